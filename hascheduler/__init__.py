@@ -1,0 +1,29 @@
+"""hascheduler: a highly available job scheduler on MongoDB and RabbitMQ. This is the map.
+
+::
+
+    cli ─► demo ─► assembly      the only module that knows both sides
+                      │
+      ┌───────┬───────┼─────────┬─────────┬──────────┬────────┬───────┐
+    daemon   api   processor  mongo   rabbitmq    memory  embedded  clock     the world, one technology a room
+      └───────┴───────┴────┬────┴─────────┴──────────┴────────┴───────┘
+                         ports   all that the pure side asks of the world
+                           │
+                        dispatch   what to do: facts in, decisions out          ┐
+                           │                                                    │ pure: no await, clock,
+                         mirror    what MongoDB said, from one ordered stream   │ randomness, logging, driver
+                        ┌──┴───┐                                                │
+                   triggers  election   when;  may I lead?                      │
+                        └──┬───┘                                                │
+                         model     the nouns, and the life of a job as a table  │
+                         errors                                                 ┘
+
+Imports point downwards only; a linter checks it. Data goes round one way::
+
+    HTTP ─► MongoDB ─► change stream ─► mirror ─► dispatch ─► journal ─► MongoDB ─► broker ─► processor ─► MongoDB
+
+Three walls keep it safe, each sufficient without the ones before it: the lease (`election`), the journal as a fence
+(`daemon.fence`), and a compare-and-set on every job (`model.job`).
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,39 @@
+"""``hascheduler`` and ``python -m hascheduler``: runs the command line, and says whose fault a failure was.
+
+Exit status: 2 the caller's, 1 the world's, 130 Ctrl-C. Each of those is at most one line on standard error.
+"""
+
+import sys
+
+from hascheduler.cli.app import app
+from hascheduler.errors import CallerError, HaschedulerError, WorldError
+
+
+def main() -> None:
+    try:
+        app(prog_name="hascheduler")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (CallerError, WorldError) as error:
+        _end_with(error)
+    except BaseExceptionGroup as group:
+        # A TaskGroup wraps what its tasks raise. Of several faults the first is enough, unless one is ours.
+        faults, rest = group.split((CallerError, WorldError))
+        if rest is not None or faults is None:
+            raise
+        _end_with(_first(faults))
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _end_with(error: BaseException) -> None:
+    assert isinstance(error, HaschedulerError)
+    line = " ".join(str(error).split())
+    sys.stderr.write(f"hascheduler: {line}\n")
+    sys.exit(2 if isinstance(error, CallerError) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,13 @@
+"""The HTTP API, the same on every replica: it writes through the ports and reads what its replica mirrors.
+
+::
+
+    connection ─► guard ─► route ─► body ─► schemas ─► the noun's file ─► port
+      (heads)    (bounds)          (JSON)  (fields)        │
+                    └──────────── problems ◄───────────────┘
+
+Nothing here owns state. What must hold: a refused request has written nothing; every refusal, whoever makes it, is
+problem+json (RFC 9457) and names the field, what is wrong with it and what would be right; no input is a 500; every
+request has a bound on its size, its time and its number. Stored documents never leave as they are: only what a
+response model names.
+"""

@@ -1,0 +1,162 @@
+"""Jobs as requests submit them and as answers show them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from hascheduler.api.job_fields import TENANT, JobFields
+from hascheduler.api.pages import PageQuery
+from hascheduler.api.shown import instant, instant_or_none, plain_json, texts
+from hascheduler.api.texts import InstantMs, Labels, Text
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents import decode_job
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState, NewJob
+from hascheduler.ports import CancelAnswer, JobFilter, StoredDocument
+
+
+class SubmitJobBody(JobFields):
+    """One job, to run as soon as it may."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"definition": "sleep", "target": "demo", "payload": {"seconds": 1.5}, "priority": 7}]
+        }
+    )
+
+    target: Text | None = Field(default=None, description="What it works on; default: the job's id")
+    labels: Labels = Field(default={}, description="Texts for people")
+    not_before: InstantMs | None = Field(default=None, description="It does not run before this instant")
+
+    def job(self, id: str, now: WallMs) -> NewJob:
+        return NewJob(
+            id=id,
+            definition=self.definition,
+            target=self.target or id,
+            payload=self.payload,
+            tenant=TENANT,
+            lane=self.lane,
+            fairness_key=self.fairness_key,
+            priority=self.priority,
+            mode=self.mode,
+            labels=dict(self.labels),
+            submitted_at_ms=now,
+            not_before_ms=None if self.not_before is None else WallMs(self.not_before),
+        )
+
+
+class JobQuery(PageQuery):
+    state: JobState | None = Field(default=None, description="Only jobs in this state")
+    definition: str | None = Field(default=None, max_length=256, description="Only jobs of this definition")
+    schedule: str | None = Field(default=None, max_length=256, description="Only jobs that this schedule made")
+
+    def filter(self) -> JobFilter:
+        return JobFilter(state=self.state, definition=self.definition, schedule=self.schedule)
+
+
+class JobSummary(BaseModel):
+    id: str = Field(
+        description="Holds ':'; may stand in a path as it is",
+        examples=["job:0194f3a1b2c3000001deadbeef01", "fire:tick:1767225600000"],
+    )
+    state: JobState
+    attempt: int = Field(description="Number of the newest attempt, 0 before the first")
+    definition: str
+    target: str
+    priority: int
+    fairness_key: str
+    lane: str
+    mode: str
+    labels: dict[str, str]
+    schedule: str | None = Field(description="The schedule that made it, if one did")
+    nominal_at: str | None = Field(description="The nominal time that it was made for")
+    submitted_at: str
+    not_before: str | None
+    processor: str | None = Field(description="Who holds the newest attempt, while dispatched or running")
+    dispatched_at: str | None
+    started_at: str | None
+    finished_at: str | None
+    cancel_requested_at: str | None
+    error: str | None
+
+
+class AttemptResponse(BaseModel):
+    number: int
+    processor: str | None
+    dispatched_at: str | None
+    started_at: str | None
+    finished_at: str | None
+    outcome: str
+    error: str | None
+
+
+class JobResponse(JobSummary):
+    payload: JsonValue
+    result: JsonValue
+    attempts: list[AttemptResponse] = Field(description="The attempts that have ended")
+
+
+class CancelResponse(BaseModel):
+    answer: CancelAnswer = Field(description="`already_running`: the running attempt was asked to stop")
+
+
+def show_job_summary(document: StoredDocument) -> JobSummary:
+    """`InvalidInput` when the stored document can't be read."""
+    return JobSummary(**_summary(document))
+
+
+def show_job(document: StoredDocument) -> JobResponse:
+    """`InvalidInput` when the stored document can't be read."""
+    attempts = document.get("attempts")
+    return JobResponse(
+        **_summary(document),
+        payload=plain_json(document.get("payload")),
+        result=plain_json(document.get("result")),
+        attempts=[_attempt(record) for record in attempts] if isinstance(attempts, list) else [],
+    )
+
+
+def _summary(document: StoredDocument) -> dict[str, Any]:
+    job = decode_job(document["_id"], document)
+    return {
+        "id": job.id,
+        "state": job.state,
+        "attempt": job.attempt,
+        "definition": job.definition,
+        "target": job.target,
+        "priority": job.priority,
+        "fairness_key": job.fairness_key,
+        "lane": job.lane,
+        "mode": job.mode,
+        "labels": texts(document, "labels"),
+        "schedule": _text_or_none(document, "schedule"),
+        "nominal_at": instant_or_none(document, "nominal_ms"),
+        "submitted_at": instant(document, "submitted_at_ms"),
+        "not_before": instant_or_none(document, "not_before_ms"),
+        "processor": job.processor,
+        "dispatched_at": instant_or_none(document, "dispatched_at_ms"),
+        "started_at": instant_or_none(document, "started_at_ms"),
+        "finished_at": instant_or_none(document, "finished_at_ms"),
+        "cancel_requested_at": instant_or_none(document, "cancel_requested_at_ms"),
+        "error": _text_or_none(document, "error"),
+    }
+
+
+def _attempt(record: object) -> AttemptResponse:
+    if not isinstance(record, Mapping) or not isinstance(record.get("number"), int):
+        raise InvalidInput(("attempts",), "not a list of attempts")
+    return AttemptResponse(
+        number=record["number"],
+        processor=_text_or_none(record, "processor"),
+        dispatched_at=instant_or_none(record, "dispatched_at_ms"),
+        started_at=instant_or_none(record, "started_at_ms"),
+        finished_at=instant_or_none(record, "finished_at_ms"),
+        outcome=str(record.get("outcome")),
+        error=_text_or_none(record, "error"),
+    )
+
+
+def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    return None if value is None else str(value)

@@ -1,0 +1,59 @@
+"""Lists, a page at a time: ``?after=`` the last id of the page before, ``?limit=`` how many.
+
+A stored document that can't be read is named beside the others rather than left out or failing them all.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Generic, TypeVar
+
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from hascheduler.errors import InvalidInput
+from hascheduler.ports import StoredDocument
+
+PAGE_SIZE_MAX = 200
+_PAGE_SIZE_DEFAULT = 100
+_CURSOR_LENGTH_MAX = 512
+
+Item = TypeVar("Item")
+
+
+class PageQuery(BaseModel):
+    """Unknown parameters are refused: a misspelt filter would otherwise return everything."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    after: str | None = Field(
+        default=None, max_length=_CURSOR_LENGTH_MAX, description="`next` of the page before; none for the first page"
+    )
+    limit: int = Field(default=_PAGE_SIZE_DEFAULT, ge=1, le=PAGE_SIZE_MAX, description="How many items at most")
+
+
+class Unlisted(BaseModel):
+    """A stored document that can't be read, and why."""
+
+    id: str
+    reason: str
+
+
+class Page(BaseModel, Generic[Item]):
+    items: list[Item]
+    next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
+    unreadable: list[Unlisted] = Field(default=[], description="Stored documents of this page that can't be read")
+
+
+Paging = Annotated[PageQuery, Query()]
+
+
+def page(documents: Sequence[StoredDocument], limit: int, show: Callable[[StoredDocument], Item]) -> Page[Item]:
+    """The first ``limit`` of ``documents``, which were asked for with one more to see whether there is a next page."""
+    items: list[Item] = []
+    unreadable: list[Unlisted] = []
+    for document in documents[:limit]:
+        try:
+            items.append(show(document))
+        except InvalidInput as error:
+            unreadable.append(Unlisted(id=str(document["_id"]), reason=str(error)))
+    more = len(documents) > limit
+    return Page(items=items, next=str(documents[limit - 1]["_id"]) if more else None, unreadable=unreadable)

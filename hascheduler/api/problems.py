@@ -1,0 +1,122 @@
+"""What a refusal looks like: RFC 9457 problem+json, one builder for all of them.
+
+``type`` is a URN that programs may compare, ``detail`` is for people, ``errors`` names each field that is wrong.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import HTTPException, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+MEDIA_TYPE = "application/problem+json"
+ERRORS_SHOWN_MAX = 50
+_PATH_PART_SHOWN_MAX = 128
+
+Path = tuple[str | int, ...]
+
+
+class FieldProblem(BaseModel):
+    """One field that is wrong."""
+
+    path: str = Field(description="Where, from the top of the body", examples=["trigger.every"])
+    problem: str = Field(description="What is wrong", examples=["'0s' is too short"])
+    expected: str = Field(description="What would be right", examples=["at least 100ms"])
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem details."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:hascheduler:problem:invalid-request",
+                    "title": "Unprocessable Entity",
+                    "status": 422,
+                    "detail": "trigger.every: '0s' is too short; expected at least 100ms",
+                    "errors": [{"path": "trigger.every", "problem": "'0s' is too short", "expected": "at least 100ms"}],
+                }
+            ]
+        }
+    )
+
+    type: str = Field(description="urn:hascheduler:problem:… for programs to compare")
+    title: str
+    status: int
+    detail: str = Field(description="For people")
+    errors: list[FieldProblem] = Field(default=[], description="Each field that is wrong, where fields are")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """A `FieldProblem` before it is written out."""
+
+    path: Path
+    problem: str
+    expected: str = ""
+
+    def __str__(self) -> str:
+        where = f"{path_text(self.path)}: " if self.path else ""
+        return f"{where}{self.problem}" + (f"; expected {self.expected}" if self.expected else "")
+
+
+class Refusal(HTTPException):
+    """A request that is refused where no answer can be returned, such as while its body is read."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        kind: str,
+        detail: str,
+        *,
+        errors: Sequence[FieldError] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, detail, dict(headers) if headers else None)
+        self.kind = kind
+        self.errors = tuple(errors)
+
+
+def problem(
+    status: int,
+    kind: str,
+    detail: str,
+    *,
+    errors: Sequence[FieldError] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    body: dict[str, Any] = {
+        "type": f"urn:hascheduler:problem:{kind}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": _sendable(detail),
+    }
+    if errors:
+        body["errors"] = [
+            {
+                "path": _sendable(path_text(error.path)),
+                "problem": _sendable(error.problem),
+                "expected": _sendable(error.expected),
+            }
+            for error in errors[:ERRORS_SHOWN_MAX]
+        ]
+    return Response(json.dumps(body), status, dict(headers) if headers else None, MEDIA_TYPE)
+
+
+def invalid(errors: Sequence[FieldError]) -> Response:
+    """422: understood, but these fields are wrong."""
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{errors[0]}{more}", errors=errors)
+
+
+def path_text(path: Path) -> str:
+    return ".".join(str(part)[:_PATH_PART_SHOWN_MAX] for part in path)
+
+
+def _sendable(text: str) -> str:
+    """``text`` without what JSON in UTF-8 can't carry: it may quote a request that was refused for just that."""
+    return text.encode("utf-8", "backslashreplace").decode()

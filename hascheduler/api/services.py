@@ -1,0 +1,30 @@
+"""What the routes need of the world, handed to the application once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from hascheduler.ports import Clock, ClusterView, DefinitionStore, JobStore, ScheduleStore
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServices:
+    """``new_job_id`` gives ids that never repeat and that sort by the time of submission."""
+
+    schedules: ScheduleStore
+    definitions: DefinitionStore
+    jobs: JobStore
+    view: ClusterView
+    clock: Clock
+    new_job_id: Callable[[], str]
+
+
+async def _services(request: Request) -> ApiServices:
+    services = request.app.state.services
+    assert isinstance(services, ApiServices)
+    return services
+
+
+Services = Annotated[ApiServices, Depends(_services)]

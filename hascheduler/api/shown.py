@@ -1,0 +1,54 @@
+"""From the stored form to the shown one: instants as RFC 3339, and anything at all as plain JSON."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import format_instant
+
+# Beyond these `datetime` gives up; somebody may have written such a number by hand.
+_YEAR_1_MS, _YEAR_9999_MS = -62_135_596_800_000, 253_402_300_799_999
+
+
+def instant(fields: Mapping[str, Any], name: str) -> str:
+    """The stored ``name`` as RFC 3339; `InvalidInput` when it is no instant."""
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not _YEAR_1_MS <= value <= _YEAR_9999_MS:
+        raise InvalidInput((name,), "not an instant", "milliseconds since 1970")
+    return format_instant(value)
+
+
+def instant_text(at_ms: int) -> str:
+    """RFC 3339, or the bare number where a calendar has no such day."""
+    return format_instant(at_ms) if _YEAR_1_MS <= at_ms <= _YEAR_9999_MS else f"{at_ms} ms"
+
+
+def instant_or_none(fields: Mapping[str, Any], name: str) -> str | None:
+    return None if fields.get(name) is None else instant(fields, name)
+
+
+def texts(fields: Mapping[str, Any], name: str) -> dict[str, str]:
+    """A stored mapping of texts, such as labels; `InvalidInput` when it is none."""
+    value = fields.get(name) or {}
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
+        raise InvalidInput((name,), "not an object of texts")
+    return dict(value)
+
+
+def plain_json(value: Any) -> Any:
+    """``value`` with everything that JSON has no form for replaced by a text: BSON has more types than JSON."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case datetime():
+            return (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
+        case Mapping():
+            return {str(key): plain_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain_json(item) for item in value]
+        case _:
+            return str(value)

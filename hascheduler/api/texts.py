@@ -1,0 +1,113 @@
+"""The kinds of field that requests share, each with its rule, its words for a mistake, and its place in OpenAPI."""
+
+import re
+import unicodedata
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.durations import parse_duration
+from hascheduler.model.instants import parse_instant
+
+TEXT_LENGTH_MAX = 256
+LABELS_MAX = 64
+_TIME_LENGTH_MAX = 64
+_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+_NAME = re.compile(_NAME_PATTERN[:-1] + r"\Z")
+_NAME_EXPECTED = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+# Control characters, lone surrogates, and the separators that break lines.
+_UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+
+
+class Strict(BaseModel):
+    """The base of request bodies: nothing unknown, nothing converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def wrong(problem: str, expected: str) -> PydanticCustomError:
+    """What a validator raises; `hascheduler.api.refusals` takes it apart again."""
+    return PydanticCustomError("wrong", "{problem}", {"problem": problem, "expected": expected})
+
+
+def shown(value: object) -> str:
+    """``value`` as a message may quote it: scalars, shortened; of anything else only what it is."""
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case _:
+            text = repr(value)
+            return text if len(text) <= 64 else f"{text[:60]}…"
+
+
+def _name(text: str) -> str:
+    if not _NAME.match(text):
+        raise wrong(f"{shown(text)} is not a name", _NAME_EXPECTED)
+    return text
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise wrong("empty", f"1 to {TEXT_LENGTH_MAX} characters")
+    return _text_or_empty(text)
+
+
+def _text_or_empty(text: str) -> str:
+    if len(text) > TEXT_LENGTH_MAX:
+        raise wrong(f"{len(text)} characters", f"at most {TEXT_LENGTH_MAX}")
+    if not text.isprintable() and any(unicodedata.category(character) in _UNPRINTABLE for character in text):
+        raise wrong(f"{shown(text)} holds a control character", "printable text")
+    return text
+
+
+def _labels(labels: dict[str, str]) -> dict[str, str]:
+    if len(labels) > LABELS_MAX:
+        raise wrong(f"{len(labels)} labels", f"at most {LABELS_MAX}")
+    return labels
+
+
+def _duration(value: Any) -> int:
+    if isinstance(value, str) and len(value) > _TIME_LENGTH_MAX:
+        raise wrong(f"{shown(value)} is not a duration", 'a duration such as "90s" or "1m30s"')
+    try:
+        return parse_duration(value)
+    except InvalidInput as error:
+        raise wrong(error.problem, error.expected) from None
+
+
+def _instant(value: Any) -> int:
+    if not isinstance(value, str):
+        raise wrong(f"{shown(value)} is not a text", "an RFC 3339 instant with an offset")
+    try:
+        return parse_instant(value)
+    except InvalidInput as error:
+        raise wrong(error.problem, error.expected) from None
+
+
+Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern": _NAME_PATTERN})]
+Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1, "maxLength": TEXT_LENGTH_MAX})]
+TextOrEmpty = Annotated[str, AfterValidator(_text_or_empty), Field(json_schema_extra={"maxLength": TEXT_LENGTH_MAX})]
+Labels = Annotated[dict[Name, TextOrEmpty], AfterValidator(_labels)]
+DurationMs = Annotated[
+    int,
+    PlainValidator(_duration),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "number"}],
+            "description": 'A duration such as "90s", "1m30s" or "200ms", or a number of seconds',
+        }
+    ),
+]
+InstantMs = Annotated[
+    int,
+    PlainValidator(_instant),
+    WithJsonSchema({"type": "string", "format": "date-time", "description": "RFC 3339 with an offset"}),
+]

@@ -1,0 +1,64 @@
+"""What a process says: log lines on standard error, for people on a terminal and as JSON elsewhere.
+
+Standard output belongs to the commands' results and to handlers.
+"""
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+
+from hascheduler.settings import Settings
+
+_QUIET = {
+    # They report as errors what is answered or retried here, and as news what nobody needs to know.
+    "uvicorn.error": logging.ERROR,
+    "aio_pika": logging.CRITICAL,
+    "aiormq": logging.CRITICAL,
+    "pymongo": logging.CRITICAL,
+}
+
+
+def configure_logging(settings: Settings) -> None:
+    """Once, at start. Lines of libraries take the same form; below warnings they are left out."""
+    logging.captureWarnings(True)
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    as_json = settings.log_format == "json" or (settings.log_format == "auto" and not sys.stderr.isatty())
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if as_json:
+        shared.append(structlog.processors.format_exc_info)
+    renderer: Any = (
+        structlog.processors.JSONRenderer(default=str)
+        if as_json
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(max(level, logging.WARNING))
+    for name in ("hascheduler", "processors"):
+        logging.getLogger(name).setLevel(level)
+    for name, quiet in _QUIET.items():
+        logging.getLogger(name).setLevel(quiet)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,31 @@
+"""``hascheduler processor MODULE…``: one processor."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+import uvloop
+
+from hascheduler.cli.console import configure_logging
+from hascheduler.cli.setting_options import with_settings
+from hascheduler.settings import Settings
+
+
+@with_settings
+def processor(
+    modules: Annotated[
+        list[str], typer.Argument(metavar="MODULE...", help="Modules with handlers, such as processors.log")
+    ],
+    name: Annotated[str, typer.Option(help="Its name, for people; default: the host's name")] = "",
+    *,
+    settings: Settings,
+) -> None:
+    """Run one processor with the handlers of the given modules. SIGTERM drains it."""
+    from hascheduler import assembly  # every driver there is: only when it runs
+
+    # Modules of the user are found where the command is run, as with `python -m`.
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    configure_logging(settings)
+    uvloop.run(assembly.work(settings, modules, name or settings.replica_id))

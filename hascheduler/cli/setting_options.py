@@ -1,0 +1,53 @@
+"""Every setting as an option, made from the settings themselves, so that neither help nor options can go stale."""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from pydantic import AliasChoices
+from pydantic.fields import FieldInfo
+
+from hascheduler.settings import PREFIX, Settings, read_settings
+
+
+_SETTINGS_HELP = (
+    "Each setting is an option and an environment variable, with its default in brackets; the option wins. Secrets can"
+    f" be read from files: {PREFIX}MONGODB_URI_FILE and {PREFIX}AMQP_URL_FILE name them."
+)
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """``command`` with one more option for each setting; it gets the outcome as its argument ``settings``."""
+    own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name != "settings"]
+    options = [_option(name, field) for name, field in Settings.model_fields.items()]
+
+    def run(**values: Any) -> None:
+        overrides = {name: values.pop(name) for name in Settings.model_fields}
+        command(**values, settings=read_settings(**overrides))
+
+    run.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}\n\n{_SETTINGS_HELP}"
+    run.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *options]}
+    return run
+
+
+def variable(name: str, field: FieldInfo) -> str:
+    """The environment variable that sets the field."""
+    alias = field.validation_alias
+    return str(alias.choices[0]) if isinstance(alias, AliasChoices) else PREFIX + name.upper()
+
+
+def _option(name: str, field: FieldInfo) -> inspect.Parameter:
+    flag = "--" + variable(name, field).removeprefix(PREFIX).lower().replace("_", "-")
+    # Texts, not numbers: the settings check them, and say what is wrong in the same words as for a variable.
+    kind, flags = (bool, f"{flag}/--no-{flag[2:]}") if field.annotation is bool else (str, flag)
+    option = typer.Option(
+        flags,
+        help=f"{variable(name, field)}: {field.description}",
+        show_default=False,
+        metavar=None if kind is bool else "VALUE",
+    )
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+    )

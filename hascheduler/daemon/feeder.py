@@ -1,0 +1,134 @@
+"""Keeps the mirror fed from the one change stream, and starts over where the stream can't go on.
+
+::
+
+    open at T ─► snapshot read at or after T ─► fold events ─► own beat comes back ─► complete
+        ▲                                          │
+        │ history lost, collection dropped         │ connection lost: resume after the last token
+        └──────────────────────────────────────────┘
+
+Opening comes before reading, so nothing falls between the two. After a resync the mirror is a new one; the core is
+told `Resynced` first, so it forgets and does not lead. The owner loop retries for ever, with backoff and jitter:
+without a stream a replica has nothing else to do.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+import structlog
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
+
+from hascheduler.daemon.presence import Presence
+from hascheduler.errors import HistoryLost, StoreUnavailable
+from hascheduler.mirror.changes import Quarantined, Seen
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.documents import Collection
+from hascheduler.ports import ChangeSource, ChangeStream
+
+log = structlog.get_logger(__name__)
+
+_WAIT_MS = 1_000
+FETCH_MAX = 1_000
+
+
+class Feeder:
+    """Owner of the mirror. ``tell`` gets the facts in order; ``restarted`` is called before a fresh snapshot's."""
+
+    def __init__(
+        self,
+        source: ChangeSource,
+        presence: Presence,
+        tell: Callable[[Sequence[Seen]], Awaitable[None]],
+        restarted: Callable[[], None],
+    ) -> None:
+        self._source = source
+        self._presence = presence
+        self._tell = tell
+        self._restarted = restarted
+        self._barrier: int | None = None
+        self._resume: Any | None = None
+        self._complete = False
+        self.mirror = Mirror()
+        self.position = ""
+        self.resyncs = 0
+
+    @property
+    def complete(self) -> bool:
+        """The snapshot is in, and the stream has passed the moment it was read."""
+        return self._complete
+
+    def want(self, job_ids: Iterable[str]) -> None:
+        """Have those jobs read again; the stream's next turn sees to it."""
+        for job_id in job_ids:
+            self.mirror.want(Collection.JOBS, job_id)
+
+    async def run(self) -> None:
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception_type((StoreUnavailable, HistoryLost)),
+            wait=wait_random_exponential(multiplier=0.1, max=2),
+            before_sleep=lambda state: log.warning(
+                "stream_lost", error=str(_error_of(state)), tries=state.attempt_number
+            ),
+        ):
+            with attempt:
+                stream = await self._source.open(self._resume)
+                try:
+                    await self._follow(stream, attempt.retry_state)
+                except HistoryLost:
+                    self._resume = None
+                    self._complete = False
+                    raise
+                finally:
+                    await stream.close()
+
+    async def _follow(self, stream: ChangeStream, retry_state: Any) -> None:
+        if self._resume is None:
+            await self._read_all(stream)
+        while True:
+            batch = await stream.next_batch(_WAIT_MS)
+            facts = self.mirror.fold(batch.changes)
+            self._resume = batch.resume
+            self.position = batch.position or self.position
+            await self._pass_on(facts)
+            await self._fetch_wanted()
+            if self._barrier is not None and self._presence.echoed(self._barrier):
+                self._barrier = None
+                self._complete = True
+                log.info("mirror_complete", digest=self.mirror.digest, position=self.position)
+            # Back-off begins anew after every batch that got through.
+            retry_state.attempt_number = 1
+
+    async def _read_all(self, stream: ChangeStream) -> None:
+        self._complete = False
+        self.mirror = Mirror()
+        self.resyncs += 1
+        self._restarted()
+        read = 0
+        async for changes in stream.snapshot():
+            read += len(changes)
+            await self._pass_on(self.mirror.fold(changes))
+            # A large snapshot must not keep the lease loop from its turn.
+            await asyncio.sleep(0)
+        self._barrier = self._presence.barrier()
+        log.info("snapshot_read", documents=read)
+
+    async def _fetch_wanted(self) -> None:
+        wanted = self.mirror.take_wanted()
+        for collection in {collection for collection, _ in wanted}:
+            ids = [id for of, id in wanted if of is collection]
+            for start in range(0, len(ids), FETCH_MAX):
+                part = ids[start : start + FETCH_MAX]
+                changes = await self._source.fetch(collection, part)
+                await self._pass_on(self.mirror.fold_fetched([(collection, id) for id in part], changes))
+
+    async def _pass_on(self, facts: list[Seen]) -> None:
+        for fact in facts:
+            if isinstance(fact, Quarantined):
+                log.warning("quarantined", collection=fact.collection, id=fact.id, reason=fact.reason)
+        if facts:
+            await self._tell(facts)
+
+
+def _error_of(state: Any) -> BaseException | None:
+    return state.outcome.exception() if state.outcome is not None else None

@@ -1,0 +1,114 @@
+"""The journal as a fence: how a leadership begins, and how it may write.
+
+A leader acts only through the journal, and the journal takes one entry per seq. Taking over is the insert of a
+``term_began`` entry right after the newest entry; from then on the old leader's next insert hits a seq that is
+written, and it knows that it is deposed, whatever its clock or a pause of an hour told it.
+
+The rules, each of which a test breaks on purpose:
+
+- An entry follows a tail that was read with a term not above one's own; a higher term means that the lease lied.
+- An insert whose answer did not come is repeated with the same seq. If the seq is written by this very term and
+  holder, the first one had succeeded.
+- Any other entry at that seq means deposed. There is no way back into the same term.
+
+No transaction is held open, so a paused leader blocks nobody.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
+
+from hascheduler.dispatch.decisions import Decision
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.instants import WallMs
+from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.ports import Journal, JournalEntry
+
+_BEGIN_TRIES = 100
+"""An old leader may squeeze in entries between our read and our insert, while it is alive and fast."""
+_INSERT_TRIES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Deposed:
+    """Another leader's entry was met; ``term`` is its term."""
+
+    term: int
+
+
+class Fence:
+    """The right to append in one term. Made by `begin`; useless for ever once `append` has said `Deposed`."""
+
+    def __init__(self, journal: Journal, began: JournalHead) -> None:
+        self._journal = journal
+        self._last = began
+        self.began = began
+
+    @classmethod
+    async def begin(
+        cls, journal: Journal, *, shard: str, term: int, holder: str, now: WallMs, trusted: Callable[[], bool]
+    ) -> "Fence | Deposed":
+        """Insert the ``term_began`` entry; `StoreUnavailable` when there was no answer while ``trusted``."""
+        for _ in range(_BEGIN_TRIES):
+            tail = await journal.tail(shard)
+            if tail is not None and tail.term >= term:
+                return Deposed(tail.term)
+            head = JournalHead(
+                shard=shard,
+                seq=1 if tail is None else tail.seq + 1,
+                term=term,
+                kind=EntryKind.TERM_BEGAN,
+                holder=holder,
+                applied_through=0 if tail is None else tail.applied_through,
+            )
+            if _is_own(await _written(journal, JournalEntry(head, now), trusted), head):
+                return cls(journal, head)
+        raise StoreUnavailable(f"the journal's tail moved {_BEGIN_TRIES} times while term {term} tried to begin")
+
+    @property
+    def term(self) -> int:
+        return self.began.term
+
+    async def append(
+        self, decisions: tuple[Decision, ...], applied_through: int, now: WallMs, trusted: Callable[[], bool]
+    ) -> JournalEntry | Deposed:
+        """Insert the next entry; `StoreUnavailable` when there was no answer while ``trusted``."""
+        head = JournalHead(
+            shard=self._last.shard,
+            seq=self._last.seq + 1,
+            term=self.term,
+            kind=EntryKind.DECISIONS,
+            holder=self._last.holder,
+            applied_through=applied_through,
+        )
+        entry = JournalEntry(head, now, decisions)
+        stored = await _written(self._journal, entry, trusted)
+        if not _is_own(stored, head):
+            return Deposed(stored.term)
+        self._last = head
+        return entry
+
+
+def _is_own(stored: JournalHead, head: JournalHead) -> bool:
+    # The holder too: with its lease deleted by hand twice over, a term could be given out twice before it begins.
+    return (stored.term, stored.holder) == (head.term, head.holder)
+
+
+async def _written(journal: Journal, entry: JournalEntry, trusted: Callable[[], bool]) -> JournalHead:
+    """The head of what is at ``entry``'s seq after trying to insert it."""
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception_type(StoreUnavailable),
+        wait=wait_random_exponential(multiplier=0.05, max=1),
+        stop=lambda state: state.attempt_number >= _INSERT_TRIES or not trusted(),
+        reraise=True,
+    ):
+        with attempt:
+            if await journal.insert(entry):
+                return entry.head
+            stored = await journal.get(entry.head.shard, entry.head.seq)
+            if stored is None:
+                # Written a moment ago and gone: somebody trims or deletes by hand. Not ours to build on.
+                raise StoreUnavailable(f"journal entry {entry.head.seq} is neither free nor readable")
+            return stored.head
+    raise AssertionError("unreachable: the retrying either returns or raises")

@@ -1,0 +1,119 @@
+"""Turns the core: takes what there is to tell, asks for a step, hands its parts to those who carry them out.
+
+It checks, before every step, that this replica may still decide. Its progress is what the lease's renewal depends on:
+a loop that hangs, for whatever reason, loses the lease.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import structlog
+
+from hascheduler.daemon.inbox import Inbox
+from hascheduler.daemon.publisher import Publisher
+from hascheduler.dispatch.decisions import Decision
+from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.heartbeats import Heartbeats
+from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced, TrustLost
+from hascheduler.mirror.changes import ProcessorGone, ProcessorSeen
+from hascheduler.model.instants import MonoMs
+from hascheduler.ports import Clock
+
+log = structlog.get_logger(__name__)
+
+_IDLE_MS = 250
+
+
+class Office(Protocol):
+    """Where a leader's decisions go, for as long as its term lasts."""
+
+    async def ready(self) -> bool: ...
+
+    def submit(self, decisions: tuple[Decision, ...], *, majority: bool) -> None: ...
+
+    def settled(self, decisions: tuple[Decision, ...]) -> None: ...
+
+
+class Stepper:
+    """``office`` gives the present term's committer, or None when this replica must not decide."""
+
+    def __init__(
+        self,
+        core: Dispatcher,
+        *,
+        heartbeats: Heartbeats,
+        inbox: Inbox,
+        publisher: Publisher,
+        clock: Clock,
+        office: Callable[[], Office | None],
+        listening: Callable[[], bool],
+        want: Callable[[Iterable[str]], None],
+    ) -> None:
+        self._core = core
+        self._heartbeats = heartbeats
+        self._inbox = inbox
+        self._publisher = publisher
+        self._clock = clock
+        self._office = office
+        self._listening = listening
+        self._want = want
+        self._wake_at_ms: int | None = None
+        self._turned_at = clock.mono_ms()
+
+    @property
+    def turned_at_ms(self) -> MonoMs:
+        """When the loop last came round."""
+        return self._turned_at
+
+    async def run(self) -> None:
+        while True:
+            await self._inbox.wait(self._pause_s())
+            office = self._office()
+            room = await office.ready() if office is not None else True
+            # The lease may have been lost while waiting for room, and a new term may have begun.
+            office = self._office()
+            if room:
+                self._turned_at = self._clock.mono_ms()
+                self._turn(office)
+            # A core with more to do than one step holds must not keep the other loops waiting.
+            await asyncio.sleep(0)
+
+    def _turn(self, office: Office | None) -> None:
+        inputs = self._inbox.take()
+        self._watch_processors(inputs)
+        if office is None:
+            inputs.append(TrustLost())
+        step = self._core.step(self._clock.wall_ms(), inputs)
+        self._wake_at_ms = step.wake_at_ms
+        if step.doubtful:
+            self._want(step.doubtful)
+        if office is None:
+            return
+        if step.settled:
+            office.settled(step.settled)
+        if step.decisions:
+            office.submit(step.decisions, majority=step.reasserted)
+        if step.sends:
+            self._publisher.offer(step.sends)
+
+    def _watch_processors(self, inputs: list[Input]) -> None:
+        for told in inputs:
+            match told:
+                case ProcessorSeen(processor):
+                    self._heartbeats.seen(processor)
+                case ProcessorGone(processor_id):
+                    self._heartbeats.gone(processor_id)
+                case Resynced():
+                    self._heartbeats.clear()
+                case _:
+                    pass
+        for processor_id, beat in self._heartbeats.newly_lost(self._clock.mono_ms(), listening=self._listening()):
+            log.warning("processor_lost", processor=processor_id, beat=beat)
+            inputs.append(ProcessorLost(processor_id, beat))
+
+    def _pause_s(self) -> float:
+        """Until the core's next appointment, but never long: silence must be noticed, and progress shown."""
+        if self._wake_at_ms is None:
+            return _IDLE_MS / 1000
+        return min(max(self._wake_at_ms - self._clock.wall_ms(), 0), _IDLE_MS) / 1000

@@ -1,0 +1,14 @@
+"""The main job, shown: the whole system on this machine, its leader killed again and again, and a report on it.
+
+::
+
+    story     what happens when: schedules created, processes killed, the end
+    evidence  what was expected, and what really happened
+    watch     the system as it looks right now, read over HTTP
+    view      the same for a person's eyes
+    report    the verdict: expected, fired, missed, doubled, lag, takeover times
+
+The evidence does not come from the scheduler's own counters: nominal times are worked out here, from the triggers as
+the API returned them; effects are the lines that the ``log`` handler wrote to its own output; and what became of an
+attempt is read from the jobs in the database.
+"""

@@ -1,0 +1,146 @@
+"""What was expected, and what really happened: nominal times, effects, and the jobs in the database."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from hascheduler.model.durations import parse_duration
+from hascheduler.model.instants import WallMs, parse_instant
+from hascheduler.model.job import fire_job_id
+from hascheduler.model.trigger import IntervalTrigger, OnceTrigger
+from hascheduler.triggers import next_nominal
+
+_EFFECT = b'{"effect"'
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One line of a handler: it ran attempt ``attempt`` of ``job_id`` at ``at_ms``."""
+
+    job_id: str
+    attempt: int
+    nominal_ms: int | None
+    at_ms: int
+
+    @property
+    def lag_ms(self) -> int:
+        """From the nominal time to the start of the handler."""
+        return self.at_ms - (self.nominal_ms or self.at_ms)
+
+
+class Effects:
+    """Reads the handlers' outputs as they grow."""
+
+    def __init__(self) -> None:
+        self.all: list[Effect] = []
+        self._read: dict[Path, int] = {}
+
+    def read(self, outputs: Iterable[Path]) -> list[Effect]:
+        """The effects that are new since the last call."""
+        found: list[Effect] = []
+        for output in outputs:
+            found += self._read_one(output)
+        self.all += found
+        return found
+
+    def _read_one(self, output: Path) -> list[Effect]:
+        if not output.exists():
+            return []
+        with output.open("rb") as file:
+            file.seek(self._read.get(output, 0))
+            # A line that is still being written is left for the next time.
+            whole = file.read().rpartition(b"\n")[0]
+        self._read[output] = self._read.get(output, 0) + (len(whole) + 1 if whole else 0)
+        lines = [json.loads(line) for line in whole.splitlines() if line.startswith(_EFFECT)]
+        return [Effect(line["job"], line["attempt"], line["nominal_ms"], line["at_ms"]) for line in lines]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A schedule as the API returned it when it was created; ``logs``: whether its jobs leave an effect line."""
+
+    name: str
+    trigger: IntervalTrigger | OnceTrigger
+    created_at_ms: WallMs
+    logs: bool
+
+    @classmethod
+    def of(cls, schedule: Mapping[str, Any]) -> "Expectation":
+        trigger = schedule["trigger"]
+        made: IntervalTrigger | OnceTrigger
+        if trigger["type"] == "interval":
+            made = IntervalTrigger(parse_duration(trigger["every"]), parse_instant(trigger["anchor"]))
+        else:
+            made = OnceTrigger(parse_instant(trigger["at"]))
+        created_at_ms = parse_instant(schedule["created_at"])
+        return cls(schedule["name"], made, created_at_ms, schedule["job"]["definition"] == "log")
+
+    def jobs_until(self, until_ms: int) -> Iterable[str]:
+        """The ids of the jobs for its nominal times from its creation up to ``until_ms``."""
+        nominal_ms = next_nominal(self.trigger, self.created_at_ms)
+        while nominal_ms is not None and nominal_ms <= until_ms:
+            yield fire_job_id(self.name, nominal_ms)
+            nominal_ms = next_nominal(self.trigger, nominal_ms)
+
+
+@dataclass(slots=True)
+class Verdict:
+    """The account of all nominal times up to the end of the story."""
+
+    expected: int = 0
+    fired: int = 0
+    missed: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    rerun: list[str] = field(default_factory=list)
+    """Jobs whose processor was killed and that ran again, with a higher attempt number."""
+
+    @property
+    def good(self) -> bool:
+        return self.expected > 0 and not self.missed and not self.doubled
+
+
+def judge(
+    expectations: Iterable[Expectation], effects: Iterable[Effect], jobs: Mapping[str, Mapping[str, Any]], until_ms: int
+) -> Verdict:
+    """Hold what happened (``effects``, and the stored ``jobs`` by id) against every nominal time up to ``until_ms``."""
+    verdict = Verdict()
+    attempts_of: dict[str, list[int]] = {}
+    for effect in effects:
+        attempts_of.setdefault(effect.job_id, []).append(effect.attempt)
+    for expectation in expectations:
+        for job_id in expectation.jobs_until(until_ms):
+            verdict.expected += 1
+            job = jobs.get(job_id)
+            seen = attempts_of.pop(job_id, [])
+            if job is None or job["state"] != "succeeded" or (expectation.logs and not seen):
+                verdict.missed.append(job_id)
+                continue
+            verdict.fired += 1
+            if job["attempt"] > 1:
+                verdict.rerun.append(job_id)
+            if _doubled(job, seen):
+                verdict.doubled.append(job_id)
+    return verdict
+
+
+def _doubled(job: Mapping[str, Any], seen: list[int]) -> bool:
+    """An attempt that ran twice, or two attempts where the earlier one was not lost with its processor."""
+    outcomes = {record["number"]: record["outcome"] for record in job["attempts"]}
+    accepted = [number for number, outcome in outcomes.items() if outcome == "succeeded"]
+    excused = {number for number, outcome in outcomes.items() if outcome in ("lost", "given_back")}
+    return len(accepted) > 1 or len(seen) != len(set(seen)) or len([n for n in seen if n not in excused]) > 1
+
+
+def percentile(values: list[int], per_cent: float) -> int:
+    """The smallest value that at least ``per_cent`` of them do not exceed; 0 for none."""
+    if not values:
+        return 0
+    return sorted(values)[min(len(values) - 1, int(len(values) * per_cent / 100))]
+
+
+def clock_time(at_ms: int) -> str:
+    """The local time of day, for a person who watches."""
+    return f"{datetime.fromtimestamp(at_ms / 1000).astimezone():%H:%M:%S}"

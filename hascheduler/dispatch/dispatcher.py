@@ -1,0 +1,270 @@
+"""The dispatcher: one synchronous state machine that every replica runs, and that decides only while it leads.
+
+Theory of operation. `step` first folds what it is told; every replica does this alike. Then, while leading, it decides
+in this order: promises that did not come back, jobs whose processor is gone, jobs that did not start, due fires, and
+last dispatches, which see the effects of all the others. Each decision becomes a promise at once.
+
+What must hold: at most one move is promised per job; a nominal time is fired once; a slot is held by one job; nothing
+is decided before `TermBegan` or after `TrustLost`.
+"""
+
+from collections.abc import Sequence
+
+from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Fire, Requeue, Send, Settlement
+from hascheduler.dispatch.fires import Fires
+from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced, Settled, TermBegan, TransportSeen, TrustLost
+from hascheduler.dispatch.jobs import Jobs
+from hascheduler.dispatch.ledger import Ledger
+from hascheduler.dispatch.policy import Policy, PriorityThenArrival
+from hascheduler.dispatch.pool import SlotPool
+from hascheduler.dispatch.step import Step
+from hascheduler.mirror.changes import (
+    DefinitionGone,
+    DefinitionSeen,
+    JobGone,
+    JobSeen,
+    ProcessorGone,
+    ProcessorSeen,
+    ScheduleGone,
+    ScheduleSeen,
+)
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents import fired_job
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobRef, JobState
+
+
+class Dispatcher:
+    def __init__(self, config: DispatchConfig | None = None, policy: Policy | None = None) -> None:
+        self._config = config or DispatchConfig()
+        self._policy = policy or PriorityThenArrival()
+        self._leading = False
+        self._accepting = True
+        self._telling_since_ms = 0
+        self._more = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._definitions: dict[str, Definition] = {}
+        self._pool = SlotPool()
+        self._ledger = Ledger()
+        self._fires = Fires()
+        self._jobs = Jobs(self._config, self._policy, self._pool, self._ledger)
+        self._doubtful: dict[str, None] = {}
+        self._sends: list[Send] = []
+
+    @property
+    def leading(self) -> bool:
+        return self._leading
+
+    def occupied(self, processor_id: str) -> int:
+        """How many slots of that processor are held, promises included."""
+        return len(self._pool.occupants(processor_id))
+
+    def is_live(self, processor_id: str) -> bool:
+        return self._pool.is_live(processor_id)
+
+    def step(self, now: WallMs, inputs: Sequence[Input]) -> Step:
+        """Fold ``inputs``, in their order, then decide if this replica leads."""
+        self._jobs.advance(now)
+        for seen in inputs:
+            self._fold(seen, now)
+        decisions: list[Decision] = []
+        reasserted = False
+        self._more = False
+        if self._leading:
+            decisions += self._overdue(now)
+            reasserted = bool(decisions)
+            decisions += self._orphaned(now)
+            decisions += self._unstarted(now)
+            decisions += self._due(now)
+            if self._accepting:
+                decisions += self._dispatches(now)
+            self._sends += self._jobs.take_notices()
+        else:
+            self._jobs.take_notices()
+        sends, self._sends = tuple(self._sends), []
+        doubtful, self._doubtful = tuple(self._doubtful), {}
+        return Step(
+            decisions=tuple(decisions),
+            reasserted=reasserted,
+            sends=sends,
+            settled=self._ledger.take_settled(),
+            doubtful=doubtful,
+            wake_at_ms=self._wake_at(now),
+        )
+
+    # Folding
+
+    def _fold(self, seen: Input, now: WallMs) -> None:
+        match seen:
+            case JobSeen(job):
+                self._ledger.job_seen(job)
+                self._jobs.put(job)
+            case JobGone(job_id):
+                self._ledger.job_gone(job_id)
+                self._jobs.remove(job_id)
+            case ScheduleSeen(schedule):
+                self._fires.seen(schedule)
+                self._ledger.cursor_seen(schedule.name, schedule.cursor_ms)
+            case ScheduleGone(name):
+                self._fires.gone(name)
+                self._ledger.schedule_gone(name)
+            case DefinitionSeen(definition):
+                self._definitions[definition.name] = definition
+            case DefinitionGone(name):
+                self._definitions.pop(name, None)
+            case ProcessorSeen(processor):
+                self._pool.seen(processor)
+            case ProcessorGone(processor_id):
+                self._pool.gone(processor_id)
+                self._jobs.orphan(processor_id)
+            case ProcessorLost(processor_id, beat):
+                self._pool.lost(processor_id, beat)
+                self._jobs.orphan(processor_id)
+            case TransportSeen(accepting):
+                if accepting and not self._accepting:
+                    self._telling_since_ms = now
+                self._accepting = accepting
+            case Settled(decision, settlement):
+                self._settle(decision, settlement, now)
+            case TermBegan(_, reapplied):
+                self._begin(reapplied, now)
+            case TrustLost():
+                self._stop()
+            case Resynced():
+                self._leading = False
+                self._forget()
+
+    def _settle(self, decision: Decision, settlement: Settlement, now: WallMs) -> None:
+        if not self._ledger.concluded(decision, settlement):
+            return
+        if isinstance(decision, Fire):
+            # Lost: the schedule was deleted. Done again: the job may have ended long since, and the reading tells.
+            if settlement is Settlement.LOST and self._is_only_promised(decision.job_id):
+                self._jobs.remove(decision.job_id)
+            else:
+                self._doubtful[decision.job_id] = None
+            return
+        self._doubtful[decision.job_id] = None
+        self._jobs.doubt(decision.job_id, now + self._config.doubt_ms)
+
+    def _is_only_promised(self, job_id: str) -> bool:
+        job = self._jobs.get(job_id)
+        return job is not None and job.rev == 1 and job.attempt == 0 and self._ledger.move(job_id) is None
+
+    def _begin(self, reapplied: tuple[Decision, ...], now: WallMs) -> None:
+        """Lead. What was applied again is durable, so only what the stream has still to show is promised on top."""
+        self._leading = True
+        self._telling_since_ms = now
+        fired: set[str] = set()
+        latest: dict[str, Dispatch | Requeue | Fail] = {}
+        for decision in reapplied:
+            if isinstance(decision, Fire):
+                self._fires.promise(decision.schedule, decision.nominal_ms)
+                fired.add(decision.job_id)
+            else:
+                latest[decision.job_id] = decision
+        for job_id, move in latest.items():
+            job = self._jobs.get(job_id)
+            if job is None and job_id not in fired:
+                continue
+            self._ledger.promise(move, now)
+            if job is not None:
+                self._ledger.job_seen(job)
+                self._jobs.reconsider(job.id)
+        self._sends += self._jobs.tell_again(now)
+
+    def _stop(self) -> None:
+        """Follow. Promises that are in the journal will be carried out by the next leader and seen in the stream."""
+        self._leading = False
+        unseen = self._ledger.unseen_fires()
+        moved = self._ledger.moves()
+        self._ledger.clear()
+        self._fires.forget_promises()
+        self._sends.clear()
+        for job_id in unseen:
+            self._jobs.remove(job_id)
+        for job_id in moved:
+            self._jobs.reconsider(job_id)
+
+    # Deciding
+
+    def _overdue(self, now: WallMs) -> list[Decision]:
+        return self._ledger.take_overdue(now - self._config.echo_timeout_ms, now, self._config.repairs_max)
+
+    def _orphaned(self, now: WallMs) -> list[Decision]:
+        orphans, withdrawn = self._jobs.orphans(), self._jobs.withdrawn()
+        self._more = max(len(orphans), len(withdrawn)) > self._config.repairs_max
+        decisions = [
+            self._move(Fail(job.id, job.attempt, "cancel requested; the attempt was lost"), now)
+            for job in withdrawn[: self._config.repairs_max]
+        ]
+        for job in orphans[: self._config.repairs_max]:
+            # A dispatched attempt never ran: moving it does not use up the job's attempts.
+            if job.state is JobState.RUNNING and job.attempt >= self._attempts_max(job):
+                decisions.append(self._move(Fail(job.id, job.attempt, "processor lost; attempts used up"), now))
+            else:
+                decisions.append(self._move(Requeue(job.id, job.attempt, "processor lost"), now))
+        return decisions
+
+    def _unstarted(self, now: WallMs) -> list[Decision]:
+        telling_since_ms = self._telling_since_ms if self._accepting else None
+        sends, moved = self._jobs.take_unstarted(now, telling_since_ms, self._config.repairs_max)
+        self._sends += sends
+        return [self._move(requeue, now) for requeue in moved]
+
+    def _due(self, now: WallMs) -> list[Decision]:
+        fires = self._fires.take_due(now, self._config.fires_max)
+        for fire in fires:
+            self._ledger.promise(fire, now)
+            known = self._jobs.get(fire.job_id)
+            schedule = self._fires.schedule(fire.schedule)
+            if known is not None:
+                # An earlier leader inserted it and the cursor did not follow; deciding it again mends that.
+                self._ledger.job_seen(known)
+            elif schedule is not None:
+                self._jobs.put(fired_job(schedule, fire.nominal_ms))
+        return list(fires)
+
+    def _dispatches(self, now: WallMs) -> list[Decision]:
+        decisions: list[Decision] = []
+        while len(decisions) < self._config.dispatches_max:
+            job_id = self._jobs.waiting.first(self._placeable)
+            job = self._jobs.get(job_id) if job_id is not None else None
+            processor_id = self._pool.choose(job.definition) if job is not None else None
+            if job is None or processor_id is None:
+                return decisions
+            decisions.append(self._move(Dispatch(job.id, job.attempt + 1, processor_id), now))
+        self._more = True
+        return decisions
+
+    def _placeable(self, definition: str) -> bool:
+        limits = self._definitions.get(definition)
+        cap = limits.max_concurrency if limits is not None else None
+        if cap is not None and self._pool.running(definition) >= cap:
+            return False
+        return self._pool.choose(definition) is not None
+
+    def _move(self, decision: Dispatch | Requeue | Fail, now: WallMs) -> Decision:
+        self._ledger.promise(decision, now)
+        self._jobs.reconsider(decision.job_id)
+        return decision
+
+    def _attempts_max(self, job: JobRef) -> int:
+        return self._definitions.get(job.definition, Definition(job.definition)).attempts_max
+
+    def _wake_at(self, now: WallMs) -> WallMs | None:
+        if not self._leading:
+            return None
+        if self._more:
+            return now
+        oldest = self._ledger.oldest_at()
+        instants = [
+            self._fires.next_at(),
+            self._jobs.next_at(),
+            None if oldest is None else oldest + self._config.echo_timeout_ms,
+        ]
+        soonest = min((at for at in instants if at is not None), default=None)
+        return None if soonest is None else WallMs(max(soonest, now))

@@ -1,0 +1,69 @@
+"""What the core is told: facts from the mirror, and the few things only this process knows."""
+
+from dataclasses import dataclass
+
+from hascheduler.dispatch.decisions import Decision, Settlement
+from hascheduler.mirror.changes import (
+    DefinitionGone,
+    DefinitionSeen,
+    JobGone,
+    JobSeen,
+    ProcessorGone,
+    ProcessorSeen,
+    ScheduleGone,
+    ScheduleSeen,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TermBegan:
+    """This replica leads from here on: its stream has delivered the ``term_began`` entry.
+
+    ``reapplied`` are the decisions of earlier terms that it has just applied again and that the stream has still to
+    confirm; the ledger starts from them.
+    """
+
+    term: int
+    reapplied: tuple[Decision, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrustLost:
+    """Stop deciding. Whatever was promised and is not in the journal never happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resynced:
+    """Forget everything; the facts that follow are a fresh snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of ``decision`` when it was applied."""
+
+    decision: Decision
+    settlement: Settlement
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorLost:
+    """Its heartbeat has not changed for the heartbeat timeout of this replica's monotonic clock.
+
+    ``beat`` is the one that stood still: a later one brings the processor back.
+    """
+
+    id: str
+    beat: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransportSeen:
+    """Whether the broker takes messages. While it does not, nothing is dispatched."""
+
+    accepting: bool
+
+
+Input = (
+    JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
+    | ProcessorLost | TransportSeen | TermBegan | TrustLost | Resynced | Settled
+)  # fmt: skip

@@ -1,0 +1,189 @@
+"""Where each live job stands in this mind: waiting, holding a slot, held back, or orphaned.
+
+Owner of the job table, of the queues and slots that follow from it, and of the timers on jobs. `reconsider` derives a
+job's place from three things only: what the stream shows, what the ledger has promised on top, and whether the job is
+held back. It may be called at any time, and twice is once.
+"""
+
+from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.decisions import CancelNotice, Dispatch, Publish, Requeue, Send
+from hascheduler.dispatch.ledger import Ledger
+from hascheduler.dispatch.policy import Policy
+from hascheduler.dispatch.pool import SlotPool
+from hascheduler.dispatch.timers import Timers
+from hascheduler.dispatch.waiting import Waiting
+from hascheduler.model.job import OCCUPYING, JobRef, JobState
+
+
+class Jobs:
+    def __init__(self, config: DispatchConfig, policy: Policy, pool: SlotPool, ledger: Ledger) -> None:
+        self._config = config
+        self._pool = pool
+        self._ledger = ledger
+        self._now = 0
+        self._table: dict[str, JobRef] = {}
+        self.waiting = Waiting(policy)
+        self._not_before = Timers()
+        self._doubted = Timers()
+        self._starts = Timers()
+        self._orphans: dict[str, None] = {}
+        self._withdrawn: dict[str, None] = {}
+        self._noticed: dict[str, int] = {}
+        self._notices: list[CancelNotice] = []
+
+    def get(self, job_id: str) -> JobRef | None:
+        return self._table.get(job_id)
+
+    def put(self, job: JobRef) -> None:
+        self._table[job.id] = job
+        self._doubted.clear(job.id)
+        self.reconsider(job.id)
+
+    def remove(self, job_id: str) -> None:
+        self._table.pop(job_id, None)
+        self.waiting.remove(job_id)
+        self._pool.release(job_id)
+        self._orphans.pop(job_id, None)
+        self._withdrawn.pop(job_id, None)
+        self._noticed.pop(job_id, None)
+        for timers in (self._not_before, self._doubted, self._starts):
+            timers.clear(job_id)
+
+    def doubt(self, job_id: str, until_ms: int) -> None:
+        """Leave the job alone until then, or until news of it: the database did not show what we thought."""
+        if job_id in self._table:
+            self._doubted.set(job_id, until_ms)
+            self.reconsider(job_id)
+
+    def reconsider(self, job_id: str) -> None:
+        job = self._table.get(job_id)
+        if job is None:
+            return
+        move = self._ledger.move(job_id)
+        if isinstance(move, Dispatch):
+            self._place(job, move.processor)
+        elif move is not None:
+            self._set_apart(job)
+        elif job.state in OCCUPYING and job.processor is not None:
+            self._place(job, job.processor)
+            self._watch(job, job.processor)
+        elif job_id in self._doubted or job.state is not JobState.PENDING:
+            self._set_apart(job)
+        elif job.cancel_requested_at_ms is not None:
+            self._set_apart(job)
+            self._withdrawn[job_id] = None
+        else:
+            self._queue(job)
+
+    def orphan(self, processor_id: str) -> None:
+        """The processor is gone or lost: what holds its slots must be looked at."""
+        self._orphans.update(dict.fromkeys(self._pool.occupants(processor_id)))
+
+    def orphans(self) -> list[JobRef]:
+        """Jobs whose attempt belongs to a processor that does not live, in order of id."""
+        found = []
+        for job_id in sorted(self._orphans):
+            job = self._table.get(job_id)
+            if job is None or job.state not in OCCUPYING or self._pool.is_live(job.processor or ""):
+                del self._orphans[job_id]
+            elif self._ledger.move(job_id) is None and job_id not in self._doubted:
+                found.append(job)
+        return found
+
+    def withdrawn(self) -> list[JobRef]:
+        """Pending jobs that were asked to stop while they ran, and came back instead: they must not run again."""
+        found = []
+        for job_id in sorted(self._withdrawn):
+            job = self._table.get(job_id)
+            if job is None or job.state is not JobState.PENDING or job.cancel_requested_at_ms is None:
+                del self._withdrawn[job_id]
+            elif self._ledger.move(job_id) is None and job_id not in self._doubted:
+                found.append(job)
+        return found
+
+    # Time
+
+    def advance(self, now: int) -> None:
+        """It is ``now``: let jobs whose time has come go on."""
+        self._now = now
+        for timers in (self._not_before, self._doubted):
+            for job_id, _ in timers.take_due(now, len(timers)):
+                self.reconsider(job_id)
+
+    def next_at(self) -> int | None:
+        instants = [timers.next_at() for timers in (self._not_before, self._doubted, self._starts)]
+        return min((at for at in instants if at is not None), default=None)
+
+    def take_unstarted(self, now: int, telling_since_ms: int | None, limit: int) -> tuple[list[Send], list[Requeue]]:
+        """Dispatched jobs that should have started by now: those to tell their processor of again, those to move.
+
+        A processor is blamed only for the time since this mind can tell it (None: it can't). Before that the message
+        may never have left, and the job is only looked at again later.
+        """
+        sends: list[Send] = []
+        moved: list[Requeue] = []
+        for job_id, _ in list(self._starts.take_due(now, limit)):
+            job = self._table.get(job_id)
+            if job is None or job.state is not JobState.DISPATCHED or self._ledger.move(job_id) is not None:
+                continue
+            if telling_since_ms is not None:
+                told_at_ms = max(job.dispatched_at_ms or 0, telling_since_ms)
+                if now - told_at_ms >= self._config.move_after_ms:
+                    moved.append(Requeue(job.id, job.attempt, "not started in time"))
+                    continue
+                if job.processor is not None:
+                    sends.append(Publish(job.id, job.attempt, job.processor))
+            self._starts.set(job_id, now + self._config.start_timeout_ms)
+        return sends, moved
+
+    def tell_again(self, now: int) -> list[Send]:
+        """What a new leader's processors must know: every dispatched attempt, and every one that is asked to stop."""
+        sends: list[Send] = []
+        for job in self._table.values():
+            if job.processor is None or self._ledger.move(job.id) is not None:
+                continue
+            if job.state is JobState.DISPATCHED:
+                sends.append(Publish(job.id, job.attempt, job.processor))
+                self._starts.set(job.id, now + self._config.start_timeout_ms)
+            elif job.state is JobState.RUNNING and job.cancel_requested_at_ms is not None:
+                sends.append(CancelNotice(job.id, job.attempt, job.processor))
+        self._notices.clear()
+        return sends
+
+    def take_notices(self) -> list[CancelNotice]:
+        """Cancel requests that their processors have not been told of by this mind yet."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    # Places
+
+    def _queue(self, job: JobRef) -> None:
+        self._pool.release(job.id)
+        self._starts.clear(job.id)
+        if (job.not_before_ms or 0) <= self._now:
+            self.waiting.add(job)
+        else:
+            self.waiting.remove(job.id)
+            self._not_before.set(job.id, job.not_before_ms or 0)
+
+    def _set_apart(self, job: JobRef) -> None:
+        self._pool.release(job.id)
+        self.waiting.remove(job.id)
+        self._starts.clear(job.id)
+
+    def _place(self, job: JobRef, processor_id: str) -> None:
+        self.waiting.remove(job.id)
+        self._not_before.clear(job.id)
+        self._pool.occupy(job.id, job.definition, processor_id)
+
+    def _watch(self, job: JobRef, processor_id: str) -> None:
+        if not self._pool.is_live(processor_id):
+            self._orphans[job.id] = None
+        if job.state is JobState.DISPATCHED:
+            if job.id not in self._starts:
+                self._starts.set(job.id, (job.dispatched_at_ms or 0) + self._config.start_timeout_ms)
+            return
+        self._starts.clear(job.id)
+        if job.cancel_requested_at_ms is not None and self._noticed.get(job.id) != job.attempt:
+            self._noticed[job.id] = job.attempt
+            self._notices.append(CancelNotice(job.id, job.attempt, processor_id))

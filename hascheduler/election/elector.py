@@ -1,0 +1,187 @@
+"""The elector: observations and time in, the next write of the lease out.
+
+It owns what this candidate believes of the lease. The caller owns the I/O: it carries out the `Attempt` that
+`next_attempt` returns (one compare-and-set), and tells the outcome with the time at which the attempt *began*,
+because trust must count from before the write left.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from hascheduler.election.config import ElectionConfig
+from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.lease import LeaseRecord
+
+
+class Answer(StrEnum):
+    """What became of an attempt."""
+
+    WON = "won"
+    LOST = "lost"
+    UNKNOWN = "unknown"
+    """No answer: it may have been carried out. Nothing is believed until the record is read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One compare-and-set: create ``proposed`` where ``expected`` is None, otherwise replace ``expected`` by it."""
+
+    expected: LeaseRecord | None
+    proposed: LeaseRecord
+
+
+class Elector:
+    def __init__(self, config: ElectionConfig, now: MonoMs) -> None:
+        self._config = config
+        self._record: LeaseRecord | None = None
+        self._observed = False
+        self._changed_at = now
+        self._next_try_at = now
+        self._rest_until = now
+        self._trusted_until: MonoMs | None = None
+        self._highest_term = 0
+        self._dead_holder = ""
+
+    @property
+    def record(self) -> LeaseRecord | None:
+        """The newest version of the lease that this candidate knows of."""
+        return self._record
+
+    @property
+    def observed(self) -> bool:
+        """Whether the lease, or its absence, has been seen at all; before that nothing is tried."""
+        return self._observed
+
+    @property
+    def term(self) -> int:
+        """The term this candidate leads in; meaningful while `leads`."""
+        return self._record.term if self._record else 0
+
+    @property
+    def trusted_until_ms(self) -> MonoMs | None:
+        """Until when this candidate may act as leader; None while it follows."""
+        return self._trusted_until
+
+    def leads(self, now: MonoMs) -> bool:
+        """Whether the lease is this candidate's and its last renewal is fresh enough to be trusted."""
+        return self._trusted_until is not None and now < self._trusted_until
+
+    def observe(self, record: LeaseRecord | None, now: MonoMs) -> None:
+        """The lease was read, or came by in the stream. Older versions than the known one are ignored."""
+        known = self._record
+        if record is not None:
+            self._highest_term = max(self._highest_term, record.term)
+            if known is not None and _version(record) < _version(known):
+                return
+        if self._observed and record == known:
+            return
+        self._record = record
+        self._observed = True
+        self._changed_at = now
+        if not self._holds(record):
+            self._trusted_until = None
+            # A released or deleted lease is free at once; a fresh holder is left alone for a whole lease.
+            self._next_try_at = now
+
+    def observe_term(self, term: int) -> None:
+        """A term was seen elsewhere (in the journal): the next one must be higher, even if the lease was deleted."""
+        self._highest_term = max(self._highest_term, term)
+
+    def holder_died(self, holder: str) -> None:
+        """Proof of death: ``holder``'s process is gone, so its lease need not be waited for."""
+        self._dead_holder = holder
+
+    def next_attempt(self, now: MonoMs, wall: WallMs) -> Attempt | None:
+        """The write to try now, or None. A leader renews each retry period; a follower takes a lease that is free."""
+        if not self._observed or now < max(self._next_try_at, self._rest_until):
+            return None
+        record = self._record
+        if self._trusted_until is not None and record is not None and self._holds(record):
+            if now >= self._trusted_until:
+                self._trusted_until = None
+                return None
+            renewed = replace(record, renewals=record.renewals + 1, renewed_at_ms=wall)
+            return self._try(Attempt(record, renewed), now)
+        if record is not None and not self._is_free(record, now):
+            return None
+        taken = LeaseRecord(
+            shard=self._config.shard,
+            holder=self._config.candidate_id,
+            term=self._highest_term + 1,
+            renewals=0 if record is None else record.renewals + 1,
+            endpoint=self._config.endpoint,
+            acquired_at_ms=wall,
+            renewed_at_ms=wall,
+            lease_duration_ms=self._config.lease_duration_ms,
+            transitions=0 if record is None else record.transitions + 1,
+        )
+        return self._try(Attempt(record, taken), now)
+
+    def concluded(self, attempt: Attempt, answer: Answer, began: MonoMs, now: MonoMs) -> None:
+        """What became of ``attempt``, which began at ``began``.
+
+        After any answer but WON the caller reads the lease and lets `observe` see it: the record may have changed by
+        our own hand in a write whose answer never came. Until then an earlier trust stands, up to its deadline.
+
+        A lost challenge of a record that nothing has replaced proves that the record is not what is stored (the lease
+        was restored from a backup, or set back by hand): it is forgotten, and must be read anew.
+        """
+        if answer is Answer.WON:
+            self.observe(attempt.proposed, now)
+            if self._record == attempt.proposed:
+                self._trusted_until = MonoMs(began + self._config.renew_deadline_ms)
+                self._next_try_at = MonoMs(began + self._config.retry_period_ms)
+        elif answer is Answer.LOST and self._trusted_until is None and self._record == attempt.expected:
+            self._record = None
+            self._observed = False
+
+    def release(self, now: MonoMs, wall: WallMs) -> Attempt | None:
+        """Give the lease up, so that the others take over at once; None when it is not ours to give.
+
+        This candidate rests for two retry periods: whoever gives up has a reason, and another should try.
+        """
+        record = self._record
+        self._trusted_until = None
+        if record is None or not self._holds(record):
+            return None
+        self._rest_until = MonoMs(now + 2 * self._config.retry_period_ms)
+        return Attempt(
+            record, replace(record, holder="", endpoint="", renewals=record.renewals + 1, renewed_at_ms=wall)
+        )
+
+    def step_down(self) -> None:
+        """Stop trusting the lease without writing it: another leader was met in the journal."""
+        self._trusted_until = None
+
+    def wake_at_ms(self, now: MonoMs) -> MonoMs:
+        """When `next_attempt` may have something new to say, if nothing is observed before."""
+        if not self._observed:
+            return MonoMs(now + self._config.retry_period_ms)
+        if self._trusted_until is not None:
+            return MonoMs(min(self._next_try_at, self._trusted_until))
+        next_try_at = max(self._next_try_at, self._rest_until)
+        record = self._record
+        if record is None or record.holder in ("", self._dead_holder) or self._holds(record):
+            return MonoMs(next_try_at)
+        return MonoMs(max(next_try_at, self._changed_at + self._wait_ms(record)))
+
+    def _holds(self, record: LeaseRecord | None) -> bool:
+        return record is not None and record.holder == self._config.candidate_id
+
+    def _is_free(self, record: LeaseRecord, now: MonoMs) -> bool:
+        # Our own name in a lease we do not trust any more: nobody else can renew it, so we may take it again.
+        if record.holder in ("", self._dead_holder) or self._holds(record):
+            return True
+        return now >= self._changed_at + self._wait_ms(record)
+
+    def _wait_ms(self, record: LeaseRecord) -> int:
+        """The holder's own lease duration where it is longer: it may have been started with other settings."""
+        return max(record.lease_duration_ms, self._config.lease_duration_ms)
+
+    def _try(self, attempt: Attempt, now: MonoMs) -> Attempt:
+        self._next_try_at = MonoMs(now + self._config.retry_period_ms)
+        return attempt
+
+
+def _version(record: LeaseRecord) -> tuple[int, int]:
+    return (record.term, record.renewals)

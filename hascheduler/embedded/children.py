@@ -1,0 +1,94 @@
+"""Child processes: started with a log file, ended by pid, and never outliving their parent.
+
+A child gets a session of its own, so that Ctrl-C reaches only the parent, which then stops its children in order. If
+the parent is killed, the kernel kills the children (Linux; elsewhere they have to be found by hand).
+"""
+
+import asyncio
+import ctypes
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Child:
+    """One process that was started, and may have ended."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def running(self) -> bool:
+        return self.process.returncode is None
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.running:
+            self.process.send_signal(number)
+
+    async def wait(self) -> int:
+        return await self.process.wait()
+
+    async def stop(self, grace_s: float = 10) -> None:
+        """SIGTERM, then SIGKILL for what is still there after the grace."""
+        self.signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace_s):
+                await self.wait()
+        except TimeoutError:
+            self.signal(signal.SIGKILL)
+            await self.wait()
+
+    def last_lines(self, count: int = 5) -> str:
+        """The end of its log, for an error message."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+
+
+async def start_child(
+    name: str,
+    arguments: Sequence[str],
+    log: Path,
+    *,
+    environment: Mapping[str, str],
+    user: str | None = None,
+) -> Child:
+    """Start ``arguments``; standard output goes to ``log``, and errors to the same."""
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+    def die_with_parent() -> None:
+        if libc is not None:
+            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        process = await asyncio.create_subprocess_exec(
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=dict(environment),
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
+        )
+    return Child(name, process, log)

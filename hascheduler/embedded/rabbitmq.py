@@ -1,0 +1,124 @@
+"""A RabbitMQ node of its own: own name, ports, folders and cookie, so that it meets no other node on the machine.
+
+Debian's package brings the server. As root the node runs as the package's user ``rabbitmq``, who must own the folders.
+The Erlang port mapper is started here as well, on a port of its own, because a node that finds none leaves one behind.
+"""
+
+import asyncio
+import os
+import pwd
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hascheduler.embedded.children import Child, free_port, start_child
+from hascheduler.errors import BrokerUnavailable, InvalidInput
+
+_SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+_USER = "rabbitmq"
+_START_S = 90.0
+_PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class RabbitMQ:
+    url: str
+    pid: int
+
+
+def find_rabbitmq() -> str | None:
+    """The server's start script, or None where it is not installed."""
+    return str(_SERVER) if _SERVER.exists() and shutil.which("epmd") else None
+
+
+@asynccontextmanager
+async def start_rabbitmq(folder: Path | None = None) -> AsyncIterator[RabbitMQ]:
+    """A running node that takes connections; its data is in ``folder``, or in one that is removed afterwards."""
+    server = find_rabbitmq()
+    if server is None:
+        raise InvalidInput(("rabbitmq",), "rabbitmq-server is not installed", "apt-get install rabbitmq-server")
+    home = folder or Path(tempfile.mkdtemp(prefix="hascheduler-rabbitmq-"))
+    port, mapper_port = free_port(), free_port()
+    user = _USER if os.geteuid() == 0 and _exists(_USER) else None
+    environment = _lay_out(home, port, mapper_port, user)
+    mapper_arguments = ["epmd", "-port", str(mapper_port), "-address", "127.0.0.1"]
+    mapper = await start_child("epmd", mapper_arguments, home / "log/epmd.log", environment=environment, user=user)
+    try:
+        node = await start_child("rabbitmq", [server], home / "log/node.log", environment=environment, user=user)
+        try:
+            await _answers(node, port)
+            yield RabbitMQ(f"amqp://guest:guest@127.0.0.1:{port}/", node.pid)
+        finally:
+            await asyncio.shield(node.stop(20))
+    finally:
+        await asyncio.shield(mapper.stop(2))
+        if folder is None:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _lay_out(home: Path, port: int, mapper_port: int, user: str | None) -> dict[str, str]:
+    """Folders and configuration; the environment that makes the node use them and nothing of the machine's."""
+    home.mkdir(parents=True, exist_ok=True)
+    for name in ("log", "mnesia"):
+        (home / name).mkdir(exist_ok=True)
+    (home / "enabled_plugins").write_text("[].\n")
+    (home / "rabbitmq.conf").write_text(
+        f"listeners.tcp.1 = 127.0.0.1:{port}\n"
+        "disk_free_limit.absolute = 64MB\n"
+        "vm_memory_high_watermark.absolute = 1GB\n"
+    )
+    if user is not None:
+        home.chmod(0o755)
+        for path in [home, *home.rglob("*")]:
+            shutil.chown(path, user, user)
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": "C.UTF-8",
+        "HOME": str(home),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "ERL_EPMD_PORT": str(mapper_port),
+        "RABBITMQ_NODENAME": f"hascheduler-{port}@localhost",
+        "RABBITMQ_NODE_PORT": str(port),
+        "RABBITMQ_DIST_PORT": str(free_port()),
+        "RABBITMQ_CONF_ENV_FILE": "/dev/null",
+        "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq.conf"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "enabled_plugins"),
+        "RABBITMQ_MNESIA_BASE": str(home / "mnesia"),
+        "RABBITMQ_LOG_BASE": str(home / "log"),
+        "RABBITMQ_PID_FILE": str(home / "node.pid"),
+        # The start script then becomes the node instead of waiting for it, so that its pid is the node's.
+        "RABBITMQ_ALLOW_INPUT": "true",
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-noinput -kernel inet_dist_use_interface {127,0,0,1}",
+    }
+
+
+async def _answers(node: Child, port: int) -> None:
+    """Wait until the node greets an AMQP client."""
+    try:
+        async with asyncio.timeout(_START_S):
+            while node.running:
+                try:
+                    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                except OSError:
+                    await asyncio.sleep(0.1)
+                    continue
+                try:
+                    writer.write(_PROTOCOL_HEADER)
+                    if await reader.read(1) == b"\x01":
+                        return
+                finally:
+                    writer.close()
+    except (TimeoutError, OSError):
+        pass
+    raise BrokerUnavailable(f"RabbitMQ did not start; its log ends with:\n{node.last_lines()}")
+
+
+def _exists(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True

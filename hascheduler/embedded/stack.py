@@ -1,0 +1,163 @@
+"""A whole system on this machine: servers, replicas and processors, each a process of its own with a log file.
+
+What the environment already provides is used instead of an embedded server: ``HASCHEDULER_MONGODB_URI`` and
+``HASCHEDULER_AMQP_URL``. Without RabbitMQ everything runs on the ``mongo`` transport. Embedded servers keep their data
+in the system's temporary folder, where the broker's own user may go, and nothing of it outlives the stack.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from hascheduler.embedded.children import Child, free_port, start_child
+from hascheduler.embedded.mongod import start_mongod
+from hascheduler.embedded.rabbitmq import find_rabbitmq, start_rabbitmq
+from hascheduler.errors import StoreUnavailable
+
+_FIRST_PORT = 8080
+_READY_S = 60.0
+_HANDLERS = ("processors.log", "processors.sleep")
+
+
+@dataclass(frozen=True, slots=True)
+class StackPlan:
+    """``transport`` None: RabbitMQ where there is one, else MongoDB alone. ``settings`` go to every process."""
+
+    folder: Path
+    replicas: int = 3
+    processors: int = 2
+    slots: int = 8
+    transport: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """What the processes are told to use; ``shown`` says where each is, without anybody's password."""
+
+    mongodb_uri: str
+    transport: str
+    amqp_url: str
+    shown: Mapping[str, str]
+
+
+class Stack:
+    """Owner of the processes; `open_stack` makes it and takes it down. Killing and restarting is up to the caller."""
+
+    def __init__(self, plan: StackPlan, servers: Servers, environment: Mapping[str, str]) -> None:
+        self._plan = plan
+        self._environment = environment
+        self.transport = servers.transport
+        self.mongodb_uri = servers.mongodb_uri
+        self.servers = servers.shown
+        self.replicas: dict[str, Child] = {}
+        self.processors: dict[str, Child] = {}
+        self.urls: dict[str, str] = {}
+
+    def log_of(self, name: str) -> Path:
+        return self._plan.folder / "logs" / f"{name}.log"
+
+    async def start_replica(self, name: str) -> None:
+        """Start it, again under its old port if it ran before."""
+        url = self.urls.setdefault(name, f"http://127.0.0.1:{_port(_FIRST_PORT + len(self.urls))}")
+        self.replicas[name] = await self._start(
+            name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=url.rpartition(":")[2]
+        )
+
+    async def start_processor(self, name: str) -> None:
+        arguments = ["processor", *_HANDLERS, "--name", name, "--slots", str(self._plan.slots)]
+        self.processors[name] = await self._start(name, arguments)
+
+    async def ready(self, name: str) -> None:
+        """Wait until that replica answers that it is ready; `StoreUnavailable` with its last words if it is not."""
+        child = self.replicas[name]
+        try:
+            async with asyncio.timeout(_READY_S), httpx.AsyncClient() as http:
+                while child.running:
+                    try:
+                        if (await http.get(f"{self.urls[name]}/readyz")).status_code == httpx.codes.OK:
+                            return
+                    except httpx.TransportError:
+                        pass
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            pass
+        raise StoreUnavailable(f"{name} is not ready; its log ends with:\n{child.last_lines()}")
+
+    async def stop(self) -> None:
+        """Processors first, so that they can give back; then the replicas."""
+        for children in (self.processors, self.replicas):
+            await asyncio.gather(*(child.stop() for child in children.values()))
+
+    async def _start(self, name: str, arguments: list[str], **settings: str) -> Child:
+        environment = {**self._environment, **settings}
+        return await start_child(
+            name, [sys.executable, "-m", "hascheduler", *arguments], self.log_of(name), environment=environment
+        )
+
+
+@asynccontextmanager
+async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterator[Stack]:
+    """A running system in which every replica is ready; ``say`` hears what is being started."""
+    async with AsyncExitStack() as embedded:
+        servers = await _servers(plan, embedded, say)
+        environment = {
+            # Shorter than the patience of `Child.stop`, so that a drain is over before it is cut off.
+            "HASCHEDULER_DRAIN_GRACE": "5s",
+            **os.environ,
+            **plan.settings,
+            "HASCHEDULER_MONGODB_URI": servers.mongodb_uri,
+            "HASCHEDULER_TRANSPORT": servers.transport,
+            "HASCHEDULER_AMQP_URL": servers.amqp_url,
+            "HASCHEDULER_LOG_FORMAT": "json",
+        }
+        stack = Stack(plan, servers, environment)
+        say(f"starting {plan.replicas} replicas and {plan.processors} processors")
+        try:
+            for number in range(1, plan.replicas + 1):
+                await stack.start_replica(f"replica-{number}")
+            for number in range(1, plan.processors + 1):
+                await stack.start_processor(f"processor-{number}")
+            for name in stack.replicas:
+                await stack.ready(name)
+            yield stack
+        finally:
+            await asyncio.shield(stack.stop())
+
+
+async def _servers(plan: StackPlan, embedded: AsyncExitStack, say: Callable[[str], None]) -> Servers:
+    """Those that the environment names, or embedded ones, started here."""
+    shown: dict[str, str] = {}
+    mongodb_uri = os.environ.get("HASCHEDULER_MONGODB_URI", "")
+    shown["MongoDB"] = "HASCHEDULER_MONGODB_URI"
+    if not mongodb_uri:
+        say("starting MongoDB")
+        mongodb_uri = shown["MongoDB"] = (await embedded.enter_async_context(start_mongod())).uri
+    amqp_url = os.environ.get("HASCHEDULER_AMQP_URL", "")
+    if plan.transport is None and not amqp_url and find_rabbitmq() is None:
+        say("rabbitmq-server is not installed (apt-get install rabbitmq-server): running on the mongo transport")
+    elif plan.transport != "mongo":
+        shown["RabbitMQ"] = "HASCHEDULER_AMQP_URL"
+        if not amqp_url:
+            say("starting RabbitMQ (this takes some seconds)")
+            amqp_url = shown["RabbitMQ"] = (await embedded.enter_async_context(start_rabbitmq())).url
+        return Servers(mongodb_uri, "rabbitmq", amqp_url, shown)
+    return Servers(mongodb_uri, "mongo", "", shown)
+
+
+def _port(wanted: int) -> int:
+    """That port if it is free, else any."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            return free_port()
+    return wanted

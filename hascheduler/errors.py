@@ -1,0 +1,69 @@
+"""Everything that can go wrong, split by whose fault it is.
+
+::
+
+    HaschedulerError
+    ├── CallerError            the caller's: a clear answer, nothing written
+    │   ├── InvalidInput       what, where (path) and what would be right
+    │   ├── NotFound
+    │   └── Conflict           the name is taken, or the revision is not the newest
+    ├── WorldError             the world's: try again, with backoff and an end
+    │   ├── StoreUnavailable   MongoDB did not answer, or the answer is unknown
+    │   ├── HistoryLost        the stream can't be resumed: read everything again
+    │   └── BrokerUnavailable  RabbitMQ did not answer, or it is blocking us
+    └── InvariantBroken        ours: ends the replica, the lease lapses, another leads
+
+Expected outcomes (a claim that lost, a job that is already done) are values, never exceptions.
+"""
+
+
+class HaschedulerError(Exception):
+    """The root; catch one of its three branches instead."""
+
+
+class CallerError(HaschedulerError):
+    """The request can't be carried out as it was made."""
+
+
+class InvalidInput(CallerError):
+    """A value is wrong. ``path`` names it (``("trigger", "every")``), ``expected`` says what would be right."""
+
+    def __init__(self, path: tuple[str | int, ...], problem: str, expected: str = "") -> None:
+        self.path = path
+        self.problem = problem
+        self.expected = expected
+        where = ".".join(str(part) for part in path)
+        super().__init__(f"{where}: {problem}" + (f"; expected {expected}" if expected else ""))
+
+
+class NotFound(CallerError):
+    """No ``kind`` goes by that id."""
+
+    def __init__(self, kind: str, id: str) -> None:
+        self.kind = kind
+        self.id = id
+        super().__init__(f"no {kind} {id!r}")
+
+
+class Conflict(CallerError):
+    """The request was right for a state that no longer holds, or the name is taken."""
+
+
+class WorldError(HaschedulerError):
+    """Something outside this process failed; the same call may succeed later."""
+
+
+class StoreUnavailable(WorldError):
+    """The database did not answer in time, or whether it carried the write out is unknown."""
+
+
+class HistoryLost(WorldError):
+    """The change stream can't continue from where it was; only a full resync is gap-free."""
+
+
+class BrokerUnavailable(WorldError):
+    """The message broker is away or does not take messages."""
+
+
+class InvariantBroken(HaschedulerError):
+    """Something that must hold does not: a defect of ours. The replica stops rather than guess."""

@@ -1,0 +1,13 @@
+"""What MongoDB said: the live documents, as lean references, folded from one ordered stream.
+
+::
+
+    snapshot, stream, fetches ──► Change ──► Mirror.fold ──► Seen, in order ──► dispatch core, elector, views
+
+The newest ``rev`` wins, so a snapshot and the stream may overlap in any way; deletes are remembered by the order of
+the stream alone. Whatever can't be read is quarantined with the reason, and the others go on. A patch for a document
+that is not here, or one that does not follow the known revision, is answered by asking for the whole document
+(`Mirror.take_wanted`): no lookup where the update description suffices, and no guess where it does not.
+
+Payloads never get here, and finished jobs leave.
+"""

@@ -1,0 +1,122 @@
+"""What goes into a mirror, and what comes out of it.
+
+In: a `Change` is one event of the stream, or one document of a snapshot or a fetch, in the order of the stream and
+projected to the lean fields. Out: past-tense facts about nouns, the inputs of whoever decides.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents import Collection
+from hascheduler.model.job import JobRef
+from hascheduler.model.journal import JournalHead
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.schedule import ScheduleRef
+
+
+class Operation(StrEnum):
+    PUT = "put"
+    """The whole (lean) document: an insert, a replace, or one read by a snapshot or a fetch."""
+    PATCH = "patch"
+    """Only the fields that changed."""
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``fields`` never holds ``_id``; it is empty for a delete. ``id`` is whatever the document's ``_id`` was."""
+
+    collection: Collection
+    operation: Operation
+    id: object
+    fields: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class JobSeen:
+    """The newest state of a live job."""
+
+    job: JobRef
+
+
+@dataclass(frozen=True, slots=True)
+class JobGone:
+    """The job ended, was deleted, or can no longer be read; ``id`` holds no slot any more."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSeen:
+    schedule: ScheduleRef
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionSeen:
+    definition: Definition
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorSeen:
+    processor: ProcessorRef
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorGone:
+    """The processor took its leave, or can no longer be read."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSeen:
+    lease: LeaseRecord
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseGone:
+    shard: str
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSeen:
+    head: JournalHead
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSeen:
+    replica: ReplicaStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaGone:
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A document that can't be read: where, and why. The others go on without it."""
+
+    collection: Collection
+    id: str
+    reason: str
+
+
+Seen = (
+    JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
+    | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | Quarantined
+)  # fmt: skip

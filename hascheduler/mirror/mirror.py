@@ -1,0 +1,195 @@
+"""The fold: one change in, the facts it tells out. Owner of every noun this replica knows.
+
+Invariants: at any point of the stream the live nouns are exactly those whose newest majority-committed version is
+readable and live; `digest` is equal on replicas that have folded the same stream to the same position; the quarantine
+is bounded, and a document leaves it when it is mended or deleted.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.mirror.changes import Change, JournalSeen, Operation, Quarantined, Seen
+from hascheduler.mirror.digest import Digest
+from hascheduler.mirror.tables import TABLES, Table
+from hascheduler.model.documents import Collection, decode_journal_head
+from hascheduler.model.journal import JournalHead
+
+QUARANTINE_MAX = 1_000
+_UNDIGESTED = frozenset({Collection.PROCESSORS, Collection.LEASES, Collection.REPLICAS})
+"""They change with every heartbeat; what they say about the present is compared by eye, not by digest."""
+
+
+class Mirror:
+    def __init__(self) -> None:
+        self._nouns: dict[Collection, dict[str, Any]] = {collection: {} for collection in TABLES}
+        self._journal: dict[str, JournalHead] = {}
+        self._quarantine: OrderedDict[tuple[Collection, str], str] = OrderedDict()
+        self._wanted: dict[tuple[Collection, str], None] = {}
+        self._fetching: dict[tuple[Collection, str], None] = {}
+        self._digest = Digest()
+
+    # What is known
+
+    def nouns(self, collection: Collection) -> Mapping[str, Any]:
+        """The live nouns of a collection by id; read only."""
+        return self._nouns[collection]
+
+    def journal_head(self, shard: str) -> JournalHead | None:
+        """The newest journal entry that the stream has delivered."""
+        return self._journal.get(shard)
+
+    @property
+    def quarantine(self) -> Mapping[tuple[Collection, str], str]:
+        """Why each unreadable document is left out, oldest first; at most `QUARANTINE_MAX`."""
+        return self._quarantine
+
+    @property
+    def digest(self) -> str:
+        return str(self._digest)
+
+    # What is told
+
+    def fold(self, changes: Iterable[Change]) -> list[Seen]:
+        """The facts that ``changes`` tell, in order. Old versions and repeats tell nothing."""
+        facts: list[Seen] = []
+        for change in changes:
+            if change.collection is Collection.JOURNAL:
+                self._fold_journal(change, facts)
+            else:
+                self._fold_noun(change, facts)
+        return facts
+
+    def take_wanted(self) -> list[tuple[Collection, str]]:
+        """The documents that must be read whole; call `fold_fetched` with the answer, after the reading began.
+
+        Whatever was asked for before and not answered is asked for again: a read that failed must not be forgotten.
+        """
+        self._fetching |= self._wanted
+        self._wanted.clear()
+        return list(self._fetching)
+
+    def want(self, collection: Collection, id: str) -> None:
+        """Have the document read again: somebody met it in a state that is not the one known here."""
+        self._wanted[(collection, id)] = None
+
+    def fold_fetched(self, asked: Iterable[tuple[Collection, str]], changes: Sequence[Change]) -> list[Seen]:
+        """Like `fold`, for an answer that may be ahead of the stream, or behind it where a delete overtook it."""
+        current = [change for change in changes if (change.collection, change.id) in self._fetching]
+        facts = self.fold(current)
+        for key in asked:
+            self._fetching.pop(key, None)
+        return facts
+
+    def _fold_journal(self, change: Change, facts: list[Seen]) -> None:
+        try:
+            head = decode_journal_head(change.id, change.fields)
+        except InvalidInput as error:
+            self._set_aside(change, str(error), facts)
+            return
+        known = self._journal.get(head.shard)
+        if known is None or head.seq > known.seq:
+            self._journal[head.shard] = head
+            facts.append(JournalSeen(head))
+
+    def _fold_noun(self, change: Change, facts: list[Seen]) -> None:
+        table = TABLES[change.collection]
+        if not isinstance(change.id, str) or not change.id:
+            if change.operation is Operation.DELETE:
+                self._quarantine.pop((change.collection, _shown(change.id)), None)
+            else:
+                self._set_aside(change, f"_id: a {type(change.id).__name__}; expected a text", facts)
+            return
+        key = (change.collection, change.id)
+        match change.operation:
+            case Operation.DELETE:
+                self._drop(table, key, facts)
+            case Operation.PUT:
+                # Newer than any read under way, whose answer must not undo it.
+                self._fetching.pop(key, None)
+                self._put(table, key, change, change.fields, facts)
+            case Operation.PATCH:
+                whole = self._patched(table, key, change.fields, facts)
+                if whole is not None:
+                    self._put(table, key, change, whole, facts)
+
+    def _patched(
+        self, table: Table, key: tuple[Collection, str], patch: Mapping[str, Any], facts: list[Seen]
+    ) -> Mapping[str, Any] | None:
+        """The whole document after ``patch``, or None when the patch is old or the document must be read."""
+        known = self._nouns[key[0]].get(key[1])
+        if known is None:
+            if table.ends(patch):
+                self._drop(table, key, facts)
+            else:
+                self._wanted[key] = None
+            return None
+        if table.revised and not patch.keys() <= table.unnumbered:
+            rev = patch.get(table.revised)
+            if rev is None:
+                # Written by hand. Whether it is older than what is known, only the document itself can tell.
+                self._wanted[key] = None
+                return None
+            if isinstance(rev, int) and rev != known.rev + 1:
+                if rev > known.rev:
+                    self._wanted[key] = None
+                return None
+        return {**table.encode(known), **patch}
+
+    def _put(
+        self,
+        table: Table,
+        key: tuple[Collection, str],
+        change: Change,
+        fields: Mapping[str, Any],
+        facts: list[Seen],
+    ) -> None:
+        collection, id = key
+        try:
+            noun = table.decode(id, fields)
+        except InvalidInput as error:
+            self._drop(table, key, facts)
+            self._set_aside(change, str(error), facts)
+            return
+        self._quarantine.pop(key, None)
+        nouns = self._nouns[collection]
+        known = nouns.get(id)
+        if known is not None and (table.revision(noun) < table.revision(known) or noun == known):
+            return
+        if table.ends(fields):
+            self._drop(table, key, facts)
+            return
+        if collection not in _UNDIGESTED:
+            if known is not None:
+                self._digest.remove(_member(key, known))
+            self._digest.add(_member(key, noun))
+        nouns[id] = noun
+        facts.append(table.arrived(noun))
+
+    def _drop(self, table: Table, key: tuple[Collection, str], facts: list[Seen]) -> None:
+        """The document is gone, or ended. Told even of one that was never seen: the core may have promised it."""
+        self._quarantine.pop(key, None)
+        self._wanted.pop(key, None)
+        # A read that began before this must not bring the document back.
+        self._fetching.pop(key, None)
+        known = self._nouns[key[0]].pop(key[1], None)
+        if known is not None and key[0] not in _UNDIGESTED:
+            self._digest.remove(_member(key, known))
+        facts.append(table.left(key[1]))
+
+    def _set_aside(self, change: Change, reason: str, facts: list[Seen]) -> None:
+        id = _shown(change.id)
+        self._quarantine[(change.collection, id)] = reason
+        while len(self._quarantine) > QUARANTINE_MAX:
+            self._quarantine.popitem(last=False)
+        facts.append(Quarantined(change.collection, id, reason))
+
+
+def _member(key: tuple[Collection, str], noun: Any) -> str:
+    # A schedule's cursor is left out: only its edits are numbered.
+    return f"{key[0]}/{key[1]}/{noun.rev}"
+
+
+def _shown(id: object) -> str:
+    return id if isinstance(id, str) else repr(id)[:200]

@@ -1,0 +1,91 @@
+"""What the mirror knows about each collection: how to read a document, and which facts to report.
+
+One row a collection, so that the fold itself knows none of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hascheduler.mirror import changes as seen
+from hascheduler.model import documents
+from hascheduler.model.documents import Collection
+from hascheduler.model.job import TERMINAL
+
+
+def _never(_: Any) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """``decode(id, fields)`` makes the noun and ``encode`` takes it apart again; ``arrived`` and ``left`` report it.
+
+    ``revision(noun)`` orders its versions. ``revised`` names the field that every write raises by one, but for those
+    of ``unnumbered`` alone; it is "" where every patch stands for itself. Documents for which ``ends`` holds leave the
+    mirror.
+    """
+
+    decode: Callable[[object, Any], Any]
+    encode: Callable[[Any], Any]
+    arrived: Callable[[Any], seen.Seen]
+    left: Callable[[str], seen.Seen]
+    revision: Callable[[Any], tuple[int, ...]]
+    revised: str = ""
+    unnumbered: frozenset[str] = frozenset()
+    ends: Callable[[Any], bool] = _never
+
+
+_TERMINAL = frozenset(state.value for state in TERMINAL)
+
+
+TABLES: dict[Collection, Table] = {
+    Collection.JOBS: Table(
+        decode=documents.decode_job,
+        encode=documents.encode_job_ref,
+        arrived=seen.JobSeen,
+        left=seen.JobGone,
+        revision=lambda job: (job.rev,),
+        revised="rev",
+        ends=lambda fields: fields.get("state") in _TERMINAL,
+    ),
+    Collection.SCHEDULES: Table(
+        decode=documents.decode_schedule,
+        encode=documents.encode_schedule_ref,
+        arrived=seen.ScheduleSeen,
+        left=seen.ScheduleGone,
+        # The cursor advances without an edit, and an edit never takes it back.
+        revision=lambda schedule: (schedule.rev, schedule.cursor_ms),
+        revised="rev",
+        unnumbered=frozenset({"cursor_ms"}),
+    ),
+    Collection.DEFINITIONS: Table(
+        decode=documents.decode_definition,
+        encode=documents.encode_definition,
+        arrived=seen.DefinitionSeen,
+        left=seen.DefinitionGone,
+        revision=lambda definition: (definition.rev,),
+        revised="rev",
+    ),
+    Collection.PROCESSORS: Table(
+        decode=documents.decode_processor,
+        encode=documents.encode_processor,
+        arrived=seen.ProcessorSeen,
+        left=seen.ProcessorGone,
+        revision=lambda processor: (processor.beat,),
+    ),
+    Collection.LEASES: Table(
+        decode=documents.decode_lease,
+        encode=documents.encode_lease,
+        arrived=seen.LeaseSeen,
+        left=seen.LeaseGone,
+        revision=lambda lease: (lease.term, lease.renewals),
+    ),
+    Collection.REPLICAS: Table(
+        decode=documents.decode_replica,
+        encode=documents.encode_replica,
+        arrived=seen.ReplicaSeen,
+        left=seen.ReplicaGone,
+        revision=lambda replica: (replica.beat,),
+    ),
+}

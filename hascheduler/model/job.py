@@ -1,0 +1,128 @@
+"""The life of a job, as one table.
+
+A job is *pending* until the leader promises it to one processor, which raises its attempt number; then it is
+*dispatched*, and becomes *running* when that processor starts that attempt. It ends *succeeded*, *failed* or
+*cancelled*. A lost or given-back attempt returns it to *pending*. The attempt number is the fencing token: whoever
+starts, heartbeats or finishes names it, and an old number changes nothing.
+
+`TRANSITIONS` is the only statement of what may follow what: the stores build the filters of their compare-and-set
+writes from it, the checkers their rule.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hascheduler.model.instants import WallMs
+
+
+class JobState(StrEnum):
+    PENDING = "pending"
+    DISPATCHED = "dispatched"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Move(StrEnum):
+    """What carries a job from one state to the next; each is one kind of compare-and-set write."""
+
+    CLAIM = "claim"
+    START = "start"
+    FINISH = "finish"
+    GIVE_BACK = "give_back"
+    REQUEUE = "requeue"
+    FAIL = "fail"
+    CANCEL = "cancel"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One row: ``move`` leads from any of ``sources`` to one of ``targets``, made by ``who``, guarded by ``guard``."""
+
+    move: Move
+    sources: frozenset[JobState]
+    targets: frozenset[JobState]
+    who: str
+    guard: str
+
+
+_P, _D, _R = JobState.PENDING, JobState.DISPATCHED, JobState.RUNNING
+_S, _F, _C = JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED
+
+TRANSITIONS: dict[Move, Transition] = {
+    row.move: row
+    for row in (
+        Transition(Move.CLAIM, frozenset({_P}), frozenset({_D}), "leader", "journal; attempt before it"),
+        Transition(Move.START, frozenset({_D}), frozenset({_R}), "processor", "attempt, processor"),
+        Transition(Move.FINISH, frozenset({_R}), frozenset({_S, _F}), "processor", "attempt"),
+        Transition(Move.GIVE_BACK, frozenset({_D, _R}), frozenset({_P}), "processor", "attempt"),
+        Transition(Move.REQUEUE, frozenset({_D, _R}), frozenset({_P}), "leader", "journal; attempt"),
+        Transition(Move.FAIL, frozenset({_P, _D, _R}), frozenset({_F}), "leader", "journal; attempt"),
+        Transition(Move.CANCEL, frozenset({_P, _D}), frozenset({_C}), "API", "state"),
+        Transition(Move.STOP, frozenset({_R}), frozenset({_C}), "processor, after a cancel request", "attempt"),
+    )
+}
+
+LIVE = frozenset({_P, _D, _R})
+TERMINAL = frozenset({_S, _F, _C})
+OCCUPYING = frozenset({_D, _R})
+
+
+def may_follow(before: JobState, after: JobState) -> bool:
+    """Whether some row of the table leads from ``before`` to ``after``."""
+    return any(before in row.sources and after in row.targets for row in TRANSITIONS.values())
+
+
+def fire_job_id(schedule: str, nominal_ms: int) -> str:
+    """The one id of the job for that nominal time; the insert of it *is* the fire, so there can be only one."""
+    return f"fire:{schedule}:{nominal_ms}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobRef:
+    """What a mirror keeps of a live job: ids, keys and times, never the payload.
+
+    ``attempt`` is the number of the newest attempt, 0 before the first. ``processor`` holds that attempt while the
+    job is dispatched or running. Arrival order is ``(submitted_at_ms, sequence, id)``.
+    """
+
+    id: str
+    rev: int
+    state: JobState
+    attempt: int
+    definition: str
+    target: str
+    tenant: str
+    lane: str
+    fairness_key: str
+    priority: int
+    mode: str
+    submitted_at_ms: WallMs
+    sequence: int
+    not_before_ms: WallMs | None
+    processor: str | None
+    dispatched_at_ms: WallMs | None
+    cancel_requested_at_ms: WallMs | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job as it is submitted, payload and all; `documents.new_job_document` gives it its stored form."""
+
+    id: str
+    definition: str
+    target: str
+    payload: object
+    tenant: str
+    lane: str
+    fairness_key: str
+    priority: int
+    mode: str
+    labels: dict[str, str]
+    submitted_at_ms: WallMs
+    sequence: int = 0
+    not_before_ms: WallMs | None = None
+    schedule: str | None = None
+    nominal_ms: WallMs | None = None

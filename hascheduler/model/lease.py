@@ -1,0 +1,25 @@
+"""The lease as it is stored: who leads, in which term. Liveness only; the journal is what keeps leaders apart."""
+
+from dataclasses import dataclass
+
+from hascheduler.model.instants import WallMs
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """One version of a shard's lease. ``(holder, term, renewals)`` identifies it: every write changes one of them.
+
+    ``holder`` is a candidate id, unique per process start, or empty once released. ``endpoint`` is the
+    ``host:port`` where the holder proves that its process lives. The times are the holder's wall clock and for
+    people only; no decision compares them.
+    """
+
+    shard: str
+    holder: str
+    term: int
+    renewals: int
+    endpoint: str
+    acquired_at_ms: WallMs
+    renewed_at_ms: WallMs
+    lease_duration_ms: int
+    transitions: int

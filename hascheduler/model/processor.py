@@ -1,0 +1,27 @@
+"""A processor: one worker process, as it registers itself."""
+
+from dataclasses import dataclass
+
+ANY_DEFINITION = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorRef:
+    """``id`` is unique per process start. ``beat`` grows with every heartbeat: only its *change* means alive.
+
+    ``definitions`` may hold ``"*"``: it takes jobs of every definition. A draining one gets no new jobs.
+    ``name`` and ``parked`` (messages it could not read) are for people.
+    """
+
+    id: str
+    name: str
+    shard: str
+    definitions: frozenset[str]
+    slots: int
+    beat: int
+    draining: bool
+    parked: int
+
+    @property
+    def takes_any(self) -> bool:
+        return ANY_DEFINITION in self.definitions

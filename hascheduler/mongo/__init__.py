@@ -1,0 +1,30 @@
+"""MongoDB: the one place where the state of a deployment lives, behind the ports of `hascheduler.ports`.
+
+Every store here is thin: one method, one exchange, no state of its own. A document belongs to its collection; who may
+write which field is the table below. Stores take the database handle of `connection`, PyMongo's or Motor's.
+
+================ ============================ ======================================= =================================
+collection       written by                   write concern                           found by
+================ ============================ ======================================= =================================
+``leases``       MongoLeaseStore              majority                                _id (shard)
+``journal``      MongoJournal                 majority: the insert is the fence       _id {shard, seq}, a range
+``jobs``         MongoClaimStore (leader),    claims: 1, as the journal already has   _id; (state, _id): the snapshot
+                 MongoWorkStore (processor),  a majority and what does not come back  and lists; (definition, _id) and
+                 MongoJobStore (API)          is applied again; all others: majority  (schedule, _id): lists
+``schedules``    MongoScheduleStore (API),    majority; the cursor as claims          _id (name)
+                 MongoClaimStore (cursor)
+``definitions``  MongoDefinitionStore         majority                                _id (name)
+``processors``   MongoWorkStore               majority                                _id
+``replicas``     MongoReplicaBoard            majority                                _id
+================ ============================ ======================================= =================================
+
+``expire_at`` of jobs, replicas and processors has a TTL index. No other index: each costs every write of a job.
+
+What must hold:
+
+* every write of a job is a compare-and-set on its state and attempt, built from `hascheduler.model.job.TRANSITIONS`
+  (`moves`), and raises ``rev`` by one, so that a mirror can tell a gap from a change;
+* whatever a write did, repeating it changes nothing and gives the same answer;
+* a read that decides is a majority read from the primary; only the claims read back what they wrote themselves;
+* every exchange has a time limit and every error of the driver ends in `faults`; no text of an error holds a URI.
+"""

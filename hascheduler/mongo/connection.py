@@ -1,0 +1,56 @@
+"""The client and the database handle, with the options that everything in this room relies on.
+
+Any BSON can be read: invalid UTF-8 is replaced and dates beyond Python's years stay numbers, so that one odd document
+never blocks the stream; the decoders of the model set it aside with a reason instead.
+"""
+
+from typing import Any
+
+from bson.codec_options import CodecOptions, DatetimeConversion
+from pymongo import AsyncMongoClient
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.errors import PyMongoError
+from pymongo.read_concern import ReadConcern
+from pymongo.write_concern import WriteConcern
+
+from hascheduler.errors import InvalidInput
+
+Client = AsyncMongoClient[dict[str, Any]]
+Database = AsyncDatabase[dict[str, Any]]
+"""What every store takes. A Motor database has the same methods; `driver` knows where it differs."""
+
+MAJORITY = WriteConcern(w="majority")
+ONE = WriteConcern(w=1)
+LOCAL_READ = ReadConcern("local")
+
+CLIENT_OPTIONS: dict[str, Any] = {
+    "appname": "hascheduler",
+    "connectTimeoutMS": 2_000,
+    "serverSelectionTimeoutMS": 2_000,
+    # The last resort for the stream, whose own limits are shorter; all other calls carry theirs.
+    "socketTimeoutMS": 20_000,
+    "maxPoolSize": 50,
+    "retryReads": True,
+    "retryWrites": True,
+}
+"""For a client of either driver."""
+
+_CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
+    unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_AUTO
+)
+
+
+def connect(uri: str) -> Client:
+    """A client that connects with its first call; a malformed URI is an `InvalidInput` that does not repeat it."""
+    try:
+        return AsyncMongoClient(uri, **CLIENT_OPTIONS)
+    except (PyMongoError, ValueError, TypeError) as error:
+        # Their texts quote parts of the URI, at worst the password.
+        raise InvalidInput(
+            ("mongodb_uri",), f"not a MongoDB URI ({type(error).__name__})", "mongodb://host:port/?replicaSet=name"
+        ) from None
+
+
+def open_database(client: Client, name: str) -> Database:
+    """The handle for all stores: majority reads and writes unless a store says otherwise. Takes a Motor client too."""
+    return client.get_database(name, codec_options=_CODEC, read_concern=ReadConcern("majority"), write_concern=MAJORITY)

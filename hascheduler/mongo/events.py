@@ -1,0 +1,109 @@
+"""What the change stream is asked for, and how one of its events becomes a `Change`.
+
+The server projects every event to the lean fields, so a payload never travels to a mirror::
+
+    insert, replace                    PUT     (a pipeline update of a small document arrives as a replace)
+    update                             PATCH, or nothing where no lean field changed
+    update of a part of a lean field   READ    the description does not hold the whole field, so the document is read
+    delete                             DELETE
+    drop, rename, dropDatabase,        LOST    what was in it is no longer told: read everything again
+    invalidate
+
+Only code of this project writes whole fields; parts of them change, and fields are removed, where people edit by hand.
+The journal is told by its inserts alone: it is never changed, and trimming it tells nobody anything.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.model.documents import LEAN_FIELDS, Collection
+
+_LOSSES = frozenset({"drop", "rename", "dropDatabase", "invalidate"})
+_NESTED = [Collection.SCHEDULES.value, Collection.PROCESSORS.value]
+"""The collections with lean fields that have parts: trigger, job, definitions."""
+
+
+class Told(Enum):
+    """What an event is where it is not a change."""
+
+    NOTHING = "nothing"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The document must be read whole."""
+
+    collection: Collection
+    id: object
+
+
+def event_pipeline() -> list[dict[str, Any]]:
+    """The ``$match`` and ``$project`` that the stream is opened with."""
+    told_whole = [collection.value for collection in Collection if collection is not Collection.JOURNAL]
+    ours = [collection.value for collection in Collection]
+    fields = sorted({field for lean in LEAN_FIELDS.values() for field in lean})
+    update = "updateDescription"
+    touched = {"$map": {"input": {"$objectToArray": {"$ifNull": [f"${update}.updatedFields", {}]}}, "in": "$$this.k"}}
+    return [
+        {
+            "$match": {
+                "$or": [
+                    {"ns.coll": {"$in": told_whole}},
+                    {
+                        "ns.coll": Collection.JOURNAL.value,
+                        "operationType": {"$nin": ["update", "replace", "delete"]},
+                    },
+                    {"to.coll": {"$in": ours}},
+                    {"operationType": {"$in": ["dropDatabase", "invalidate"]}},
+                ]
+            }
+        },
+        {
+            "$project": {
+                "operationType": True,
+                "clusterTime": True,
+                "ns.coll": True,
+                "documentKey": True,
+                f"{update}.removedFields": True,
+                f"{update}.truncatedArrays": True,
+                "touched": {"$cond": [{"$in": ["$ns.coll", _NESTED]}, touched, "$$REMOVE"]},
+                **{f"fullDocument.{field}": True for field in fields},
+                **{f"{update}.updatedFields.{field}": True for field in fields},
+            }
+        },
+    ]
+
+
+def change_of(event: Mapping[str, Any]) -> Change | Read | Told:
+    """What ``event`` says; of its fields only those that are lean in its own collection."""
+    operation = event["operationType"]
+    if operation in _LOSSES:
+        return Told.LOST
+    collection = Collection(event["ns"]["coll"])
+    if operation not in {"insert", "replace", "update", "delete"}:
+        return Told.NOTHING
+    id = event["documentKey"]["_id"]
+    lean = LEAN_FIELDS[collection]
+    if operation == "delete":
+        return Change(collection, Operation.DELETE, id, {})
+    if operation != "update":
+        whole = event.get("fullDocument") or {}
+        return Change(collection, Operation.PUT, id, {name: whole[name] for name in lean if name in whole})
+    description = event.get("updateDescription") or {}
+    if _part_of(lean, event, description):
+        return Read(collection, id)
+    updated = description.get("updatedFields") or {}
+    patch = {name: updated[name] for name in lean if name in updated}
+    return Change(collection, Operation.PATCH, id, patch) if patch else Told.NOTHING
+
+
+def _part_of(lean: tuple[str, ...], event: Mapping[str, Any], description: Mapping[str, Any]) -> bool:
+    """Whether the update removed a lean field, or changed one in part."""
+    in_part = [path for path in event.get("touched", ()) if "." in path]
+    in_part += description.get("removedFields") or ()
+    in_part += [array["field"] for array in description.get("truncatedArrays") or ()]
+    return any(path.split(".", 1)[0] in lean for path in in_part)

@@ -1,0 +1,57 @@
+"""Makes the database ready: its collections and its indexes.
+
+Idempotent, and safe from several replicas at once. The collections are created explicitly because the stream takes a
+dropped one for lost history, and a resync needs something to read. An existing index of another shape is an error
+that names it: which of the two is right is for people to decide.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pymongo import ASCENDING, IndexModel
+from pymongo.errors import OperationFailure
+
+from hascheduler.model.documents import Collection
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults
+
+_BUILD_LIMIT_S = 60.0
+_NAMESPACE_EXISTS = 48
+
+INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
+    Collection.JOBS: (
+        # The snapshot reads the live states, a list reads one of them by id.
+        IndexModel([("state", ASCENDING), ("_id", ASCENDING)], name="state"),
+        IndexModel([("definition", ASCENDING), ("_id", ASCENDING)], name="definition"),
+        # Most jobs of a busy deployment are submitted, not fired: those are left out. `$gt ""` is what the planner
+        # can see to follow from an equality with a name.
+        IndexModel(
+            [("schedule", ASCENDING), ("_id", ASCENDING)],
+            name="schedule",
+            partialFilterExpression={"schedule": {"$gt": ""}},
+        ),
+        # Sparse: a live job has no such field, so its writes do not touch this index.
+        IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0, sparse=True),
+    ),
+    Collection.REPLICAS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
+    Collection.PROCESSORS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
+}
+
+
+async def ensure_collections_and_indexes(database: Database) -> None:
+    """Creates what is missing; raises `StoreUnavailable` when that was not possible."""
+    with faults("create the collections and indexes", _BUILD_LIMIT_S):
+        for collection in Collection:
+            await _create(database, collection.value)
+        for collection, models in INDEXES.items():
+            # Quorum majority: a member that is down must not hold up the start of a replica.
+            await database[collection.value].create_indexes(list(models), commitQuorum="majority")
+
+
+async def _create(database: Database, name: str) -> None:
+    command: dict[str, Any] = {"create": name, "writeConcern": {"w": "majority"}}
+    try:
+        await database.command(command)
+    except OperationFailure as error:
+        if error.code != _NAMESPACE_EXISTS:
+            raise

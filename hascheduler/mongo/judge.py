@@ -1,0 +1,71 @@
+"""What became of a decision, judged from the job's document after the write was tried. Pure.
+
+DONE when the document shows that this decision was carried out, now or earlier; UNKNOWN when it still could be (the
+write met the document in between two other changes, so it is to be tried again); LOST otherwise: somebody else was
+first, or the job is gone.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
+from hascheduler.model.job import OCCUPYING, TRANSITIONS, JobState, Move
+from hascheduler.mongo.moves import LOST
+
+JUDGED_FIELDS = {
+    "state": True,
+    "attempt": True,
+    "processor": True,
+    "error": True,
+    "attempts.number": True,
+    "attempts.processor": True,
+    "attempts.outcome": True,
+    "attempts.error": True,
+}
+
+_OF: Mapping[type[Dispatch | Requeue | Fail], Move] = {
+    Dispatch: Move.CLAIM,
+    Requeue: Move.REQUEUE,
+    Fail: Move.FAIL,
+}
+
+
+def judge(decision: Dispatch | Requeue | Fail, job: Mapping[str, Any] | None) -> Settlement:
+    """The settlement of ``decision`` by what ``job`` (with `JUDGED_FIELDS`, or None when gone) says."""
+    if job is None:
+        return Settlement.LOST
+    if _carried_out(decision, job):
+        return Settlement.DONE
+    sources = TRANSITIONS[_OF[type(decision)]].sources
+    if str(job.get("state")) in sources and job.get("attempt") == _demanded(decision):
+        return Settlement.UNKNOWN
+    return Settlement.LOST
+
+
+def _demanded(decision: Dispatch | Requeue | Fail) -> int:
+    return decision.attempt - 1 if isinstance(decision, Dispatch) else decision.attempt
+
+
+def _carried_out(decision: Dispatch | Requeue | Fail, job: Mapping[str, Any]) -> bool:
+    state, newest = str(job.get("state")), job.get("attempt")
+    match decision:
+        case Dispatch(_, attempt, processor):
+            if state == JobState.CANCELLED:
+                return False  # whether or not it was promised once, nothing is to be sent any more
+            if state in OCCUPYING and newest == attempt:
+                return bool(job.get("processor") == processor)
+            return _recorded(job, number=attempt, processor=processor)
+        case Requeue(_, attempt, reason):
+            # A fail of that attempt leaves the same record, but ends the job with the same words.
+            failed_instead = state == JobState.FAILED and newest == attempt and job.get("error") == reason
+            return _recorded(job, number=attempt, outcome=LOST, error=reason) and not failed_instead
+        case Fail(_, attempt, reason):
+            return state == JobState.FAILED and newest == attempt and job.get("error") == reason
+
+
+def _recorded(job: Mapping[str, Any], **wanted: Any) -> bool:
+    records = job.get("attempts")
+    return isinstance(records, list) and any(
+        isinstance(record, Mapping) and all(record.get(name) == value for name, value in wanted.items())
+        for record in records
+    )

@@ -1,0 +1,45 @@
+"""Who leads each shard, as one document a shard. Every write is one compare-and-set with a majority behind it."""
+
+from typing import Any
+
+from pymongo.errors import DuplicateKeyError
+
+from hascheduler.model.documents import Collection, decode_lease, encode_lease
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.faults import faults
+
+# Shorter than the renew deadline: a leader must learn in time that it could not renew.
+_LEASE_LIMIT_S = 3.0
+
+
+class MongoLeaseStore:
+    """`hascheduler.ports.LeaseStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._leases = database[Collection.LEASES.value].with_options(write_concern=MAJORITY)
+
+    async def get(self, shard: str) -> LeaseRecord | None:
+        # A majority read: what a candidate compares must not be rolled back. It may lag; the write decides.
+        with faults("read the lease", _LEASE_LIMIT_S):
+            document = await self._leases.find_one({"_id": shard})
+        return None if document is None else decode_lease(document["_id"], document)
+
+    async def create(self, record: LeaseRecord) -> bool:
+        with faults("create the lease", _LEASE_LIMIT_S):
+            try:
+                await self._leases.insert_one(encode_lease(record))
+            except DuplicateKeyError:
+                return False
+        return True
+
+    async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
+        version: dict[str, Any] = {
+            "_id": expected.shard,
+            "holder": expected.holder,
+            "term": expected.term,
+            "renewals": expected.renewals,
+        }
+        with faults("write the lease", _LEASE_LIMIT_S):
+            answer = await self._leases.replace_one(version, encode_lease(proposed))
+        return answer.matched_count == 1

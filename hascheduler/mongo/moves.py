@@ -1,0 +1,79 @@
+"""The writes that move a job from one state to another, as filters and update pipelines.
+
+All of them are built from `hascheduler.model.job.TRANSITIONS`, raise ``rev`` by one, and keep the record of the
+attempt that ends: ``{number, processor, dispatched_at_ms, started_at_ms, finished_at_ms, outcome, error}``. They are
+pipelines because that record is made of fields that the same write clears. Whatever comes from outside is a
+``$literal``: a text that begins with a dollar sign would otherwise be read as the name of a field.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import OCCUPYING, TRANSITIONS, JobState, Move
+from hascheduler.ports import Outcome
+
+ATTEMPTS_KEPT_MAX = 200
+"""Attempts that were given back do not count against a definition's limit, so their records need one of their own."""
+
+LOST = "lost"
+GIVEN_BACK = "given_back"
+
+NEXT_REV = {"$add": ["$rev", 1]}
+
+Pipeline = list[dict[str, Any]]
+
+
+def sources(move: Move) -> list[str]:
+    """The states that ``move`` may start from."""
+    return sorted(state.value for state in TRANSITIONS[move].sources)
+
+
+def back_to_pending(outcome: str, error: str, at_ms: WallMs) -> Pipeline:
+    """The attempt ends with ``outcome``, the job waits for its next one."""
+    return [
+        {
+            "$set": {
+                "attempts": _attempts_with(outcome, error, at_ms),
+                "state": JobState.PENDING.value,
+                "processor": None,
+                "dispatched_at_ms": None,
+                "started_at_ms": None,
+                "rev": NEXT_REV,
+            }
+        }
+    ]
+
+
+def to_terminal(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> Pipeline:
+    """The job ends as ``end`` says, and with it the attempt that held a processor, if one did."""
+    return [{"$set": terminal_fields(end, attempt_outcome, at_ms, kept_ms=kept_ms)}]
+
+
+def terminal_fields(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
+    """What `to_terminal` sets; the job is deleted ``kept_ms`` after ``at_ms``."""
+    return {
+        "attempts": _attempts_with(attempt_outcome, end.error, at_ms),
+        "state": end.state.value,
+        "processor": None,
+        "result": {"$literal": end.result},
+        "error": {"$literal": end.error},
+        "finished_at_ms": at_ms,
+        "expire_at": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms + kept_ms),
+        "rev": NEXT_REV,
+    }
+
+
+def _attempts_with(outcome: str, error: str | None, at_ms: WallMs) -> dict[str, Any]:
+    record = {
+        "number": "$attempt",
+        "processor": "$processor",
+        "dispatched_at_ms": "$dispatched_at_ms",
+        "started_at_ms": "$started_at_ms",
+        "finished_at_ms": at_ms,
+        "outcome": outcome,
+        "error": {"$literal": error},
+    }
+    before = {"$cond": [{"$isArray": "$attempts"}, "$attempts", []]}
+    occupying = {"$in": ["$state", sorted(state.value for state in OCCUPYING)]}
+    return {"$slice": [{"$concatArrays": [before, {"$cond": [occupying, [record], []]}]}, -ATTEMPTS_KEPT_MAX]}

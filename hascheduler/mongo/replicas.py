@@ -1,0 +1,34 @@
+"""Each replica's account of itself.
+
+Acknowledged by a majority, not because a lost one would do harm, but because its echo measures the stream's lag: a
+write without that waits in the server for the next flush (100 ms) before the stream may tell it.
+"""
+
+from typing import Any
+
+from hascheduler.model.documents import Collection, encode_replica
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.faults import faults
+
+KEPT_FOR_MS = 60_000
+
+
+class MongoReplicaBoard:
+    """`hascheduler.ports.ReplicaBoard`."""
+
+    def __init__(self, database: Database) -> None:
+        self._replicas = database[Collection.REPLICAS.value].with_options(write_concern=MAJORITY)
+
+    async def beat(self, status: ReplicaStatus) -> None:
+        # The server's clock, as it is the server that lets the record expire.
+        expiry: dict[str, Any] = {"expire_at": {"$add": ["$$NOW", KEPT_FOR_MS]}}
+        account = {"$literal": encode_replica(status)}
+        with faults("write the replica's account"):
+            await self._replicas.update_one(
+                {"_id": status.id}, [{"$replaceWith": {"$mergeObjects": [account, expiry]}}], upsert=True
+            )
+
+    async def remove(self, replica_id: str) -> None:
+        with faults("remove the replica's account"):
+            await self._replicas.delete_one({"_id": replica_id})

@@ -1,0 +1,45 @@
+"""The processor SDK: write handlers, and this room runs them for the jobs that the leader promises to this process.
+
+::
+
+    from hascheduler.processor import Handlers, JobContext
+
+    handlers = Handlers()
+
+    @handlers.handler("resize")
+    async def resize(job: JobContext) -> object:
+        return await resize_image(job.payload["image"], key=job.idempotency_key)
+
+What comes in, and where it goes::
+
+    Deliveries ─► Intake ─► Attempts ─► Runner ─► WorkStore
+                    │ parks     │ holds     │ start, handler, finish
+                    ▼ garbage   ▼           ▼
+                            Standing     Heartbeat ─► Fence: no beat written in time, all handlers stop
+
+The protocol of one attempt. A message names a job and an attempt; nothing else in it is believed. The processor waits
+for one of its slots, *starts* the attempt by compare-and-set (which returns the payload, or says that it is not its
+own any more), acknowledges the message, runs the handler, and *finishes* by compare-and-set. A duplicate message
+meets an attempt that is already held here, or loses the start.
+
+What must hold:
+
+* One start for each (job, attempt) in this process: the attempt is held from its message until the database has
+  answered what became of it.
+* A handler runs only while this processor is alive in the eyes of the leader. The heartbeat deadline is shorter than
+  the leader's heartbeat timeout and is counted from the *beginning* of the last beat that was written; when it passes,
+  all handlers are stopped and their results dropped (`fence`), before the leader gives their jobs to others. They are
+  then given back, as the leader may never have noticed.
+* No failure of one job or one message stops the others; no outage stops the process.
+
+Delivery is at least once. A handler that must have its effect once gives ``job.idempotency_key`` and
+``job.fencing_token`` to whatever it changes.
+"""
+
+from hascheduler.processor.config import ProcessorConfig
+from hascheduler.processor.context import JobContext
+from hascheduler.processor.handlers import Handlers
+from hascheduler.processor.loading import load_handlers
+from hascheduler.processor.processor import Processor
+
+__all__ = ["Handlers", "JobContext", "Processor", "ProcessorConfig", "load_handlers"]

@@ -1,0 +1,146 @@
+"""The attempts that this process holds: from the message that names them until the database knows their end.
+
+::
+
+    WAITING ──► STARTING ──► RUNNING ──► SETTLING      WAITING ──► SETTLING  (no room, draining)
+    for a slot  asking       the handler telling       STARTING ─► SETTLING  (no answer, no handler)
+
+`Attempts` owns the book, the event loop is its only thread. What is held is never started a second time, however many
+messages name it: that is the local half of "one start for each (job, attempt)".
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from enum import IntEnum
+from typing import Any
+
+Key = tuple[str, int]
+
+
+class Phase(IntEnum):
+    WAITING = 1
+    STARTING = 2
+    RUNNING = 3
+    SETTLING = 4
+
+
+class Ending(IntEnum):
+    """Why an attempt was told to stop; of several reasons the highest decides what becomes of it."""
+
+    DRAINED = 1
+    """Give it back: this process ends."""
+    CANCELLED = 2
+    """Somebody asked; finish it as cancelled, unless a result comes first."""
+    REVOKED = 3
+    """It is no longer ours: say nothing more about it."""
+    FENCED = 4
+    """It may no longer be ours: drop what it did, and give it back if it still is."""
+
+
+class Attempt:
+    """One held attempt; its runner moves it through the phases, anybody may `stop` it."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.phase = Phase.WAITING
+        self.ending: Ending | None = None
+        self.cancel_requested = False
+        self._wait: asyncio.Timeout | None = None
+        self._handler: asyncio.Task[Any] | None = None
+
+    def stop(self, ending: Ending) -> None:
+        if self.ending is None and self._handler is not None:
+            self._handler.cancel()
+        self.ending = ending if self.ending is None else max(ending, self.ending)
+        self.cancel_requested = self.cancel_requested or ending is Ending.CANCELLED
+        if self._wait is not None and ending is Ending.DRAINED:
+            self._wait.reschedule(asyncio.get_running_loop().time())
+
+    def let_go(self) -> None:
+        """A second cancellation, for handlers that did not heed the first."""
+        if self._handler is not None:
+            self._handler.cancel()
+
+    async def waited(self, room: Callable[[], Awaitable[None]], limit_s: float) -> bool:
+        """Whether ``room`` came within the limit, and before a drain."""
+        if self.ending is Ending.DRAINED:
+            return False
+        try:
+            async with asyncio.timeout(limit_s) as self._wait:
+                await room()
+        except TimeoutError:
+            return False
+        finally:
+            self._wait = None
+        return True
+
+    async def ran(self, handler: asyncio.Task[Any]) -> None:
+        """Wait until the handler has ended, in whatever way; a cancellation abandons it."""
+        self._handler = handler
+        try:
+            await asyncio.wait({handler})
+        finally:
+            handler.cancel()
+            self._handler = None
+
+
+class Attempts:
+    """The book, with room for ``held_max``."""
+
+    def __init__(self, held_max: int) -> None:
+        self._held: dict[Key, Attempt] = {}
+        self._room = asyncio.Semaphore(held_max)
+        self._none_held = asyncio.Event()
+        self._none_held.set()
+
+    async def hold(self, key: Key) -> Attempt | None:
+        """A new attempt once there is room, or None when it is held already."""
+        if key in self._held:
+            return None
+        await self._room.acquire()
+        self._none_held.clear()
+        return self._held.setdefault(key, Attempt(key))
+
+    def forget(self, attempt: Attempt) -> None:
+        del self._held[attempt.key]
+        self._room.release()
+        if not self._held:
+            self._none_held.set()
+
+    async def gone(self, limit_s: float) -> bool:
+        """Whether all have ended within the limit."""
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._none_held.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        return list(self._held)
+
+    @property
+    def held(self) -> Sequence[Attempt]:
+        return list(self._held.values())
+
+    @property
+    def running(self) -> Sequence[Key]:
+        return [key for key, attempt in self._held.items() if attempt.phase is Phase.RUNNING]
+
+    def stop(self, key: Key, ending: Ending) -> None:
+        """Stop it if it is held."""
+        attempt = self._held.get(key)
+        if attempt is not None:
+            attempt.stop(ending)
+
+    def stop_waiting(self) -> None:
+        """The drain begins: those that have not started go back at once."""
+        for attempt in self.held:
+            if attempt.phase is Phase.WAITING:
+                attempt.stop(Ending.DRAINED)
+
+    def stop_started(self, ending: Ending) -> None:
+        for attempt in self.held:
+            if attempt.phase in (Phase.STARTING, Phase.RUNNING):
+                attempt.stop(ending)

@@ -1,0 +1,39 @@
+"""The settings of one processor, checked where they are made."""
+
+from dataclasses import dataclass
+
+from hascheduler.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorConfig:
+    """``id`` is unique per process start. ``heartbeat_deadline_ms`` must be below the leader's heartbeat timeout."""
+
+    id: str
+    name: str
+    shard: str
+    slots: int
+    heartbeat_interval_ms: int
+    heartbeat_deadline_ms: int
+    drain_grace_ms: int
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise InvalidInput(("id",), "empty", "a text that no other processor has")
+        if self.slots < 1:
+            raise InvalidInput(("slots",), f"{self.slots}", "at least 1")
+        if self.heartbeat_interval_ms < 1:
+            raise InvalidInput(("heartbeat_interval_ms",), f"{self.heartbeat_interval_ms}", "a positive number")
+        if self.heartbeat_deadline_ms <= self.heartbeat_interval_ms:
+            raise InvalidInput(
+                ("heartbeat_deadline_ms",),
+                f"{self.heartbeat_deadline_ms}",
+                f"more than the heartbeat interval of {self.heartbeat_interval_ms}",
+            )
+        if self.drain_grace_ms < 0:
+            raise InvalidInput(("drain_grace_ms",), f"{self.drain_grace_ms}", "0 or more")
+
+    @property
+    def held_max(self) -> int:
+        """Attempts that may be held at once: those running, and as many messages as a broker hands out ahead."""
+        return 3 * self.slots + 16

@@ -1,0 +1,49 @@
+"""What a handler is given."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hascheduler.model.instants import WallMs
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """One attempt of one job.
+
+    A coroutine handler is told to stop by a cancellation. A plain function runs in a thread, which nobody can stop:
+    it asks `stop_requested` now and then, and raises whatever it likes.
+    """
+
+    id: str
+    attempt: int
+    definition: str
+    target: str
+    payload: Any
+    tenant: str
+    labels: Mapping[str, str]
+    schedule: str | None
+    nominal_ms: WallMs | None
+    submitted_at_ms: WallMs
+    _cancel_requested: Callable[[], bool] = field(repr=False, compare=False)
+    _stop_requested: Callable[[], bool] = field(repr=False, compare=False)
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt of this job, and for no other job."""
+        return self.id
+
+    @property
+    def fencing_token(self) -> int:
+        """Grows with every attempt: a store that has seen a higher one refuses this one's writes."""
+        return self.attempt
+
+    @property
+    def cancel_requested(self) -> bool:
+        """Somebody asked for this job to be cancelled. A result that is returned all the same stands."""
+        return self._cancel_requested()
+
+    @property
+    def stop_requested(self) -> bool:
+        """Stop now, whatever the reason: cancelled, revoked, draining, or out of touch with the leader."""
+        return self._stop_requested()

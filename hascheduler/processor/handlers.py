@@ -1,0 +1,72 @@
+"""Which function carries out which definition."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.processor import ANY_DEFINITION
+from hascheduler.processor.context import JobContext
+
+Handler = Callable[[JobContext], Any]
+"""Returns JSON or an awaitable of it."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_F = TypeVar("_F", bound=Handler)
+
+
+class Handlers:
+    """A registry: filled while modules are imported, only read afterwards."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def handler(self, definition: str) -> Callable[[_F], _F]:
+        """Register the decorated function for ``definition``; ``"*"`` is for all that have no handler of their own.
+
+        A coroutine function runs in the event loop, a plain one in a thread of its own. A name that no definition can
+        have, a name that is taken, and what can't be called with one argument are an `InvalidInput`.
+        """
+
+        name = _checked_name(definition)
+
+        def register(function: _F) -> _F:
+            self._add(name, function)
+            return function
+
+        return register
+
+    @property
+    def definitions(self) -> frozenset[str]:
+        return frozenset(self._handlers)
+
+    def find(self, definition: str) -> Handler | None:
+        return self._handlers.get(definition) or self._handlers.get(ANY_DEFINITION)
+
+    def merge(self, other: "Handlers") -> None:
+        """Add all of ``other``; a definition that both have is an `InvalidInput`."""
+        for definition, function in other._handlers.items():
+            self._add(definition, function)
+
+    def _add(self, definition: str, function: Handler) -> None:
+        if definition in self._handlers:
+            raise InvalidInput(("definition",), f"{definition!r} has a handler already", "one handler a definition")
+        try:
+            inspect.signature(function).bind(object())
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                ("handler",), f"the handler of {definition!r} can't be called", "a function of one argument, the job"
+            ) from None
+        self._handlers[definition] = function
+
+
+def _checked_name(definition: object) -> str:
+    """Anything may come: the decorator is easily written without its parentheses, and then gets the function."""
+    if isinstance(definition, str) and (definition == ANY_DEFINITION or _NAME.fullmatch(definition)):
+        return definition
+    raise InvalidInput(
+        ("definition",),
+        f"{str(definition)[:140]!r} is no name of a definition",
+        "letters, digits, '.', '_' and '-', at most 128, or '*'",
+    )

@@ -1,0 +1,86 @@
+"""Shows that this processor lives: once an interval one write for all its jobs, or the registration if it is gone."""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from hascheduler.errors import WorldError
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.ports import Clock, WorkStore
+from hascheduler.processor.config import ProcessorConfig
+from hascheduler.processor.fence import Fence
+
+log = structlog.get_logger(__name__)
+
+
+class Heartbeat:
+    """Owns the registration: the beat's number and whether it is draining."""
+
+    def __init__(
+        self,
+        *,
+        work: WorkStore,
+        clock: Clock,
+        config: ProcessorConfig,
+        definitions: frozenset[str],
+        fence: Fence,
+        parked: Callable[[], int],
+    ) -> None:
+        self._work = work
+        self._clock = clock
+        self._config = config
+        self._definitions = definitions
+        self._fence = fence
+        self._parked = parked
+        self._beat = 0
+        self._draining = False
+        self._registered = False
+        self._hurry = asyncio.Event()
+        # Two tries before the deadline, so that one exchange that hangs does not close the fence.
+        self._limit_s = max(config.heartbeat_deadline_ms / 2, config.heartbeat_interval_ms) / 1000
+
+    def drain(self) -> None:
+        """Tell the leader now: no new jobs."""
+        self._draining = True
+        self._hurry.set()
+
+    async def run(self) -> None:
+        while True:
+            self._fence.check()
+            began_at = self._clock.mono_ms()
+            self._hurry.clear()
+            try:
+                async with asyncio.timeout(self._limit_s):
+                    await self._write()
+            except (WorldError, TimeoutError) as error:
+                log.warning("beat_failed", error=str(error) or "no answer in time")
+            else:
+                self._fence.renewed(began_at)
+            pause_ms = self._config.heartbeat_interval_ms - (self._clock.mono_ms() - began_at)
+            try:
+                async with asyncio.timeout(max(pause_ms, 0) / 1000):
+                    await self._hurry.wait()
+            except TimeoutError:
+                pass
+
+    async def _write(self) -> None:
+        self._beat += 1
+        if self._registered and await self._work.beat(
+            self._config.id, self._beat, draining=self._draining, parked=self._parked()
+        ):
+            return
+        await self._work.register(
+            ProcessorRef(
+                id=self._config.id,
+                name=self._config.name,
+                shard=self._config.shard,
+                definitions=self._definitions,
+                slots=self._config.slots,
+                beat=self._beat,
+                draining=self._draining,
+                parked=self._parked(),
+            )
+        )
+        log.info("registered", processor=self._config.id, definitions=sorted(self._definitions))
+        self._registered = True

@@ -1,0 +1,100 @@
+"""The whole processor on one screen: what there is, one task a loop, and how it ends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from hascheduler.errors import WorldError
+from hascheduler.ports import Clock, Deliveries, WorkStore
+from hascheduler.processor.attempts import Attempts, Ending
+from hascheduler.processor.config import ProcessorConfig
+from hascheduler.processor.fence import Fence
+from hascheduler.processor.handlers import Handlers
+from hascheduler.processor.heartbeat import Heartbeat
+from hascheduler.processor.intake import Intake
+from hascheduler.processor.receipts import Receipts
+from hascheduler.processor.review import Review
+from hascheduler.processor.runner import Runner
+
+log = structlog.get_logger(__name__)
+
+_STOP_LIMIT_S = 2.0
+_SETTLE_LIMIT_S = 5.0
+_LEAVE_LIMIT_S = 5.0
+
+
+class Processor:
+    """One worker process. `run` ends after `drain`, within the grace and a few seconds."""
+
+    def __init__(
+        self, handlers: Handlers, work: WorkStore, deliveries: Deliveries, clock: Clock, config: ProcessorConfig
+    ) -> None:
+        self._work = work
+        self._deliveries = deliveries
+        self._config = config
+        self._draining = asyncio.Event()
+        self._attempts = Attempts(config.held_max)
+        self._fence = Fence(clock, config.heartbeat_deadline_ms, lambda: self._attempts.stop_started(Ending.FENCED))
+        receipts = Receipts()
+        runner = Runner(
+            handlers=handlers,
+            work=work,
+            clock=clock,
+            config=config,
+            attempts=self._attempts,
+            fence=self._fence,
+            receipts=receipts,
+        )
+        self._intake = Intake(deliveries, self._attempts, runner, receipts)
+        self._heartbeat = Heartbeat(
+            work=work,
+            clock=clock,
+            config=config,
+            definitions=handlers.definitions,
+            fence=self._fence,
+            parked=lambda: receipts.parked,
+        )
+        self._review = Review(work, config, self._attempts)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as loops:
+            running = [
+                loops.create_task(self._heartbeat.run(), name="heartbeat"),
+                loops.create_task(self._fence.watch(), name="fence"),
+                loops.create_task(self._review.run(), name="review"),
+                loops.create_task(self._intake.run(), name="intake"),
+            ]
+            await self._draining.wait()
+            await self._drained()
+            for task in running:
+                task.cancel()
+        await self._left("delete the queue", self._deliveries.delete)
+        await self._left("deregister", lambda: self._work.deregister(self._config.id))
+
+    def drain(self) -> None:
+        """Begin to end in good order: take nothing new, finish what runs within the grace, give the rest back."""
+        self._draining.set()
+
+    async def _drained(self) -> None:
+        log.info("draining", held=len(self._attempts.held), grace_ms=self._config.drain_grace_ms)
+        self._heartbeat.drain()
+        self._intake.drain()
+        if await self._attempts.gone(self._config.drain_grace_ms / 1000):
+            return
+        self._attempts.stop_started(Ending.DRAINED)
+        if await self._attempts.gone(_STOP_LIMIT_S):
+            return
+        for attempt in self._attempts.held:
+            attempt.let_go()
+        if not await self._attempts.gone(_SETTLE_LIMIT_S):
+            # The leader finds them when this registration is gone or stands still.
+            log.warning("abandoned", attempts=[f"{job_id}/{number}" for job_id, number in self._attempts.keys])
+
+    async def _left(self, doing: str, leave: Callable[[], Awaitable[None]]) -> None:
+        """One try: an abandoned queue expires, and a registration without a heartbeat is dead."""
+        try:
+            async with asyncio.timeout(_LEAVE_LIMIT_S):
+                await leave()
+        except (WorldError, TimeoutError) as error:
+            log.warning("not_left", doing=doing, error=str(error) or "no answer in time")

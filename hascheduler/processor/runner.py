@@ -1,0 +1,164 @@
+"""One attempt, from its message to its end. The order of effects is the protocol:
+
+wait for a slot → start (compare-and-set) → acknowledge → handler → finish or give back (compare-and-set) → forget.
+"""
+
+import asyncio
+
+import structlog
+
+from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.model.job import JobState
+from hascheduler.ports import Clock, Delivery, FinishAnswer, Outcome, StartedJob, WorkStore
+from hascheduler.processor.answers import always, answered
+from hascheduler.processor.attempts import Attempt, Attempts, Ending, Phase
+from hascheduler.processor.config import ProcessorConfig
+from hascheduler.processor.context import JobContext
+from hascheduler.processor.fence import Fence
+from hascheduler.processor.handlers import Handlers
+from hascheduler.processor.invocation import Drop, End, GiveBack, end_of, invoke, unfinished
+from hascheduler.processor.receipts import Receipts
+from hascheduler.processor.results import error_text
+
+log = structlog.get_logger(__name__)
+
+
+class Runner:
+    """Owns the slots."""
+
+    def __init__(
+        self,
+        *,
+        handlers: Handlers,
+        work: WorkStore,
+        clock: Clock,
+        config: ProcessorConfig,
+        attempts: Attempts,
+        fence: Fence,
+        receipts: Receipts,
+    ) -> None:
+        self._handlers = handlers
+        self._work = work
+        self._clock = clock
+        self._config = config
+        self._attempts = attempts
+        self._fence = fence
+        self._receipts = receipts
+        self._slots = asyncio.Semaphore(config.slots)
+
+    async def run(self, attempt: Attempt, delivery: Delivery) -> None:
+        """Raises nothing but a cancellation: the failure of one attempt is its own."""
+        try:
+            # The leader counts on a free slot, so one is free or about to be. If not, it should look elsewhere.
+            if await attempt.waited(self._slot, self._config.heartbeat_deadline_ms / 1000):
+                try:
+                    await self._carry_out(attempt, delivery)
+                finally:
+                    self._slots.release()
+            else:
+                reason = "the processor is draining" if attempt.ending is not None else "no slot became free"
+                await self._settle(attempt, GiveBack(reason))
+                await self._receipts.acknowledge(delivery)
+        except Exception:  # a defect, of this code or of a document: this attempt must not take the others along
+            log.exception("attempt_broken", job=attempt.key[0], attempt=attempt.key[1])
+        finally:
+            self._attempts.forget(attempt)
+
+    async def _slot(self) -> None:
+        await self._fence.opened()
+        await self._slots.acquire()
+
+    async def _carry_out(self, attempt: Attempt, delivery: Delivery) -> None:
+        attempt.phase = Phase.STARTING
+        try:
+            started = await self._start(attempt)
+        except InvalidInput as error:
+            attempt.phase = Phase.SETTLING
+            await self._receipts.park(delivery, str(error))
+            return
+        except WorldError:
+            # It may have started; nobody will run it, so it must not stay so.
+            await self._receipts.acknowledge(delivery)
+            await self._settle(attempt, GiveBack("whether it started is unknown"))
+            return
+        except Exception as error:  # a document that can't be read: given back, it would come again for ever
+            log.exception("attempt_broken", job=attempt.key[0], attempt=attempt.key[1])
+            await self._receipts.acknowledge(delivery)
+            await self._settle(attempt, Outcome(JobState.FAILED, error=error_text(error)))
+            return
+        await self._receipts.acknowledge(delivery)
+        if started is None:
+            log.debug("not_ours", job=attempt.key[0], attempt=attempt.key[1])
+            return
+        await self._settle(attempt, await self._execute(attempt, started))
+
+    async def _start(self, attempt: Attempt) -> StartedJob | None:
+        job_id, number = attempt.key
+        at_ms = self._clock.wall_ms()
+        return await answered(
+            lambda: self._work.start(job_id, number, self._config.id, at_ms), "start", hopeful=self._fence.check
+        )
+
+    async def _execute(self, attempt: Attempt, started: StartedJob) -> End:
+        handler = self._handlers.find(started.definition)
+        if handler is None:
+            log.error("no_handler", job=started.id, definition=started.definition)
+            return GiveBack(f"no handler for {started.definition!r} here")
+        attempt.phase = Phase.RUNNING
+        self._fence.check()
+        if attempt.ending is not None:
+            return unfinished(attempt.ending)
+        if not self._fence.trusted:
+            return unfinished(Ending.FENCED)
+        log.debug("started", job=started.id, attempt=started.attempt, definition=started.definition)
+        task = asyncio.create_task(invoke(handler, self._context(attempt, started)), name=f"handler {started.id}")
+        await attempt.ran(task)
+        self._fence.check()
+        return end_of(task, attempt.ending)
+
+    async def _settle(self, attempt: Attempt, end: End) -> None:
+        """Tell the database how it ended, however long that takes: until then the attempt is held."""
+        attempt.phase = Phase.SETTLING
+        match end:
+            case Outcome():
+                try:
+                    await self._finish(attempt, end)
+                except InvalidInput as error:
+                    await self._finish(attempt, Outcome(JobState.FAILED, error=error_text(error)))
+            case GiveBack(reason):
+                await self._give_back(attempt, reason)
+            case Drop():
+                log.info("revoked", job=attempt.key[0], attempt=attempt.key[1])
+
+    async def _finish(self, attempt: Attempt, outcome: Outcome) -> None:
+        job_id, number = attempt.key
+        at_ms = self._clock.wall_ms()
+        answer = await answered(
+            lambda: self._work.finish(job_id, number, self._config.id, outcome, at_ms), "finish", hopeful=always
+        )
+        told = log.info if answer is FinishAnswer.LATE else log.debug
+        told("finished", job=job_id, attempt=number, state=outcome.state, answer=answer, error=outcome.error)
+
+    async def _give_back(self, attempt: Attempt, reason: str) -> None:
+        job_id, number = attempt.key
+        at_ms = self._clock.wall_ms()
+        ours = await answered(
+            lambda: self._work.give_back(job_id, number, self._config.id, reason, at_ms), "give back", hopeful=always
+        )
+        log.info("given_back", job=job_id, attempt=number, reason=reason, ours=ours)
+
+    def _context(self, attempt: Attempt, started: StartedJob) -> JobContext:
+        return JobContext(
+            id=started.id,
+            attempt=started.attempt,
+            definition=started.definition,
+            target=started.target,
+            payload=started.payload,
+            tenant=started.tenant,
+            labels=started.labels,
+            schedule=started.schedule,
+            nominal_ms=started.nominal_ms,
+            submitted_at_ms=started.submitted_at_ms,
+            _cancel_requested=lambda: attempt.cancel_requested,
+            _stop_requested=lambda: attempt.ending is not None or not self._fence.trusted,
+        )

@@ -1,0 +1,87 @@
+"""Messages in: a processor's own queue, consumed again after whatever happened to it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import structlog
+from aio_pika.abc import AbstractIncomingMessage
+
+from hascheduler.errors import BrokerUnavailable
+from hascheduler.ports import Delivery
+from hascheduler.rabbitmq.faults import faults
+from hascheduler.rabbitmq.link import Link, Session
+from hascheduler.rabbitmq.parking import Parking
+from hascheduler.rabbitmq.topology import declare_processor_queue, queue_name
+
+log = structlog.get_logger(__name__)
+
+
+class RabbitDeliveries:
+    """`hascheduler.ports.Deliveries`. What was delivered before a reconnect is forgotten: it comes again."""
+
+    def __init__(self, url: str, processor_id: str, slots: int) -> None:
+        self._link = Link(url, f"hascheduler processor {processor_id}")
+        self._parking = Parking(url, processor_id)
+        self._processor_id = processor_id
+        # More than can run, so that requests to cancel get through while every slot is taken.
+        self._prefetch = 2 * slots + 16
+
+    async def run(self, sink: Callable[[Delivery], Awaitable[None]]) -> None:
+        await self._link.run(lambda session: self._consume(session, sink))
+
+    async def delete(self) -> None:
+        async with faults("delete the queue"), self._link.session() as session:
+            channel = await session.channel(confirms=False)
+            await channel.queue_delete(queue_name(self._processor_id))
+
+    async def _consume(self, session: Session, sink: Callable[[Delivery], Awaitable[None]]) -> None:
+        arrived: deque[AbstractIncomingMessage] = deque()
+        news = asyncio.Event()
+
+        async def arrive(message: AbstractIncomingMessage) -> None:
+            arrived.append(message)  # at most as many as the prefetch: the broker holds the rest
+            news.set()
+
+        async with faults("consume the queue"):
+            channel = await session.channel(confirms=False)
+            await channel.set_qos(prefetch_count=self._prefetch)
+            queue = await declare_processor_queue(channel, self._processor_id)
+            underlay = await channel.get_underlay_channel()
+            # The broker cancels a consumer whose queue is deleted, and leaves the channel open.
+            underlay.on_consumer_cancel_callbacks.add(lambda _: session.lost.set())
+            await queue.consume(arrive)
+        log.info("consuming", queue=queue.name)
+        async with asyncio.TaskGroup() as tasks:
+            loss = tasks.create_task(_after(session.lost, news))
+            while not session.lost.is_set():
+                await news.wait()
+                news.clear()
+                while arrived and not session.lost.is_set():
+                    await sink(self._delivery(arrived.popleft()))
+            loss.cancel()
+
+    def _delivery(self, message: AbstractIncomingMessage) -> Delivery:
+        async def ack() -> None:
+            async with faults("acknowledge"):
+                await message.ack()
+
+        async def park(reason: str) -> None:
+            try:
+                await self._parking.park(message.body, reason)
+            except BrokerUnavailable:
+                with suppress(BrokerUnavailable):
+                    async with faults("requeue"):
+                        await message.nack(requeue=True)
+                raise
+            await ack()
+
+        return Delivery(message.body, ack, park)
+
+
+async def _after(lost: asyncio.Event, news: asyncio.Event) -> Any:
+    """A loss is news too."""
+    await lost.wait()
+    news.set()

@@ -1,0 +1,32 @@
+"""The names on the broker, and how each thing is declared: the one owner of both."""
+
+from aio_pika import ExchangeType
+from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractQueue
+
+DISPATCH_EXCHANGE = "hascheduler.dispatch"
+PARKED_QUEUE = "hascheduler.parked"
+PARKED_MAX = 10_000
+QUEUE_EXPIRES_MS = 60_000
+
+
+def queue_name(processor_id: str) -> str:
+    return f"hascheduler.processor.{processor_id}"
+
+
+async def declare_dispatch(channel: AbstractChannel) -> AbstractExchange:
+    return await channel.declare_exchange(DISPATCH_EXCHANGE, ExchangeType.DIRECT, durable=True)
+
+
+async def declare_processor_queue(channel: AbstractChannel, processor_id: str) -> AbstractQueue:
+    """The queue of one processor, bound; it goes away by itself once nobody has consumed it for a minute."""
+    await declare_dispatch(channel)
+    queue = await channel.declare_queue(
+        queue_name(processor_id), durable=True, arguments={"x-expires": QUEUE_EXPIRES_MS}
+    )
+    await queue.bind(DISPATCH_EXCHANGE, routing_key=processor_id)
+    return queue
+
+
+async def declare_parked(channel: AbstractChannel) -> AbstractQueue:
+    """Where messages end that nobody can read; when it is full the oldest go."""
+    return await channel.declare_queue(PARKED_QUEUE, durable=True, arguments={"x-max-length": PARKED_MAX})

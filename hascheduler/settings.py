@@ -1,0 +1,146 @@
+"""All settings of one process, read from the environment (``HASCHEDULER_…``) and checked once, at start.
+
+Durations are texts such as ``"10s"`` or numbers of seconds; fields that hold one end in ``_ms``, their variables do
+not (``HASCHEDULER_LEASE_DURATION`` sets ``lease_duration_ms``). Each secret can be read from a file instead:
+``HASCHEDULER_MONGODB_URI_FILE`` names a file that holds the URI.
+"""
+
+import os
+import socket
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.durations import parse_duration
+
+PREFIX = "HASCHEDULER_"
+_SECRETS = ("MONGODB_URI", "AMQP_URL")
+
+
+def _milliseconds(value: object) -> int:
+    try:
+        text = float(value) if isinstance(value, str) and _is_number(value) else value
+        return parse_duration(text)  # type: ignore[arg-type]  # anything else is refused there
+    except InvalidInput as error:
+        raise ValueError(f"{error.problem}; expected {error.expected}") from None
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdecimal()
+
+
+def _duration(variable: str, default: str, description: str) -> Any:
+    return Field(
+        default=default,
+        validation_alias=AliasChoices(PREFIX + variable, variable.lower() + "_ms"),
+        description=f"{description} [{default}]",
+    )
+
+
+Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
+
+
+class Settings(BaseSettings):
+    """Frozen; built by `read_settings`, which turns every mistake into one readable line."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid", populate_by_name=True)
+
+    mongodb_uri: SecretStr = Field(
+        default=SecretStr("mongodb://127.0.0.1:27017/?replicaSet=rs0"),
+        description="a replica set, as the change stream needs one [mongodb://127.0.0.1:27017/?replicaSet=rs0]",
+    )
+    database: str = Field(
+        default="hascheduler", pattern=r"^[A-Za-z0-9_-]{1,38}$", description="its database [hascheduler]"
+    )
+    transport: Literal["rabbitmq", "mongo"] = Field(
+        default="rabbitmq", description="how jobs reach processors: rabbitmq or mongo [rabbitmq]"
+    )
+    amqp_url: SecretStr = Field(
+        default=SecretStr("amqp://guest:guest@127.0.0.1:5672/"), description="the broker [amqp://…@127.0.0.1:5672/]"
+    )
+    shard: str = Field(default="default", pattern=r"^[a-z0-9-]{1,32}$", description="the shard to serve [default]")
+
+    http_host: str = Field(default="127.0.0.1", description="address the API listens on [127.0.0.1]")
+    http_port: int = Field(default=8080, ge=0, le=65535, description="its port; 0 takes a free one [8080]")
+    allow_unauthenticated: bool = Field(
+        default=False, description="listen on addresses other than loopback although nothing asks for a token [false]"
+    )
+    liveness_host: str = Field(
+        default="127.0.0.1", description="address where standbys watch this replica's process [127.0.0.1]"
+    )
+    liveness_port: int = Field(default=0, ge=0, le=65535, description="its port; 0 takes a free one [0]")
+    advertise_host: str = Field(default="", description="the host that others reach this replica by [liveness host]")
+
+    replica_id: str = Field(
+        default_factory=socket.gethostname,
+        pattern=r"^[A-Za-z0-9._-]{1,128}$",
+        description="this replica's name [host name]",
+    )
+    lease_duration_ms: Milliseconds = _duration("LEASE_DURATION", "10s", "a lease not renewed for so long is free")
+    renew_deadline_ms: Milliseconds = _duration("RENEW_DEADLINE", "6s", "a leader trusts a renewal for so long")
+    retry_period_ms: Milliseconds = _duration("RETRY_PERIOD", "1s", "how often the lease is renewed or tried")
+    heartbeat_interval_ms: Milliseconds = _duration("HEARTBEAT_INTERVAL", "1s", "how often a processor shows life")
+    heartbeat_timeout_ms: Milliseconds = _duration("HEARTBEAT_TIMEOUT", "5s", "a processor silent for so long is dead")
+    start_timeout_ms: Milliseconds = _duration("START_TIMEOUT", "5s", "a job not started for so long is sent again")
+    job_retention_ms: Milliseconds = _duration("JOB_RETENTION", "7d", "finished jobs are kept for so long")
+    journal_retention_ms: Milliseconds = _duration("JOURNAL_RETENTION", "24h", "journal entries are kept for so long")
+
+    slots: int = Field(default=8, ge=1, le=10_000, description="jobs a processor runs at once [8]")
+    drain_grace_ms: Milliseconds = _duration("DRAIN_GRACE", "20s", "on SIGTERM running jobs may take so long to end")
+
+    log_format: Literal["auto", "console", "json"] = Field(
+        default="auto", description="console, json, or auto: console on a terminal [auto]"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level [info]")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Settings":
+        if not self.lease_duration_ms > self.renew_deadline_ms > 1.2 * self.retry_period_ms:
+            raise ValueError("LEASE_DURATION must exceed RENEW_DEADLINE, and that 1.2 × RETRY_PERIOD")
+        if self.heartbeat_timeout_ms < 3 * self.heartbeat_interval_ms:
+            raise ValueError("HEARTBEAT_TIMEOUT must be at least 3 × HEARTBEAT_INTERVAL")
+        if min(self.retry_period_ms, self.heartbeat_interval_ms) < 50:
+            raise ValueError("RETRY_PERIOD and HEARTBEAT_INTERVAL must be at least 50ms")
+        if self.job_retention_ms < 600_000 or self.journal_retention_ms < 600_000:
+            # A decision may be applied again after a failover; a job deleted before that would be inserted again.
+            raise ValueError("JOB_RETENTION and JOURNAL_RETENTION must be at least 10m")
+        if not self.allow_unauthenticated and not _is_loopback(self.http_host):
+            raise ValueError(
+                f"HTTP_HOST {self.http_host} is not loopback and the API asks for no token: set"
+                " HASCHEDULER_ALLOW_UNAUTHENTICATED=true only where the network itself keeps strangers out"
+            )
+        return self
+
+
+def read_settings(**overrides: Any) -> Settings:
+    """The environment's settings with ``overrides`` (by field name) on top; what is wrong is an `InvalidInput`."""
+    values = {name: value for name, value in overrides.items() if value is not None}
+    for secret in _SECRETS:
+        path = os.environ.get(f"{PREFIX}{secret}_FILE")
+        if path and secret.lower() not in values:
+            try:
+                values[secret.lower()] = Path(path).read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise InvalidInput(
+                    (f"{PREFIX}{secret}_FILE",), f"{path}: {error.strerror}", "a readable file"
+                ) from None
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        variable = str(first["loc"][0]) if first["loc"] else ""
+        name = variable if variable.startswith(PREFIX) else PREFIX + variable.upper().removesuffix("_MS")
+        raise InvalidInput(
+            (name if variable else PREFIX + "…",), str(first["msg"]).removeprefix("Value error, ")
+        ) from None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

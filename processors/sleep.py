@@ -1,0 +1,23 @@
+"""``sleep``: takes ``{"seconds": 1.5}``, sleeps so long and returns ``{"slept": 1.5}``. For trying things out."""
+
+import asyncio
+
+from hascheduler.processor import Handlers, JobContext
+
+handlers = Handlers()
+
+_SECONDS_MAX = 86_400
+
+
+@handlers.handler("sleep")
+async def sleep(job: JobContext) -> dict[str, float]:
+    seconds = _seconds(job.payload)
+    await asyncio.sleep(seconds)
+    return {"slept": seconds}
+
+
+def _seconds(payload: object) -> float:
+    seconds = payload.get("seconds") if isinstance(payload, dict) else None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= _SECONDS_MAX:
+        raise ValueError(f'the payload must be {{"seconds": a number from 0 to {_SECONDS_MAX}}}')
+    return seconds

@@ -1,0 +1,113 @@
+"""What the replica says of itself and of the others, and what it says when the world or it fails."""
+
+import asyncio
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from hascheduler.api import body, guard
+from hascheduler.api.app import create_app
+from tests.api.doubles import World
+from tests.api.test_hostile_requests import TICK, check_problem
+
+
+async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
+    shown = (await client.get("/v1/cluster")).json()
+    assert shown["leader"] == {
+        "holder": "replica-1.aa",
+        "term": 7,
+        "endpoint": "127.0.0.1:9",
+        "since": "2030-01-01T00:00:00.000Z",
+    }
+    assert (shown["replica_id"], shown["leading"], shown["ready"]) == ("replica-1.aa", True, True)
+    assert (shown["journal_seq"], shown["stream_lag_ms"]) == (41, 3)
+    assert [replica["name"] for replica in shown["replicas"]] == ["replica-1"]
+    assert shown["counts"] == {"pending": 1, "schedules": 2}
+    assert shown["quarantine"] == [{"collection": "jobs", "id": "bad", "reason": "state: missing"}]
+
+
+async def test_a_lease_that_was_given_back_has_no_leader(client: httpx.AsyncClient, world: World) -> None:
+    world.view.holder = ""
+    assert (await client.get("/v1/cluster")).json()["leader"] is None
+
+
+async def test_processors_are_shown(client: httpx.AsyncClient) -> None:
+    item = (await client.get("/v1/processors")).json()["items"][0]
+    assert (item["id"], item["definitions"], item["slots"]) == ("p-1.bb", ["log", "sleep"], 8)
+    assert (item["occupied"], item["alive"]) == (2, True)
+
+
+async def test_health_says_why_not(client: httpx.AsyncClient, world: World) -> None:
+    assert (await client.get("/livez")).json() == {"alive": True, "reason": ""}
+    assert (await client.get("/readyz")).status_code == 200
+    world.view.ready = world.view.alive = False
+    assert (await client.get("/livez")).status_code == 503
+    answer = await client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json() == {"ready": False, "reason": "the mirror is not complete yet"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/v1/schedules", None),
+        ("POST", "/v1/schedules", TICK),
+        ("PUT", "/v1/schedules/tick", TICK),
+        ("DELETE", "/v1/schedules/tick", None),
+        ("PUT", "/v1/definitions/log", {}),
+        ("POST", "/v1/jobs", {"definition": "log"}),
+        ("GET", "/v1/jobs", None),
+        ("POST", "/v1/jobs/job:1/cancel", None),
+    ],
+)
+async def test_a_database_that_is_away_is_503_with_a_time_to_come_again(
+    client: httpx.AsyncClient, world: World, method: str, path: str, body: object
+) -> None:
+    world.go_away()
+    answer = await client.request(method, path, json=body)
+    check_problem(answer, 503, None)
+    assert int(answer.headers["retry-after"]) > 0
+    assert ("unknown" in answer.json()["detail"]) == (method != "GET")
+
+
+async def test_a_defect_of_ours_tells_nothing(client: httpx.AsyncClient, world: World) -> None:
+    world.view.broken = True
+    answer = await client.get("/v1/cluster")
+    check_problem(answer, 500, None)
+    assert "secret" not in answer.text
+
+
+async def test_a_slow_body_is_given_up(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "_BODY_PATIENCE_S", 0.01)
+
+    class Never(httpx.AsyncByteStream):
+        async def __aiter__(self):  # type: ignore[no-untyped-def]
+            yield b"{"
+            await asyncio.Event().wait()
+
+    request = client.build_request("POST", "/v1/jobs", headers={"content-type": "application/json"})
+    request.stream = Never()
+    check_problem(await client.send(request), 408, None)
+
+
+async def test_more_requests_than_the_bound_are_turned_away(
+    world: World, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "IN_FLIGHT_MAX", 0)
+    check_problem(await client.get("/v1/cluster"), 503, None)
+    assert (await client.get("/livez")).status_code == 200
+
+
+def test_openapi_documents_refusals_and_examples(world: World) -> None:
+    app: FastAPI = create_app(world.services())
+    document = app.openapi()
+    post = document["paths"]["/v1/schedules"]["post"]
+    assert post["requestBody"]["content"]["application/json"]["schema"] == {
+        "$ref": "#/components/schemas/CreateScheduleBody"
+    }
+    assert "application/problem+json" in post["responses"]["422"]["content"]
+    schemas = document["components"]["schemas"]
+    assert schemas["CreateScheduleBody"]["examples"]
+    assert "HTTPValidationError" not in schemas
+    assert set(schemas["CreateScheduleBody"]["required"]) == {"name", "trigger", "job"}

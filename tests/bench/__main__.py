@@ -1,0 +1,61 @@
+"""Runs the benchmarks, prints a table, and one line of JSON for machines."""
+
+import asyncio
+import json
+import shlex
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hascheduler.embedded.stack import Stack, StackPlan, open_stack
+from tests.bench.failover import measure_failover
+from tests.bench.fires import measure_fires
+
+app = typer.Typer(help=__doc__, add_completion=False)
+_DATABASE = "hascheduler-bench"
+
+
+@app.command()
+def fires(schedules: int = 200, seconds: int = 30, replicas: int = 3, processors: int = 2) -> None:
+    """Schedules that fire every second: expected, fired, missed, doubled, lag."""
+    _run("fires", replicas, processors, lambda stack: measure_fires(stack, schedules, seconds))
+
+
+@app.command()
+def failover(kills: int = 5, replicas: int = 3, processors: int = 2) -> None:
+    """From ending the leader to the first decision of the next term."""
+    _run("failover", replicas, processors, lambda stack: measure_failover(stack, _DATABASE, kills))
+
+
+@app.command()
+def all(replicas: Annotated[int, typer.Option(help="For every benchmark.")] = 3, processors: int = 2) -> None:
+    """Every benchmark with its defaults."""
+    fires(replicas=replicas, processors=processors)
+    failover(replicas=replicas, processors=processors)
+
+
+def _run(name: str, replicas: int, processors: int, measure: Callable[[Stack], Awaitable[dict[str, Any]]]) -> None:
+    console = Console(stderr=True)
+
+    async def run() -> dict[str, Any]:
+        settings = {"HASCHEDULER_DATABASE": _DATABASE}
+        plan = StackPlan(Path(".run/bench") / name, replicas, processors, slots=32, settings=settings)
+        async with open_stack(plan, console.print) as stack:
+            return {"transport": stack.transport, **await measure(stack)}
+
+    figures = asyncio.run(run())
+    table = Table(title=f"{name}: python -m tests.bench {shlex.join(sys.argv[1:])}", title_justify="left")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    for figure, value in figures.items():
+        table.add_row(figure, str(value))
+    console.print(table)
+    sys.stdout.write(json.dumps({name: figures}) + "\n")
+
+
+app()

@@ -1,0 +1,221 @@
+"""Real processes on real servers, as a test wants them: start, kill, ask over HTTP, wait for an event with a limit.
+
+What happened is read from where the scheduler can't embellish it: the lines that the ``log`` handler writes to its
+own output, and the journal in the database.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+from pymongo import AsyncMongoClient
+
+Found = TypeVar("Found")
+
+
+async def eventually(look: Callable[[], Awaitable[Found | None]], what: str, limit_s: float = 30) -> Found:
+    """The first thing that ``look`` finds; polls, and says what was missing when the time is over."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        found = await look()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {limit_s} s: {what}")
+        await asyncio.sleep(0.02)
+
+
+@dataclass
+class Process:
+    name: str
+    child: asyncio.subprocess.Process
+    output: Path
+    url: str = ""
+
+    def signal(self, number: signal.Signals) -> None:
+        self.child.send_signal(number)
+
+    async def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+        await self.child.wait()
+
+    async def terminate(self, limit_s: float = 15) -> int:
+        """SIGTERM, and the exit code."""
+        self.signal(signal.SIGTERM)
+        return await asyncio.wait_for(self.child.wait(), limit_s)
+
+
+@dataclass
+class Processes:
+    """Everything one test started; `stop` kills what is left."""
+
+    folder: Path
+    environment: dict[str, str]
+    database_uri: str
+    database_name: str
+    replicas: dict[str, Process] = field(default_factory=dict)
+    processors: dict[str, Process] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.http = httpx.AsyncClient(timeout=5)
+        self.mongo: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(self.database_uri)
+        self.database = self.mongo[self.database_name]
+
+    async def replica(self, name: str, **environment: str) -> Process:
+        port = _free_port()
+        process = await self._start(
+            name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=str(port), **environment
+        )
+        process.url = f"http://127.0.0.1:{port}"
+        self.replicas[name] = process
+        await eventually(lambda: self._is_ready(process), f"{name} is ready")
+        return process
+
+    async def processor(self, name: str, *, slots: int = 8, **environment: str) -> Process:
+        arguments = ["processor", "processors.log", "processors.sleep", "--name", name, "--slots", str(slots)]
+        process = await self._start(name, arguments, **environment)
+        self.processors[name] = process
+        await eventually(lambda: self._is_registered(name), f"{name} is registered")
+        return process
+
+    async def stop(self) -> None:
+        for process in [*self.replicas.values(), *self.processors.values()]:
+            if process.child.returncode is None:
+                await process.kill()
+        await self.http.aclose()
+        await self.mongo.drop_database(self.database_name)
+        await self.mongo.close()
+
+    # Asking
+
+    def any_url(self) -> str:
+        return next(replica.url for replica in self.replicas.values() if replica.child.returncode is None)
+
+    async def post(self, path: str, body: object) -> dict[str, Any]:
+        answer = await self.http.post(self.any_url() + path, json=body)
+        assert answer.status_code < 300, answer.text
+        content: dict[str, Any] = answer.json()
+        return content
+
+    async def get(self, path: str) -> dict[str, Any]:
+        answer = await self.http.get(self.any_url() + path)
+        assert answer.status_code == 200, answer.text
+        content: dict[str, Any] = answer.json()
+        return content
+
+    async def leader(self, *, not_in_term: int = 0) -> tuple[Process, int]:
+        """The leading replica and its term, once there is one in a later term than ``not_in_term``."""
+
+        async def look() -> tuple[Process, int] | None:
+            lease = await self.database.leases.find_one({"_id": "default"})
+            if lease is None or lease["term"] <= not_in_term or not lease["holder"]:
+                return None
+            began = await self.database.journal.find_one({"term": lease["term"], "kind": "term_began"})
+            return (self.replicas[lease["holder"].rsplit(".", 1)[0]], lease["term"]) if began else None
+
+        return await eventually(look, f"a leader after term {not_in_term}")
+
+    async def schedule(self, name: str, every: str = "200ms", **job: object) -> None:
+        template = {"definition": "log", "target": name, **job}
+        await self.post(
+            "/v1/schedules", {"name": name, "trigger": {"type": "interval", "every": every}, "job": template}
+        )
+
+    async def settled(self, limit_s: float = 30) -> None:
+        """Delete all schedules, then wait until no job is live."""
+        for schedule in (await self.get("/v1/schedules?limit=100"))["items"]:
+            answer = await self.http.delete(f"{self.any_url()}/v1/schedules/{schedule['name']}")
+            assert answer.status_code == 204, answer.text
+
+        async def none_left() -> bool:
+            live = {"state": {"$in": ["pending", "dispatched", "running"]}}
+            return await self.database.jobs.count_documents(live) == 0
+
+        await eventually(none_left, "all jobs end", limit_s)
+
+    # Evidence
+
+    def effects(self) -> dict[str, list[dict[str, Any]]]:
+        """What the handlers did, by job id, in the order of their time."""
+        found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for process in self.processors.values():
+            for line in process.output.read_text().splitlines():
+                if line.startswith('{"effect"'):
+                    effect = json.loads(line)
+                    found[effect["job"]].append(effect)
+        return {job: sorted(effects, key=lambda effect: effect["at_ms"]) for job, effects in found.items()}
+
+    def nominal_times(self, schedule: str) -> list[int]:
+        """The nominal times for which a job of the schedule had its effect, in order."""
+        prefix = f"fire:{schedule}:"
+        return sorted(int(job.removeprefix(prefix)) for job in self.effects() if job.startswith(prefix))
+
+    def assert_no_gap(self, schedule: str, every_ms: int, at_least: int) -> None:
+        """Every nominal time from the first to the last had its effect."""
+        times = self.nominal_times(schedule)
+        assert len(times) >= at_least, f"{schedule} fired {len(times)} times"
+        gaps = [(before, after) for before, after in zip(times, times[1:], strict=False) if after - before != every_ms]
+        assert not gaps, f"{schedule} missed nominal times in {gaps}"
+
+    def assert_no_effect_twice(self) -> None:
+        doubled = {job: effects for job, effects in self.effects().items() if len(effects) > 1}
+        assert not doubled, f"effects of the same job: {doubled}"
+
+    async def journal_terms(self) -> list[tuple[int, int, str]]:
+        """(seq, term, kind) of all entries, in order."""
+        entries = await self.database.journal.find().sort("_id", 1).to_list()
+        return [(entry["_id"]["seq"], entry["term"], entry["kind"]) for entry in entries]
+
+    async def assert_terms_never_return(self) -> None:
+        """Sequence numbers have no gap, and no entry of an older term follows one of a newer."""
+        entries = await self.journal_terms()
+        assert [seq for seq, _, _ in entries] == list(range(1, len(entries) + 1))
+        terms = [term for _, term, _ in entries]
+        assert terms == sorted(terms)
+        for term in set(terms):
+            kinds = [kind for _, of, kind in entries if of == term]
+            assert kinds[0] == "term_began"
+            assert kinds.count("term_began") == 1
+
+    # Starting
+
+    async def _start(self, name: str, arguments: list[str], **environment: str) -> Process:
+        output = self.folder / f"{name}.out"
+        with output.open("ab") as out, (self.folder / f"{name}.err").open("ab") as err:
+            child = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "hascheduler",
+                *arguments,
+                stdout=out,
+                stderr=err,
+                env={**os.environ, **self.environment, **environment, "HASCHEDULER_LOG_FORMAT": "json"},
+            )
+        return Process(name, child, output)
+
+    async def _is_ready(self, process: Process) -> bool:
+        assert process.child.returncode is None, (self.folder / f"{process.name}.err").read_text()[-2_000:]
+        try:
+            return (await self.http.get(process.url + "/readyz")).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    async def _is_registered(self, name: str) -> bool:
+        return await self.database.processors.find_one({"name": name}) is not None
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,178 @@
+"""Stored documents: what is written is read back, and whatever else is there is refused with the path."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model import documents
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents import (
+    ID_CHARACTERS_MAX,
+    INTEGER_MAX,
+    LEAN_FIELDS,
+    NAME_CHARACTERS_MAX,
+    Collection,
+    decode_job,
+    decode_schedule,
+    fired_job,
+    journal_id,
+    new_job_document,
+)
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
+from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.schedule import JobTemplate, ScheduleRef
+from hascheduler.model.trigger import IntervalTrigger, OnceTrigger
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+NAME = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+INTEGER = st.integers(-INTEGER_MAX, INTEGER_MAX)
+WALL = INTEGER.map(WallMs)
+JOBS = st.builds(
+    JobRef, NAME, INTEGER, st.sampled_from(JobState), INTEGER, NAME, NAME, NAME, NAME, TEXT, INTEGER, NAME, WALL,
+    INTEGER, st.none() | WALL, st.none() | NAME, st.none() | WALL, st.none() | WALL,
+)  # fmt: skip
+TRIGGERS = st.builds(IntervalTrigger, st.integers(1, INTEGER_MAX), WALL) | st.builds(OnceTrigger, WALL)
+TEMPLATES = st.builds(JobTemplate, NAME, NAME, NAME, NAME, TEXT, INTEGER, NAME)
+SCHEDULES = st.builds(ScheduleRef, NAME, INTEGER, TRIGGERS, TEMPLATES, WALL, WALL)
+DEFINITIONS = st.builds(Definition, NAME, INTEGER, st.none() | INTEGER, INTEGER)
+PROCESSORS = st.builds(
+    ProcessorRef, NAME, NAME, NAME, st.frozensets(TEXT), INTEGER, INTEGER, st.booleans(), INTEGER
+)  # fmt: skip
+LEASES = st.builds(LeaseRecord, NAME, TEXT, INTEGER, INTEGER, TEXT, WALL, WALL, INTEGER, INTEGER)
+HEADS = st.builds(JournalHead, NAME, INTEGER, INTEGER, st.sampled_from(EntryKind), NAME, INTEGER)
+REPLICAS = st.builds(
+    ReplicaStatus, NAME, NAME, INTEGER, WALL, TEXT, TEXT, st.booleans(), st.none() | INTEGER, TEXT, TEXT, INTEGER
+)  # fmt: skip
+
+Decoder = Callable[[object, Any], Any]
+DECODERS: dict[Collection, Decoder] = {
+    Collection.JOBS: documents.decode_job,
+    Collection.SCHEDULES: documents.decode_schedule,
+    Collection.DEFINITIONS: documents.decode_definition,
+    Collection.PROCESSORS: documents.decode_processor,
+    Collection.LEASES: documents.decode_lease,
+    Collection.JOURNAL: documents.decode_journal_head,
+    Collection.REPLICAS: documents.decode_replica,
+}
+NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, Any]], Callable[[Any], object]]] = {
+    Collection.JOBS: (JOBS, documents.encode_job_ref, lambda job: job.id),
+    Collection.SCHEDULES: (SCHEDULES, documents.encode_schedule_ref, lambda schedule: schedule.name),
+    Collection.DEFINITIONS: (DEFINITIONS, documents.encode_definition, lambda definition: definition.name),
+    Collection.PROCESSORS: (PROCESSORS, documents.encode_processor, lambda processor: processor.id),
+    Collection.LEASES: (LEASES, documents.encode_lease, lambda lease: lease.shard),
+    Collection.JOURNAL: (HEADS, documents.encode_journal_head, lambda head: journal_id(head.shard, head.seq)),
+    Collection.REPLICAS: (REPLICAS, documents.encode_replica, lambda replica: replica.id),
+}
+
+# What BSON can hold, as far as a decoder could stumble over it.
+STORED = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | TEXT | st.binary(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize("collection", Collection)
+@given(data=st.data())
+@settings(max_examples=50)
+def test_what_is_stored_is_read_back(collection: Collection, data: st.DataObject) -> None:
+    nouns, encode, id_of = NOUNS[collection]
+    noun = data.draw(nouns)
+    stored = encode(noun)
+    lean = {name: stored[name] for name in LEAN_FIELDS[collection]}
+    assert DECODERS[collection](id_of(noun), lean) == noun
+    assert stored.get("_id", id_of(noun)) == id_of(noun)
+    assert set(stored) - {"_id"} == set(LEAN_FIELDS[collection])
+
+
+@pytest.mark.parametrize("collection", Collection)
+@given(data=st.data())
+@settings(max_examples=200)
+def test_a_hostile_document_is_read_or_refused(collection: Collection, data: st.DataObject) -> None:
+    nouns, encode, id_of = NOUNS[collection]
+    noun = data.draw(nouns)
+    fields: dict[str, Any] = {name: encode(noun)[name] for name in LEAN_FIELDS[collection]}
+    for name in data.draw(st.lists(st.sampled_from(sorted(fields)), min_size=1, max_size=3, unique=True)):
+        if data.draw(st.booleans()):
+            fields[name] = data.draw(STORED)
+        else:
+            del fields[name]
+    for name in ("trigger", "job"):
+        if isinstance(fields.get(name), dict) and data.draw(st.booleans()):
+            fields[name] = {**fields[name], data.draw(st.sampled_from([*fields[name], "type"])): data.draw(STORED)}
+    id = data.draw(st.just(id_of(noun)) | STORED)
+    refusal: InvalidInput | None = None
+    try:
+        hash(DECODERS[collection](id, fields))
+    except InvalidInput as error:
+        refusal = error
+    assert refusal is None or (refusal.path and len(str(refusal)) < 400)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("rev", None), ("rev", 1.0), ("rev", True), ("rev", "1"), ("rev", 2**53), ("state", "done"), ("state", None),
+        ("state", []), ("state", {}), ("attempt", -(2**63)), ("definition", ""), ("definition", 5), ("target", None),
+        ("processor", ""),
+        ("not_before_ms", "2030-01-01T00:00:00Z"), ("cancel_requested_at_ms", 1.5), ("priority", None),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_of_a_job_is_named(field: str, value: object) -> None:
+    job = new_job_document(NewJob("j", "log", "t", None, "tenant", "default", "", 5, "queued", {}, WallMs(0)))
+    with pytest.raises(InvalidInput) as refusal:
+        decode_job("j", {**job, field: value})
+    assert refusal.value.path == (field,)
+
+
+@pytest.mark.parametrize("kind", [None, "", "vote", [], {}, 1])
+def test_an_unknown_kind_of_journal_entry_is_refused(kind: object) -> None:
+    with pytest.raises(InvalidInput, match="kind"):
+        documents.decode_journal_head(
+            journal_id("default", 1), {"term": 1, "kind": kind, "holder": "a", "applied_through": 0}
+        )
+
+
+@given(SCHEDULES, st.integers(0, INTEGER_MAX).map(WallMs))
+def test_a_fired_job_is_what_the_insert_will_show(schedule: ScheduleRef, nominal_ms: WallMs) -> None:
+    template = schedule.template
+    inserted = new_job_document(
+        NewJob(
+            id=fire_job_id(schedule.name, nominal_ms),
+            definition=template.definition,
+            target=template.target,
+            payload={"big": "x"},
+            tenant=template.tenant,
+            lane=template.lane,
+            fairness_key=template.fairness_key,
+            priority=template.priority,
+            mode=template.mode,
+            labels={},
+            submitted_at_ms=nominal_ms,
+            schedule=schedule.name,
+            nominal_ms=nominal_ms,
+        )
+    )
+    assert fired_job(schedule, nominal_ms) == decode_job(inserted["_id"], inserted)
+
+
+def test_the_longest_name_of_a_schedule_leaves_room_for_the_ids_of_its_jobs() -> None:
+    assert len(fire_job_id("s" * NAME_CHARACTERS_MAX, INTEGER_MAX)) <= ID_CHARACTERS_MAX
+    schedule = {
+        "rev": 1,
+        "trigger": {"type": "once", "at_ms": 1},
+        "job": documents.encode_template(JobTemplate("log", "t", "tenant", "default", "", 5, "queued")),
+        "cursor_ms": 0,
+        "created_at_ms": 0,
+    }
+    assert decode_schedule("s" * NAME_CHARACTERS_MAX, schedule).rev == 1
+    with pytest.raises(InvalidInput, match="characters long"):
+        decode_schedule("s" * (NAME_CHARACTERS_MAX + 1), schedule)

@@ -1,0 +1,70 @@
+"""Points in time as people write them."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import LATEST_MS, format_instant, parse_instant
+
+
+@pytest.mark.parametrize(
+    ("written", "at_ms"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1970-01-01T00:00:00.001Z", 1),
+        ("1970-01-01T00:00:00.0019Z", 1),
+        ("2030-01-31T09:30:00Z", 1_896_082_200_000),
+        ("2030-01-31T09:30:00z", 1_896_082_200_000),
+        ("2030-01-31 09:30:00+00:00", 1_896_082_200_000),
+        ("2030-01-31T10:30:00+01:00", 1_896_082_200_000),
+        ("2030-01-31T04:00:00-05:30", 1_896_082_200_000),
+        ("2030-01-31T09:30+00:00", 1_896_082_200_000),
+        ("1969-12-31T23:00:00-01:00", 0),
+        ("2099-12-31T23:59:59.999Z", LATEST_MS - 1),
+    ],
+)
+def test_an_instant_is_read_in_milliseconds(written: str, at_ms: int) -> None:
+    assert parse_instant(written) == at_ms
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ("2030-01-31T09:30:00", "no offset"),
+        ("2030-01-31 09:30", "no offset"),
+        ("2030-01-31", "date without a time"),
+        ("20300131", "date without a time"),
+        ("2030-W05-4", "date without a time"),
+        ("1969-12-31T23:59:59Z", "not between 1970 and 2099"),
+        ("1970-01-01T00:00:00+00:01", "not between 1970 and 2099"),
+        ("2100-01-01T00:00:00Z", "not between 1970 and 2099"),
+        ("0001-01-01T00:00:00+14:00", "not between 1970 and 2099"),
+        ("9999-12-31T23:59:59-14:00", "not between 1970 and 2099"),
+        ("2030-02-30T00:00:00Z", "not an instant"),
+        ("2030-01-31T25:00:00Z", "not an instant"),
+        ("2030-01-31T09:30:00Europe/Paris", "not an instant"),
+        ("09:30:00Z", "not an instant"),
+        ("1700000000", "not an instant"),
+        ("now", "not an instant"),
+        ("", "not an instant"),
+        ("\ud800", "not an instant"),
+    ],
+)
+def test_what_names_no_instant_is_refused_with_the_reason(written: str, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem) as refusal:
+        parse_instant(written, ("trigger", "at"))
+    assert refusal.value.path == ("trigger", "at")
+
+
+@given(st.text(max_size=40) | st.datetimes().map(str) | st.from_regex(r"\A[0-9T:+Z .-]{0,30}\Z"))
+def test_reading_gives_an_instant_in_range_or_a_refusal(written: str) -> None:
+    with suppress(InvalidInput):
+        assert 0 <= parse_instant(written) < LATEST_MS
+
+
+@given(st.integers(0, LATEST_MS - 1))
+def test_a_written_instant_is_read_back(at_ms: int) -> None:
+    assert parse_instant(format_instant(at_ms)) == at_ms

@@ -1,0 +1,101 @@
+"""The dispatch message: what is not one is refused with a reason, whatever it is."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents import ID_CHARACTERS_MAX
+from hascheduler.model.message import ATTEMPT_MAX, BYTES_MAX, Message, MessageKind, decode_message, encode_message
+
+JOB_IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=ID_CHARACTERS_MAX)
+MESSAGES = st.builds(Message, st.sampled_from(MessageKind), JOB_IDS, st.integers(1, ATTEMPT_MAX))
+RUN = {"v": 1, "kind": "run", "job": "fire:tick:1700000000000", "attempt": 1}
+
+
+def test_the_documented_message_is_read() -> None:
+    message = decode_message(b'{"v": 1, "kind": "run", "job": "fire:tick:1700000000000", "attempt": 1}')
+    assert message == Message(MessageKind.RUN, "fire:tick:1700000000000", 1)
+    assert message.message_id == "fire:tick:1700000000000/1"
+
+
+@given(MESSAGES)
+def test_a_message_is_read_back(message: Message) -> None:
+    assert decode_message(encode_message(message)) == message
+
+
+def test_the_longest_job_id_fits_however_it_is_spelled() -> None:
+    for character in ("a", "é", "\x00", "\U0001f600"):
+        message = Message(MessageKind.CANCEL, character * ID_CHARACTERS_MAX, ATTEMPT_MAX)
+        assert decode_message(encode_message(message)) == message
+
+
+def test_a_field_of_a_newer_version_is_left_alone() -> None:
+    assert decode_message(json.dumps({**RUN, "trace": "abc"}).encode()).attempt == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"null", b"[]", b'"run"', b"1", b"\xff\xfe", b"\x00", b"{" * 4_000, b"[" * 4_000,
+        b" " * (BYTES_MAX + 1),
+        b'{"v": 1e999, "kind": "run", "job": "a", "attempt": 1}',
+        b'{"v": 1, "kind": "run", "job": "\\ud800", "attempt": 1}',
+        b'{"v": 1, "kind": "run", "job": "a", "attempt": ' + b"9" * 4_000 + b"}",
+    ],
+)  # fmt: skip
+def test_a_body_that_is_no_message_is_refused(body: bytes) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        decode_message(body)
+    assert len(str(refusal.value)) < 300
+
+
+WRONG: dict[str, list[object]] = {
+    "v": [0, 2, "1", None, [], {}],
+    "kind": ["", "RUN", "stop", None, 1, [], {}, ["run"]],
+    "job": ["", None, 1, [], {}, "\udfff"],
+    "attempt": [0, -1, 1.0, True, "1", None, [], {}, 2**53, 2**64, float("nan")],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in WRONG.items() for value in values])
+def test_a_wrong_field_is_named(field: str, value: object) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        decode_message(json.dumps({**RUN, field: value}).encode())
+    assert refusal.value.path == ("message", field)
+
+
+@given(MESSAGES, st.data())
+@settings(max_examples=200)
+def test_a_mutated_message_is_read_or_refused(message: Message, data: st.DataObject) -> None:
+    body = bytearray(encode_message(message))
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(body)))
+        cut = data.draw(st.integers(0, 3))
+        body[place : place + cut] = data.draw(st.binary(max_size=4))
+    read_or_refused(bytes(body))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(("v", "kind", "job", "attempt"), JSON)))
+@example({})
+def test_a_message_of_hostile_values_is_read_or_refused(fields: dict[str, Any]) -> None:
+    read_or_refused(json.dumps({"v": 1, "kind": "run", **fields}).encode())
+
+
+def read_or_refused(body: bytes) -> None:
+    try:
+        message = decode_message(body)
+    except InvalidInput:
+        return
+    message.job_id.encode()
+    assert 1 <= message.attempt <= ATTEMPT_MAX

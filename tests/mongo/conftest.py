@@ -1,0 +1,17 @@
+"""A fresh database on a real mongod for each test of what is MongoDB's own; the ports are tested by the contracts."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from hascheduler.mongo.connection import Database, connect, open_database
+from hascheduler.mongo.indexes import ensure_collections_and_indexes
+
+
+@pytest.fixture
+async def database(mongodb_uri: str, database_name: str) -> AsyncIterator[Database]:
+    client = connect(mongodb_uri)
+    database = open_database(client, database_name)
+    await ensure_collections_and_indexes(database)
+    yield database
+    await client.close()

@@ -1,0 +1,24 @@
+"""Nouns with only what matters spelled out, for the tests of this room."""
+
+from dataclasses import replace
+from typing import Any
+
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import NewJob
+from hascheduler.model.schedule import JobTemplate
+from hascheduler.model.trigger import IntervalTrigger
+from hascheduler.ports import NewSchedule
+
+RETENTION_MS = 600_000
+
+TEMPLATE = JobTemplate("log", "target", "tenant", "default", "", 5, "queued")
+
+
+def job(id: str, **only_what_matters: Any) -> NewJob:
+    plain = NewJob(id, "log", "target", {"n": 1}, "tenant", "default", "", 5, "queued", {}, WallMs(1_000))
+    return replace(plain, **only_what_matters)
+
+
+def schedule(name: str, **only_what_matters: Any) -> NewSchedule:
+    plain = NewSchedule(name, IntervalTrigger(1_000, WallMs(0)), TEMPLATE, {"big": "x" * 1_000}, {}, WallMs(500))
+    return replace(plain, **only_what_matters)

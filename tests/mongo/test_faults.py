@@ -1,0 +1,114 @@
+"""Errors of the driver come out as ours, say what was being done, and never hold the URI."""
+
+import asyncio
+import gc
+import socket
+from datetime import timedelta
+from typing import Any
+
+import pymongo
+import pytest
+
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Settlement
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.model.instants import WallMs
+from hascheduler.mongo.claims import MongoClaimStore
+from hascheduler.mongo.connection import Database, connect, open_database
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.jobs import MongoJobStore
+from hascheduler.mongo.leases import MongoLeaseStore
+from hascheduler.mongo.schedules import MongoScheduleStore
+from hascheduler.mongo.stream import MongoChangeSource
+from tests.mongo.nouns import RETENTION_MS, job, schedule
+
+pytestmark = pytest.mark.real
+
+# The driver leaves its socket to the collector when it is interrupted while it connects.
+leaves_sockets = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
+)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    document: dict[str, Any] = {}
+    for _ in range(levels):
+        document = {"a": document}
+    return document
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [2**63, {"a\0b": 1}, "\ud800", nested(250), nested(5_000), "x" * 16_777_216],
+    ids=["65 bits", "NUL in a key", "half a surrogate", "deep", "very deep", "too large"],
+)
+async def test_what_bson_cant_hold_is_the_callers_mistake(database: Database, payload: object) -> None:
+    with pytest.raises(InvalidInput):
+        await MongoJobStore(database, RETENTION_MS).submit(job("a", payload=payload))
+    assert await database.jobs.count_documents({}) == 0
+
+
+async def test_a_payload_that_looks_like_an_operator_stays_a_payload(database: Database) -> None:
+    store = MongoScheduleStore(database)
+    payload = {"$set": {"$x": "$cursor_ms"}, "a.b": ["$$NOW"]}
+    await store.create(schedule("tick", payload="first"))
+    replaced = await store.replace(schedule("tick", payload=payload, labels={"$l": "$rev"}))
+    assert replaced is not None
+    assert (replaced["payload"], replaced["labels"]) == (payload, {"$l": "$rev"})
+
+
+@leaves_sockets
+async def test_an_absent_server_is_unavailable_or_unknown_and_the_uri_stays_secret() -> None:
+    with socket.socket() as unused, pymongo.timeout(0.3):
+        unused.bind(("127.0.0.1", 0))
+        client = connect(f"mongodb://user:hunter2@127.0.0.1:{unused.getsockname()[1]}/")
+        database = open_database(client, "none")
+        for call in (MongoLeaseStore(database).get("default"), MongoChangeSource(database).open(None)):
+            with pytest.raises(StoreUnavailable) as caught:
+                await call
+            assert "hunter2" not in str(caught.value)
+        decisions: list[Decision] = [Fire("tick", WallMs(1)), Dispatch("a", 1, "p")]
+        answers = await MongoClaimStore(database, RETENTION_MS).apply(decisions, WallMs(2), majority=True)
+        assert answers == [Settlement.UNKNOWN, Settlement.UNKNOWN]
+        await client.close()
+    gc.collect()
+
+
+@pytest.mark.parametrize("uri", ["amqp://u:hunter2@h", "mongodb://u:hun@ter2@h:1", "mongodb://h:hunter2", ""])
+def test_a_malformed_uri_is_not_repeated(uri: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        connect(uri)
+    assert "ter2" not in str(caught.value)
+
+
+async def test_an_exchange_ends_in_time(database: Database) -> None:
+    await database.jobs.insert_one({})
+    limit = timedelta(milliseconds=200)
+    with pytest.raises(StoreUnavailable), faults("dawdle", limit.total_seconds()):
+        await database.jobs.find_one({"$where": "sleep(5000) || true"})
+
+
+async def test_a_fire_too_large_to_store_does_not_hold_up_the_others(database: Database) -> None:
+    schedules = MongoScheduleStore(database)
+    await schedules.create(schedule("fat", payload="x" * (16_777_216 - 400)))
+    await schedules.create(schedule("slim"))
+    fires = [Fire("slim", WallMs(1_000)), Fire("fat", WallMs(1_000)), Fire("slim", WallMs(2_000))]
+    answers = await MongoClaimStore(database, RETENTION_MS).apply(fires, WallMs(2_000), majority=False)
+    assert answers == [Settlement.DONE, Settlement.LOST, Settlement.DONE]
+
+
+@leaves_sockets
+async def test_a_cancellation_is_never_lost_in_the_driver(database: Database) -> None:
+    async def exchange_for_ever() -> None:
+        while True:
+            with faults("exchange"):
+                await database.command("ping")
+
+    for turns in range(30):
+        task = asyncio.create_task(exchange_for_ever())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=10)
+        assert done
+        assert task.cancelled()
+    gc.collect()

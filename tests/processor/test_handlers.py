@@ -1,0 +1,95 @@
+"""The registry, and how it is loaded."""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from hascheduler.errors import InvalidInput
+from hascheduler.processor import Handlers, JobContext, ProcessorConfig, load_handlers
+
+
+def nothing(job: JobContext) -> None:
+    pass
+
+
+def test_a_handler_is_found_by_its_definition_and_a_star_takes_the_rest() -> None:
+    handlers = Handlers()
+    handlers.handler("a")(nothing)
+    assert handlers.find("b") is None
+    star = handlers.handler("*")(lambda job: None)
+    assert handlers.find("a") is nothing
+    assert handlers.find("b") is star
+    assert handlers.definitions == {"a", "*"}
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "-a", "a" * 129, "ü", "a\n", nothing, None, 7])
+def test_a_name_that_no_definition_can_have_is_refused(name: Any) -> None:
+    with pytest.raises(InvalidInput, match="no name of a definition"):
+        Handlers().handler(name)
+
+
+def test_a_second_handler_of_one_definition_is_refused() -> None:
+    handlers = Handlers()
+    handlers.handler("a")(nothing)
+    with pytest.raises(InvalidInput, match="has a handler already"):
+        handlers.handler("a")(lambda job: None)
+
+
+@pytest.mark.parametrize("function", [lambda: None, lambda job, more: None, 7])
+def test_what_can_not_be_called_with_a_job_is_refused(function: Any) -> None:
+    with pytest.raises(InvalidInput, match="can't be called"):
+        Handlers().handler("a")(function)
+
+
+def test_modules_are_merged() -> None:
+    assert load_handlers(["processors.log", "processors.sleep"]).definitions == {"log", "sleep"}
+
+
+@pytest.mark.parametrize(
+    ("modules", "problem"),
+    [
+        ([], "no handler in them"),
+        (["no.such.module"], "can't be imported: ModuleNotFoundError"),
+        (["json"], "has no `handlers`"),
+        (["processors.log", "processors.log"], "has a handler already"),
+        (["broken_module"], "can't be imported"),
+    ],
+)
+def test_what_can_not_be_loaded_is_refused_in_one_line(
+    modules: list[str], problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "broken_module", None)
+    with pytest.raises(InvalidInput, match=problem) as refusal:
+        load_handlers(modules)
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_import_may_fail_in_any_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Angry(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(name)
+
+    monkeypatch.setitem(sys.modules, "angry", Angry("angry"))
+    with pytest.raises(InvalidInput, match="has no `handlers`"):
+        load_handlers(["angry"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"id": ""}, {"slots": 0}, {"heartbeat_interval_ms": 0}, {"heartbeat_deadline_ms": 1_000}, {"drain_grace_ms": -1}],
+)
+def test_settings_that_can_not_work_are_refused(wrong: dict[str, Any]) -> None:
+    right: dict[str, Any] = {
+        "id": "p.1",
+        "name": "p",
+        "shard": "default",
+        "slots": 1,
+        "heartbeat_interval_ms": 1_000,
+        "heartbeat_deadline_ms": 4_000,
+        "drain_grace_ms": 0,
+    }
+    ProcessorConfig(**right)
+    with pytest.raises(InvalidInput):
+        ProcessorConfig(**{**right, **wrong})

@@ -1,0 +1,219 @@
+"""A small world for one processor: a database of jobs, a queue and a clock, all in the hands of the test."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.job import JobState
+from hascheduler.model.message import Message, MessageKind, encode_message
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.ports import Delivery, FinishAnswer, Outcome, Standing, StartedJob
+from hascheduler.processor import Handlers, Processor, ProcessorConfig
+
+LIMIT_S = 20
+ME = "p.1"
+
+
+class HandClock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000_000
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.now_ms)
+
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(self.now_ms)
+
+
+@dataclass
+class Job:
+    definition: str
+    payload: Any = None
+    state: JobState = JobState.DISPATCHED
+    attempt: int = 1
+    processor: str | None = ME
+    cancel_requested: bool = False
+    outcome: Outcome | None = None
+    reasons: list[str] = field(default_factory=list)
+
+
+class World:
+    """`WorkStore` and `Deliveries` at once. ``down`` refuses, ``vague`` carries out and does not say so."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, Job] = {}
+        self.registered: ProcessorRef | None = None
+        self.beats = 0
+        self.draining = False
+        self.down = False
+        self.vague: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
+        self.acknowledged: list[bytes] = []
+        self.parked: list[tuple[bytes, str]] = []
+        self.queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self.queue_deleted = False
+
+    # What the leader and the API do
+
+    def dispatch(self, job_id: str, definition: str, payload: Any = None) -> Job:
+        job = self.jobs[job_id] = Job(definition, payload)
+        self.tell(MessageKind.RUN, job_id)
+        return job
+
+    def tell(self, kind: MessageKind, job_id: str, attempt: int = 1) -> None:
+        self.queue.put_nowait(encode_message(Message(kind, job_id, attempt)))
+
+    # WorkStore
+
+    async def register(self, processor: ProcessorRef) -> None:
+        async with self._exchange("register"):
+            self.registered = processor
+
+    async def beat(self, processor_id: str, beat: int, *, draining: bool, parked: int) -> bool:
+        async with self._exchange("beat"):
+            if self.registered is None:
+                return False
+            self.beats += 1
+            self.draining = draining
+            return True
+
+    async def deregister(self, processor_id: str) -> None:
+        async with self._exchange("deregister"):
+            self.registered = None
+
+    async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
+        async with self._exchange("start"):
+            job = self._held(job_id, attempt, processor_id)
+            if job is None:
+                return None
+            job.state = JobState.RUNNING
+            return StartedJob(
+                id=job_id,
+                attempt=attempt,
+                definition=job.definition,
+                target="t",
+                payload=job.payload,
+                tenant="default",
+                labels={},
+                schedule=None,
+                nominal_ms=None,
+                submitted_at_ms=WallMs(0),
+            )
+
+    async def finish(
+        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+    ) -> FinishAnswer:
+        async with self._exchange("finish"):
+            job = self.jobs[job_id]
+            if job.outcome == outcome:
+                return FinishAnswer.DONE
+            if self._held(job_id, attempt, processor_id) is None:
+                return FinishAnswer.LATE
+            job.state, job.outcome = outcome.state, outcome
+            return FinishAnswer.DONE
+
+    async def give_back(self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs) -> bool:
+        async with self._exchange("give_back"):
+            job = self._held(job_id, attempt, processor_id)
+            if job is None:
+                return False
+            job.state, job.processor = JobState.PENDING, None
+            job.reasons.append(reason)
+            return True
+
+    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing:
+        async with self._exchange("standing"):
+            ours = {key: self._held(*key, processor_id) for key in running}
+            return Standing(
+                cancelled=frozenset(key for key, job in ours.items() if job and job.cancel_requested),
+                revoked=frozenset(key for key, job in ours.items() if job is None),
+            )
+
+    # Deliveries
+
+    async def run(self, sink: Callable[[Delivery], Awaitable[None]]) -> None:
+        while True:
+            await sink(self._delivery(await self.queue.get()))
+
+    async def delete(self) -> None:
+        self.queue_deleted = True
+
+    def _delivery(self, body: bytes) -> Delivery:
+        async def ack() -> None:
+            self.acknowledged.append(body)
+
+        async def park(reason: str) -> None:
+            self.parked.append((body, reason))
+
+        return Delivery(body, ack, park)
+
+    @asynccontextmanager
+    async def _exchange(self, name: str) -> AsyncIterator[None]:
+        self.calls[name] += 1
+        await asyncio.sleep(0)
+        if self.down:
+            raise StoreUnavailable(f"{name}: down")
+        yield
+        if self.vague[name]:
+            self.vague[name] -= 1
+            raise StoreUnavailable(f"{name}: unknown")
+
+    def _held(self, job_id: str, attempt: int, processor_id: str) -> Job | None:
+        job = self.jobs.get(job_id)
+        if job is None or (job.attempt, job.processor) != (attempt, processor_id):
+            return None
+        return job if job.state in (JobState.DISPATCHED, JobState.RUNNING) else None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A world with a processor at work in it."""
+
+    world: World
+    clock: HandClock
+    processor: Processor
+    task: asyncio.Task[None]
+
+    async def drained(self) -> None:
+        self.processor.drain()
+        async with asyncio.timeout(LIMIT_S):
+            await self.task
+
+
+@asynccontextmanager
+async def staged(
+    handlers: Handlers, *, slots: int = 4, drain_grace_ms: int = 5_000, interval_ms: int = 20, deadline_ms: int = 400
+) -> AsyncIterator[Stage]:
+    world, clock = World(), HandClock()
+    config = ProcessorConfig(
+        id=ME,
+        name="p",
+        shard="default",
+        slots=slots,
+        heartbeat_interval_ms=interval_ms,
+        heartbeat_deadline_ms=deadline_ms,
+        drain_grace_ms=drain_grace_ms,
+    )
+    processor = Processor(handlers, world, world, clock, config)
+    task = asyncio.create_task(processor.run())
+    stage = Stage(world, clock, processor, task)
+    try:
+        await until(lambda: world.registered is not None)
+        yield stage
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what will come about by itself; the limit is far beyond any delay that is to be expected."""
+    async with asyncio.timeout(LIMIT_S):
+        while not condition():
+            await asyncio.sleep(0.002)
