@@ -100,18 +100,19 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _consistent(self) -> "Settings":
         if not self.lease_duration_ms > self.renew_deadline_ms > 1.2 * self.retry_period_ms:
-            raise ValueError("LEASE_DURATION must exceed RENEW_DEADLINE, and that 1.2 × RETRY_PERIOD")
+            raise _wrong("LEASE_DURATION", "must exceed RENEW_DEADLINE, and that 1.2 × RETRY_PERIOD")
         if self.heartbeat_timeout_ms < 3 * self.heartbeat_interval_ms:
-            raise ValueError("HEARTBEAT_TIMEOUT must be at least 3 × HEARTBEAT_INTERVAL")
+            raise _wrong("HEARTBEAT_TIMEOUT", "must be at least 3 × HEARTBEAT_INTERVAL")
         if min(self.retry_period_ms, self.heartbeat_interval_ms) < 50:
-            raise ValueError("RETRY_PERIOD and HEARTBEAT_INTERVAL must be at least 50ms")
+            raise _wrong("RETRY_PERIOD", "and HEARTBEAT_INTERVAL must be at least 50ms")
         if self.job_retention_ms < 600_000 or self.journal_retention_ms < 600_000:
             # A decision may be applied again after a failover; a job deleted before that would be inserted again.
-            raise ValueError("JOB_RETENTION and JOURNAL_RETENTION must be at least 10m")
+            raise _wrong("JOB_RETENTION", "and JOURNAL_RETENTION must be at least 10m")
         if not self.allow_unauthenticated and not _is_loopback(self.http_host):
-            raise ValueError(
-                f"HTTP_HOST {self.http_host} is not loopback and the API asks for no token: set"
-                " HASCHEDULER_ALLOW_UNAUTHENTICATED=true only where the network itself keeps strangers out"
+            raise _wrong(
+                "HTTP_HOST",
+                f"{self.http_host} is not loopback and the API asks for no token; set"
+                " HASCHEDULER_ALLOW_UNAUTHENTICATED=true only where the network itself keeps strangers out",
             )
         return self
 
@@ -132,11 +133,18 @@ def read_settings(**overrides: Any) -> Settings:
         return Settings(**values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        variable = str(first["loc"][0]) if first["loc"] else ""
+        problem = str(first["msg"]).removeprefix("Value error, ")
+        if not first["loc"]:
+            name, _, problem = problem.partition(": ")
+            raise InvalidInput((name,), problem) from None
+        variable = str(first["loc"][0])
         name = variable if variable.startswith(PREFIX) else PREFIX + variable.upper().removesuffix("_MS")
-        raise InvalidInput(
-            (name if variable else PREFIX + "…",), str(first["msg"]).removeprefix("Value error, ")
-        ) from None
+        raise InvalidInput((name,), problem) from None
+
+
+def _wrong(variable: str, problem: str) -> ValueError:
+    """A mistake that takes two settings; `read_settings` splits it again."""
+    return ValueError(f"{PREFIX}{variable}: {problem}")
 
 
 def _is_loopback(host: str) -> bool:

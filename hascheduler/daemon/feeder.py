@@ -29,6 +29,8 @@ from hascheduler.ports import ChangeSource, ChangeStream
 log = structlog.get_logger(__name__)
 
 _WAIT_MS = 1_000
+_PACE_S = 0.005
+"""After each batch: under load the next one is then larger, where every event alone would cost a round trip."""
 FETCH_MAX = 1_000
 
 
@@ -96,6 +98,8 @@ class Feeder:
                 self._barrier = None
                 self._complete = True
                 log.info("mirror_complete", digest=self.mirror.digest, position=self.position)
+            if batch.changes:
+                await asyncio.sleep(_PACE_S)
             # Back-off begins anew after every batch that got through.
             retry_state.attempt_number = 1
 

@@ -33,6 +33,8 @@ log = structlog.get_logger(__name__)
 
 _TRIM_EVERY_S = 60.0
 _HANDOVER_S = 2.0
+_UNFIT_PAUSE_MS = 100
+"""Nobody tells when the mirror is complete; a leaderless system should not wait long for it."""
 
 
 class Leader:
@@ -154,7 +156,7 @@ class Leader:
 
     async def _pause(self) -> None:
         now = self._clock.mono_ms()
-        pause_ms = max(self._elector.wake_at_ms(now) - now, 0) if self._fit() else self._config.retry_period_ms
+        pause_ms = max(self._elector.wake_at_ms(now) - now, 0) if self._fit() else _UNFIT_PAUSE_MS
         try:
             async with asyncio.timeout(min(max(pause_ms, 5), self._config.retry_period_ms) / 1000):
                 await self._news.wait()

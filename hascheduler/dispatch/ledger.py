@@ -70,7 +70,7 @@ class Ledger:
             self._fulfil(move)
 
     def job_gone(self, job_id: str) -> None:
-        self._fire_seen(job_id)
+        """A job that is gone shows every move; not a fire, whose insert may still be on its way."""
         move = self._moves.get(job_id)
         if move is not None:
             self._fulfil(move)

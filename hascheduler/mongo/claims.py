@@ -1,6 +1,7 @@
 """Carries the leader's decisions out, in groups: a few round trips a batch, however many decisions it holds.
 
-First the fires (`fires`), as a dispatch may be for a job that one of them inserts; then the moves of jobs (`waves`).
+First the fires (`fires`), which insert their jobs, as dispatched where that is decided too; then the other moves
+(`waves`).
 The journal has a majority behind it, so these writes need none unless asked for: what gets lost with a primary is
 applied again.
 """
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 import pymongo
 
-from hascheduler.dispatch.decisions import Decision, Fire, Settlement
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Settlement
 from hascheduler.model.instants import WallMs
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import EXCHANGE_LIMIT_S
@@ -31,8 +32,13 @@ class MongoClaimStore:
         moves = [decision for decision in decisions if not isinstance(decision, Fire)]
         # One limit for all exchanges together: what has no answer by then is UNKNOWN.
         with pymongo.timeout(EXCHANGE_LIMIT_S):
-            inserted = await self._fires.insert(fires, majority=majority) if fires else []
-            settled.update(zip(fires, inserted, strict=True))
+            if fires:
+                first = {move.job_id: move for move in moves if isinstance(move, Dispatch) and move.attempt == 1}
+                answers, claimed = await self._fires.insert(fires, first, at_ms, majority=majority)
+                settled.update(zip(fires, answers, strict=True))
+                settled.update((first[job_id], Settlement.DONE) for job_id in claimed)
+                unanswered = {fire.job_id for fire in fires if settled[fire] is Settlement.UNKNOWN}
+                moves = [move for move in moves if move.job_id not in claimed and move.job_id not in unanswered]
             done = [fire for fire in fires if settled[fire] is Settlement.DONE]
             # The cursors and the jobs are different documents, so neither waits for the other.
             async with asyncio.TaskGroup() as tasks:

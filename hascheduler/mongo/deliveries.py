@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 from pymongo.errors import PyMongoError
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
+from tenacity import AsyncRetrying, retry_if_result, wait_random_exponential
 
 from hascheduler.errors import WorldError
 from hascheduler.model.documents import Collection
@@ -29,6 +29,7 @@ SWEEP_S = 5.0
 _SERVER_WAIT_MS = 1_000
 _SILENCE_LIMIT_S = _SERVER_WAIT_MS / 1_000 + 5.0
 _CLOSE_LIMIT_S = 2.0
+_LASTED_S = 5.0
 
 Sink = Callable[[Delivery], Awaitable[None]]
 
@@ -57,27 +58,26 @@ class MongoDeliveries:
 
     async def run(self, sink: Sink) -> None:
         while True:
-            # Without an end, as this is the loop that owns the retries; a stream that worked begins a new count.
+            # Without an end, as this is the loop that owns the retries; a stream that lasted begins a new count.
             await AsyncRetrying(
-                retry=retry_if_exception_type(_NotFollowed),
+                retry=retry_if_result(lambda lasted: not lasted),
                 wait=wait_random_exponential(multiplier=0.1, max=3),
             )(self._follow_until_broken, sink)
 
     async def delete(self) -> None:
         """There is no queue: what is dispatched to a processor that is gone is the leader's to find."""
 
-    async def _follow_until_broken(self, sink: Sink) -> None:
-        followed = False
+    async def _follow_until_broken(self, sink: Sink) -> bool:
+        """Whether it lasted."""
+        began_at = asyncio.get_running_loop().time()
         try:
             async with self._stream() as stream:
                 # Opened first, swept then: what is promised in between is in both.
                 await self._sweep(sink)
-                followed = True
                 await self._follow(stream, sink)
         except WorldError as error:
             log.warning("deliveries_broken", error=str(error))
-            if not followed:
-                raise _NotFollowed from error
+        return asyncio.get_running_loop().time() - began_at >= _LASTED_S
 
     async def _follow(self, stream: Any, sink: Sink) -> None:
         loop = asyncio.get_running_loop()
@@ -139,10 +139,6 @@ class MongoDeliveries:
             },
             {"$project": {"documentKey": True, f"{update}.attempt": True, f"{whole}.attempt": True}},
         ]
-
-
-class _NotFollowed(Exception):
-    """The stream broke before it was of any use."""
 
 
 async def _nothing() -> None:

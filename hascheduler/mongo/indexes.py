@@ -15,6 +15,7 @@ from hascheduler.model.documents import Collection
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 
+_REACH_LIMIT_S = 3.0
 _BUILD_LIMIT_S = 60.0
 _NAMESPACE_EXISTS = 48
 
@@ -40,6 +41,8 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
 
 async def ensure_collections_and_indexes(database: Database) -> None:
     """Creates what is missing; raises `StoreUnavailable` when that was not possible."""
+    with faults("reach the database", _REACH_LIMIT_S):
+        await database.command("ping")
     with faults("create the collections and indexes", _BUILD_LIMIT_S):
         for collection in Collection:
             await _create(database, collection.value)

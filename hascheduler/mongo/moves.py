@@ -9,6 +9,7 @@ pipelines because that record is made of fields that the same write clears. What
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TRANSITIONS, JobState, Move
 from hascheduler.ports import Outcome
@@ -27,6 +28,17 @@ Pipeline = list[dict[str, Any]]
 def sources(move: Move) -> list[str]:
     """The states that ``move`` may start from."""
     return sorted(state.value for state in TRANSITIONS[move].sources)
+
+
+def claimed_fields(claim: Dispatch, at_ms: WallMs) -> dict[str, Any]:
+    """What a dispatched job says of its newest attempt."""
+    return {
+        "state": JobState.DISPATCHED.value,
+        "attempt": claim.attempt,
+        "processor": claim.processor,
+        "dispatched_at_ms": at_ms,
+        "started_at_ms": None,
+    }
 
 
 def back_to_pending(outcome: str, error: str, at_ms: WallMs) -> Pipeline:

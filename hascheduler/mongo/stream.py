@@ -4,21 +4,21 @@ A fresh stream starts at the operation time T of a ping. Its snapshot is read in
 write is in the snapshot, or in the stream, or in both; nothing falls in between. A resumed stream goes on after its
 token and needs no snapshot.
 
-`MongoChangeStream` owns the driver's stream and one task, the pump, which is the only one that awaits it. So a
-cancelled `next_batch` loses nothing: interrupting the driver in the middle of an exchange would lose whatever was on
-its way. The pump keeps at most `BUFFERED_MAX` changes ready and stops at its first error, which the caller gets after
-the changes before it. `close` ends the pump.
+The cursor is driven by its two commands, ``aggregate`` and ``getMore``, because a reply of the server is one batch with
+one token, which is what the port hands out; the driver's own change stream gives the events one by one, at several
+times the cost, and resumes behind our back.
+
+`MongoChangeStream` owns the cursor and at most one exchange, in a task of its own, whose result is kept until it is
+asked for. So a cancelled `next_batch` loses nothing. `close` ends the exchange.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from bson import Timestamp
-from pymongo.errors import PyMongoError
 
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation
@@ -31,12 +31,12 @@ from hascheduler.mongo.snapshot import live_documents, present_documents
 from hascheduler.ports import Batch
 
 BATCH_MAX = 1_000
-BUFFERED_MAX = 4 * BATCH_MAX
-_BREATH = 100
 _SERVER_WAIT_MS = 1_000
 """How long the server holds a request open when there is nothing to tell."""
 _SILENCE_LIMIT_S = _SERVER_WAIT_MS / 1_000 + 5.0
 _CLOSE_LIMIT_S = 2.0
+_OF_DATABASE = "$cmd.aggregate"
+"""The collection that a cursor over a whole database goes by."""
 
 
 class MongoChangeSource:
@@ -51,11 +51,18 @@ class MongoChangeSource:
         with faults("open the change stream"):
             if resume is None:
                 since = (await self._database.command("ping"))["operationTime"]
-            start = {"start_at_operation_time": since} if resume is None else {"resume_after": resume}
-            driver_stream = await resolved(
-                self._database.watch(event_pipeline(), batch_size=BATCH_MAX, max_await_time_ms=_SERVER_WAIT_MS, **start)
+            start = {"startAtOperationTime": since} if resume is None else {"resumeAfter": resume}
+            session = await resolved(self._database.client.start_session(causal_consistency=False))
+            reply = await self._database.command(
+                {
+                    "aggregate": 1,
+                    "pipeline": [{"$changeStream": start}, *event_pipeline()],
+                    "cursor": {"batchSize": 0},
+                    "readConcern": {"level": "majority"},
+                },
+                session=session,
             )
-        return MongoChangeStream(self._database, driver_stream, self._seen, since, resume)
+        return MongoChangeStream(self._database, session, reply["cursor"], self._seen, since)
 
     async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
         if not ids:
@@ -70,54 +77,42 @@ class _Seen:
     moment: Timestamp | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One step of the stream: the change, if it tells one, and where the stream stands after it."""
-
-    change: Change | None
-    resume: Any
-    moment: Timestamp | None
-
-
 class MongoChangeStream:
     """`hascheduler.ports.ChangeStream`; made by `MongoChangeSource.open`."""
 
     def __init__(
-        self, database: Database, driver_stream: Any, seen: _Seen, since: Timestamp | None, resume: Any | None
+        self, database: Database, session: Any, cursor: Mapping[str, Any], seen: _Seen, since: Timestamp | None
     ) -> None:
         self._database = database
-        self._driver_stream = driver_stream
+        self._session = session
+        self._cursor_id: int = cursor["id"]
         self._seen = seen
         self._since = since
-        self._resume = resume
+        self._resume: Any = cursor["postBatchResumeToken"]
         self._position = ""
-        self._steps: deque[_Step] = deque()
         self._error: Exception | None = None
-        self._arrived = asyncio.Event()
-        self._room = asyncio.Event()
-        self._pump_task = asyncio.create_task(self._pump(), name="change stream pump")
+        self._exchange: asyncio.Task[Batch] | None = None
 
     async def next_batch(self, wait_ms: int) -> Batch:
-        if not self._arrived.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_ms / 1_000):
-                    await self._arrived.wait()
-        if not self._steps and self._error is not None:
-            raise self._error
-        # No await from here on: steps leave the buffer only together with the token after them.
-        changes: list[Change] = []
-        while self._steps and len(changes) < BATCH_MAX:
-            step = self._steps.popleft()
-            if step.change is not None:
-                changes.append(step.change)
-            self._resume = step.resume
-            if step.moment is not None:
-                self._position = f"{step.moment.time:010d}.{step.moment.inc:010d}"
-                self._seen.moment = step.moment
-        if not self._steps and self._error is None:
-            self._arrived.clear()
-        self._room.set()
-        return Batch(changes, self._resume, self._position)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait_ms / 1_000
+        while True:
+            if self._exchange is None:
+                if self._error is not None:
+                    raise self._error
+                self._exchange = asyncio.create_task(self._get_more(), name="change stream getMore")
+            await asyncio.wait([self._exchange], timeout=until - loop.time())
+            if not self._exchange.done():
+                return Batch([], self._resume, self._position)
+            finished, self._exchange = self._exchange, None
+            try:
+                batch = finished.result()
+            except Exception as error:
+                self._error = error
+                raise
+            # The server answers an idle cursor with nothing from time to time.
+            if batch.changes or loop.time() >= until:
+                return batch
 
     async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
         if self._since is None:
@@ -127,47 +122,62 @@ class MongoChangeStream:
                 yield changes
 
     async def close(self) -> None:
-        while not self._pump_task.done():
+        while self._exchange is not None and not self._exchange.done():
             # More than once: the driver may lose a cancellation, see `faults`.
-            self._pump_task.cancel()
-            await asyncio.wait([self._pump_task], timeout=0.1)
+            self._exchange.cancel()
+            await asyncio.wait([self._exchange], timeout=0.1)
+        if self._exchange is not None and not self._exchange.cancelled():
+            self._exchange.exception()  # nobody is left to be told
+        self._exchange = None
         self._error = StoreUnavailable("the change stream is closed")
-        self._arrived.set()
-        # The server forgets an abandoned stream by itself.
-        with suppress(PyMongoError, TimeoutError):
+        # The server forgets an abandoned cursor by itself.
+        with suppress(StoreUnavailable, HistoryLost, TimeoutError):
             async with asyncio.timeout(_CLOSE_LIMIT_S):
-                await self._driver_stream.close()
+                if self._cursor_id:
+                    with translated("close the change stream"):
+                        await self._database.command(
+                            {"killCursors": _OF_DATABASE, "cursors": [self._cursor_id]}, session=self._session
+                        )
+                await self._session.end_session()
 
-    async def _pump(self) -> None:
-        try:
-            while True:
-                while len(self._steps) >= BUFFERED_MAX:
-                    self._room.clear()
-                    await self._room.wait()
-                with translated("follow the change stream"):
-                    async with asyncio.timeout(_SILENCE_LIMIT_S):
-                        event = await self._driver_stream.try_next()
-                if len(self._steps) % _BREATH == _BREATH - 1:
-                    # Events that the driver has at hand come without a pause; the other loops need one.
-                    await asyncio.sleep(0)
-                if event is None:
-                    if not self._driver_stream.alive:
-                        raise StoreUnavailable("follow the change stream: the server ended it")
-                    self._step(None, None)
-                else:
-                    self._step(await self._told(event), event.get("clusterTime"))
-        except Exception as error:  # whatever it is, the caller of the task's owner is to get it
-            self._error = error
-            self._arrived.set()
+    async def _get_more(self) -> Batch:
+        with translated("follow the change stream"):
+            async with asyncio.timeout(_SILENCE_LIMIT_S):
+                reply = await self._database.command(
+                    {
+                        "getMore": self._cursor_id,
+                        "collection": _OF_DATABASE,
+                        "batchSize": BATCH_MAX,
+                        "maxTimeMS": _SERVER_WAIT_MS,
+                    },
+                    session=self._session,
+                    codec_options=self._database.codec_options,
+                )
+        cursor = reply["cursor"]
+        self._cursor_id = cursor["id"]
+        changes: list[Change] = []
+        for event in cursor["nextBatch"]:
+            try:
+                change = await self._told(event)
+            except (HistoryLost, StoreUnavailable) as error:
+                # What came before it is told first; the next call gets the error.
+                if not changes:
+                    raise
+                self._error = error
+                return Batch(changes, self._resume, self._position)
+            if change is not None:
+                changes.append(change)
+            self._passed(event["_id"], event.get("clusterTime"))
+        self._resume = cursor.get("postBatchResumeToken", self._resume)
+        if not self._cursor_id:
+            self._error = StoreUnavailable("follow the change stream: the server ended it")
+        return Batch(changes, self._resume, self._position)
 
-    def _step(self, change: Change | None, moment: Timestamp | None) -> None:
-        resume = self._driver_stream.resume_token
-        if change is None and self._steps and self._steps[-1].change is None:
-            before = self._steps.pop()  # an idle stream piles nothing up
-            moment = moment or before.moment
-        self._steps.append(_Step(change, resume, moment))
-        if change is not None:
-            self._arrived.set()
+    def _passed(self, token: Any, moment: Timestamp | None) -> None:
+        self._resume = token
+        if moment is not None:
+            self._position = f"{moment.time:010d}.{moment.inc:010d}"
+            self._seen.moment = moment
 
     async def _told(self, event: Mapping[str, Any]) -> Change | None:
         match change_of(event):

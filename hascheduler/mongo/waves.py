@@ -20,7 +20,7 @@ from hascheduler.model.job import JobState, Move
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.judge import JUDGED_FIELDS, judge
-from hascheduler.mongo.moves import LOST, back_to_pending, sources, to_terminal
+from hascheduler.mongo.moves import LOST, back_to_pending, claimed_fields, sources, to_terminal
 from hascheduler.ports import Outcome
 
 JobMove = Dispatch | Requeue | Fail
@@ -78,16 +78,7 @@ class Waves:
         if kind is Dispatch:
             return UpdateMany(
                 {**among, "state": {"$in": sources(Move.CLAIM)}, "attempt": attempt - 1},
-                {
-                    "$set": {
-                        "state": JobState.DISPATCHED.value,
-                        "attempt": attempt,
-                        "processor": what,
-                        "dispatched_at_ms": at_ms,
-                        "started_at_ms": None,
-                    },
-                    "$inc": {"rev": 1},
-                },
+                {"$set": claimed_fields(Dispatch("", attempt, what), at_ms), "$inc": {"rev": 1}},
             )
         if kind is Requeue:
             return UpdateMany(

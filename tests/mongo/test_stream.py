@@ -165,8 +165,10 @@ async def test_a_token_outside_the_history_is_history_lost(database: Database, s
     token = (await stream.next_batch(_PATIENCE_MS)).resume
     # A token begins with a type byte and the seconds of its cluster time: here those of 1970.
     forged = token["_data"][:2] + "00000001" + token["_data"][10:]
+    forged_stream = await MongoChangeSource(database).open({"_data": forged})
     with pytest.raises(HistoryLost):
-        await MongoChangeSource(database).open({"_data": forged})
+        await forged_stream.next_batch(_PATIENCE_MS)
+    await forged_stream.close()
 
 
 async def test_cancelled_waits_lose_nothing(database: Database, stream: MongoChangeStream) -> None:

@@ -1,0 +1,200 @@
+"""A new leader decides nothing until its own stream has delivered its ``term_began``; planted: one that does.
+
+The second replica's stream is held back while the first one leads, so that its mirror is behind by everything that
+the first decided. Then the first one's process "dies". What the second decides on such a mirror was decided before.
+"""
+
+import asyncio
+import contextlib
+import inspect
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from hascheduler.clock import SystemClock
+from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.leader import Leader
+from hascheduler.daemon.liveness import Liveness
+from hascheduler.daemon.replica import Replica
+from hascheduler.dispatch.decisions import Fire
+from hascheduler.memory.claims import MemoryClaimStore
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import MemoryDatabase
+from hascheduler.memory.journal import MemoryJournal
+from hascheduler.memory.leases import MemoryLeaseStore
+from hascheduler.memory.replicas import MemoryReplicaBoard
+from hascheduler.memory.schedules import MemoryScheduleStore
+from hascheduler.memory.stream import MemoryChangeSource
+from hascheduler.mirror.changes import Change
+from hascheduler.model.instants import WallMs
+from hascheduler.model.journal import EntryKind
+from hascheduler.model.message import Message
+from hascheduler.model.schedule import JobTemplate
+from hascheduler.model.trigger import IntervalTrigger, OnceTrigger
+from hascheduler.ports import Batch, ChangeStream, Confirm, JournalEntry, NewSchedule
+
+EVERY_MS = 40
+_LIMIT_S = 20
+_LOOK_S = 0.005
+
+
+class HeldSource(MemoryChangeSource):
+    """A stream that tells nothing while it is held."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        super().__init__(connection)
+        self.flowing = asyncio.Event()
+        self.flowing.set()
+
+    async def open(self, resume: Any | None) -> ChangeStream:  # type: ignore[override]  # wraps what it opens
+        return _HeldStream(await super().open(resume), self.flowing)
+
+
+class _HeldStream:
+    def __init__(self, stream: ChangeStream, flowing: asyncio.Event) -> None:
+        self._stream = stream
+        self._flowing = flowing
+
+    async def next_batch(self, wait_ms: int) -> Batch:
+        await self._flowing.wait()
+        # Short, so that a hold takes effect before the next event.
+        return await self._stream.next_batch(min(wait_ms, 5))
+
+    def snapshot(self) -> AsyncIterator[Sequence[Change]]:
+        return self._stream.snapshot()
+
+    async def close(self) -> None:
+        await self._stream.close()
+
+
+class SilentTransport:
+    """Takes every message and tells nobody."""
+
+    accepting = True
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
+        return [Confirm.CONFIRMED] * len(messages)
+
+
+@asynccontextmanager
+async def running(database: MemoryDatabase, name: str) -> AsyncIterator[tuple[Replica, HeldSource]]:
+    """A replica on the memory database; leaving the context is its death: nothing is handed over."""
+    clock = SystemClock()
+    connection = MemoryConnection(database)
+    source = HeldSource(connection)
+    liveness = Liveness("127.0.0.1", 0, name)
+    await liveness.bind()
+    config = ReplicaConfig(
+        shard="default",
+        replica_id=name,
+        name=name,
+        started_at_ms=clock.wall_ms(),
+        liveness_endpoint=f"127.0.0.1:{liveness.port}",
+        lease_duration_ms=60_000,
+        renew_deadline_ms=40_000,
+        retry_period_ms=10_000,  # a held stream is not stale for three of these
+        heartbeat_timeout_ms=60_000,
+        journal_retention_ms=600_000,
+    )
+    replica = Replica(
+        config,
+        source=source,
+        leases=MemoryLeaseStore(connection),
+        journal=MemoryJournal(connection),
+        claims=MemoryClaimStore(connection, job_retention_ms=600_000),
+        board=MemoryReplicaBoard(connection),
+        transport=SilentTransport(),
+        liveness=liveness,
+        clock=clock,
+    )
+    loops = asyncio.create_task(replica.run())
+    try:
+        yield replica, source
+    finally:
+        loops.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await loops
+
+
+async def until(condition: Callable[[], Any], what: str) -> None:
+    """Wait for ``condition``, which may be a coroutine function, looking again every few milliseconds."""
+    for _ in range(int(_LIMIT_S / _LOOK_S)):
+        found = condition()
+        if await found if inspect.isawaitable(found) else found:
+            return
+        await asyncio.sleep(_LOOK_S)
+    raise AssertionError(f"not within {_LIMIT_S} s: {what}")
+
+
+async def check_takeover_with_a_late_stream(database: MemoryDatabase) -> None:
+    """Kill a leader while the only standby's stream is held; no decision may stand twice in the journal."""
+    connection = MemoryConnection(database)
+    journal = MemoryJournal(connection)
+
+    async def entries() -> list[JournalEntry]:
+        tail = await journal.tail("default")
+        return await journal.read("default", 0, tail.seq + 1) if tail else []
+
+    def decided(of: Replica) -> int:
+        cluster = of.view.cluster()
+        return cluster.journal.seq if cluster.journal and cluster.leading else 0
+
+    async with contextlib.AsyncExitStack() as first_life, contextlib.AsyncExitStack() as second_life:
+        first, _ = await first_life.enter_async_context(running(database, "first"))
+        await until(lambda: first.view.cluster().leading, "the first one leads")
+        second, second_source = await second_life.enter_async_context(running(database, "second"))
+        await until(lambda: second.view.ready, "the second one is ready")
+        now = SystemClock().wall_ms()
+        template = JobTemplate("log", "t", "default", "default", "", 5, "queued")
+        trigger = IntervalTrigger(EVERY_MS, now)
+        schedules = MemoryScheduleStore(connection)
+        await schedules.create(NewSchedule("tick", trigger, template, None, {}, now))
+        # Decided in the middle: neither the last entry, which a successor applies again, nor before the hold.
+        once = OnceTrigger(WallMs(now + 10 * EVERY_MS))
+        await schedules.create(NewSchedule("once", once, template, None, {}, now))
+        await until(lambda: second.view.cluster().counts["schedules"] == 2, "the second one knows the schedules")
+        second_source.flowing.clear()
+        held_at = decided(first)
+        await until(lambda: decided(first) >= held_at + 20, "the first one has decided many entries more")
+        await first_life.aclose()
+        before = len(await entries())
+
+        async def second_term_began() -> bool:
+            return [entry.head.kind for entry in await entries()].count(EntryKind.TERM_BEGAN) == 2
+
+        async def decided_on() -> bool:
+            return len(await entries()) >= before + 10
+
+        # The second one has won the lease and begun its term; its stream still tells nothing of all that.
+        await until(second_term_began, "the second one has begun its term")
+        for _ in range(40):  # turns of the loop in which a hasty leader would decide
+            await asyncio.sleep(_LOOK_S)
+        second_source.flowing.set()
+        await until(decided_on, "the second one decides")
+        counted = Counter(decision for entry in await entries() for decision in entry.decisions)
+    twice = [decision for decision, count in counted.items() if count > 1]
+    assert not twice, f"decided twice: {twice[:5]}"
+    fires = [decision for decision in counted if isinstance(decision, Fire)]
+    fired = sorted(fire.nominal_ms for fire in fires if fire.schedule == "tick")
+    assert fired == list(range(now + EVERY_MS, fired[-1] + 1, EVERY_MS)), "a nominal time was passed over"
+
+
+class HastyLeader(Leader):
+    async def _delivered(self, seq: int) -> None:
+        return
+
+
+async def test_a_leader_waits_for_its_own_term_to_come_by() -> None:
+    await check_takeover_with_a_late_stream(MemoryDatabase())
+
+
+async def test_a_leader_that_does_not_wait_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hascheduler.daemon.replica.Leader", HastyLeader)
+    with pytest.raises(AssertionError, match="decided twice"):
+        await check_takeover_with_a_late_stream(MemoryDatabase())
