@@ -9,13 +9,13 @@ PYTEST_ARGS ?=
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: .venv/.ready rabbitmq ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running)
+demo: .venv/.ready servers ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running)
 	$(BIN)/hascheduler demo $(if $(KEEP),--keep)
 
-dev: .venv/.ready rabbitmq ## the whole system on this machine, until Ctrl-C
+dev: .venv/.ready servers ## the whole system on this machine, until Ctrl-C
 	$(BIN)/hascheduler dev
 
-test: .venv/.ready rabbitmq ## all tests, on a real MongoDB and a real RabbitMQ
+test: .venv/.ready servers ## all tests, on a real MongoDB and a real RabbitMQ
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: .venv/.ready ## style and common mistakes
@@ -32,14 +32,15 @@ types: .venv/.ready ## static types, strictly
 contracts: .venv/.ready ## which room may import which
 	$(BIN)/lint-imports --no-logo
 
-bench: .venv/.ready rabbitmq ## figures: fires per second and their lag, takeover times
+bench: .venv/.ready servers ## figures: fires per second and their lag, takeover times
 	$(BIN)/python -m tests.bench all
 
 lock: ## pin the newest dependencies, with hashes
 	scripts/lock
 
-.PHONY: rabbitmq
-rabbitmq:
+.PHONY: servers
+servers: .venv/.ready
+	@scripts/ensure-mongod
 	@scripts/ensure-rabbitmq
 
 .venv/.ready: requirements.lock pyproject.toml scripts/setup-venv

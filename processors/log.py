@@ -6,9 +6,9 @@ The line is an effect that the scheduler has no hand in, so it serves as indepen
      "nominal_ms": 1700000000000, "at_ms": 1700000000004, "payload": {"message": "hello"}}
 """
 
-import asyncio
 import os
 import sys
+import threading
 import time
 
 import orjson
@@ -17,9 +17,12 @@ from hascheduler.processor import Handlers, JobContext
 
 handlers = Handlers()
 
+_one_line_at_a_time = threading.Lock()
+
 
 @handlers.handler("log")
-async def log(job: JobContext) -> None:
+def log(job: JobContext) -> None:
+    """A plain function, so it runs in a thread: whoever reads the output slowly must not stop the heartbeat."""
     line = orjson.dumps(
         {
             "effect": "log",
@@ -34,23 +37,7 @@ async def log(job: JobContext) -> None:
         default=str,  # a payload that was written by hand may hold what JSON can't
         option=orjson.OPT_APPEND_NEWLINE,
     )
-    await _write_whole(line)
-
-
-async def _write_whole(line: bytes) -> None:
-    """One write, so that the lines of several jobs never mix; a reader that is slow is waited for elsewhere."""
-    sys.stdout.flush()
-    if len(line) <= _AT_ONCE_BYTES:
-        _write(line)
-    else:
-        await asyncio.to_thread(_write, line)
-
-
-_AT_ONCE_BYTES = 4096
-"""POSIX: a pipe takes so much undivided."""
-
-
-def _write(line: bytes) -> None:
-    written = os.write(sys.stdout.fileno(), line)
-    while written < len(line):
-        written += os.write(sys.stdout.fileno(), line[written:])
+    with _one_line_at_a_time:
+        written = os.write(sys.stdout.fileno(), line)
+        while written < len(line):  # a pipe takes a long line in pieces
+            written += os.write(sys.stdout.fileno(), line[written:])

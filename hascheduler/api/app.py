@@ -17,23 +17,31 @@ Durations are texts such as `"90s"`, `"1m30s"`, `"200ms"`, or numbers of seconds
 Unknown fields and query parameters are refused. Ids of jobs hold `:` and may stand in a path as they are.
 Every refusal is `application/problem+json` (RFC 9457) and names each field, what is wrong and what would be right."""
 
-_PROBLEM: dict[str, Any] = {"model": Problem, "content": {MEDIA_TYPE: {}}}
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    404: {**_PROBLEM, "description": "There is no such thing"},
-    409: {**_PROBLEM, "description": "The name is taken, or others are changing it"},
-    422: {**_PROBLEM, "description": "Some fields are wrong; nothing was written"},
-    503: {**_PROBLEM, "description": "The database did not answer; Retry-After says when to come again"},
+    "4XX": {"model": Problem, "description": "Refused; nothing was written"},
+    "5XX": {"model": Problem, "description": "Not answered; with Retry-After where another try may succeed"},
 }
 
 
+class _Api(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """As FastAPI makes it, but with problems under their own media type, for which it has no setting."""
+        if self.openapi_schema is None:
+            for path in super().openapi()["paths"].values():
+                for operation in path.values():
+                    for status in _REFUSALS.keys() & operation["responses"].keys():
+                        content = operation["responses"][status]["content"]
+                        content[MEDIA_TYPE] = content.pop("application/json")
+        return super().openapi()
+
+
 def create_app(services: ApiServices) -> FastAPI:
-    app = FastAPI(
+    app = _Api(
         title="hascheduler",
         version=__version__,
         description=_DESCRIPTION,
         redirect_slashes=False,
         redoc_url=None,
-        license_info=None,
     )
     app.state.services = services
     app.add_middleware(Guard)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 MEDIA_TYPE = "application/problem+json"
 ERRORS_SHOWN_MAX = 50
 _PATH_PART_SHOWN_MAX = 128
+_TEXT_SHOWN_MAX = 1_000
 
 Path = tuple[str | int, ...]
 
@@ -118,5 +119,6 @@ def path_text(path: Path) -> str:
 
 
 def _sendable(text: str) -> str:
-    """``text`` without what JSON in UTF-8 can't carry: it may quote a request that was refused for just that."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    """``text`` shortened, and without what UTF-8 can't carry: it may quote a request that was refused for just that."""
+    shown = text if len(text) <= _TEXT_SHOWN_MAX else f"{text[:_TEXT_SHOWN_MAX]}…"
+    return shown.encode("utf-8", "backslashreplace").decode()

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import httpx
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -104,7 +105,7 @@ def _summary(answer: Answer) -> Text:
 
 
 def _replicas(answer: Answer) -> Table:
-    table = Table("replica", "HTTP", "ready", "lag", "position", "digest", "quarantined", title="Replicas")
+    table = _table("Replicas", "replica", "HTTP", "ready", "lag", "position", "digest", "quarantined")
     holder = (answer["leader"] or {}).get("holder")
     for replica in answer["replicas"]:
         lag_ms = replica["stream_lag_ms"]
@@ -121,7 +122,7 @@ def _replicas(answer: Answer) -> Table:
 
 
 def _processors(answer: Answer) -> Table:
-    table = Table("processor", "runs", "slots", "alive", "draining", "parked", title="Processors")
+    table = _table("Processors", "processor", "runs", "slots", "alive", "draining", "parked")
     for processor in answer["processors"]:
         table.add_row(
             Text(processor["id"]),
@@ -135,10 +136,17 @@ def _processors(answer: Answer) -> Table:
 
 
 def _quarantine(answer: Answer) -> Table:
-    table = Table("collection", "id", "reason", title="Quarantine: documents that can't be read")
+    table = _table("Quarantine: documents that can't be read", "collection", "id", "reason")
     for row in answer["quarantine"]:
         # As Text: whoever wrote such a document may have put markup into it.
         table.add_row(Text(row["collection"]), Text(row["id"]), Text(row["reason"]))
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, overflow="fold")  # ids are there to be copied: never cut one off
     return table
 
 

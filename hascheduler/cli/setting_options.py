@@ -10,7 +10,6 @@ from pydantic.fields import FieldInfo
 
 from hascheduler.settings import PREFIX, Settings, read_settings
 
-
 _SETTINGS_HELP = (
     "Each setting is an option and an environment variable, with its default in brackets; the option wins. Secrets can"
     f" be read from files: {PREFIX}MONGODB_URI_FILE and {PREFIX}AMQP_URL_FILE name them."

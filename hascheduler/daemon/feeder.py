@@ -29,25 +29,32 @@ from hascheduler.ports import ChangeSource, ChangeStream
 log = structlog.get_logger(__name__)
 
 _WAIT_MS = 1_000
-_PACE_S = 0.005
-"""After each batch: under load the next one is then larger, where every event alone would cost a round trip."""
+_LEADER_PACE_S = 0.008
+_FOLLOWER_PACE_S = 0.025
+"""After each batch, so that under load the next one is larger: told one by one, events cost a round trip each."""
 FETCH_MAX = 1_000
 
 
 class Feeder:
-    """Owner of the mirror. ``tell`` gets the facts in order; ``restarted`` is called before a fresh snapshot's."""
+    """Owner of the mirror. ``tell`` gets the facts in order; ``restarted`` is called before a fresh snapshot's.
+
+    ``hurried``: whether somebody here waits for what the stream brings.
+    """
 
     def __init__(
         self,
         source: ChangeSource,
         presence: Presence,
+        *,
         tell: Callable[[Sequence[Seen]], Awaitable[None]],
         restarted: Callable[[], None],
+        hurried: Callable[[], bool],
     ) -> None:
         self._source = source
         self._presence = presence
         self._tell = tell
         self._restarted = restarted
+        self._hurried = hurried
         self._barrier: int | None = None
         self._resume: Any | None = None
         self._complete = False
@@ -99,7 +106,7 @@ class Feeder:
                 self._complete = True
                 log.info("mirror_complete", digest=self.mirror.digest, position=self.position)
             if batch.changes:
-                await asyncio.sleep(_PACE_S)
+                await asyncio.sleep(_LEADER_PACE_S if self._hurried() else _FOLLOWER_PACE_S)
             # Back-off begins anew after every batch that got through.
             retry_state.attempt_number = 1
 

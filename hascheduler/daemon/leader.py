@@ -83,6 +83,11 @@ class Leader:
         """Whether this replica decides now."""
         return self.office() is not None
 
+    @property
+    def in_term(self) -> bool:
+        """Whether a term is held here, or is about to begin."""
+        return self._term is not None
+
     def office(self) -> Committer | None:
         """The present term's committer; None as soon as the lease can't be trusted, and then for the term's rest."""
         if self._committer is not None and not self._trusted():

@@ -49,7 +49,9 @@ class Replica:
         self._inbox = Inbox()
         self._liveness = liveness
         self._presence = Presence(config, board, clock, self._describe)
-        self._feeder = Feeder(source, self._presence, self._route, self._restarted)
+        self._feeder = Feeder(
+            source, self._presence, tell=self._route, restarted=self._restarted, hurried=lambda: self._leader.in_term
+        )
         self._publisher = Publisher(transport, self._inbox)
         self._leader = Leader(
             config,

@@ -23,6 +23,8 @@ from hascheduler.ports import Clock
 log = structlog.get_logger(__name__)
 
 _IDLE_MS = 250
+_GATHER_MS = 8
+"""Decisions closer together than this go into the journal together: an entry costs the same for one as for many."""
 
 
 class Office(Protocol):
@@ -60,6 +62,7 @@ class Stepper:
         self._want = want
         self._wake_at_ms: int | None = None
         self._turned_at = clock.mono_ms()
+        self._decided_at = clock.mono_ms()
 
     @property
     def turned_at_ms(self) -> MonoMs:
@@ -69,6 +72,7 @@ class Stepper:
     async def run(self) -> None:
         while True:
             await self._inbox.wait(self._pause_s())
+            await self._gather()
             office = self._office()
             room = await office.ready() if office is not None else True
             # The lease may have been lost while waiting for room, and a new term may have begun.
@@ -94,6 +98,7 @@ class Stepper:
             office.settled(step.settled)
         if step.decisions:
             office.submit(step.decisions, majority=step.reasserted)
+            self._decided_at = self._clock.mono_ms()
         if step.sends:
             self._publisher.offer(step.sends)
 
@@ -111,6 +116,12 @@ class Stepper:
         for processor_id, beat in self._heartbeats.newly_lost(self._clock.mono_ms(), listening=self._listening()):
             log.warning("processor_lost", processor=processor_id, beat=beat)
             inputs.append(ProcessorLost(processor_id, beat))
+
+    async def _gather(self) -> None:
+        """Hold the next turn back if the last decision was a moment ago; after a quiet time there is no delay."""
+        ago_ms = self._clock.mono_ms() - self._decided_at
+        if 0 <= ago_ms < _GATHER_MS:
+            await asyncio.sleep((_GATHER_MS - ago_ms) / 1000)
 
     def _pause_s(self) -> float:
         """Until the core's next appointment, but never long: silence must be noticed, and progress shown."""

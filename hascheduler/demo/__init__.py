@@ -2,10 +2,11 @@
 
 ::
 
+    cast      the schedules it plays with
     story     what happens when: schedules created, processes killed, the end
     evidence  what was expected, and what really happened
     watch     the system as it looks right now, read over HTTP
-    view      the same for a person's eyes
+    view      the same for a person's eyes, with its pulse
     report    the verdict: expected, fired, missed, doubled, lag, takeover times
 
 The evidence does not come from the scheduler's own counters: nominal times are worked out here, from the triggers as

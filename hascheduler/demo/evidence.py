@@ -1,9 +1,9 @@
 """What was expected, and what really happened: nominal times, effects, and the jobs in the database."""
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -94,22 +94,33 @@ class Verdict:
     fired: int = 0
     missed: list[str] = field(default_factory=list)
     doubled: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    """Effects for what is no nominal time of any schedule."""
     rerun: list[str] = field(default_factory=list)
     """Jobs whose processor was killed and that ran again, with a higher attempt number."""
 
     @property
     def good(self) -> bool:
-        return self.expected > 0 and not self.missed and not self.doubled
+        return self.expected > 0 and not self.missed and not self.doubled and not self.unexpected
 
 
 def judge(
-    expectations: Iterable[Expectation], effects: Iterable[Effect], jobs: Mapping[str, Mapping[str, Any]], until_ms: int
+    expectations: Iterable[Expectation],
+    effects: Iterable[Effect],
+    jobs: Mapping[str, Mapping[str, Any]],
+    *,
+    until_ms: int,
+    killed: Collection[str],
 ) -> Verdict:
-    """Hold what happened (``effects``, and the stored ``jobs`` by id) against every nominal time up to ``until_ms``."""
+    """Hold what happened (``effects``, and the stored ``jobs`` by id) against every nominal time up to ``until_ms``.
+
+    ``killed`` are the ids of the processors that were killed: only what they ran may run again.
+    """
     verdict = Verdict()
     attempts_of: dict[str, list[int]] = {}
     for effect in effects:
-        attempts_of.setdefault(effect.job_id, []).append(effect.attempt)
+        if effect.nominal_ms is None or effect.nominal_ms <= until_ms:
+            attempts_of.setdefault(effect.job_id, []).append(effect.attempt)
     for expectation in expectations:
         for job_id in expectation.jobs_until(until_ms):
             verdict.expected += 1
@@ -121,26 +132,22 @@ def judge(
             verdict.fired += 1
             if job["attempt"] > 1:
                 verdict.rerun.append(job_id)
-            if _doubled(job, seen):
+            if _doubled(job, seen, killed):
                 verdict.doubled.append(job_id)
+    verdict.unexpected = sorted(attempts_of)
     return verdict
 
 
-def _doubled(job: Mapping[str, Any], seen: list[int]) -> bool:
+def _doubled(job: Mapping[str, Any], seen: list[int], killed: Collection[str]) -> bool:
     """An attempt that ran twice, or two attempts where the earlier one was not lost with its processor."""
-    outcomes = {record["number"]: record["outcome"] for record in job["attempts"]}
-    accepted = [number for number, outcome in outcomes.items() if outcome == "succeeded"]
-    excused = {number for number, outcome in outcomes.items() if outcome in ("lost", "given_back")}
-    return len(accepted) > 1 or len(seen) != len(set(seen)) or len([n for n in seen if n not in excused]) > 1
+    records = job["attempts"]
+    succeeded = [record for record in records if record["outcome"] == "succeeded"]
+    excused = {record["number"] for record in records if record["outcome"] == "lost" and record["processor"] in killed}
+    return len(succeeded) > 1 or len(seen) != len(set(seen)) or len([n for n in seen if n not in excused]) > 1
 
 
 def percentile(values: list[int], per_cent: float) -> int:
     """The smallest value that at least ``per_cent`` of them do not exceed; 0 for none."""
     if not values:
         return 0
-    return sorted(values)[min(len(values) - 1, int(len(values) * per_cent / 100))]
-
-
-def clock_time(at_ms: int) -> str:
-    """The local time of day, for a person who watches."""
-    return f"{datetime.fromtimestamp(at_ms / 1000).astimezone():%H:%M:%S}"
+    return sorted(values)[max(0, math.ceil(len(values) * per_cent / 100) - 1)]

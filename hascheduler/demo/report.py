@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hascheduler.demo.evidence import Effect, Verdict, judge, percentile
-from hascheduler.demo.story import Told
+from hascheduler.demo.story import Kill, Told
 
 _AROUND_KILL_MS = 6_000
 """A job that its processor took along moves on after the heartbeat timeout of 5 s."""
@@ -13,13 +13,16 @@ _SHOWN_MAX = 10
 
 def report(console: Console, told: Told, effects: list[Effect]) -> bool:
     """Print what was expected and what happened; whether nothing was lost or doubled."""
-    verdict = judge(told.expectations, effects, told.jobs, told.until_ms)
+    assert told.until_ms is not None, "the story was told to its end"
+    until_ms = told.until_ms
+    verdict = judge(told.expectations, effects, told.jobs, until_ms=until_ms, killed=told.killed_processors)
+    due = [effect for effect in effects if effect.nominal_ms is None or effect.nominal_ms <= until_ms]
     _print_account(console, verdict)
-    _print_lags(console, told, [effect for effect in effects if (effect.nominal_ms or 0) <= told.until_ms])
-    _print_kills(console, told)
-    for what, jobs in (("missed", verdict.missed), ("doubled", verdict.doubled)):
+    _print_lags(console, told, due)
+    _print_kills(console, told, due)
+    for what, jobs in (("missed", verdict.missed), ("doubled", verdict.doubled), ("unexpected", verdict.unexpected)):
         for job_id in jobs[:_SHOWN_MAX]:
-            console.print(f"[red]{what}[/red] {job_id}", highlight=False)
+            console.print(f"[red]{what}[/red] {job_id}")
     if verdict.good:
         console.print("[bold green]Nothing missed, nothing doubled.[/bold green]")
     else:
@@ -29,13 +32,13 @@ def report(console: Console, told: Told, effects: list[Effect]) -> bool:
 
 def _print_account(console: Console, verdict: Verdict) -> None:
     table = Table(title="Nominal times", title_justify="left")
-    for column in ("expected", "fired", "missed", "doubled", "run again after a processor died"):
+    for column in ("expected", "fired", "missed", "doubled", "unexpected", "run again"):
         table.add_column(column, justify="right")
+    faults = (len(verdict.missed), len(verdict.doubled), len(verdict.unexpected))
     table.add_row(
         str(verdict.expected),
         str(verdict.fired),
-        f"[{'red' if verdict.missed else 'green'}]{len(verdict.missed)}",
-        f"[{'red' if verdict.doubled else 'green'}]{len(verdict.doubled)}",
+        *(f"[{'red' if count else 'green'}]{count}" for count in faults),
         str(len(verdict.rerun)),
     )
     console.print(table)
@@ -45,8 +48,8 @@ def _print_lags(console: Console, told: Told, effects: list[Effect]) -> None:
     table = Table(title="Lag from nominal time to handler start, ms", title_justify="left")
     for column in ("", "effects", "p50", "p99", "worst"):
         table.add_column(column, justify="right" if column else "left")
-    shaken = [effect for effect in effects if _near_kill(effect, told)]
-    quiet = [effect for effect in effects if not _near_kill(effect, told)]
+    shaken = [effect for effect in effects if any(_near(effect, kill) for kill in told.kills)]
+    quiet = [effect for effect in effects if not any(_near(effect, kill) for kill in told.kills)]
     for name, part in (("quiet", quiet), ("within 6 s of a kill", shaken), ("all", effects)):
         lags = [effect.lag_ms for effect in part]
         figures = (len(part), percentile(lags, 50), percentile(lags, 99), max(lags, default=0))
@@ -54,15 +57,17 @@ def _print_lags(console: Console, told: Told, effects: list[Effect]) -> None:
     console.print(table)
 
 
-def _print_kills(console: Console, told: Told) -> None:
+def _print_kills(console: Console, told: Told, effects: list[Effect]) -> None:
     table = Table(title="Kills", title_justify="left")
     table.add_column("what")
-    table.add_column("first decision of the next term", justify="right")
+    table.add_column("next term decides", justify="right")
+    table.add_column("worst lag after it", justify="right")
     for kill in told.kills:
-        took = "(its jobs moved on)" if kill.takeover_ms is None else f"after {kill.takeover_ms} ms"
-        table.add_row(kill.what, took)
+        took = "–" if kill.takeover_ms is None else f"after {kill.takeover_ms} ms"
+        worst = max((effect.lag_ms for effect in effects if _near(effect, kill)), default=0)
+        table.add_row(kill.what, took, f"{worst} ms")
     console.print(table)
 
 
-def _near_kill(effect: Effect, told: Told) -> bool:
-    return any(0 <= effect.at_ms - kill.at_ms <= _AROUND_KILL_MS for kill in told.kills)
+def _near(effect: Effect, kill: Kill) -> bool:
+    return 0 <= effect.at_ms - kill.at_ms <= _AROUND_KILL_MS

@@ -1,4 +1,4 @@
-"""What happens when. Kills are measured from the signal to the first decision that the next term wrote down."""
+"""What happens when. Takeovers are measured from the signal to the first decision that the next term wrote down."""
 
 import asyncio
 import signal
@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from pymongo import AsyncMongoClient
 
 from hascheduler.clock import SystemClock
+from hascheduler.demo.cast import schedule_bodies
 from hascheduler.demo.evidence import Expectation
 from hascheduler.embedded.children import Child
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.durations import parse_duration
-from hascheduler.model.instants import format_instant
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults, translated
 
-_TAKEOVER_LIMIT_S = 30.0
-_SETTLE_LIMIT_S = 30.0
+_PATIENCE_S = 30.0
+_BUSY_PATIENCE_S = 5.0
 _LIVE = ["pending", "dispatched", "running"]
 
 
@@ -33,27 +33,30 @@ class Kill:
 
 @dataclass(slots=True)
 class Told:
-    """What the story leaves behind for the report."""
+    """What has been told so far; the story fills it, the view and the report read it."""
 
     expectations: list[Expectation] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
+    killed_processors: set[str] = field(default_factory=set)
+    """Their ids, which are unique per process start."""
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
-    until_ms: int = 0
+    until_ms: int | None = None
+    """Set at the end: what is due by then is held against what happened."""
 
 
 class Story:
-    def __init__(self, stack: Stack, database: str, say: Callable[[str], None]) -> None:
+    def __init__(self, stack: Stack, database: Database, say: Callable[[str], None], told: Told) -> None:
         self._stack = stack
         self._say = say
         self._clock = SystemClock()
-        self._client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(stack.mongodb_uri, timeoutMS=5_000)
-        self._database = self._client[database]
-        self._told = Told()
+        self._database = database
+        self._told = told
 
-    async def tell(self) -> Told:
+    async def tell(self) -> None:
         """About a minute: quiet, kill -9 the leader, SIGTERM the leader, kill -9 a processor, quiet, the end."""
-        async with self._client, httpx.AsyncClient(timeout=5) as http:
-            await self._create_schedules(http)
+        with translated("telling the story"):
+            await self._entry({"kind": "term_began"})
+            await self._create_schedules()
             await asyncio.sleep(8)
             await self._end_leader(signal.SIGKILL)
             await asyncio.sleep(8)
@@ -62,14 +65,18 @@ class Story:
             await self._kill_processor()
             await asyncio.sleep(9)
             await self._finish()
-        return self._told
 
-    async def _create_schedules(self, http: httpx.AsyncClient) -> None:
-        for body in _schedules(self._clock.wall_ms()):
-            answer = await http.post(f"{self._any_url()}/v1/schedules", json=body)
-            if answer.status_code != httpx.codes.CREATED:
-                raise StoreUnavailable(f"creating a schedule was answered {answer.status_code}: {answer.text[:200]}")
-            self._told.expectations.append(Expectation.of(answer.json()))
+    async def _create_schedules(self) -> None:
+        async with httpx.AsyncClient(timeout=5) as http:
+            for body in schedule_bodies(self._clock.wall_ms()):
+                url = f"{self._any_url()}/v1/schedules"
+                try:
+                    answer = await http.post(url, json=body)
+                except httpx.TransportError as error:
+                    raise StoreUnavailable(f"POST {url}: {type(error).__name__}") from error
+                if answer.status_code != httpx.codes.CREATED:
+                    raise StoreUnavailable(f"POST {url} was answered {answer.status_code}: {answer.text[:200]}")
+                self._told.expectations.append(Expectation.of(answer.json()))
         self._say(f"created {len(self._told.expectations)} schedules over HTTP")
 
     async def _end_leader(self, number: signal.Signals) -> None:
@@ -78,43 +85,48 @@ class Story:
         self._say(f"{how} the leader, {name} (term {term})")
         at_ms = self._clock.wall_ms()
         self._stack.replicas[name].signal(number)
-        decided_ms = await self._first_decision_after(term)
+        entry = await self._entry({"term": {"$gt": term}, "kind": "decisions"})
         successor, next_term = await self._leader()
-        took_ms = decided_ms - at_ms
-        self._told.kills.append(Kill(f"{how} {name}", at_ms, took_ms))
+        took_ms = int(entry["at_ms"]) - at_ms
+        self._told.kills.append(Kill(f"{how} {name} (leader)", at_ms, took_ms))
         self._say(f"{successor} leads (term {next_term}): first decision after {took_ms} ms")
-        await self._ended(self._stack.replicas[name])
+        await _ended(self._stack.replicas[name])
         await self._stack.start_replica(name)
         await self._stack.ready(name)
         self._say(f"{name} is back and follows")
 
     async def _kill_processor(self) -> None:
-        name, child = next(iter(self._stack.processors.items()))
-        self._say(f"kill -9 {name}")
+        id = await self._busiest_processor()
+        name = id.rpartition(".")[0]
+        child = self._stack.processors[name]
+        self._say(f"kill -9 {name}, which is at work")
         self._told.kills.append(Kill(f"kill -9 {name}", self._clock.wall_ms()))
+        self._told.killed_processors.add(id)
         child.signal(signal.SIGKILL)
-        await self._ended(child)
+        await _ended(child)
         await self._stack.start_processor(name)
         self._say(f"{name} starts again; what it was running moves on with the next attempt")
 
     async def _finish(self) -> None:
         """Fix the end, let everything due by then end, and read the jobs."""
-        self._told.until_ms = self._clock.wall_ms()
-        self._say("the end is set; waiting for everything due by now")
-        due = {"nominal_ms": {"$lte": self._told.until_ms}, "state": {"$in": _LIVE}}
-        expected = {job for one in self._told.expectations for job in one.jobs_until(self._told.until_ms)}
+        until_ms = self._clock.wall_ms()
+        self._told.until_ms = until_ms
+        self._say("the end is set; waiting for everything that was due by now")
+        expected = sorted({job for one in self._told.expectations for job in one.jobs_until(until_ms)})
+        ours = {"_id": {"$in": expected}}
         try:
-            async with asyncio.timeout(_SETTLE_LIMIT_S):
+            async with asyncio.timeout(_PATIENCE_S):
                 while True:
-                    there = await self._database.jobs.count_documents({"_id": {"$in": sorted(expected)}})
-                    if there == len(expected) and not await self._database.jobs.count_documents(due):
+                    there = await self._database["jobs"].count_documents(ours)
+                    live = await self._database["jobs"].count_documents({**ours, "state": {"$in": _LIVE}})
+                    if there == len(expected) and not live:
                         break
                     await asyncio.sleep(0.1)
         except TimeoutError:
             self._say("not everything ended in time")
-        fields = {"state": True, "attempt": True, "attempts": True}
-        async for job in self._database.jobs.find({"_id": {"$in": sorted(expected)}}, fields):
-            self._told.jobs[job["_id"]] = job
+        with faults("reading the jobs"):
+            async for job in self._database["jobs"].find(ours, {"state": True, "attempt": True, "attempts": True}):
+                self._told.jobs[job["_id"]] = job
 
     # Asking
 
@@ -123,45 +135,39 @@ class Story:
 
     async def _leader(self) -> tuple[str, int]:
         """The leader's name and term, once there is one."""
-        async with asyncio.timeout(_TAKEOVER_LIMIT_S):
+        async with asyncio.timeout(_PATIENCE_S):
             while True:
-                lease = await self._database.leases.find_one({"_id": "default"})
+                lease = await self._database["leases"].find_one({"_id": "default"})
                 name = lease["holder"].rpartition(".")[0] if lease else ""
                 if lease and name in self._stack.replicas:
                     return name, lease["term"]
                 await asyncio.sleep(0.01)
 
-    async def _first_decision_after(self, term: int) -> int:
-        """When the first decision of a later term was written down."""
-        async with asyncio.timeout(_TAKEOVER_LIMIT_S):
+    async def _entry(self, which: dict[str, Any]) -> dict[str, Any]:
+        """The first of those journal entries, once it is written."""
+        async with asyncio.timeout(_PATIENCE_S):
             while True:
-                entry = await self._database.journal.find_one(
-                    {"term": {"$gt": term}, "kind": "decisions"}, sort=[("_id", 1)]
-                )
+                entry = await self._database["journal"].find_one(which, sort=[("_id", 1)])
                 if entry is not None:
-                    return int(entry["at_ms"])
+                    return entry
                 await asyncio.sleep(0.01)
 
-    async def _ended(self, child: Child) -> None:
-        async with asyncio.timeout(_TAKEOVER_LIMIT_S):
-            await child.wait()
+    async def _busiest_processor(self) -> str:
+        """The id of the processor that runs most, once one runs something; any, if none does for a while."""
+        running: list[dict[str, Any]] = [{"$match": {"state": "running"}}, {"$sortByCount": "$processor"}]
+        try:
+            async with asyncio.timeout(_BUSY_PATIENCE_S):
+                while True:
+                    async for group in await self._database["jobs"].aggregate(running):
+                        return str(group["_id"])
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            any_one = await self._database["processors"].find_one({})
+            if any_one is None:
+                raise StoreUnavailable("there is no processor left to kill") from None
+            return str(any_one["_id"])
 
 
-def _schedules(now_ms: int) -> list[dict[str, Any]]:
-    """Two dozen intervals of many lengths, some jobs that take a while, and a dozen one-offs along the way."""
-    bodies: list[dict[str, Any]] = []
-    for every, count in (("1s", 16), ("500ms", 4), ("2s", 2), ("3s", 2)):
-        for number in range(1, count + 1):
-            name = f"every-{every}-{number}"
-            job = {"definition": "log", "target": name, "payload": {"message": "tick"}}
-            # Spread over the interval, so that there is always something due soon.
-            anchor = format_instant(now_ms + parse_duration(every) * number // count)
-            bodies.append({"name": name, "trigger": {"type": "interval", "every": every, "anchor": anchor}, "job": job})
-    for number in range(1, 4):
-        name = f"nap-{number}"
-        job = {"definition": "sleep", "target": name, "payload": {"seconds": 1.2}}
-        bodies.append({"name": name, "trigger": {"type": "interval", "every": "2s"}, "job": job})
-    for number in range(1, 13):
-        at = format_instant(now_ms + 3_000 * number)
-        bodies.append({"name": f"once-{number}", "trigger": {"type": "once", "at": at}, "job": {"definition": "log"}})
-    return bodies
+async def _ended(child: Child) -> None:
+    async with asyncio.timeout(_PATIENCE_S):
+        await child.wait()

@@ -1,6 +1,7 @@
-"""The demo for a person's eyes: a live panel on a terminal, plain lines anywhere else."""
+"""The demo for a person's eyes: a live panel on a terminal, plain lines anywhere else; events above it in both."""
 
 import asyncio
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console, Group
@@ -10,65 +11,65 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.clock import SystemClock
-from hascheduler.demo.evidence import clock_time, percentile
+from hascheduler.demo.evidence import Effects, percentile
+from hascheduler.demo.pulse import draw_pulse
+from hascheduler.demo.story import Told
 from hascheduler.demo.watch import Sight
 from hascheduler.embedded.stack import Stack
 
-_REFRESH_PER_SECOND = 5
+_REFRESH_PER_SECOND = 4
 _LINE_EVERY_S = 2.0
-_EVENTS_SHOWN = 9
+_PULSE_CELLS_MAX = 120
 
 
 class View:
     """``say`` reports an event; `keep_showing` shows how things stand until cancelled."""
 
-    def __init__(self, console: Console, sight: Sight) -> None:
+    def __init__(self, console: Console, sight: Sight, effects: Effects, told: Told) -> None:
         self._console = console
         self._sight = sight
+        self._effects = effects
+        self._told = told
         self._clock = SystemClock()
-        self._live = False
 
     def say(self, what: str) -> None:
-        now = self._clock.wall_ms()
-        self._sight.events.append((now, what))
-        if not self._live:
-            self._console.print(f"{clock_time(now)}  {what}", highlight=False)
+        line = Text.assemble((f"{datetime.now().astimezone():%H:%M:%S}  ", "dim"), what)
+        self._console.print(line, soft_wrap=True)
 
     async def keep_showing(self, stack: Stack) -> None:
         if not self._console.is_terminal:
             while True:
                 await asyncio.sleep(_LINE_EVERY_S)
-                self._console.print(f"{clock_time(self._clock.wall_ms())}  {self._line()}", highlight=False)
-        self._live = True
-        try:
-            with Live(
-                console=self._console,
-                refresh_per_second=_REFRESH_PER_SECOND,
-                get_renderable=lambda: self._panel(stack),
-                transient=True,
-            ):
-                await asyncio.Event().wait()
-        finally:
-            self._live = False
+                self.say("    ".join((_leader(self._sight.cluster), self._figures())))
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            while True:
+                live.update(self._panel(stack), refresh=True)
+                await asyncio.sleep(1 / _REFRESH_PER_SECOND)
 
-    def _line(self) -> str:
-        cluster = self._sight.cluster
-        leader = _leader(cluster)
-        running = cluster["counts"]["running"] if cluster else 0
-        return f"{leader}; {self._sight.effects} effects, {running} running; {_lags(self._sight)}"
+    def _figures(self) -> str:
+        """Up to now: nominal times that are over, jobs that started, those that run, and their lag."""
+        now_ms = self._clock.wall_ms()
+        due = sum(1 for one in self._told.expectations if one.logs for _ in one.jobs_until(now_ms))
+        started = len({effect.job_id for effect in self._effects.all})
+        running = self._sight.cluster["counts"]["running"] if self._sight.cluster else 0
+        lags = [effect.lag_ms for effect in self._effects.all]
+        return (
+            f"due {due}, fired {started}    running {running}    "
+            f"lag p50 {percentile(lags, 50)} ms, p99 {percentile(lags, 99)} ms"
+        )
 
     def _panel(self, stack: Stack) -> Panel:
         cluster = self._sight.cluster
-        head = Text.assemble(
-            (_leader(cluster), "bold green" if cluster and cluster["leader"] else "bold red"),
-            f"    {self._sight.effects} effects    {_lags(self._sight)}    transport {stack.transport}",
-        )
-        tables = Table.grid(padding=(0, 3))
+        style = "bold green" if cluster and cluster["leader"] else "bold red"
+        tables = Table.grid(padding=(0, 4))
         tables.add_row(_replicas(stack, cluster), _processors(stack, self._sight.processors))
-        log = Table.grid(padding=(0, 2))
-        for at_ms, what in self._sight.events[-_EVENTS_SHOWN:]:
-            log.add_row(Text(clock_time(at_ms), style="dim"), what)
-        return Panel(Group(head, Text(), tables, Text(), log), title="hascheduler demo", border_style="blue")
+        cells = max(1, min(_PULSE_CELLS_MAX, self._console.width - 4))  # the frame takes the rest
+        pulse = draw_pulse(self._effects.all, self._told.kills, self._clock.wall_ms(), cells=cells)
+        return Panel(
+            Group(Text(_leader(cluster), style=style), self._figures(), "", tables, "", pulse),
+            title=f"hascheduler demo, transport {stack.transport}",
+            border_style="blue",
+        )
 
 
 def _leader(cluster: dict[str, Any] | None) -> str:
@@ -77,23 +78,15 @@ def _leader(cluster: dict[str, Any] | None) -> str:
     return f"{cluster['leader']['holder'].rpartition('.')[0]} leads term {cluster['leader']['term']}"
 
 
-def _lags(sight: Sight) -> str:
-    lags = list(sight.lags_ms)
-    return f"lag p50 {percentile(lags, 50)} ms, p99 {percentile(lags, 99)} ms"
-
-
 def _replicas(stack: Stack, cluster: dict[str, Any] | None) -> Table:
-    table = Table(title="replicas", title_justify="left", box=None, padding=(0, 1))
+    table = Table(title="replicas", title_justify="left", box=None, padding=(0, 2, 0, 0))
     for column in ("name", "pid", "role", "stream lag"):
-        table.add_column(column, justify="left")
-    known = {replica["id"]: replica for replica in cluster["replicas"]} if cluster else {}
+        table.add_column(column)
+    known = cluster["replicas"] if cluster else []
     holder = cluster["leader"]["holder"] if cluster and cluster["leader"] else ""
     for name, child in stack.replicas.items():
-        newest = max(
-            (replica for replica in known.values() if replica["name"] == name),
-            key=lambda replica: str(replica["started_at"]),
-            default=None,
-        )
+        starts = [replica for replica in known if replica["name"] == name]
+        newest = max(starts, key=lambda replica: str(replica["started_at"]), default=None)
         if not child.running:
             table.add_row(name, str(child.pid), Text("dead", style="bold red"), "")
         elif newest is None or not newest["ready"]:
@@ -106,16 +99,17 @@ def _replicas(stack: Stack, cluster: dict[str, Any] | None) -> Table:
 
 
 def _processors(stack: Stack, processors: list[dict[str, Any]]) -> Table:
-    table = Table(title="processors", title_justify="left", box=None, padding=(0, 1))
+    table = Table(title="processors", title_justify="left", box=None, padding=(0, 2, 0, 0))
     for column in ("name", "pid", "state", "busy slots"):
-        table.add_column(column, justify="left")
+        table.add_column(column)
     for name, child in stack.processors.items():
         alive = [processor for processor in processors if processor["name"] == name and processor["alive"]]
-        busy = sum(processor["occupied"] for processor in alive)
-        slots = sum(processor["slots"] for processor in alive)
+        newest = alive[-1:]
+        busy = sum(processor["occupied"] for processor in newest)
+        slots = sum(processor["slots"] for processor in newest)
         if not child.running:
             table.add_row(name, str(child.pid), Text("dead", style="bold red"), "")
         else:
-            state = Text("works", style="green") if alive else Text("starting", style="yellow")
+            state = Text("works", style="green") if newest else Text("starting", style="yellow")
             table.add_row(name, str(child.pid), state, f"{'█' * busy}{'·' * (slots - busy)}")
     return table

@@ -1,7 +1,6 @@
 """The system as it looks right now: asked over HTTP of whichever replica answers, many times a second."""
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +10,6 @@ from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
 
 _EVERY_S = 0.1
-_LAGS_KEPT = 2_000
 
 
 @dataclass(slots=True)
@@ -20,20 +18,13 @@ class Sight:
 
     cluster: dict[str, Any] | None = None
     processors: list[dict[str, Any]] = field(default_factory=list)
-    effects: int = 0
-    lags_ms: deque[int] = field(default_factory=lambda: deque(maxlen=_LAGS_KEPT))
-    events: list[tuple[int, str]] = field(default_factory=list)
-    """(wall milliseconds, what happened): filled by the story."""
 
 
 async def keep_watching(stack: Stack, effects: Effects, sight: Sight) -> None:
-    """Keep ``sight`` fresh until cancelled."""
+    """Keep ``effects`` and ``sight`` fresh until cancelled."""
     async with httpx.AsyncClient(timeout=1) as http:
         while True:
-            for effect in effects.read([stack.log_of(name) for name in stack.processors]):
-                if effect.attempt == 1:
-                    sight.lags_ms.append(effect.lag_ms)
-            sight.effects = len(effects.all)
+            effects.read([stack.log_of(name) for name in stack.processors])
             await _ask(stack, http, sight)
             await asyncio.sleep(_EVERY_S)
 

@@ -47,6 +47,17 @@ class Child:
     async def wait(self) -> int:
         return await self.process.wait()
 
+    async def listens(self, port: int) -> None:
+        """Wait until somebody takes connections at that port, or the process has ended; the caller sets the limit."""
+        while self.running:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                return
+
     async def stop(self, grace_s: float = 10) -> None:
         """SIGTERM, then SIGKILL for what is still there after the grace."""
         self.signal(signal.SIGTERM)

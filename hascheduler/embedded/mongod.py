@@ -72,24 +72,40 @@ async def start_mongod(folder: Path | None = None) -> AsyncIterator[Mongod]:
 
 async def _initiate(child: Child, port: int) -> None:
     """Make it a replica set, and wait until it is the primary of it."""
-    members = [{"_id": 0, "host": f"127.0.0.1:{port}"}]
-    client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
-        "127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=500
-    )
     try:
-        async with asyncio.timeout(_START_S), client:
-            while child.running:
-                try:
-                    await client.admin.command({"replSetInitiate": {"_id": "rs0", "members": members}})
-                except OperationFailure as error:
-                    if error.code != _ALREADY_INITIATED:
-                        raise
-                except PyMongoError:
+        async with asyncio.timeout(_START_S):
+            await child.listens(port)
+            async with AsyncMongoClient[dict[str, Any]]("127.0.0.1", port, directConnection=True) as client:
+                while child.running:
+                    if await _is_primary(client, port):
+                        return
                     await asyncio.sleep(0.05)
-                    continue
-                if (await client.admin.command("hello"))["isWritablePrimary"]:
-                    return
-                await asyncio.sleep(0.02)
     except TimeoutError:
         pass
     raise StoreUnavailable(f"mongod did not start; its log ends with:\n{child.last_lines()}")
+
+
+async def _is_primary(client: AsyncMongoClient[dict[str, Any]], port: int) -> bool:
+    """Whether it takes writes; configures it until it does."""
+    try:
+        if (await client.admin.command("hello"))["isWritablePrimary"]:
+            return True
+        await _make_known(client, port)
+    except PyMongoError:
+        # Busy, or not at all well; what there is to say about it is in its log.
+        pass
+    return False
+
+
+async def _make_known(client: AsyncMongoClient[dict[str, Any]], port: int) -> None:
+    """Configure it as the only member. A folder that was used before remembers another port."""
+    members = [{"_id": 0, "host": f"127.0.0.1:{port}"}]
+    try:
+        await client.admin.command({"replSetInitiate": {"_id": "rs0", "members": members}})
+    except OperationFailure as error:
+        if error.code != _ALREADY_INITIATED:
+            raise
+        stored = await client.local["system.replset"].find_one({})
+        if stored is not None and stored["members"][0]["host"] != members[0]["host"]:
+            stored = {**stored, "members": members, "version": stored["version"] + 1}
+            await client.admin.command({"replSetReconfig": stored, "force": True})

@@ -20,6 +20,7 @@ from hascheduler.errors import BrokerUnavailable, InvalidInput
 _SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 _USER = "rabbitmq"
 _START_S = 90.0
+_METHOD_FRAME = b"\x01"
 _PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 
 
@@ -100,20 +101,22 @@ async def _answers(node: Child, port: int) -> None:
     try:
         async with asyncio.timeout(_START_S):
             while node.running:
-                try:
-                    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-                except OSError:
-                    await asyncio.sleep(0.1)
-                    continue
-                try:
-                    writer.write(_PROTOCOL_HEADER)
-                    if await reader.read(1) == b"\x01":
-                        return
-                finally:
-                    writer.close()
+                await node.listens(port)
+                if await _greets(port):
+                    return
+                await asyncio.sleep(0.1)
     except (TimeoutError, OSError):
         pass
     raise BrokerUnavailable(f"RabbitMQ did not start; its log ends with:\n{node.last_lines()}")
+
+
+async def _greets(port: int) -> bool:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(_PROTOCOL_HEADER)
+        return await reader.read(1) == _METHOD_FRAME
+    finally:
+        writer.close()
 
 
 def _exists(user: str) -> bool:

@@ -60,20 +60,38 @@ class Stack:
         self.replicas: dict[str, Child] = {}
         self.processors: dict[str, Child] = {}
         self.urls: dict[str, str] = {}
+        self._last_port = _FIRST_PORT - 1
 
     def log_of(self, name: str) -> Path:
         return self._plan.folder / "logs" / f"{name}.log"
 
     async def start_replica(self, name: str) -> None:
         """Start it, again under its old port if it ran before."""
-        url = self.urls.setdefault(name, f"http://127.0.0.1:{_port(_FIRST_PORT + len(self.urls))}")
+        if name not in self.urls:
+            self._last_port = _next_port(self._last_port)
+            self.urls[name] = f"http://127.0.0.1:{self._last_port}"
+        port = self.urls[name].rpartition(":")[2]
         self.replicas[name] = await self._start(
-            name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=url.rpartition(":")[2]
+            name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=port
         )
 
     async def start_processor(self, name: str) -> None:
         arguments = ["processor", *_HANDLERS, "--name", name, "--slots", str(self._plan.slots)]
         self.processors[name] = await self._start(name, arguments)
+
+    async def processors_ready(self) -> None:
+        """Wait until the first replica sees all processors alive."""
+        url = next(iter(self.urls.values()))
+        try:
+            async with asyncio.timeout(_READY_S), httpx.AsyncClient() as http:
+                while True:
+                    items = (await http.get(f"{url}/v1/processors")).json()["items"]
+                    if {item["name"] for item in items if item["alive"]} >= set(self.processors):
+                        return
+                    await asyncio.sleep(0.05)
+        except (TimeoutError, httpx.TransportError):
+            logs = "\n".join(child.last_lines(2) for child in self.processors.values())
+            raise StoreUnavailable(f"the processors are not ready; their logs end with:\n{logs}") from None
 
     async def ready(self, name: str) -> None:
         """Wait until that replica answers that it is ready; `StoreUnavailable` with its last words if it is not."""
@@ -119,7 +137,7 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
             "HASCHEDULER_LOG_FORMAT": "json",
         }
         stack = Stack(plan, servers, environment)
-        say(f"starting {plan.replicas} replicas and {plan.processors} processors")
+        say(f"starting replicas ({plan.replicas}) and processors ({plan.processors})")
         try:
             for number in range(1, plan.replicas + 1):
                 await stack.start_replica(f"replica-{number}")
@@ -127,6 +145,7 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
                 await stack.start_processor(f"processor-{number}")
             for name in stack.replicas:
                 await stack.ready(name)
+            await stack.processors_ready()
             yield stack
         finally:
             await asyncio.shield(stack.stop())
@@ -152,12 +171,14 @@ async def _servers(plan: StackPlan, embedded: AsyncExitStack, say: Callable[[str
     return Servers(mongodb_uri, "mongo", "", shown)
 
 
-def _port(wanted: int) -> int:
-    """That port if it is free, else any."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", wanted))
-        except OSError:
-            return free_port()
-    return wanted
+def _next_port(above: int) -> int:
+    """The first free port above that one, among a hundred; else any."""
+    for port in range(above + 1, above + 101):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    return free_port()

@@ -6,6 +6,7 @@ the next try wait longer, with jitter, up to `BACKOFF_MAX_S`.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -20,6 +21,9 @@ from hascheduler.errors import BrokerUnavailable, InvalidInput
 from hascheduler.rabbitmq.faults import EXCHANGE_LIMIT_S, faults
 
 log = structlog.get_logger(__name__)
+
+# A lost connection is daily life here and told below, in one line; the driver tells it as errors with tracebacks.
+logging.getLogger("aiormq").setLevel(logging.CRITICAL)
 
 HEARTBEAT_S = 5
 BACKOFF_MAX_S = 3.0
@@ -51,6 +55,7 @@ class Link:
     def __init__(self, url: str, name: str) -> None:
         self._url = _checked(url)
         self._name = name
+        self._told = ""
 
     async def run(self, use: Callable[[Session], Awaitable[None]]) -> None:
         """``use`` each connection until it returns (it should, once the session is lost); until cancelled."""
@@ -82,11 +87,15 @@ class Link:
         began_at = asyncio.get_running_loop().time()
         try:
             async with self.session() as session:
+                self._told = ""
                 log.info("broker_connected", connection=self._name)
                 await use(session)
             log.warning("broker_lost", connection=self._name)
         except BrokerUnavailable as error:
-            log.warning("broker_unavailable", connection=self._name, error=str(error))
+            # An outage is told once, not with every try.
+            tell = log.debug if str(error) == self._told else log.warning
+            tell("broker_unavailable", connection=self._name, error=str(error))
+            self._told = str(error)
         return asyncio.get_running_loop().time() - began_at >= _LASTED_S
 
 

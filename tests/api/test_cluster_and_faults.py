@@ -106,7 +106,10 @@ def test_openapi_documents_refusals_and_examples(world: World) -> None:
     assert post["requestBody"]["content"]["application/json"]["schema"] == {
         "$ref": "#/components/schemas/CreateScheduleBody"
     }
-    assert "application/problem+json" in post["responses"]["422"]["content"]
+    assert list(post["responses"]) == ["201", "4XX", "5XX"]
+    assert post["responses"]["4XX"]["content"] == {
+        "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+    }
     schemas = document["components"]["schemas"]
     assert schemas["CreateScheduleBody"]["examples"]
     assert "HTTPValidationError" not in schemas

@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -164,7 +165,7 @@ class Processes:
         """Every nominal time from the first to the last had its effect."""
         times = self.nominal_times(schedule)
         assert len(times) >= at_least, f"{schedule} fired {len(times)} times"
-        gaps = [(before, after) for before, after in zip(times, times[1:], strict=False) if after - before != every_ms]
+        gaps = [(before, after) for before, after in pairwise(times) if after - before != every_ms]
         assert not gaps, f"{schedule} missed nominal times in {gaps}"
 
     def assert_no_effect_twice(self) -> None:

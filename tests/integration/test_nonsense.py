@@ -81,7 +81,7 @@ async def test_a_dropped_collection_leads_to_a_resync_and_nothing_is_missed(proc
 async def test_everything_runs_with_mongodb_alone(processes: Processes) -> None:
     alone = {"HASCHEDULER_TRANSPORT": "mongo", "HASCHEDULER_AMQP_URL": "amqp://nobody:nothing@127.0.0.1:1/"}
     await processes.replica("one", **alone)
-    await processes.processor("worker", **alone)
+    await processes.processor("worker", slots=8, **alone)
     await processes.schedule("good")
 
     async def fired() -> bool:

@@ -213,7 +213,7 @@ async def test_no_more_run_at_once_than_there_are_slots() -> None:
     async with staged(work.handlers, slots=2) as stage:
         jobs = [stage.world.dispatch(f"j{n}", "hold") for n in range(5)]
         await until(lambda: len(work.began) == 2)
-        await until(lambda: stage.world.queue.empty())
+        await until(stage.world.queue.empty)
         assert sum(job.state is JobState.RUNNING for job in jobs) == 2
         work.release.set()
         await until(lambda: all(job.state is JobState.SUCCEEDED for job in jobs))
@@ -357,7 +357,7 @@ async def test_after_a_fence_the_processor_goes_on_and_never_runs_the_same_attem
         stage.clock.now_ms += 10_000
         await until(lambda: work.stopped == ["a"])
         stage.world.tell(MessageKind.RUN, "a")
-        await until(lambda: stage.world.queue.empty())
+        await until(stage.world.queue.empty)
         stage.world.registered = None
         stage.world.down = False
         await until(lambda: stage.world.registered is not None and bool(job.reasons))
@@ -418,7 +418,7 @@ async def test_a_drain_gives_back_what_waits_for_a_slot_at_once() -> None:
         running = stage.world.dispatch("a", "hold")
         await until(lambda: work.began == [("a", 1)])
         waiting = stage.world.dispatch("b", "hold")
-        await until(lambda: stage.world.queue.empty())
+        await until(stage.world.queue.empty)
         stage.processor.drain()
         await until(lambda: waiting.reasons == ["the processor is draining"])
         assert running.state is JobState.RUNNING

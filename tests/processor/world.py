@@ -215,5 +215,5 @@ async def staged(
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for what will come about by itself; the limit is far beyond any delay that is to be expected."""
     async with asyncio.timeout(LIMIT_S):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  # what changes knows nothing of those who wait
             await asyncio.sleep(0.002)

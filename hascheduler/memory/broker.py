@@ -1,0 +1,95 @@
+"""A broker inside the process: one queue a processor, in order, and what was parked.
+
+Owner of all messages. Each queue holds at most `QUEUE_MAX`, and then refuses; of the parked messages the oldest go.
+Faults happen when they are asked for: to the next messages that are published, whoever they are for.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hascheduler.model.message import Message, encode_message
+from hascheduler.ports import Confirm
+
+QUEUE_MAX = 10_000
+PARKED_MAX = 10_000
+
+
+class MessageFault(Enum):
+    """What becomes of a message instead of one delivery and a confirm."""
+
+    DROPPED = "dropped"
+    """Confirmed, and never delivered."""
+    DUPLICATED = "duplicated"
+    UNCONFIRMED = "unconfirmed"
+    """Delivered, but the confirm got lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    processor_id: str
+    body: bytes
+    reason: str
+
+
+@dataclass(slots=True)
+class Queue:
+    """``news`` wakes the consumer. A message that a consumer took and did not acknowledge comes back first."""
+
+    waiting: deque[bytes] = field(default_factory=deque)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    is_deleted: bool = False
+
+    def put(self, body: bytes) -> None:
+        self.waiting.append(body)
+        self.news.set()
+
+
+class MemoryBroker:
+    """``accepting`` is the switch: off, it takes no message, as a broker that is away or short of memory."""
+
+    def __init__(self) -> None:
+        self.accepting = True
+        self.parked: deque[Parked] = deque(maxlen=PARKED_MAX)
+        self._queues: dict[str, Queue] = {}
+        self._faults: deque[MessageFault] = deque()
+
+    # Faults
+
+    def harm_next(self, fault: MessageFault, messages: int = 1) -> None:
+        """What happens to the next messages after those that were asked for before."""
+        self._faults.extend([fault] * messages)
+
+    def put(self, processor_id: str, body: bytes) -> None:
+        """Put anything at all into the processor's queue, as a stranger might."""
+        self.queue(processor_id).put(body)
+
+    # Queues
+
+    def queue(self, processor_id: str) -> Queue:
+        """The processor's queue, made if there is none."""
+        return self._queues.setdefault(processor_id, Queue())
+
+    def delete_queue(self, processor_id: str) -> None:
+        """It and what is in it go; its consumer finds out."""
+        queue = self._queues.pop(processor_id, None)
+        if queue is not None:
+            queue.is_deleted = True
+            queue.news.set()
+
+    def waiting(self, processor_id: str) -> int:
+        """How many messages wait in the processor's queue."""
+        queue = self._queues.get(processor_id)
+        return 0 if queue is None else len(queue.waiting)
+
+    def publish(self, processor_id: str, message: Message) -> Confirm:
+        """UNKNOWN where there is no such queue, it is full, or the broker does not accept: nothing is kept then."""
+        queue = self._queues.get(processor_id)
+        if not self.accepting or queue is None or len(queue.waiting) >= QUEUE_MAX:
+            return Confirm.UNKNOWN
+        fault = self._faults.popleft() if self._faults else None
+        copies = {MessageFault.DROPPED: 0, MessageFault.DUPLICATED: 2}.get(fault, 1) if fault else 1
+        for _ in range(copies):
+            queue.put(encode_message(message))
+        return Confirm.UNKNOWN if fault is MessageFault.UNCONFIRMED else Confirm.CONFIRMED

@@ -1,0 +1,79 @@
+"""Carries the leader's decisions out: first the fires, then the moves of jobs, each job's in their order.
+
+A decision that finds its job in another state than it demands is DONE if the document shows that it was carried out
+before, and LOST if not.
+"""
+
+from collections.abc import Sequence
+
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Fire, Requeue, Settlement
+from hascheduler.errors import StoreUnavailable
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import Document, MemoryDatabase
+from hascheduler.memory.fires import fire
+from hascheduler.memory.moves import LOST, back_to_pending, dispatched, may, recorded, to_terminal
+from hascheduler.model.documents import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import OCCUPYING, JobState, Move
+from hascheduler.ports import Outcome
+
+
+class MemoryClaimStore:
+    """`hascheduler.ports.ClaimStore`; a job that fails here is deleted ``job_retention_ms`` later."""
+
+    def __init__(self, connection: MemoryConnection, job_retention_ms: int) -> None:
+        self._connection = connection
+        self._job_retention_ms = job_retention_ms
+
+    async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        # Whatever is written here is safe at once, with or without a majority.
+        settled: dict[Decision, Settlement] = {}
+        try:
+            async with self._connection.exchange("claims.apply") as database:
+                for decision in decisions:
+                    if isinstance(decision, Fire):
+                        settled[decision] = fire(database, decision)
+                for decision in decisions:
+                    if not isinstance(decision, Fire):
+                        settled[decision] = self._move(database, decision, at_ms)
+        except StoreUnavailable:
+            return [Settlement.UNKNOWN] * len(decisions)
+        return [settled[decision] for decision in decisions]
+
+    def _move(self, database: MemoryDatabase, decision: Dispatch | Requeue | Fail, at_ms: WallMs) -> Settlement:
+        job = database.find(Collection.JOBS, decision.job_id)
+        if job is None:
+            return Settlement.LOST
+        attempt = job.get("attempt")
+        match decision:
+            case Dispatch() if may(Move.CLAIM, job) and attempt == decision.attempt - 1:
+                fields = dispatched(job, decision.attempt, decision.processor, at_ms)
+            case Requeue() if may(Move.REQUEUE, job) and attempt == decision.attempt:
+                fields = back_to_pending(job, LOST, decision.reason, at_ms)
+            case Fail() if may(Move.FAIL, job) and attempt == decision.attempt:
+                end = Outcome(JobState.FAILED, error=decision.reason)
+                fields = to_terminal(job, end, LOST, at_ms, kept_ms=self._job_retention_ms)
+            case _:
+                return Settlement.DONE if _was_carried_out(decision, job) else Settlement.LOST
+        database.update(Collection.JOBS, job, fields)
+        return Settlement.DONE
+
+
+def _was_carried_out(decision: Dispatch | Requeue | Fail, job: Document) -> bool:
+    state, newest = job.get("state"), job.get("attempt")
+    match decision:
+        case Dispatch(_, attempt, processor):
+            if state == JobState.CANCELLED:
+                return False  # whether or not it was promised once, nothing is to be sent any more
+            if state in OCCUPYING and newest == attempt:
+                return bool(job.get("processor") == processor)
+            return recorded(job, number=attempt, processor=processor)
+        case Requeue(_, attempt, reason):
+            # A fail of that attempt leaves the same record, but ends the job with the same words.
+            return recorded(job, number=attempt, outcome=LOST, error=reason) and not _failed(job, attempt, reason)
+        case Fail(_, attempt, reason):
+            return _failed(job, attempt, reason)
+
+
+def _failed(job: Document, attempt: int, reason: str) -> bool:
+    return job.get("state") == JobState.FAILED and job.get("attempt") == attempt and job.get("error") == reason

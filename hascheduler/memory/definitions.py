@@ -1,0 +1,37 @@
+"""Definitions as the API writes them."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents import Collection, encode_definition
+from hascheduler.ports import StoredDocument
+
+
+class MemoryDefinitionStore:
+    """`hascheduler.ports.DefinitionStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def put(self, definition: Definition) -> tuple[StoredDocument, bool]:
+        async with self._connection.exchange("definitions.put") as database:
+            stored = database.find(Collection.DEFINITIONS, definition.name)
+            document = encode_definition(definition) | {"rev": 1 if stored is None else stored["rev"] + 1}
+            if stored is None:
+                database.insert(Collection.DEFINITIONS, document)
+                return document, True
+            return deepcopy(database.update(Collection.DEFINITIONS, stored, document)), False
+
+    async def get(self, name: str) -> StoredDocument | None:
+        async with self._connection.exchange("definitions.get") as database:
+            return deepcopy(database.find(Collection.DEFINITIONS, name))
+
+    async def list(self, after: str | None, limit: int) -> Sequence[StoredDocument]:
+        async with self._connection.exchange("definitions.list") as database:
+            return deepcopy(database.page(Collection.DEFINITIONS, after, limit))
+
+    async def delete(self, name: str) -> bool:
+        async with self._connection.exchange("definitions.delete") as database:
+            return database.delete(Collection.DEFINITIONS, name)

@@ -1,0 +1,67 @@
+"""What changed, in one total order.
+
+Owner of the events and of their numbers, which only grow. An event holds what a mirror gets to see: the lean fields.
+Events can be forgotten, from the oldest on; who has not read them by then has lost history.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from itertools import islice
+
+from hascheduler.errors import HistoryLost
+from hascheduler.mirror.changes import Change
+
+EVENTS_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A collection went away with all that was in it; what it held is not told one by one."""
+
+    collection: str
+
+
+class History:
+    def __init__(self, events_max: int = EVENTS_MAX) -> None:
+        self._events: deque[Change | Dropped] = deque(maxlen=events_max)
+        self._newest = 0
+        self._news = asyncio.Event()
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest event; 0 before the first."""
+        return self._newest
+
+    @property
+    def last(self) -> Change | Dropped | None:
+        """The newest event, unless it is forgotten."""
+        return self._events[-1] if self._events else None
+
+    def append(self, event: Change | Dropped) -> None:
+        self._events.append(event)
+        self._newest += 1
+        self.wake()
+
+    def after(self, number: int, limit: int) -> list[Change | Dropped]:
+        """At most ``limit`` events after event ``number``; `HistoryLost` when some of them are forgotten."""
+        forgotten = self._newest - len(self._events)
+        if number < forgotten:
+            raise HistoryLost(f"the history begins after {forgotten}, and the stream stood at {number}")
+        first = number - forgotten
+        return list(islice(self._events, first, first + limit))
+
+    def forget(self) -> None:
+        """Forget everything that has happened so far."""
+        self._events.clear()
+        self.wake()
+
+    @property
+    def news(self) -> asyncio.Event:
+        """Set at the next event or at `wake`. Take it before you look, and wait for it after."""
+        return self._news
+
+    def wake(self) -> None:
+        """Have everybody who waits for news look again."""
+        self._news.set()
+        self._news = asyncio.Event()

@@ -1,0 +1,30 @@
+"""Who leads each shard."""
+
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.model.documents import Collection, decode_lease, encode_lease
+from hascheduler.model.lease import LeaseRecord
+
+
+class MemoryLeaseStore:
+    """`hascheduler.ports.LeaseStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def get(self, shard: str) -> LeaseRecord | None:
+        async with self._connection.exchange("leases.get") as database:
+            document = database.find(Collection.LEASES, shard)
+            return None if document is None else decode_lease(document["_id"], document)
+
+    async def create(self, record: LeaseRecord) -> bool:
+        async with self._connection.exchange("leases.create") as database:
+            return database.insert(Collection.LEASES, encode_lease(record))
+
+    async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
+        async with self._connection.exchange("leases.update") as database:
+            stored = database.find(Collection.LEASES, expected.shard)
+            version = (expected.holder, expected.term, expected.renewals)
+            if stored is None or (stored.get("holder"), stored.get("term"), stored.get("renewals")) != version:
+                return False
+            database.replace(Collection.LEASES, encode_lease(proposed))
+            return True

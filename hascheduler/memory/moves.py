@@ -1,0 +1,89 @@
+"""The moves of a job as changes of its stored fields; which may start from where, `TRANSITIONS` says.
+
+Each raises ``rev`` by one, and each that ends an attempt keeps its record: ``{number, processor, dispatched_at_ms,
+started_at_ms, finished_at_ms, outcome, error}``.
+"""
+
+from typing import Any
+
+from hascheduler.memory.database import Document, instant
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import OCCUPYING, TRANSITIONS, JobState, Move
+from hascheduler.ports import Outcome
+
+ATTEMPTS_KEPT_MAX = 200
+LOST = "lost"
+GIVEN_BACK = "given_back"
+
+
+def may(move: Move, job: Document) -> bool:
+    """Whether ``move`` leads on from the state of ``job``."""
+    return job.get("state") in TRANSITIONS[move].sources
+
+
+def is_held(job: Document, attempt: int, processor_id: str) -> bool:
+    """Whether that attempt is the job's newest, and that processor has it."""
+    return job.get("attempt") == attempt and job.get("processor") == processor_id
+
+
+def recorded(job: Document, **wanted: Any) -> bool:
+    """Whether one of the attempts that ended has all these fields."""
+    return any(all(record.get(name) == value for name, value in wanted.items()) for record in job.get("attempts") or ())
+
+
+def dispatched(job: Document, attempt: int, processor_id: str, at_ms: WallMs) -> dict[str, Any]:
+    return {
+        "state": JobState.DISPATCHED,
+        "attempt": attempt,
+        "processor": processor_id,
+        "dispatched_at_ms": at_ms,
+        "started_at_ms": None,
+        "rev": job["rev"] + 1,
+    }
+
+
+def started(job: Document, at_ms: WallMs) -> dict[str, Any]:
+    return {"state": JobState.RUNNING, "started_at_ms": at_ms, "rev": job["rev"] + 1}
+
+
+def back_to_pending(job: Document, outcome: str, error: str, at_ms: WallMs) -> dict[str, Any]:
+    """The attempt ends with ``outcome``, the job waits for its next one."""
+    return {
+        "attempts": _attempts_with(job, outcome, error, at_ms),
+        "state": JobState.PENDING,
+        "processor": None,
+        "dispatched_at_ms": None,
+        "started_at_ms": None,
+        "rev": job["rev"] + 1,
+    }
+
+
+def to_terminal(job: Document, end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
+    """The job ends as ``end`` says, and with it the attempt that held a processor, if one did."""
+    return {
+        "attempts": _attempts_with(job, attempt_outcome, end.error, at_ms),
+        "state": end.state,
+        "processor": None,
+        "result": end.result,
+        "error": end.error,
+        "finished_at_ms": at_ms,
+        "expire_at": instant(at_ms + kept_ms),
+        "rev": job["rev"] + 1,
+    }
+
+
+def _attempts_with(job: Document, outcome: str, error: str | None, at_ms: WallMs) -> list[Any]:
+    records = list(job.get("attempts") or ())
+    if job.get("state") in OCCUPYING:
+        records.append(
+            {
+                "number": job["attempt"],
+                "processor": job["processor"],
+                "dispatched_at_ms": job["dispatched_at_ms"],
+                "started_at_ms": job["started_at_ms"],
+                "finished_at_ms": at_ms,
+                "outcome": outcome,
+                "error": error,
+            }
+        )
+    return records[-ATTEMPTS_KEPT_MAX:]

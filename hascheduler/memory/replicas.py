@@ -1,0 +1,23 @@
+"""Each replica's account of itself."""
+
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.model.documents import Collection, encode_replica
+from hascheduler.model.replica import ReplicaStatus
+
+KEPT_FOR_MS = 60_000
+
+
+class MemoryReplicaBoard:
+    """`hascheduler.ports.ReplicaBoard`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def beat(self, status: ReplicaStatus) -> None:
+        async with self._connection.exchange("replicas.beat") as database:
+            expiry = {"expire_at": database.instant_in(KEPT_FOR_MS)}
+            database.replace(Collection.REPLICAS, {**encode_replica(status), **expiry})
+
+    async def remove(self, replica_id: str) -> None:
+        async with self._connection.exchange("replicas.remove") as database:
+            database.delete(Collection.REPLICAS, replica_id)

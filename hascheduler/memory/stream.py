@@ -1,0 +1,129 @@
+"""The change stream, and the gap-free way to begin with it: open first, read then.
+
+A stream is no more than a number: that of the last event it told. So a wait that is cancelled loses nothing, and a
+token is that number.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import Document, MemoryDatabase, put_of
+from hascheduler.memory.history import Dropped
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.model.documents import Collection
+from hascheduler.model.job import LIVE
+from hascheduler.ports import Batch
+
+BATCH_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeToken:
+    """Opaque to everybody else: the number of the last event that was told."""
+
+    number: int
+
+
+class MemoryChangeSource:
+    """`hascheduler.ports.ChangeSource`; batches and slices hold at most ``batch_max`` changes."""
+
+    def __init__(self, connection: MemoryConnection, batch_max: int = BATCH_MAX) -> None:
+        self._connection = connection
+        self._batch_max = batch_max
+
+    async def open(self, resume: Any | None) -> "MemoryChangeStream":
+        async with self._connection.exchange("stream.open") as database:
+            if resume is None:
+                # As MongoDB: from the newest change on, and that one is told too.
+                start = database.history.newest - isinstance(database.history.last, Change)
+            elif isinstance(resume, ResumeToken):
+                start = resume.number
+                database.history.after(start, 0)  # is it all there still?
+            else:
+                raise HistoryLost("the token is not one of this database")
+        return MemoryChangeStream(self._connection, start, self._batch_max, is_fresh=resume is None)
+
+    async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
+        if not ids:
+            return []
+        async with self._connection.exchange("stream.fetch") as database:
+            return [_present(database, collection, id) for id in ids]
+
+
+class MemoryChangeStream:
+    """`hascheduler.ports.ChangeStream`; made by `MemoryChangeSource.open`."""
+
+    def __init__(self, connection: MemoryConnection, start: int, batch_max: int, *, is_fresh: bool) -> None:
+        self._connection = connection
+        self._history = connection.database.history
+        self._breaks = connection.breaks
+        self._told = start
+        self._batch_max = batch_max
+        self._is_fresh = is_fresh
+        self._position = ""
+        self._is_closed = False
+
+    async def next_batch(self, wait_ms: int) -> Batch:
+        news = self._history.news
+        if not self._look():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_ms / 1_000):
+                    await news.wait()
+        # No await from here on: what is told and where the stream stands change together.
+        changes = self._look()
+        self._told += len(changes)
+        if changes:
+            self._position = f"{self._told:020d}"
+        return Batch(changes, ResumeToken(self._told), self._position)
+
+    async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
+        if not self._is_fresh:
+            raise InvariantBroken("a resumed change stream has no snapshot")
+        for collection in Collection:
+            async with self._connection.exchange("stream.snapshot") as database:
+                live = [put_of(collection, document) for document in _live(database, collection)]
+            for start in range(0, len(live), self._batch_max):
+                yield live[start : start + self._batch_max]
+
+    async def close(self) -> None:
+        self._is_closed = True
+        self._history.wake()
+
+    def _look(self) -> list[Change]:
+        """The changes that come next, up to where the stream ends; raises when it ended already."""
+        if self._is_closed or self._breaks != self._connection.breaks:
+            raise StoreUnavailable("the change stream is closed or broken")
+        changes: list[Change] = []
+        for event in self._history.after(self._told, self._batch_max):
+            if isinstance(event, Dropped):
+                if changes:
+                    break  # what came before is told first
+                raise HistoryLost(f"{event.collection} was dropped")
+            changes.append(event)
+        return changes
+
+
+def _live(database: MemoryDatabase, collection: Collection) -> Iterable[Document]:
+    documents = database.documents(collection)
+    match collection:
+        case Collection.JOBS:
+            return (document for document in documents if document.get("state") in LIVE)
+        case Collection.JOURNAL:
+            newest: dict[str, Document] = {}
+            for entry in documents:
+                shard, seq = entry["_id"]["shard"], entry["_id"]["seq"]
+                if shard not in newest or newest[shard]["_id"]["seq"] < seq:
+                    newest[shard] = entry
+            return newest.values()
+        case _:
+            return documents
+
+
+def _present(database: MemoryDatabase, collection: Collection, id: str) -> Change:
+    document = database.find(collection, id)
+    return put_of(collection, document) if document is not None else Change(collection, Operation.DELETE, id, {})

@@ -1,0 +1,76 @@
+"""Messages out and in, over a `MemoryBroker`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from hascheduler.memory.broker import MemoryBroker, Parked, Queue
+from hascheduler.model.message import Message
+from hascheduler.ports import Confirm, Delivery
+
+Sink = Callable[[Delivery], Awaitable[None]]
+
+
+class MemoryTransport:
+    """`hascheduler.ports.Transport`; accepting whenever the broker is, running or not."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+
+    async def run(self) -> None:
+        # There is no connection to keep.
+        await asyncio.Event().wait()
+
+    @property
+    def accepting(self) -> bool:
+        return self._broker.accepting
+
+    async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
+        await asyncio.sleep(0)  # others get their turn on the way, as with a real broker
+        return [self._broker.publish(processor_id, message) for processor_id, message in messages]
+
+
+class MemoryDeliveries:
+    """`hascheduler.ports.Deliveries`. What was delivered and not acknowledged when ``run`` ends comes again."""
+
+    def __init__(self, broker: MemoryBroker, processor_id: str, slots: int) -> None:
+        self._broker = broker
+        self._processor_id = processor_id
+        # More than can run, so that requests to cancel get through while every slot is taken.
+        self._unacknowledged_max = 2 * slots + 16
+
+    async def run(self, sink: Sink) -> None:
+        while True:
+            # A queue that was deleted is declared again.
+            await self._consume(self._broker.queue(self._processor_id), sink)
+
+    async def delete(self) -> None:
+        await asyncio.sleep(0)
+        self._broker.delete_queue(self._processor_id)
+
+    async def _consume(self, queue: Queue, sink: Sink) -> None:
+        unacknowledged: dict[int, bytes] = {}
+        tag = 0
+        try:
+            while not queue.is_deleted:
+                queue.news.clear()
+                while queue.waiting and len(unacknowledged) < self._unacknowledged_max and not queue.is_deleted:
+                    tag += 1
+                    unacknowledged[tag] = queue.waiting.popleft()
+                    await sink(self._delivery(tag, queue, unacknowledged))
+                if not queue.is_deleted:
+                    await queue.news.wait()
+        finally:
+            queue.waiting.extendleft(reversed(unacknowledged.values()))
+
+    def _delivery(self, tag: int, queue: Queue, unacknowledged: dict[int, bytes]) -> Delivery:
+        body = unacknowledged[tag]
+
+        async def ack() -> None:
+            unacknowledged.pop(tag, None)
+            queue.news.set()
+
+        async def park(reason: str) -> None:
+            self._broker.parked.append(Parked(self._processor_id, body, reason))
+            await ack()
+
+        return Delivery(body, ack, park)

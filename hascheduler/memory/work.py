@@ -1,0 +1,133 @@
+"""What processors write: their registration and heartbeat, and the start and end of their attempts."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import Document, MemoryDatabase
+from hascheduler.memory.moves import GIVEN_BACK, back_to_pending, is_held, may, recorded, started, to_terminal
+from hascheduler.model.documents import Collection, encode_processor
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import OCCUPYING, TRANSITIONS, JobState, Move
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.ports import FinishAnswer, Outcome, Standing, StartedJob
+
+LATE_RESULTS_KEPT_MAX = 10
+REGISTRATION_KEPT_MS = 600_000
+
+
+class MemoryWorkStore:
+    """`hascheduler.ports.WorkStore`; a job that ends here is deleted ``job_retention_ms`` later."""
+
+    def __init__(self, connection: MemoryConnection, job_retention_ms: int) -> None:
+        self._connection = connection
+        self._job_retention_ms = job_retention_ms
+
+    # The processor
+
+    async def register(self, processor: ProcessorRef) -> None:
+        async with self._connection.exchange("work.register") as database:
+            database.replace(Collection.PROCESSORS, {**encode_processor(processor), **_expiry(database)})
+
+    async def beat(self, processor_id: str, beat: int, *, draining: bool, parked: int) -> bool:
+        async with self._connection.exchange("work.beat") as database:
+            processor = database.find(Collection.PROCESSORS, processor_id)
+            if processor is None:
+                return False
+            account = {"beat": beat, "draining": draining, "parked": parked}
+            database.update(Collection.PROCESSORS, processor, {**account, **_expiry(database)})
+            return True
+
+    async def deregister(self, processor_id: str) -> None:
+        async with self._connection.exchange("work.deregister") as database:
+            database.delete(Collection.PROCESSORS, processor_id)
+
+    # Its attempts
+
+    async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
+        async with self._connection.exchange("work.start") as database:
+            job = database.find(Collection.JOBS, job_id)
+            if job is None or not is_held(job, attempt, processor_id):
+                return None
+            if may(Move.START, job):
+                job = database.update(Collection.JOBS, job, started(job, at_ms))
+            elif job.get("state") != JobState.RUNNING:
+                return None
+            return _started(job)
+
+    async def finish(
+        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+    ) -> FinishAnswer:
+        state = outcome.state
+        move = Move.STOP if state is JobState.CANCELLED else Move.FINISH
+        if state not in TRANSITIONS[move].targets:
+            raise InvalidInput(("outcome", "state"), f"{state} ends no attempt", "succeeded, failed or cancelled")
+        async with self._connection.exchange("work.finish") as database:
+            job = database.find(Collection.JOBS, job_id)
+            if job is None:
+                return FinishAnswer.LATE
+            if is_held(job, attempt, processor_id) and may(move, job):
+                fields = to_terminal(job, outcome, state.value, at_ms, kept_ms=self._job_retention_ms)
+                database.update(Collection.JOBS, job, fields)
+                return FinishAnswer.DONE
+            ends = TRANSITIONS[Move.FINISH].targets | TRANSITIONS[Move.STOP].targets
+            if any(recorded(job, number=attempt, processor=processor_id, outcome=end.value) for end in ends):
+                return FinishAnswer.DONE
+            late = {"state": state, "result": outcome.result, "error": outcome.error, "at_ms": at_ms}
+            _keep_late_result(database, job, {"attempt": attempt, "processor": processor_id, **late})
+            return FinishAnswer.LATE
+
+    async def give_back(self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs) -> bool:
+        async with self._connection.exchange("work.give_back") as database:
+            job = database.find(Collection.JOBS, job_id)
+            if job is None:
+                return False
+            if is_held(job, attempt, processor_id) and may(Move.GIVE_BACK, job):
+                database.update(Collection.JOBS, job, back_to_pending(job, GIVEN_BACK, reason, at_ms))
+                return True
+            return recorded(job, number=attempt, processor=processor_id, outcome=GIVEN_BACK)
+
+    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing:
+        cancelled, revoked = set(), set()
+        async with self._connection.exchange("work.standing") as database:
+            for job_id, attempt in running:
+                job = database.find(Collection.JOBS, job_id)
+                if job is None or job.get("state") not in OCCUPYING or not is_held(job, attempt, processor_id):
+                    revoked.add((job_id, attempt))
+                elif job.get("cancel_requested_at_ms") is not None:
+                    cancelled.add((job_id, attempt))
+        return Standing(frozenset(cancelled), frozenset(revoked))
+
+
+def _expiry(database: MemoryDatabase) -> Mapping[str, Any]:
+    return {"expire_at": database.instant_in(REGISTRATION_KEPT_MS)}
+
+
+def _keep_late_result(database: MemoryDatabase, job: Document, late: Mapping[str, Any]) -> None:
+    kept = list(job.get("late_results") or ())
+    if any(_whose(other) == _whose(late) for other in kept):
+        return  # once, however often the finish is repeated
+    kept.append(late)
+    database.update(Collection.JOBS, job, {"late_results": kept[-LATE_RESULTS_KEPT_MAX:], "rev": job["rev"] + 1})
+
+
+def _whose(late: Mapping[str, Any]) -> tuple[object, object]:
+    return late["attempt"], late["processor"]
+
+
+def _started(job: Document) -> StartedJob:
+    nominal_ms = job.get("nominal_ms")
+    return StartedJob(
+        id=job["_id"],
+        attempt=job["attempt"],
+        definition=job["definition"],
+        target=job["target"],
+        payload=deepcopy(job.get("payload")),
+        tenant=job["tenant"],
+        labels=dict(job.get("labels") or {}),
+        schedule=job.get("schedule"),
+        nominal_ms=None if nominal_ms is None else WallMs(nominal_ms),
+        submitted_at_ms=WallMs(job["submitted_at_ms"]),
+    )

@@ -1,0 +1,52 @@
+"""Log lines: one JSON object each where nobody watches, for our own rooms and for libraries alike."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import logging, structlog
+from hascheduler.cli.console import configure_logging
+from hascheduler.settings import read_settings
+configure_logging(read_settings(log_format={format!r}, log_level={level!r}))
+ours = structlog.get_logger("hascheduler.daemon.leader")
+ours.debug("detail")
+ours.info("leading", term=7)
+try:
+    1 / 0
+except ZeroDivisionError:
+    ours.exception("failed")
+logging.getLogger("somebody.else").info("chatter")
+logging.getLogger("somebody.else").warning("heed %s", "this")
+logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+"""
+
+
+def lines(format: str, level: str) -> list[str]:
+    script = SCRIPT.format(format=format, level=level)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout == ""
+    return ended.stderr.splitlines()
+
+
+@pytest.mark.parametrize("format", ["json", "auto"])
+def test_every_line_is_one_json_object(format: str) -> None:
+    said = [json.loads(line) for line in lines(format, "info")]
+    assert [line["event"] for line in said] == ["leading", "failed", "heed this"]
+    assert said[0]["term"] == 7
+    assert said[0]["logger"] == "hascheduler.daemon.leader"
+    assert said[0]["timestamp"].endswith("Z")
+    assert "ZeroDivisionError" in said[1]["exception"]
+
+
+def test_the_level_is_kept_for_ours_and_libraries_stay_quiet() -> None:
+    assert json.loads(lines("json", "debug")[0])["event"] == "detail"
+    assert [json.loads(line)["event"] for line in lines("json", "error")] == ["failed"]
+
+
+def test_people_get_lines_for_people() -> None:
+    said = lines("console", "info")
+    assert "leading" in said[0]
+    assert "term=7" in said[0]

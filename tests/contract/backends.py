@@ -1,0 +1,153 @@
+"""What a suite runs on: all ports of one technology, and a look at what is stored behind their back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pytest
+
+from hascheduler.memory.claims import MemoryClaimStore
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import MemoryDatabase
+from hascheduler.memory.definitions import MemoryDefinitionStore
+from hascheduler.memory.jobs import MemoryJobStore
+from hascheduler.memory.journal import MemoryJournal
+from hascheduler.memory.leases import MemoryLeaseStore
+from hascheduler.memory.replicas import MemoryReplicaBoard
+from hascheduler.memory.schedules import MemoryScheduleStore
+from hascheduler.memory.stream import MemoryChangeSource
+from hascheduler.memory.work import MemoryWorkStore
+from hascheduler.model.documents import Collection
+from hascheduler.mongo.claims import MongoClaimStore
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.definitions import MongoDefinitionStore
+from hascheduler.mongo.jobs import MongoJobStore
+from hascheduler.mongo.journal import MongoJournal
+from hascheduler.mongo.leases import MongoLeaseStore
+from hascheduler.mongo.replicas import MongoReplicaBoard
+from hascheduler.mongo.schedules import MongoScheduleStore
+from hascheduler.mongo.stream import MongoChangeSource
+from hascheduler.mongo.work import MongoWorkStore
+from hascheduler.ports import (
+    ChangeSource,
+    ClaimStore,
+    DefinitionStore,
+    JobStore,
+    Journal,
+    LeaseStore,
+    ReplicaBoard,
+    ScheduleStore,
+    WorkStore,
+)
+
+RETENTION_MS = 600_000
+
+
+class Behind(Protocol):
+    """What people with access to the database can do, past every port."""
+
+    async def find(self, collection: Collection, id: object) -> Mapping[str, Any] | None: ...
+
+    async def insert(self, collection: Collection, document: Mapping[str, Any]) -> None: ...
+
+    async def delete(self, collection: Collection, id: object) -> None: ...
+
+    async def drop(self, collection: Collection) -> None: ...
+
+    async def outdated(self, token: Any) -> Any:
+        """A token like ``token`` whose history is gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    leases: LeaseStore
+    journal: Journal
+    claims: ClaimStore
+    source: ChangeSource
+    board: ReplicaBoard
+    work: WorkStore
+    schedules: ScheduleStore
+    definitions: DefinitionStore
+    jobs: JobStore
+    behind: Behind
+
+
+def on(*names: str) -> pytest.MarkDecorator:
+    """The suite runs on each of these backends."""
+    real = {"pymongo", "motor"}
+    params = [pytest.param(name, marks=pytest.mark.real) if name in real else name for name in names]
+    return pytest.mark.parametrize("backend", params, indirect=True)
+
+
+def memory_backend(connection: MemoryConnection) -> Backend:
+    return Backend(
+        leases=MemoryLeaseStore(connection),
+        journal=MemoryJournal(connection),
+        claims=MemoryClaimStore(connection, RETENTION_MS),
+        source=MemoryChangeSource(connection),
+        board=MemoryReplicaBoard(connection),
+        work=MemoryWorkStore(connection, RETENTION_MS),
+        schedules=MemoryScheduleStore(connection),
+        definitions=MemoryDefinitionStore(connection),
+        jobs=MemoryJobStore(connection, RETENTION_MS),
+        behind=_BehindMemory(connection.database),
+    )
+
+
+def mongo_backend(database: Database) -> Backend:
+    return Backend(
+        leases=MongoLeaseStore(database),
+        journal=MongoJournal(database),
+        claims=MongoClaimStore(database, RETENTION_MS),
+        source=MongoChangeSource(database),
+        board=MongoReplicaBoard(database),
+        work=MongoWorkStore(database, RETENTION_MS),
+        schedules=MongoScheduleStore(database),
+        definitions=MongoDefinitionStore(database),
+        jobs=MongoJobStore(database, RETENTION_MS),
+        behind=_BehindMongo(database),
+    )
+
+
+class _BehindMemory:
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
+
+    async def find(self, collection: Collection, id: object) -> Mapping[str, Any] | None:
+        return self._database.find(collection, id)
+
+    async def insert(self, collection: Collection, document: Mapping[str, Any]) -> None:
+        assert self._database.insert(collection, document)
+
+    async def delete(self, collection: Collection, id: object) -> None:
+        self._database.delete(collection, id)
+
+    async def drop(self, collection: Collection) -> None:
+        self._database.drop(collection)
+
+    async def outdated(self, token: Any) -> Any:
+        self._database.insert(Collection.DEFINITIONS, {"_id": "one more event"})
+        self._database.history.forget()
+        return token
+
+
+class _BehindMongo:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, collection: Collection, id: object) -> Mapping[str, Any] | None:
+        return await self._database[collection.value].find_one({"_id": id})
+
+    async def insert(self, collection: Collection, document: Mapping[str, Any]) -> None:
+        await self._database[collection.value].insert_one(dict(document))
+
+    async def delete(self, collection: Collection, id: object) -> None:
+        await self._database[collection.value].delete_one({"_id": id})
+
+    async def drop(self, collection: Collection) -> None:
+        await self._database[collection.value].drop()
+
+    async def outdated(self, token: Any) -> Any:
+        # A token begins with a type byte and the seconds of its cluster time: here those of 1970.
+        return {"_data": token["_data"][:2] + "00000001" + token["_data"][10:]}

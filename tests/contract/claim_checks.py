@@ -1,0 +1,43 @@
+"""What must hold of any `ClaimStore`; the planted bugs must fail these."""
+
+from hascheduler.dispatch.decisions import Decision, Dispatch, Settlement
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from hascheduler.ports import CancelAnswer, ClaimStore, JobStore
+from tests.contract.racing import RACERS, raced
+from tests.factories import NOW, make_job
+
+DONE, LOST, UNKNOWN = Settlement.DONE, Settlement.LOST, Settlement.UNKNOWN
+AT = WallMs(NOW + 10)
+
+
+async def applied(claims: ClaimStore, *decisions: Decision, at_ms: WallMs = AT) -> list[Settlement]:
+    """With a majority, as these checks look at what is stored, and those are majority reads."""
+    return await claims.apply(decisions, at_ms, majority=True)
+
+
+async def of_racing_dispatches_of_one_attempt_one_wins(claims: ClaimStore, jobs: JobStore) -> None:
+    await jobs.submit(make_job())
+    decisions = [Dispatch("a", 1, f"p{number}") for number in range(RACERS)]
+    answers = await raced(applied(claims, decision) for decision in decisions)
+    assert [settled for [settled] in answers].count(DONE) == 1
+    job = await jobs.get("a")
+    assert job is not None
+    assert (job["state"], job["attempt"], job["rev"]) == (JobState.DISPATCHED, 1, 2)
+    assert answers[decisions.index(Dispatch("a", 1, job["processor"]))] == [DONE]
+
+
+async def a_dispatch_applied_again_is_done_and_changes_nothing(claims: ClaimStore, jobs: JobStore) -> None:
+    await jobs.submit(make_job())
+    assert await applied(claims, Dispatch("a", 1, "p1")) == [DONE]
+    job = await jobs.get("a")
+    assert await applied(claims, Dispatch("a", 1, "p1"), at_ms=WallMs(AT + 5)) == [DONE]
+    assert await jobs.get("a") == job
+
+
+async def a_dispatch_of_a_job_that_was_cancelled_in_between_is_lost(claims: ClaimStore, jobs: JobStore) -> None:
+    await jobs.submit(make_job())
+    assert await jobs.cancel("a", AT) is CancelAnswer.CANCELLED
+    job = await jobs.get("a")
+    assert await applied(claims, Dispatch("a", 1, "p1")) == [LOST]
+    assert await jobs.get("a") == job

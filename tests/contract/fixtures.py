@@ -1,0 +1,90 @@
+"""The fixtures of the backends, each on a database of the test's own; a ``conftest`` that wants them imports all."""
+
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+from mongomock_motor import AsyncMongoMockClient
+from motor.motor_asyncio import AsyncIOMotorClient
+
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import MemoryDatabase
+from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_database
+from hascheduler.mongo.indexes import ensure_collections_and_indexes
+from tests.contract.backends import Backend, memory_backend, mongo_backend
+
+__all__ = [
+    "backend",
+    "memory_backend_fixture",
+    "mongomock_backend",
+    "motor_backend",
+    "motor_client",
+    "pymongo_backend",
+    "pymongo_client",
+]
+
+
+@pytest.fixture
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """The one that the suite's `on` names."""
+    return cast(Backend, request.getfixturevalue(f"{request.param}_backend"))
+
+
+@pytest.fixture(name="memory_backend")
+def memory_backend_fixture() -> Backend:
+    return memory_backend(MemoryConnection(MemoryDatabase()))
+
+
+@pytest.fixture
+async def pymongo_backend(pymongo_client: Client, database_name: str) -> Backend:
+    database = open_database(pymongo_client, database_name)
+    await ensure_collections_and_indexes(database)
+    return mongo_backend(database)
+
+
+@pytest.fixture
+async def motor_backend(motor_client: Any, database_name: str) -> Backend:
+    database = open_database(motor_client, database_name)
+    await ensure_collections_and_indexes(database)
+    return mongo_backend(database)
+
+
+@pytest.fixture
+def mongomock_backend() -> Backend:
+    return mongo_backend(cast(Any, _MockDatabase()))
+
+
+@pytest.fixture(scope="session")
+async def pymongo_client(mongodb_uri: str) -> AsyncIterator[Client]:
+    async with connect(mongodb_uri) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+async def motor_client(mongodb_uri: str) -> AsyncIterator[Any]:
+    client: Any = AsyncIOMotorClient(mongodb_uri, **CLIENT_OPTIONS)
+    yield client
+    client.close()
+
+
+class _MockDatabase:
+    """mongomock-motor, which knows neither our codec options nor read concerns."""
+
+    def __init__(self) -> None:
+        self._database: Any = AsyncMongoMockClient()["test"]
+
+    def __getitem__(self, name: str) -> "_MockCollection":
+        return _MockCollection(self._database[name])
+
+
+class _MockCollection:
+    """Its collections lose their asynchronous half in ``with_options``: these stay as they are."""
+
+    def __init__(self, collection: Any) -> None:
+        self._collection = collection
+
+    def with_options(self, **_: Any) -> "_MockCollection":
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._collection, name)

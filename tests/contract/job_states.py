@@ -1,0 +1,53 @@
+"""Brings a job into any of its states, through the ports alone."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.dispatch.decisions import Dispatch, Settlement
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from hascheduler.ports import CancelAnswer, FinishAnswer, Outcome
+from tests.contract.backends import Backend
+from tests.factories import NOW, make_job
+
+SUCCEEDED = Outcome(JobState.SUCCEEDED, result={"ok": 1})
+
+
+async def dispatch(backend: Backend, job_id: str = "a", attempt: int = 1, processor: str = "p1") -> None:
+    [settled] = await backend.claims.apply([Dispatch(job_id, attempt, processor)], WallMs(NOW + 10), majority=True)
+    assert settled is Settlement.DONE
+
+
+async def start(backend: Backend, job_id: str = "a", attempt: int = 1, processor: str = "p1") -> None:
+    assert await backend.work.start(job_id, attempt, processor, WallMs(NOW + 20)) is not None
+
+
+async def finish(
+    backend: Backend, job_id: str = "a", attempt: int = 1, processor: str = "p1", outcome: Outcome = SUCCEEDED
+) -> None:
+    answer = await backend.work.finish(job_id, attempt, processor, outcome, WallMs(NOW + 30))
+    assert answer is FinishAnswer.DONE
+
+
+async def bring_to(backend: Backend, state: JobState, job_id: str = "a") -> None:
+    """A new job in ``state``, its first attempt with processor ``p1``."""
+    await backend.jobs.submit(make_job(job_id))
+    match state:
+        case JobState.PENDING:
+            return
+        case JobState.CANCELLED:
+            assert await backend.jobs.cancel(job_id, WallMs(NOW + 10)) is CancelAnswer.CANCELLED
+            return
+    await dispatch(backend, job_id)
+    if state is JobState.DISPATCHED:
+        return
+    await start(backend, job_id)
+    if state is not JobState.RUNNING:
+        await finish(backend, job_id, outcome=Outcome(state))
+
+
+async def stored(backend: Backend, job_id: str = "a") -> Mapping[str, Any]:
+    """The job as it is stored."""
+    job = await backend.jobs.get(job_id)
+    assert job is not None
+    return job

@@ -1,0 +1,142 @@
+"""`ClaimStore` and `Fire`: one job for each nominal time, and a cursor that only grows."""
+
+import pytest
+
+from hascheduler.dispatch.decisions import Fire
+from hascheduler.model.documents import Collection, decode_job, decode_schedule, fired_job
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from tests.contract.backends import Backend, on
+from tests.contract.claim_checks import AT, DONE, LOST, applied
+from tests.contract.job_states import bring_to, stored
+from tests.contract.racing import raced
+from tests.factories import NOW, make_job, make_schedule, make_template
+
+# Not mongomock: it has no sessions and no bulk writes through the asynchronous double.
+pytestmark = on("memory", "pymongo", "motor")
+
+FIRST, SECOND, THIRD = (Fire("tick", WallMs(NOW + seconds * 1_000)) for seconds in (1, 2, 3))
+
+
+async def cursor_of(backend: Backend, name: str = "tick") -> int:
+    document = await backend.schedules.get(name)
+    assert document is not None
+    return int(document["cursor_ms"])
+
+
+async def test_a_fire_inserts_the_job_that_the_core_expects(backend: Backend) -> None:
+    template = make_template(priority=9, mode="on_demand", lane="fast", fairness_key="key")
+    schedule = make_schedule(template=template, payload={"m": ["$x", 1]}, labels={"team": "a"})
+    document = await backend.schedules.create(schedule)
+    assert document is not None
+    assert await applied(backend.claims, FIRST) == [DONE]
+    job = await stored(backend, FIRST.job_id)
+    assert decode_job(job["_id"], job) == fired_job(decode_schedule("tick", document), FIRST.nominal_ms)
+    assert (job["payload"], job["labels"]) == ({"m": ["$x", 1]}, {"team": "a"})
+    assert (job["schedule"], job["nominal_ms"]) == ("tick", FIRST.nominal_ms)
+
+
+async def test_a_fire_takes_the_cursor_to_its_nominal_time_and_that_is_no_edit(backend: Backend) -> None:
+    before = await backend.schedules.create(make_schedule())
+    assert before is not None
+    await applied(backend.claims, FIRST)
+    assert await backend.schedules.get("tick") == {**before, "cursor_ms": FIRST.nominal_ms}
+
+
+async def test_a_fire_applied_again_is_done_and_changes_nothing(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await applied(backend.claims, FIRST)
+    await backend.schedules.replace(make_schedule(payload="edited since"))
+    job, schedule = await stored(backend, FIRST.job_id), await backend.schedules.get("tick")
+    assert await applied(backend.claims, FIRST) == [DONE]
+    assert await stored(backend, FIRST.job_id) == job
+    assert await backend.schedules.get("tick") == schedule
+
+
+async def test_a_fire_applied_again_leaves_the_job_where_it_has_come_to(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await applied(backend.claims, FIRST)
+    await backend.jobs.cancel(FIRST.job_id, AT)
+    assert await applied(backend.claims, FIRST) == [DONE]
+    assert (await stored(backend, FIRST.job_id))["state"] == JobState.CANCELLED
+
+
+async def test_a_fire_takes_the_cursor_along_where_the_first_try_did_not(backend: Backend) -> None:
+    # As after a crash between the insert and the cursor.
+    await backend.schedules.create(make_schedule())
+    await backend.jobs.submit(make_job(FIRST.job_id))
+    assert await applied(backend.claims, FIRST) == [DONE]
+    assert await cursor_of(backend) == FIRST.nominal_ms
+
+
+async def test_the_cursor_only_grows(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    assert await applied(backend.claims, THIRD) == [DONE]
+    assert await applied(backend.claims, FIRST) == [DONE]
+    assert await cursor_of(backend) == THIRD.nominal_ms
+
+
+async def test_several_fires_of_a_schedule_take_the_cursor_to_the_latest(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await backend.schedules.create(make_schedule("other"))
+    other = Fire("other", SECOND.nominal_ms)
+    assert await applied(backend.claims, THIRD, FIRST, other, SECOND) == [DONE] * 4
+    assert await cursor_of(backend) == THIRD.nominal_ms
+    assert await cursor_of(backend, "other") == SECOND.nominal_ms
+    for fire in (FIRST, SECOND, THIRD, other):
+        assert (await stored(backend, fire.job_id))["nominal_ms"] == fire.nominal_ms
+
+
+async def test_a_fire_of_a_schedule_that_is_gone_is_lost(backend: Backend) -> None:
+    assert await applied(backend.claims, FIRST) == [LOST]
+    assert await backend.jobs.get(FIRST.job_id) is None
+
+
+async def test_a_fire_that_happened_stays_done_when_its_schedule_is_gone(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await applied(backend.claims, FIRST)
+    await backend.schedules.delete("tick")
+    assert await applied(backend.claims, FIRST, SECOND) == [DONE, LOST]
+
+
+@pytest.mark.parametrize("later_by_ms", [0, 1, 60_000])
+async def test_a_schedule_made_anew_at_or_after_the_nominal_time_is_another_one(
+    backend: Backend, later_by_ms: int
+) -> None:
+    again = await backend.schedules.create(make_schedule(now=WallMs(FIRST.nominal_ms + later_by_ms)))
+    assert await applied(backend.claims, FIRST) == [LOST]
+    assert await backend.jobs.get(FIRST.job_id) is None
+    assert await backend.schedules.get("tick") == again
+
+
+async def test_the_cursor_of_a_schedule_made_anew_is_not_moved_by_an_old_fire(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await applied(backend.claims, FIRST)
+    await backend.schedules.delete("tick")
+    again = await backend.schedules.create(make_schedule(now=FIRST.nominal_ms))
+    assert await applied(backend.claims, FIRST) == [DONE]
+    assert await backend.schedules.get("tick") == again
+
+
+async def test_a_schedule_that_makes_no_job_does_not_keep_the_others_from_firing(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await backend.behind.insert(
+        Collection.SCHEDULES, {"_id": "odd", "rev": 1, "job": {"definition": 7}, "cursor_ms": NOW, "created_at_ms": NOW}
+    )
+    assert await applied(backend.claims, Fire("odd", FIRST.nominal_ms), FIRST) == [LOST, DONE]
+
+
+async def test_however_many_leaders_fire_there_is_one_job_and_all_are_done(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    answers = await raced(applied(backend.claims, FIRST, SECOND) for _ in range(20))
+    assert answers == [[DONE, DONE]] * 20
+    assert (await stored(backend, FIRST.job_id))["rev"] == 1
+    assert await cursor_of(backend) == SECOND.nominal_ms
+
+
+async def test_a_taken_id_of_a_stranger_counts_as_fired(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await bring_to(backend, JobState.RUNNING, FIRST.job_id)
+    before = await stored(backend, FIRST.job_id)
+    assert await applied(backend.claims, FIRST) == [DONE]
+    assert await stored(backend, FIRST.job_id) == before

@@ -1,0 +1,154 @@
+"""`JobStore`: jobs as the API writes and reads them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents import Collection, new_job_document
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import TERMINAL, JobState
+from hascheduler.ports import CancelAnswer, JobFilter
+from tests.contract.backends import RETENTION_MS, Backend, on
+from tests.contract.job_states import bring_to, dispatch, stored
+from tests.contract.racing import RACERS, raced
+from tests.factories import NOW, make_job
+
+# Not mongomock: it has no update pipelines, which bring the jobs of these tests into their states.
+pytestmark = on("memory", "pymongo", "motor")
+
+AT = WallMs(NOW + 50)
+
+
+async def test_a_submitted_job_is_stored_whole(backend: Backend) -> None:
+    job = make_job(payload={"deep": [1.5, None, {"$set": "$x"}]}, labels={"a.b": "c"}, not_before_ms=AT, sequence=3)
+    assert await backend.jobs.submit(job) == new_job_document(job)
+    assert await backend.jobs.get("a") == new_job_document(job)
+
+
+async def test_a_repeat_returns_the_stored_job_and_changes_nothing(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    before = await stored(backend)
+    assert await backend.jobs.submit(make_job(payload="another")) == before
+    assert await stored(backend) == before
+
+
+async def test_fifty_racing_submits_of_one_id_all_return_the_same_job(backend: Backend) -> None:
+    answers = await raced(backend.jobs.submit(make_job(payload=number)) for number in range(RACERS))
+    assert all(answer == answers[0] for answer in answers)
+    assert await stored(backend) == answers[0]
+
+
+@pytest.mark.parametrize("payload", [2**63, {"a\0b": 1}, "\ud800", {1: 2}, {1, 2}])
+async def test_what_can_not_be_stored_is_refused(backend: Backend, payload: Any) -> None:
+    with pytest.raises(InvalidInput):
+        await backend.jobs.submit(make_job(payload=payload))
+    assert await backend.jobs.get("a") is None
+
+
+async def test_an_id_that_no_database_can_hold_is_refused(backend: Backend) -> None:
+    with pytest.raises(InvalidInput):
+        await backend.jobs.submit(make_job("\ud800"))
+    with pytest.raises(InvalidInput):
+        await backend.jobs.get("\ud800")
+
+
+async def test_an_unknown_job_is_none(backend: Backend) -> None:
+    assert await backend.jobs.get("a") is None
+
+
+async def test_what_is_read_is_the_readers_own(backend: Backend) -> None:
+    await backend.jobs.submit(make_job(payload={"n": [1]}))
+    read: Any = await stored(backend)
+    read["payload"]["n"].append(2)
+    assert (await stored(backend))["payload"] == {"n": [1]}
+
+
+async def test_they_are_listed_newest_first_in_pages_without_what_is_large(backend: Backend) -> None:
+    for id in ("b", "d", "a", "c"):
+        await bring_to(backend, JobState.SUCCEEDED, id)
+    page = await backend.jobs.list(JobFilter(), None, 3)
+    assert [job["_id"] for job in page] == ["d", "c", "b"]
+    whole = await stored(backend, "d")
+    assert page[0] == {name: whole[name] for name in whole if name not in {"payload", "result", "attempts"}}
+    assert [job["_id"] for job in await backend.jobs.list(JobFilter(), "b", 3)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        (JobFilter(), ["e", "d", "c", "b", "a"]),
+        (JobFilter(state=JobState.PENDING), ["e", "d", "b", "a"]),
+        (JobFilter(state=JobState.DISPATCHED), ["c"]),
+        (JobFilter(state=JobState.FAILED), []),
+        (JobFilter(definition="sleep"), ["e", "d"]),
+        (JobFilter(schedule="tick"), ["d", "b"]),
+        (JobFilter(state=JobState.PENDING, definition="sleep", schedule="tick"), ["d"]),
+    ],
+)
+async def test_a_list_holds_what_matches_the_filter(backend: Backend, which: JobFilter, expected: list[str]) -> None:
+    for job in (
+        make_job("a"),
+        make_job("b", schedule="tick"),
+        make_job("c"),
+        make_job("d", definition="sleep", schedule="tick"),
+        make_job("e", definition="sleep"),
+    ):
+        await backend.jobs.submit(job)
+    await dispatch(backend, "c")
+    assert [job["_id"] for job in await backend.jobs.list(which, None, 10)] == expected
+    assert [job["_id"] for job in await backend.jobs.list(which, "c", 1)] == [id for id in expected if id < "c"][:1]
+
+
+@pytest.mark.parametrize("state", [JobState.PENDING, JobState.DISPATCHED])
+async def test_a_job_that_has_not_started_is_cancelled_at_once(backend: Backend, state: JobState) -> None:
+    await bring_to(backend, state)
+    before = await stored(backend)
+    assert await backend.jobs.cancel("a", AT) is CancelAnswer.CANCELLED
+    after = await stored(backend)
+    assert after["state"] == JobState.CANCELLED
+    assert after["rev"] == before["rev"] + 1
+    assert after["finished_at_ms"] == AT
+    assert after["processor"] is None
+    assert _ms(after["expire_at"]) == AT + RETENTION_MS
+    # The attempt of a dispatched one is revoked, and its record kept.
+    assert [record["outcome"] for record in after["attempts"]] == ["cancelled"] * (state is JobState.DISPATCHED)
+
+
+async def test_a_running_job_is_asked_to_stop_once(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    before = await stored(backend)
+    assert await backend.jobs.cancel("a", AT) is CancelAnswer.ALREADY_RUNNING
+    asked = await stored(backend)
+    assert asked == {**before, "cancel_requested_at_ms": AT, "rev": before["rev"] + 1}
+    assert await backend.jobs.cancel("a", WallMs(AT + 1)) is CancelAnswer.ALREADY_RUNNING
+    assert await stored(backend) == asked
+
+
+@pytest.mark.parametrize("state", sorted(TERMINAL))
+async def test_a_job_that_ended_stays_as_it_is(backend: Backend, state: JobState) -> None:
+    if state is JobState.CANCELLED:
+        await bring_to(backend, JobState.PENDING)
+        await backend.jobs.cancel("a", AT)
+    else:
+        await bring_to(backend, state)
+    before = await stored(backend)
+    assert await backend.jobs.cancel("a", WallMs(AT + 1)) is CancelAnswer.ALREADY_DONE
+    assert await stored(backend) == before
+
+
+async def test_an_unknown_job_is_not_cancelled(backend: Backend) -> None:
+    assert await backend.jobs.cancel("a", AT) is None
+    assert await backend.behind.find(Collection.JOBS, "a") is None
+
+
+async def test_of_fifty_racing_cancels_one_cancels(backend: Backend) -> None:
+    await bring_to(backend, JobState.DISPATCHED)
+    answers = await raced(backend.jobs.cancel("a", AT) for _ in range(RACERS))
+    assert answers.count(CancelAnswer.CANCELLED) == 1
+    assert answers.count(CancelAnswer.ALREADY_DONE) == RACERS - 1
+
+
+def _ms(moment: datetime) -> int:
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,81 @@
+"""`Journal`: one entry per (shard, seq), written once, never changed."""
+
+from hascheduler.dispatch.decisions import Dispatch, Fail, Fire, Requeue
+from hascheduler.model.instants import WallMs
+from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.ports import JournalEntry
+from tests.contract.backends import Backend, on
+from tests.contract.journal_checks import a_seq_is_written_once, of_racing_inserts_at_one_seq_one_wins
+from tests.factories import NOW, make_entry
+
+# Not mongomock: it can't compare ids that are objects, nor knows the ends of a range of them.
+pytestmark = on("memory", "pymongo", "motor")
+
+
+async def test_an_empty_journal_has_no_tail(backend: Backend) -> None:
+    assert await backend.journal.tail("default") is None
+    assert await backend.journal.get("default", 1) is None
+    assert await backend.journal.read("default", 0, 10) == []
+
+
+async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
+    decisions = (Fire("tick", NOW), Dispatch("a", 1, "p1"), Requeue("b", 2, "lost: $p"), Fail("c", 3, "used up"))
+    entry = make_entry(1, *decisions, term=7, holder="r2")
+    assert await backend.journal.insert(entry) is True
+    assert await backend.journal.get("default", 1) == entry
+    assert await backend.journal.read("default", 0, 2) == [entry]
+    assert await backend.journal.tail("default") == entry.head
+
+
+async def test_a_term_begins_with_an_entry_without_decisions(backend: Backend) -> None:
+    entry = JournalEntry(JournalHead("default", 1, 1, EntryKind.TERM_BEGAN, "r1", 0), NOW)
+    assert await backend.journal.insert(entry) is True
+    assert await backend.journal.get("default", 1) == entry
+
+
+async def test_a_seq_is_written_once(backend: Backend) -> None:
+    await a_seq_is_written_once(backend.journal)
+
+
+async def test_a_repeated_insert_is_false_and_the_stored_entry_is_ones_own(backend: Backend) -> None:
+    await backend.journal.insert(make_entry(1))
+    assert await backend.journal.insert(make_entry(1)) is False
+    assert await backend.journal.get("default", 1) == make_entry(1)
+
+
+async def test_the_tail_is_the_highest_seq_as_a_number_and_not_the_last_insert(backend: Backend) -> None:
+    for seq in (9, 100, 10, 99):
+        await backend.journal.insert(make_entry(seq))
+    assert await backend.journal.tail("default") == make_entry(100).head
+
+
+async def test_shards_do_not_meet(backend: Backend) -> None:
+    for shard, seq in (("a", 3), ("ab", 9), ("b", 1)):
+        assert await backend.journal.insert(make_entry(seq, shard=shard)) is True
+    assert await backend.journal.tail("a") == make_entry(3, shard="a").head
+    assert [entry.head.seq for entry in await backend.journal.read("ab", 0, 100)] == [9]
+    assert await backend.journal.trim("a", 100, WallMs(NOW + 1)) == 1
+    assert await backend.journal.tail("ab") == make_entry(9, shard="ab").head
+
+
+async def test_entries_are_read_strictly_between_and_in_order(backend: Backend) -> None:
+    for seq in (4, 2, 3, 1, 5):
+        await backend.journal.insert(make_entry(seq))
+    assert await backend.journal.read("default", 1, 5) == [make_entry(2), make_entry(3), make_entry(4)]
+    assert await backend.journal.read("default", 4, 5) == []
+    assert await backend.journal.read("default", 5, 1) == []
+
+
+async def test_trimming_takes_what_is_below_and_old(backend: Backend) -> None:
+    for seq in range(1, 6):
+        await backend.journal.insert(make_entry(seq, at_ms=NOW + seq))
+    # By seq 4 would go too, by age 3 would not.
+    assert await backend.journal.trim("default", 4, WallMs(NOW + 3)) == 2
+    assert [entry.head.seq for entry in await backend.journal.read("default", 0, 9)] == [3, 4, 5]
+    assert await backend.journal.trim("default", 3, WallMs(NOW + 99)) == 1
+    assert await backend.journal.trim("default", 3, WallMs(NOW + 99)) == 0
+    assert await backend.journal.tail("default") == make_entry(5).head
+
+
+async def test_of_fifty_racing_inserts_at_one_seq_one_wins(backend: Backend) -> None:
+    await of_racing_inserts_at_one_seq_one_wins(backend.journal)

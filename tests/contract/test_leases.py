@@ -1,0 +1,82 @@
+"""`LeaseStore`: who leads each shard; every write is one compare-and-set."""
+
+from dataclasses import replace
+
+from hascheduler.model.documents import Collection
+from hascheduler.model.instants import WallMs
+from tests.contract.backends import Backend, on
+from tests.contract.lease_checks import (
+    an_update_of_another_version_changes_nothing,
+    of_racing_creates_one_wins,
+    of_racing_updates_one_wins,
+)
+from tests.factories import NOW, make_lease
+
+pytestmark = on("memory", "mongomock", "pymongo", "motor")
+
+
+async def test_a_shard_has_no_lease_at_first(backend: Backend) -> None:
+    assert await backend.leases.get("default") is None
+
+
+async def test_what_was_created_is_read_back(backend: Backend) -> None:
+    assert await backend.leases.create(make_lease()) is True
+    assert await backend.leases.get("default") == make_lease()
+
+
+async def test_a_second_create_loses_and_changes_nothing(backend: Backend) -> None:
+    await backend.leases.create(make_lease("r1"))
+    assert await backend.leases.create(make_lease("r2")) is False
+    assert await backend.leases.get("default") == make_lease("r1")
+
+
+async def test_an_update_replaces_the_version_it_expects(backend: Backend) -> None:
+    await backend.leases.create(make_lease("r1"))
+    proposed = make_lease("r2", term=2, transitions=1, endpoint="")
+    assert await backend.leases.update(make_lease("r1"), proposed) is True
+    assert await backend.leases.get("default") == proposed
+
+
+async def test_an_update_of_another_version_changes_nothing(backend: Backend) -> None:
+    await an_update_of_another_version_changes_nothing(backend.leases)
+
+
+async def test_only_holder_term_and_renewals_tell_versions_apart(backend: Backend) -> None:
+    await backend.leases.create(make_lease())
+    expected = replace(make_lease(), renewed_at_ms=WallMs(NOW + 5), endpoint="elsewhere", transitions=9)
+    assert await backend.leases.update(expected, make_lease(renewals=1)) is True
+
+
+async def test_an_update_of_a_lease_that_is_gone_makes_none(backend: Backend) -> None:
+    await backend.leases.create(make_lease())
+    await backend.behind.delete(Collection.LEASES, "default")
+    assert await backend.leases.update(make_lease(), make_lease(renewals=1)) is False
+    assert await backend.leases.get("default") is None
+
+
+async def test_a_repeated_update_loses_to_the_first_one_and_leaves_it(backend: Backend) -> None:
+    await backend.leases.create(make_lease())
+    assert await backend.leases.update(make_lease(), make_lease(renewals=1)) is True
+    assert await backend.leases.update(make_lease(), make_lease(renewals=1)) is False
+    assert await backend.leases.get("default") == make_lease(renewals=1)
+
+
+async def test_a_released_lease_has_no_holder_and_keeps_its_term(backend: Backend) -> None:
+    await backend.leases.create(make_lease(term=4))
+    released = make_lease("", term=4, renewals=1)
+    assert await backend.leases.update(make_lease(term=4), released) is True
+    assert await backend.leases.get("default") == released
+
+
+async def test_shards_do_not_meet(backend: Backend) -> None:
+    await backend.leases.create(make_lease("r1", shard="a"))
+    assert await backend.leases.create(make_lease("r2", shard="b")) is True
+    assert await backend.leases.get("a") == make_lease("r1", shard="a")
+
+
+async def test_of_fifty_racing_creates_one_wins(backend: Backend) -> None:
+    await of_racing_creates_one_wins(backend.leases)
+
+
+async def test_of_fifty_racing_updates_one_wins(backend: Backend) -> None:
+    await of_racing_updates_one_wins(backend.leases)

@@ -1,0 +1,34 @@
+"""`ReplicaBoard`: each replica's account of itself."""
+
+from datetime import datetime
+
+from hascheduler.model.documents import Collection, decode_replica
+from tests.contract.backends import Backend, on
+from tests.factories import make_replica
+
+# Not mongomock: it has no update pipelines.
+pytestmark = on("memory", "pymongo", "motor")
+
+
+async def test_the_newest_account_replaces_the_one_before(backend: Backend) -> None:
+    await backend.board.beat(make_replica("r1", stream_lag_ms=None, digest="$d"))
+    await backend.board.beat(make_replica("r2"))
+    await backend.board.beat(make_replica("r1", beat=2, ready=False))
+    for status in (make_replica("r1", beat=2, ready=False), make_replica("r2")):
+        document = await backend.behind.find(Collection.REPLICAS, status.id)
+        assert document is not None
+        assert decode_replica(status.id, document) == status
+
+
+async def test_an_account_says_when_it_disappears_unless_it_is_renewed(backend: Backend) -> None:
+    await backend.board.beat(make_replica("r1"))
+    document = await backend.behind.find(Collection.REPLICAS, "r1")
+    assert document is not None
+    assert isinstance(document["expire_at"], datetime)
+
+
+async def test_an_account_is_removed(backend: Backend) -> None:
+    await backend.board.beat(make_replica("r1"))
+    await backend.board.remove("r1")
+    await backend.board.remove("r1")
+    assert await backend.behind.find(Collection.REPLICAS, "r1") is None

@@ -1,0 +1,98 @@
+"""The demo's verdict sees what is missed, doubled and unexpected; and excuses only what a kill excuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hascheduler.demo.evidence import Effect, Effects, Expectation, judge, percentile
+from hascheduler.model.instants import WallMs
+from hascheduler.model.trigger import IntervalTrigger, OnceTrigger
+
+UNTIL_MS = 3_500
+TICK = Expectation("tick", IntervalTrigger(1_000, WallMs(0)), WallMs(500), logs=True)
+ONCE = Expectation("once", OnceTrigger(WallMs(2_500)), WallMs(500), logs=True)
+JOBS = ["fire:tick:1000", "fire:tick:2000", "fire:tick:3000", "fire:once:2500"]
+
+
+def _effect(job_id: str, attempt: int = 1) -> Effect:
+    nominal_ms = int(job_id.rpartition(":")[2])
+    return Effect(job_id, attempt, nominal_ms, nominal_ms + 5)
+
+
+def _job(*outcomes: str, processor: str = "p.1") -> dict[str, Any]:
+    records = [
+        {"number": number, "outcome": outcome, "processor": processor} for number, outcome in enumerate(outcomes, 1)
+    ]
+    return {"state": outcomes[-1], "attempt": len(outcomes), "attempts": records}
+
+
+def _verdict(effects: list[Effect], **jobs: dict[str, Any]) -> dict[str, list[str]]:
+    stored = {job: _job("succeeded") for job in JOBS} | {JOBS[0]: jobs.get("first", _job("succeeded"))}
+    verdict = judge([TICK, ONCE], effects, stored, until_ms=UNTIL_MS, killed={"p.1"})
+    assert verdict.expected == len(JOBS)
+    found = {"missed": verdict.missed, "doubled": verdict.doubled, "unexpected": verdict.unexpected}
+    assert verdict.good == (not any(found.values()))
+    return {name: jobs for name, jobs in found.items() if jobs}
+
+
+ALL = [_effect(job) for job in JOBS]
+
+
+def test_every_nominal_time_with_one_effect_is_good() -> None:
+    assert _verdict(ALL) == {}
+
+
+def test_a_nominal_time_without_an_effect_is_missed() -> None:
+    assert _verdict(ALL[1:]) == {"missed": [JOBS[0]]}
+
+
+def test_a_job_that_failed_is_missed_although_its_handler_ran() -> None:
+    assert _verdict(ALL, first=_job("failed")) == {"missed": [JOBS[0]]}
+
+
+def test_the_same_attempt_twice_is_doubled() -> None:
+    assert _verdict([*ALL, ALL[0]]) == {"doubled": [JOBS[0]]}
+
+
+@pytest.mark.parametrize(
+    ("first", "doubled"),
+    [
+        (_job("lost", "succeeded", processor="p.1"), False),
+        (_job("lost", "succeeded", processor="p.2"), True),
+        (_job("given_back", "succeeded", processor="p.1"), True),
+        (_job("succeeded", "succeeded", processor="p.1"), True),
+    ],
+)
+def test_two_attempts_are_excused_only_if_a_killed_processor_took_the_first_along(
+    first: dict[str, Any], doubled: bool
+) -> None:
+    assert _verdict([*ALL, _effect(JOBS[0], attempt=2)], first=first) == ({"doubled": [JOBS[0]]} if doubled else {})
+
+
+@pytest.mark.parametrize("job", ["fire:tick:1500", "fire:once:2000", "fire:other:1000", "fire:tick:0"])
+def test_an_effect_for_no_nominal_time_is_unexpected(job: str) -> None:
+    assert _verdict([*ALL, _effect(job)]) == {"unexpected": [job]}
+
+
+def test_what_is_due_after_the_end_does_not_count() -> None:
+    assert _verdict([*ALL, _effect("fire:tick:4000")]) == {}
+
+
+def test_an_output_is_read_as_it_grows_whole_lines_only(tmp_path: Path) -> None:
+    output, effects = tmp_path / "log", Effects()
+    line = json.dumps({"effect": "log", "job": "fire:tick:1000", "attempt": 1, "nominal_ms": 1_000, "at_ms": 1_005})
+    assert effects.read([output]) == []
+    output.write_text(f'{{"event": "registered"}}\n{line}\n{line[:20]}')
+    assert effects.read([output]) == [Effect("fire:tick:1000", 1, 1_000, 1_005)]
+    assert effects.read([output]) == []
+    with output.open("a") as file:
+        file.write(line[20:] + "\n")
+    assert [effect.lag_ms for effect in effects.read([output])] == [5]
+    assert len(effects.all) == 2
+
+
+@pytest.mark.parametrize(("per_cent", "value"), [(50, 2), (75, 3), (99, 4), (100, 4), (0, 1)])
+def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(per_cent: float, value: int) -> None:
+    assert percentile([4, 1, 3, 2], per_cent) == value

@@ -1,0 +1,204 @@
+"""A tiny database in memory: documents, compare-and-set writes, and the one stream that tells of them.
+
+It knows the rules of the real one only as far as the core can notice them, and checks at every write that no attempt
+is claimed or started twice, that no nominal time is inserted twice, and that each move is in the table.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Requeue, Settlement
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.model.documents import (
+    LEAN_FIELDS,
+    Collection,
+    decode_template,
+    encode_processor,
+    encode_schedule_ref,
+    new_job_document,
+)
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, may_follow
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.mongo.judge import judge
+
+JOBS, SCHEDULES, PROCESSORS = Collection.JOBS, Collection.SCHEDULES, Collection.PROCESSORS
+_SOURCES = {
+    Dispatch: TRANSITIONS[Move.CLAIM].sources,
+    Requeue: TRANSITIONS[Move.REQUEUE].sources,
+}
+
+
+class Database:
+    def __init__(self) -> None:
+        self.documents: dict[Collection, dict[str, dict[str, Any]]] = {JOBS: {}, SCHEDULES: {}, PROCESSORS: {}}
+        self.stream: list[Change] = []
+        self._claimed: set[tuple[str, int]] = set()
+        self._started: set[tuple[str, int]] = set()
+        self._inserted: set[str] = set()
+
+    @property
+    def jobs(self) -> dict[str, dict[str, Any]]:
+        return self.documents[JOBS]
+
+    def read(self, collection: Collection, id: str) -> Change:
+        fields = self.documents[collection].get(id)
+        if fields is None:
+            return Change(collection, Operation.DELETE, id, {})
+        return Change(collection, Operation.PUT, id, _lean(collection, fields))
+
+    def snapshot(self) -> list[Change]:
+        return [
+            self.read(collection, id)
+            for collection, documents in self.documents.items()
+            for id, fields in documents.items()
+            if collection is not JOBS or fields["state"] in LIVE
+        ]
+
+    def occupants(self, processor_id: str) -> list[str]:
+        return [id for id, job in self.jobs.items() if job["state"] in OCCUPYING and job["processor"] == processor_id]
+
+    # The API
+
+    def submit(self, job: NewJob) -> None:
+        assert job.id not in self._inserted, f"{job.id} was inserted twice"
+        self._inserted.add(job.id)
+        document = new_job_document(job)
+        del document["_id"]
+        self._put(JOBS, job.id, document)
+
+    def cancel(self, id: str, at_ms: WallMs) -> None:
+        state = self.jobs[id]["state"]
+        if state in TRANSITIONS[Move.CANCEL].sources:
+            self._end(id, JobState.CANCELLED, "cancelled", None)
+        elif state == JobState.RUNNING and self.jobs[id]["cancel_requested_at_ms"] is None:
+            self._move(id, cancel_requested_at_ms=at_ms)
+
+    def put_schedule(self, schedule: ScheduleRef) -> None:
+        self._put(SCHEDULES, schedule.name, encode_schedule_ref(schedule))
+
+    def edit_schedule(self, name: str) -> None:
+        fields = self.documents[SCHEDULES][name]
+        priority = (fields["job"]["priority"] + 1) % 11
+        self._patch(SCHEDULES, name, rev=fields["rev"] + 1, job={**fields["job"], "priority": priority})
+
+    def delete(self, collection: Collection, id: str) -> None:
+        if self.documents[collection].pop(id, None) is not None:
+            self.stream.append(Change(collection, Operation.DELETE, id, {}))
+
+    # Processors
+
+    def register(self, processor: ProcessorRef) -> None:
+        document = encode_processor(processor)
+        del document["_id"]
+        self._put(PROCESSORS, processor.id, document)
+
+    def beat(self, id: str) -> None:
+        fields = self.documents[PROCESSORS].get(id)
+        if fields is not None:
+            self._patch(PROCESSORS, id, beat=fields["beat"] + 1)
+
+    def start(self, id: str, attempt: int, processor_id: str) -> bool:
+        if not self._holds(id, attempt, processor_id, JobState.DISPATCHED):
+            return False
+        assert (id, attempt) not in self._started, f"attempt {attempt} of {id} was started twice"
+        self._started.add((id, attempt))
+        self._move(id, state=JobState.RUNNING)
+        return True
+
+    def finish(self, id: str, attempt: int, processor_id: str, state: JobState) -> bool:
+        if not self._holds(id, attempt, processor_id, JobState.RUNNING):
+            return False
+        self._end(id, state, state.value, None)
+        return True
+
+    def give_back(self, id: str, attempt: int, processor_id: str) -> bool:
+        if not self._holds(id, attempt, processor_id, JobState.DISPATCHED, JobState.RUNNING):
+            return False
+        self._back_to_pending(id, "given_back", "drain")
+        return True
+
+    # The leader
+
+    def apply(self, decision: Decision, at_ms: WallMs) -> Settlement:
+        if isinstance(decision, Fire):
+            return self._fire(decision)
+        job = self.jobs.get(decision.job_id)
+        demanded = decision.attempt - 1 if isinstance(decision, Dispatch) else decision.attempt
+        sources = _SOURCES.get(type(decision), TRANSITIONS[Move.FAIL].sources)
+        if job is None or job["state"] not in sources or job["attempt"] != demanded:
+            return judge(decision, job)
+        match decision:
+            case Dispatch(id, attempt, processor_id):
+                assert (id, attempt) not in self._claimed, f"attempt {attempt} of {id} was claimed twice"
+                self._claimed.add((id, attempt))
+                self._move(
+                    id, state=JobState.DISPATCHED, attempt=attempt, processor=processor_id, dispatched_at_ms=at_ms
+                )
+            case Requeue(id, _, reason):
+                self._back_to_pending(id, "lost", reason)
+            case _:
+                self._end(decision.job_id, JobState.FAILED, "lost", decision.reason)
+        return Settlement.DONE
+
+    def _fire(self, fire: Fire) -> Settlement:
+        schedule = self.documents[SCHEDULES].get(fire.schedule)
+        if schedule is None or schedule["created_at_ms"] >= fire.nominal_ms:
+            return Settlement.DONE if fire.job_id in self.jobs else Settlement.LOST
+        if fire.job_id not in self.jobs:
+            template = decode_template(schedule["job"])
+            self.submit(
+                NewJob(
+                    id=fire.job_id, definition=template.definition, target=template.target, payload=None,
+                    tenant=template.tenant, lane=template.lane, fairness_key=template.fairness_key,
+                    priority=template.priority, mode=template.mode, labels={}, submitted_at_ms=fire.nominal_ms,
+                    schedule=fire.schedule, nominal_ms=fire.nominal_ms,
+                )
+            )  # fmt: skip
+        if schedule["cursor_ms"] < fire.nominal_ms:
+            self._patch(SCHEDULES, fire.schedule, cursor_ms=fire.nominal_ms)
+        return Settlement.DONE
+
+    # Writing
+
+    def _holds(self, id: str, attempt: int, processor_id: str, *states: JobState) -> bool:
+        job = self.jobs.get(id)  # its insert may have been lost with a primary
+        if job is None or job["state"] not in states:
+            return False
+        return bool((job["attempt"], job["processor"]) == (attempt, processor_id))
+
+    def _back_to_pending(self, id: str, outcome: str, error: str) -> None:
+        attempts = self._attempts_with(id, outcome, error)
+        self._move(id, state=JobState.PENDING, processor=None, dispatched_at_ms=None, attempts=attempts)
+
+    def _end(self, id: str, state: JobState, outcome: str, error: str | None) -> None:
+        attempts = self._attempts_with(id, outcome, error)
+        self._move(id, state=state, processor=None, error=error, attempts=attempts)
+
+    def _attempts_with(self, id: str, outcome: str, error: str | None) -> Sequence[dict[str, Any]]:
+        job = self.jobs[id]
+        if job["state"] not in OCCUPYING:
+            return list(job["attempts"])
+        record = {"number": job["attempt"], "processor": job["processor"], "outcome": outcome, "error": error}
+        return [*job["attempts"], record]
+
+    def _move(self, id: str, **fields: Any) -> None:
+        job = self.jobs[id]
+        before = JobState(job["state"])
+        after = JobState(fields.get("state", before))
+        assert before is after or may_follow(before, after), f"{id} went from {before} to {after}"
+        assert fields.get("attempt", job["attempt"]) >= job["attempt"]
+        self._patch(JOBS, id, rev=job["rev"] + 1, **{name: getattr(v, "value", v) for name, v in fields.items()})
+
+    def _put(self, collection: Collection, id: str, fields: dict[str, Any]) -> None:
+        self.documents[collection][id] = fields
+        self.stream.append(Change(collection, Operation.PUT, id, _lean(collection, fields)))
+
+    def _patch(self, collection: Collection, id: str, **fields: Any) -> None:
+        self.documents[collection][id] = {**self.documents[collection][id], **fields}
+        self.stream.append(Change(collection, Operation.PATCH, id, _lean(collection, fields)))
+
+
+def _lean(collection: Collection, fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: fields[name] for name in LEAN_FIELDS[collection] if name in fields}

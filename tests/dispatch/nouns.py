@@ -1,0 +1,48 @@
+"""Nouns with only what matters spelled out, for the tests of the core."""
+
+from dataclasses import replace
+from typing import Any
+
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.schedule import JobTemplate, ScheduleRef
+from hascheduler.model.trigger import IntervalTrigger
+
+T0 = 1_700_000_000_000
+"""When the tests of the core begin."""
+
+
+def wall(span_ms: int) -> WallMs:
+    return WallMs(T0 + span_ms)
+
+
+def make_job(id: str, **only_what_matters: Any) -> JobRef:
+    plain = JobRef(
+        id=id, rev=1, state=JobState.PENDING, attempt=0, definition="log", target="t", tenant="default", lane="default",
+        fairness_key="", priority=5, mode="queued", submitted_at_ms=wall(0), sequence=0, not_before_ms=None,
+        processor=None, dispatched_at_ms=None, cancel_requested_at_ms=None,
+    )  # fmt: skip
+    return replace(plain, **only_what_matters)
+
+
+def dispatched(id: str, processor: str, **only_what_matters: Any) -> JobRef:
+    held: dict[str, Any] = {"rev": 2, "attempt": 1, "state": JobState.DISPATCHED, "dispatched_at_ms": wall(0)}
+    return make_job(id, processor=processor, **{**held, **only_what_matters})
+
+
+def running(id: str, processor: str, **only_what_matters: Any) -> JobRef:
+    return dispatched(id, processor, **{"rev": 3, "state": JobState.RUNNING, **only_what_matters})
+
+
+def make_processor(id: str, **only_what_matters: Any) -> ProcessorRef:
+    plain = ProcessorRef(id, id, "default", frozenset({"*"}), slots=2, beat=1, draining=False, parked=0)
+    return replace(plain, **only_what_matters)
+
+
+def make_schedule(name: str, *, every_ms: int = 1_000, **only_what_matters: Any) -> ScheduleRef:
+    template = JobTemplate("log", "t", "default", "default", "", 5, "queued")
+    plain = ScheduleRef(
+        name, 1, IntervalTrigger(every_ms, WallMs(0)), template, cursor_ms=wall(0), created_at_ms=wall(0)
+    )
+    return replace(plain, **only_what_matters)

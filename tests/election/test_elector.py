@@ -1,0 +1,416 @@
+"""The life of one elector, told in tables and short scenes. Times are its own monotonic clock's milliseconds."""
+
+from dataclasses import replace
+
+import pytest
+
+from hascheduler.election.config import ElectionConfig
+from hascheduler.election.elector import Answer, Attempt, Elector
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.lease import LeaseRecord
+
+LEASE_MS, DEADLINE_MS, RETRY_MS = 10_000, 6_000, 1_000
+WALL = WallMs(1_700_000_000_000)
+START = MonoMs(50_000)
+
+
+def config(candidate_id: str = "me") -> ElectionConfig:
+    return ElectionConfig("default", candidate_id, f"{candidate_id}:1", LEASE_MS, DEADLINE_MS, RETRY_MS)
+
+
+def lease(holder: str = "other", term: int = 5, renewals: int = 0, **more: int) -> LeaseRecord:
+    plain = LeaseRecord("default", holder, term, renewals, f"{holder}:1", WALL, WALL, LEASE_MS, 3)
+    return replace(plain, **more)  # type: ignore[arg-type]
+
+
+def at(span_ms: int) -> MonoMs:
+    return MonoMs(START + span_ms)
+
+
+def candidate(record: LeaseRecord | None = None, *, seen_at: int = 0) -> Elector:
+    elector = Elector(config(), START)
+    elector.observe(record, at(seen_at))
+    return elector
+
+
+def attempt_of(elector: Elector, span_ms: int) -> Attempt:
+    attempt = elector.next_attempt(at(span_ms), WALL)
+    assert attempt is not None
+    return attempt
+
+
+def leader(*, since: int = 0) -> Elector:
+    elector = candidate(None, seen_at=since)
+    elector.concluded(attempt_of(elector, since), Answer.WON, at(since), at(since + 5))
+    return elector
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("lease_duration_ms", "renew_deadline_ms", "retry_period_ms", "fits"),
+    [
+        (10_000, 6_000, 1_000, True),
+        (10_000, 10_000, 1_000, False),
+        (10_000, 12_000, 1_000, False),
+        (10_000, 6_000, 5_000, False),
+        (10_000, 6_001, 5_000, True),
+        (10_000, 6_000, 0, False),
+        (10_000, 6_000, -1, False),
+    ],
+)
+def test_the_times_are_checked_against_each_other(
+    lease_duration_ms: int, renew_deadline_ms: int, retry_period_ms: int, fits: bool
+) -> None:
+    def build() -> ElectionConfig:
+        return ElectionConfig("default", "me", "", lease_duration_ms, renew_deadline_ms, retry_period_ms)
+
+    if fits:
+        build()
+    else:
+        with pytest.raises(InvalidInput):
+            build()
+
+
+def test_a_candidate_has_an_id() -> None:
+    with pytest.raises(InvalidInput):
+        config("")
+
+
+# Acquiring
+
+
+def test_nothing_is_tried_before_the_lease_or_its_absence_was_seen() -> None:
+    elector = Elector(config(), START)
+    assert elector.next_attempt(at(100_000), WALL) is None
+    assert not elector.observed
+    assert not elector.leads(at(100_000))
+    elector.observe(None, at(0))
+    assert elector.observed
+    assert attempt_of(elector, 0).expected is None
+
+
+def test_the_first_lease_is_created_in_term_one() -> None:
+    attempt = attempt_of(candidate(None), 0)
+    assert attempt.expected is None
+    assert (attempt.proposed.holder, attempt.proposed.term, attempt.proposed.transitions) == ("me", 1, 0)
+    assert attempt.proposed.endpoint == "me:1"
+    assert attempt.proposed.lease_duration_ms == LEASE_MS
+
+
+@pytest.mark.parametrize(
+    ("record", "waited_ms", "tries"),
+    [
+        (lease(), 0, False),
+        (lease(), LEASE_MS - 1, False),
+        (lease(), LEASE_MS, True),
+        (lease(holder=""), 0, True),
+        # The longer of the two durations: the holder may have been started with other settings.
+        (lease(lease_duration_ms=20_000), 19_999, False),
+        (lease(lease_duration_ms=20_000), 20_000, True),
+        (lease(lease_duration_ms=1), LEASE_MS - 1, False),
+        (lease(lease_duration_ms=-5), LEASE_MS, True),
+        # What another's clock said is nobody's business.
+        (lease(renewed_at_ms=0), LEASE_MS - 1, False),
+        (lease(renewed_at_ms=WALL + 10**9), LEASE_MS, True),
+        # One's own name in a lease one does not trust: nobody else renews it.
+        (lease(holder="me"), 0, True),
+    ],
+)
+def test_a_lease_is_challenged_when_it_is_free(record: LeaseRecord, waited_ms: int, tries: bool) -> None:
+    elector = candidate(record)
+    assert (elector.next_attempt(at(waited_ms), WALL) is not None) is tries
+
+
+def test_a_challenge_raises_the_term_and_names_what_it_replaces() -> None:
+    held = lease(term=5, renewals=7)
+    attempt = attempt_of(candidate(held), LEASE_MS)
+    assert attempt.expected == held
+    assert (attempt.proposed.holder, attempt.proposed.term, attempt.proposed.renewals) == ("me", 6, 8)
+    assert attempt.proposed.transitions == held.transitions + 1
+
+
+def test_a_lease_expires_only_after_it_has_not_changed_for_its_whole_duration() -> None:
+    elector = candidate(lease(renewals=0))
+    for renewal in range(1, 30):
+        assert elector.next_attempt(at(renewal * 900), WALL) is None
+        elector.observe(lease(renewals=renewal), at(renewal * 900))
+    last = 29 * 900
+    assert elector.next_attempt(at(last + LEASE_MS - 1), WALL) is None
+    assert elector.next_attempt(at(last + LEASE_MS), WALL) is not None
+
+
+def test_seeing_the_same_record_again_is_no_sign_of_life() -> None:
+    elector = candidate(lease())
+    elector.observe(lease(), at(9_000))
+    assert elector.next_attempt(at(LEASE_MS), WALL) is not None
+
+
+def test_a_record_older_than_the_known_one_is_ignored() -> None:
+    newest = lease(term=6, renewals=9)
+    elector = candidate(newest)
+    for older in (
+        lease(term=6, renewals=8),
+        lease("third", term=5, renewals=100),
+        lease(holder="", term=6, renewals=1),
+    ):
+        elector.observe(older, at(5_000))
+    assert elector.record == newest
+    assert elector.next_attempt(at(5_000), WALL) is None
+    assert elector.next_attempt(at(LEASE_MS), WALL) is not None
+
+
+def test_a_failed_challenge_is_repeated_once_a_retry_period() -> None:
+    elector = candidate(lease())
+    attempt = attempt_of(elector, LEASE_MS)
+    elector.concluded(attempt, Answer.UNKNOWN, at(LEASE_MS), at(LEASE_MS + 10))
+    assert elector.next_attempt(at(LEASE_MS + RETRY_MS - 1), WALL) is None
+    assert elector.next_attempt(at(LEASE_MS + RETRY_MS), WALL) == attempt
+
+
+def test_the_one_who_was_faster_is_left_alone_for_a_whole_lease() -> None:
+    elector = candidate(lease())
+    attempt = attempt_of(elector, LEASE_MS)
+    elector.observe(lease("third", term=6, renewals=1), at(LEASE_MS + 5))
+    elector.concluded(attempt, Answer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
+    assert not elector.leads(at(LEASE_MS + 10))
+    assert elector.next_attempt(at(2 * LEASE_MS + 4), WALL) is None
+    assert attempt_of(elector, 2 * LEASE_MS + 5).proposed.term == 7
+
+
+# Terms
+
+
+def test_the_term_exceeds_whatever_the_journal_has_shown() -> None:
+    elector = candidate(lease(term=5))
+    elector.observe_term(40)
+    assert attempt_of(elector, LEASE_MS).proposed.term == 41
+
+
+def test_a_deleted_lease_is_free_at_once_and_never_lowers_the_term() -> None:
+    elector = candidate(lease(term=12))
+    elector.observe(None, at(100))
+    attempt = attempt_of(elector, 100)
+    assert attempt.expected is None
+    assert attempt.proposed.term == 13
+
+
+def test_a_lease_that_was_deleted_while_one_led_ends_the_leadership() -> None:
+    elector = leader()
+    elector.observe(None, at(500))
+    assert not elector.leads(at(500))
+    assert attempt_of(elector, 500).proposed.term == 2
+
+
+def test_a_lease_that_was_set_back_by_hand_is_read_anew_and_challenged() -> None:
+    elector = candidate(lease(term=50, renewals=900))
+    restored = lease(term=40, renewals=3)
+    elector.observe(restored, at(0))
+    attempt = attempt_of(elector, LEASE_MS)
+    elector.observe(restored, at(LEASE_MS + 5))  # the read after the lost write: older than what is known
+    elector.concluded(attempt, Answer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
+    assert not elector.observed
+    elector.observe(restored, at(LEASE_MS + 20))
+    again = attempt_of(elector, 2 * LEASE_MS + 20)
+    assert again.expected == restored
+    assert again.proposed.term == 51
+
+
+# Leading
+
+
+def test_trust_counts_from_the_start_of_the_write() -> None:
+    elector = candidate(None)
+    attempt = attempt_of(elector, 0)
+    elector.concluded(attempt, Answer.WON, at(0), at(4_000))
+    assert elector.term == 1
+    assert elector.trusted_until_ms == at(DEADLINE_MS)
+    assert elector.leads(at(DEADLINE_MS - 1))
+    assert not elector.leads(at(DEADLINE_MS))
+
+
+def test_a_win_that_comes_after_the_deadline_is_worth_nothing() -> None:
+    elector = candidate(None)
+    attempt = attempt_of(elector, 0)
+    elector.concluded(attempt, Answer.WON, at(0), at(DEADLINE_MS + 1))
+    assert not elector.leads(at(DEADLINE_MS + 1))
+
+
+def test_a_leader_renews_once_a_retry_period() -> None:
+    elector = leader()
+    for turn in range(1, 20):
+        now = turn * RETRY_MS
+        assert elector.next_attempt(at(now - 1), WALL) is None
+        attempt = attempt_of(elector, now)
+        assert attempt.expected == elector.record
+        assert attempt.proposed.renewals == attempt.expected.renewals + 1  # type: ignore[union-attr]
+        assert attempt.proposed.term == 1
+        assert attempt.proposed.acquired_at_ms == elector.record.acquired_at_ms  # type: ignore[union-attr]
+        elector.concluded(attempt, Answer.WON, at(now), at(now + 20))
+        assert elector.trusted_until_ms == at(now + DEADLINE_MS)
+
+
+@pytest.mark.parametrize("answer", [Answer.UNKNOWN, Answer.LOST])
+def test_without_a_won_renewal_trust_stands_to_its_deadline_and_no_longer(answer: Answer) -> None:
+    elector = leader()
+    for now in range(RETRY_MS, DEADLINE_MS, RETRY_MS):
+        elector.concluded(attempt_of(elector, now), answer, at(now), at(now + 20))
+        assert elector.leads(at(now + 20))
+    assert not elector.leads(at(DEADLINE_MS))
+    assert elector.next_attempt(at(DEADLINE_MS), WALL) is None
+
+
+def test_a_leader_whose_trust_has_lapsed_takes_its_own_lease_in_a_new_term() -> None:
+    elector = leader()
+    assert elector.next_attempt(at(DEADLINE_MS), WALL) is None
+    attempt = attempt_of(elector, DEADLINE_MS + RETRY_MS)
+    assert attempt.expected == elector.record
+    assert attempt.proposed.term == 2
+
+
+def test_a_renewal_whose_answer_never_came_is_recognised_in_the_stream() -> None:
+    elector = leader()
+    renewal = attempt_of(elector, RETRY_MS)
+    elector.concluded(renewal, Answer.UNKNOWN, at(RETRY_MS), at(RETRY_MS + 500))
+    elector.observe(renewal.proposed, at(RETRY_MS + 600))
+    assert elector.leads(at(RETRY_MS + 600))
+    assert elector.trusted_until_ms == at(DEADLINE_MS)
+    assert attempt_of(elector, 2 * RETRY_MS).expected == renewal.proposed
+
+
+def test_a_take_over_whose_answer_never_came_is_not_believed_but_tried_again() -> None:
+    elector = candidate(lease(term=5))
+    taken = attempt_of(elector, LEASE_MS)
+    elector.concluded(taken, Answer.UNKNOWN, at(LEASE_MS), at(LEASE_MS + 500))
+    elector.observe(taken.proposed, at(LEASE_MS + 600))
+    assert not elector.leads(at(LEASE_MS + 600))
+    again = attempt_of(elector, LEASE_MS + RETRY_MS)
+    assert again.expected == taken.proposed
+    assert again.proposed.term == 7
+
+
+def test_ones_own_older_records_in_the_stream_change_nothing() -> None:
+    elector = leader()
+    first = elector.record
+    renewal = attempt_of(elector, RETRY_MS)
+    elector.concluded(renewal, Answer.WON, at(RETRY_MS), at(RETRY_MS + 20))
+    elector.observe(first, at(RETRY_MS + 30))
+    assert elector.leads(at(RETRY_MS + 30))
+    assert elector.record == renewal.proposed
+
+
+def test_seeing_another_holder_ends_the_leadership() -> None:
+    elector = leader()
+    elector.observe(lease("other", term=2, renewals=1), at(500))
+    assert not elector.leads(at(500))
+    assert elector.trusted_until_ms is None
+    assert elector.next_attempt(at(500 + LEASE_MS - 1), WALL) is None
+
+
+def test_a_win_that_another_has_overtaken_is_not_believed() -> None:
+    elector = candidate(None)
+    attempt = attempt_of(elector, 0)
+    elector.observe(lease("other", term=2, renewals=1), at(10))
+    elector.concluded(attempt, Answer.WON, at(0), at(20))
+    assert not elector.leads(at(20))
+
+
+def test_a_leader_that_met_another_in_the_journal_stops_and_takes_a_higher_term() -> None:
+    elector = leader()
+    elector.observe_term(9)
+    elector.step_down()
+    assert not elector.leads(at(100))
+    assert attempt_of(elector, RETRY_MS).proposed.term == 10
+
+
+# Giving up
+
+
+def test_only_the_holder_has_something_to_release() -> None:
+    assert Elector(config(), START).release(at(0), WALL) is None
+    assert candidate(None).release(at(0), WALL) is None
+    assert candidate(lease()).release(at(0), WALL) is None
+
+
+def test_a_released_lease_is_taken_by_others_at_once_while_the_releaser_rests() -> None:
+    elector = leader()
+    released = elector.release(at(500), WALL)
+    assert released is not None
+    assert not elector.leads(at(500))
+    assert (released.proposed.holder, released.proposed.endpoint, released.proposed.term) == ("", "", 1)
+    assert released.proposed.renewals == released.expected.renewals + 1  # type: ignore[union-attr]
+    standby = Elector(config("standby"), START)
+    standby.observe(released.expected, at(400))
+    assert standby.next_attempt(at(500), WALL) is None
+    for one in (elector, standby):
+        one.observe(released.proposed, at(510))
+    assert attempt_of(standby, 510).proposed.term == 2
+    assert elector.next_attempt(at(500 + 2 * RETRY_MS - 1), WALL) is None
+    assert attempt_of(elector, 500 + 2 * RETRY_MS).proposed.term == 2
+
+
+def test_a_release_that_did_not_get_through_leaves_the_lease_for_a_new_term() -> None:
+    elector = leader()
+    held = elector.record
+    assert elector.release(at(500), WALL) is not None
+    attempt = attempt_of(elector, 500 + 2 * RETRY_MS)
+    assert attempt.expected == held
+    assert attempt.proposed.term == 2
+
+
+# Proof of death
+
+
+def test_the_lease_of_a_dead_holder_need_not_be_waited_for() -> None:
+    elector = candidate(lease("other"))
+    assert elector.next_attempt(at(10), WALL) is None
+    elector.holder_died("other")
+    assert elector.wake_at_ms(at(10)) <= at(10)
+    assert attempt_of(elector, 10).proposed.term == 6
+
+
+def test_another_holder_is_not_dead_because_one_was() -> None:
+    elector = candidate(lease("other"))
+    elector.holder_died("other")
+    elector.observe(lease("third", term=6), at(10))
+    assert elector.next_attempt(at(10), WALL) is None
+    assert elector.next_attempt(at(10 + LEASE_MS - 1), WALL) is None
+
+
+# When to look again
+
+
+@pytest.mark.parametrize(
+    ("elector", "now", "wake_at"),
+    [
+        (Elector(config(), START), 0, RETRY_MS),
+        (candidate(None), 0, 0),
+        (candidate(lease()), 0, LEASE_MS),
+        (candidate(lease(), seen_at=700), 700, 700 + LEASE_MS),
+        (candidate(lease(lease_duration_ms=20_000)), 0, 20_000),
+        (candidate(lease(holder="")), 0, 0),
+        (leader(), 5, RETRY_MS),
+    ],
+)
+def test_it_wakes_when_there_may_be_something_to_do(elector: Elector, now: int, wake_at: int) -> None:
+    assert elector.wake_at_ms(at(now)) == at(wake_at)
+
+
+@pytest.mark.parametrize(
+    "record", [None, lease(), lease(holder=""), lease(holder="me"), lease(lease_duration_ms=30_000)]
+)
+def test_it_does_not_sleep_through_its_own_appointments(record: LeaseRecord | None) -> None:
+    elector = candidate(record)
+    attempt = None
+    now = 0
+    for _ in range(5):
+        attempt = elector.next_attempt(at(now), WALL)
+        if attempt is not None:
+            break
+        wake_at = elector.wake_at_ms(at(now))
+        assert wake_at > at(now)
+        assert elector.next_attempt(MonoMs(wake_at - 1), WALL) is None
+        now = wake_at - START
+    assert attempt is not None

@@ -1,0 +1,120 @@
+"""The broker in memory: what `Transport` and `Deliveries` promise, and the faults that may be asked for."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from hascheduler.memory.broker import MemoryBroker, MessageFault, Parked
+from hascheduler.memory.transport import MemoryDeliveries, MemoryTransport
+from hascheduler.model.message import Message, MessageKind, decode_message
+from hascheduler.ports import Confirm, Deliveries, Delivery, Transport
+
+CONFIRMED, UNKNOWN = Confirm.CONFIRMED, Confirm.UNKNOWN
+
+
+def message(job_id: str) -> Message:
+    return Message(MessageKind.RUN, job_id, 1)
+
+
+@asynccontextmanager
+async def consumed(deliveries: Deliveries) -> AsyncIterator[asyncio.Queue[Delivery]]:
+    """What arrives while the block lasts."""
+    arrived: asyncio.Queue[Delivery] = asyncio.Queue(100)
+    async with asyncio.TaskGroup() as tasks:
+        consuming = tasks.create_task(deliveries.run(arrived.put))
+        await asyncio.sleep(0)  # its queue is declared at its first step
+        yield arrived
+        consuming.cancel()
+
+
+async def next_job(arrived: asyncio.Queue[Delivery], *, acknowledge: bool = True) -> str:
+    async with asyncio.timeout(10):
+        delivery = await arrived.get()
+    if acknowledge:
+        await delivery.ack()
+    return decode_message(delivery.body).job_id
+
+
+async def test_messages_reach_their_own_processor_in_order() -> None:
+    broker = MemoryBroker()
+    transport: Transport = MemoryTransport(broker)
+    async with consumed(MemoryDeliveries(broker, "p1", 8)) as one, consumed(MemoryDeliveries(broker, "p2", 8)) as two:
+        messages = [("p1", message("a")), ("p2", message("b")), ("p1", message("c"))]
+        assert await transport.publish(messages) == [CONFIRMED] * 3
+        assert [await next_job(one), await next_job(one), await next_job(two)] == ["a", "c", "b"]
+
+
+async def test_what_nobody_ever_consumed_is_returned() -> None:
+    assert await MemoryTransport(MemoryBroker()).publish([("p1", message("a"))]) == [UNKNOWN]
+
+
+async def test_a_broker_that_does_not_accept_takes_nothing() -> None:
+    broker = MemoryBroker()
+    transport = MemoryTransport(broker)
+    async with consumed(MemoryDeliveries(broker, "p1", 8)) as arrived:
+        broker.accepting = False
+        assert transport.accepting is False
+        assert await transport.publish([("p1", message("a"))]) == [UNKNOWN]
+        broker.accepting = True
+        assert await transport.publish([("p1", message("b"))]) == [CONFIRMED]
+        assert await next_job(arrived) == "b"
+
+
+async def test_what_was_not_acknowledged_comes_again_first() -> None:
+    broker = MemoryBroker()
+    deliveries = MemoryDeliveries(broker, "p1", 8)
+    async with consumed(deliveries) as arrived:
+        await MemoryTransport(broker).publish([("p1", message(id)) for id in "abc"])
+        jobs = [await next_job(arrived, acknowledge=id == "b") for id in "abc"]
+        assert jobs == ["a", "b", "c"]
+    await MemoryTransport(broker).publish([("p1", message("d"))])
+    async with consumed(deliveries) as arrived:
+        assert [await next_job(arrived) for _ in range(3)] == ["a", "c", "d"]
+    assert broker.waiting("p1") == 0
+
+
+async def test_no_more_is_delivered_than_may_be_unacknowledged() -> None:
+    broker = MemoryBroker()
+    async with consumed(MemoryDeliveries(broker, "p1", slots=1)) as arrived:
+        await MemoryTransport(broker).publish([("p1", message(str(number))) for number in range(20)])
+        held = [await arrived.get() for _ in range(18)]
+        assert broker.waiting("p1") == 2
+        await held[0].ack()
+        assert await next_job(arrived) == "18"
+
+
+async def test_a_parked_message_leaves_the_queue_with_its_reason() -> None:
+    broker = MemoryBroker()
+    async with consumed(MemoryDeliveries(broker, "p1", 8)) as arrived:
+        broker.put("p1", b"nonsense")
+        await (await arrived.get()).park("not JSON")
+    assert list(broker.parked) == [Parked("p1", b"nonsense", "not JSON")]
+    assert broker.waiting("p1") == 0
+
+
+async def test_a_queue_that_was_deleted_is_declared_again_by_whoever_consumes_it() -> None:
+    broker = MemoryBroker()
+    async with consumed(MemoryDeliveries(broker, "p1", 8)) as arrived:
+        await MemoryDeliveries(broker, "p1", 8).delete()
+        await asyncio.sleep(0)  # the consumer's next step
+        assert await MemoryTransport(broker).publish([("p1", message("a"))]) == [CONFIRMED]
+        assert await next_job(arrived) == "a"
+
+
+async def test_a_deleted_queue_takes_nothing() -> None:
+    broker = MemoryBroker()
+    deliveries = MemoryDeliveries(broker, "p1", 8)
+    async with consumed(deliveries):
+        pass
+    await deliveries.delete()
+    assert await MemoryTransport(broker).publish([("p1", message("a"))]) == [UNKNOWN]
+
+
+async def test_messages_are_lost_doubled_or_unconfirmed_when_that_is_asked_for() -> None:
+    broker = MemoryBroker()
+    async with consumed(MemoryDeliveries(broker, "p1", 8)) as arrived:
+        for fault in (MessageFault.DROPPED, MessageFault.DUPLICATED, MessageFault.UNCONFIRMED):
+            broker.harm_next(fault)
+        confirms = await MemoryTransport(broker).publish([("p1", message(id)) for id in "abcd"])
+        assert confirms == [CONFIRMED, CONFIRMED, UNKNOWN, CONFIRMED]
+        assert [await next_job(arrived) for _ in range(4)] == ["b", "b", "c", "d"]
