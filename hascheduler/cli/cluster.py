@@ -93,7 +93,7 @@ def _summary(answer: Answer) -> Text:
     text = Text()
     if leader:
         text.append("leader ", style="dim").append(leader["holder"], style="bold green")
-        text.append(f"   term {leader['term']}   since {leader['since']}   {leader['endpoint']}")
+        text.append(f"   term {leader['term']}   since {leader['since']}")
     else:
         text.append("nobody leads", style="bold red")
     counts = "   ".join(f"{name} {count}" for name, count in answer["counts"].items())
@@ -105,7 +105,7 @@ def _summary(answer: Answer) -> Text:
 
 
 def _replicas(answer: Answer) -> Table:
-    table = _table("Replicas", "replica", "HTTP", "ready", "lag", "position", "digest", "quarantined")
+    table = _table("Replicas", "replica", "HTTP", "ready", "lag", "digest", "bad")
     holder = (answer["leader"] or {}).get("holder")
     for replica in answer["replicas"]:
         lag_ms = replica["stream_lag_ms"]
@@ -114,8 +114,7 @@ def _replicas(answer: Answer) -> Table:
             Text(replica["http_endpoint"]),
             _yes_or_no(replica["ready"]),
             "–" if lag_ms is None else f"{lag_ms} ms",
-            Text(replica["position"]),
-            Text(replica["digest"][:12]),
+            Text(replica["digest"][:8]),
             str(replica["quarantined"]),
         )
     return table

@@ -42,11 +42,12 @@ def dev(
 
 
 async def _run(plan: "StackPlan", console: "Console") -> None:
-    from hascheduler.embedded.listing import list_stack
+    from hascheduler.embedded.listing import list_servers, list_stack
     from hascheduler.embedded.stack import open_stack
 
     async with open_stack(plan, console.print) as stack:
         console.print(list_stack(stack))
+        console.print(list_servers(stack), soft_wrap=True)
         console.print("Ctrl-C stops everything.")
         async with asyncio.TaskGroup() as watches:
             for child in (*stack.replicas.values(), *stack.processors.values()):

@@ -15,7 +15,7 @@ from hascheduler.demo.report import report
 from hascheduler.demo.story import Story, Told
 from hascheduler.demo.view import View
 from hascheduler.demo.watch import Sight, keep_watching
-from hascheduler.embedded.listing import list_stack
+from hascheduler.embedded.listing import list_servers, list_stack
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.faults import faults
@@ -46,6 +46,7 @@ async def run_demo(console: Console, folder: Path, *, keep: bool, transport: str
         good = report(console, told, effects.all)
         if keep:
             console.print(list_stack(stack))
+            console.print(list_servers(stack), soft_wrap=True)
             console.print("Everything is left running, until Ctrl-C.")
             await asyncio.Event().wait()
     return good

@@ -60,7 +60,7 @@ def test_the_command_line_is_light_until_a_command_is_chosen() -> None:
         (["serve", "--http-port", "abc"], "HASCHEDULER_HTTP_PORT"),
         (["serve", "--http-port", "70000"], "HASCHEDULER_HTTP_PORT"),
         (["serve", "--lease-duration", "soon"], "HASCHEDULER_LEASE_DURATION"),
-        (["serve", "--lease-duration", "1s"], "LEASE_DURATION must exceed RENEW_DEADLINE"),
+        (["serve", "--lease-duration", "1s"], "LEASE_DURATION: must exceed RENEW_DEADLINE"),
         (["serve", "--http-host", "0.0.0.0"], "not loopback"),
         (["processor", "processors.log", "--slots", "0"], "HASCHEDULER_SLOTS"),
         (["cluster", "--url", "nonsense"], "--url"),
