@@ -60,7 +60,6 @@ class Committer:
         self._to_apply: asyncio.Queue[tuple[JournalEntry, bool]] = asyncio.Queue(maxsize=1)
         self._room = asyncio.Event()
         self._room.set()
-        self._busy = 0
         self._account = _Account(fence.began.seq)
 
     @property
@@ -78,7 +77,6 @@ class Committer:
 
     def submit(self, decisions: tuple[Decision, ...], *, majority: bool) -> None:
         """Take a batch; the caller has just seen `ready` and is the only one who submits."""
-        self._busy += 1
         self._to_journal.put_nowait(_Work(decisions, majority))
         self._room.clear()
 

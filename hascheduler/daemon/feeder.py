@@ -81,15 +81,19 @@ class Feeder:
             ),
         ):
             with attempt:
-                stream = await self._source.open(self._resume)
                 try:
-                    await self._follow(stream, attempt.retry_state)
+                    await self._open_and_follow(attempt.retry_state)
                 except HistoryLost:
                     self._resume = None
                     self._complete = False
                     raise
-                finally:
-                    await stream.close()
+
+    async def _open_and_follow(self, retry_state: Any) -> None:
+        stream = await self._source.open(self._resume)
+        try:
+            await self._follow(stream, retry_state)
+        finally:
+            await stream.close()
 
     async def _follow(self, stream: ChangeStream, retry_state: Any) -> None:
         if self._resume is None:
@@ -126,12 +130,18 @@ class Feeder:
 
     async def _fetch_wanted(self) -> None:
         wanted = self.mirror.take_wanted()
-        for collection in {collection for collection, _ in wanted}:
-            ids = [id for of, id in wanted if of is collection]
-            for start in range(0, len(ids), FETCH_MAX):
-                part = ids[start : start + FETCH_MAX]
-                changes = await self._source.fetch(collection, part)
-                await self._pass_on(self.mirror.fold_fetched([(collection, id) for id in part], changes))
+        try:
+            for collection in dict.fromkeys(collection for collection, _ in wanted):
+                ids = [id for of, id in wanted if of is collection]
+                for start in range(0, len(ids), FETCH_MAX):
+                    part = ids[start : start + FETCH_MAX]
+                    changes = await self._source.fetch(collection, part)
+                    await self._pass_on(self.mirror.fold_fetched([(collection, id) for id in part], changes))
+        except StoreUnavailable:
+            # The stream resumes after the patches that asked for these, so nobody would ask again.
+            for collection, id in wanted:
+                self.mirror.want(collection, id)
+            raise
 
     async def _pass_on(self, facts: list[Seen]) -> None:
         for fact in facts:

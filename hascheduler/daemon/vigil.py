@@ -71,8 +71,8 @@ async def _outlive(holder: str, endpoint: str) -> None:
         except ConnectionRefusedError:
             if greeted:
                 return
-        except (OSError, TimeoutError, ValueError):
-            pass
+        except (OSError, TimeoutError, ValueError, OverflowError):
+            pass  # the last two: an endpoint that is none
         else:
             try:
                 async with asyncio.timeout(_CONNECT_TIMEOUT_S):
@@ -83,7 +83,7 @@ async def _outlive(holder: str, endpoint: str) -> None:
                         pass
                     # The line closed: look again at once.
                     continue
-                if greeted and greeting:
+                if greeted and greeting.endswith(b"\n"):  # the holder's own, cut short, would prove nothing
                     return
             except (OSError, TimeoutError, ValueError):
                 if greeted:

@@ -7,14 +7,15 @@ before, and LOST if not.
 from collections.abc import Sequence
 
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Fire, Requeue, Settlement
+from hascheduler.dispatch.judge import carried_out
 from hascheduler.errors import StoreUnavailable
 from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import Document, MemoryDatabase
+from hascheduler.memory.database import MemoryDatabase
 from hascheduler.memory.fires import fire
-from hascheduler.memory.moves import LOST, back_to_pending, dispatched, may, recorded, to_terminal
+from hascheduler.memory.moves import back_to_pending, dispatched, may, to_terminal
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import OCCUPYING, JobState, Move
+from hascheduler.model.job import AttemptEnd, JobState, Move
 from hascheduler.ports import Outcome
 
 
@@ -49,31 +50,11 @@ class MemoryClaimStore:
             case Dispatch() if may(Move.CLAIM, job) and attempt == decision.attempt - 1:
                 fields = dispatched(job, decision.attempt, decision.processor, at_ms)
             case Requeue() if may(Move.REQUEUE, job) and attempt == decision.attempt:
-                fields = back_to_pending(job, LOST, decision.reason, at_ms)
+                fields = back_to_pending(job, AttemptEnd.LOST, decision.reason, at_ms)
             case Fail() if may(Move.FAIL, job) and attempt == decision.attempt:
                 end = Outcome(JobState.FAILED, error=decision.reason)
-                fields = to_terminal(job, end, LOST, at_ms, kept_ms=self._job_retention_ms)
+                fields = to_terminal(job, end, AttemptEnd.LOST, at_ms, kept_ms=self._job_retention_ms)
             case _:
-                return Settlement.DONE if _was_carried_out(decision, job) else Settlement.LOST
+                return Settlement.DONE if carried_out(decision, job) else Settlement.LOST
         database.update(Collection.JOBS, job, fields)
         return Settlement.DONE
-
-
-def _was_carried_out(decision: Dispatch | Requeue | Fail, job: Document) -> bool:
-    state, newest = job.get("state"), job.get("attempt")
-    match decision:
-        case Dispatch(_, attempt, processor):
-            if state == JobState.CANCELLED:
-                return False  # whether or not it was promised once, nothing is to be sent any more
-            if state in OCCUPYING and newest == attempt:
-                return bool(job.get("processor") == processor)
-            return recorded(job, number=attempt, processor=processor)
-        case Requeue(_, attempt, reason):
-            # A fail of that attempt leaves the same record, but ends the job with the same words.
-            return recorded(job, number=attempt, outcome=LOST, error=reason) and not _failed(job, attempt, reason)
-        case Fail(_, attempt, reason):
-            return _failed(job, attempt, reason)
-
-
-def _failed(job: Document, attempt: int, reason: str) -> bool:
-    return job.get("state") == JobState.FAILED and job.get("attempt") == attempt and job.get("error") == reason

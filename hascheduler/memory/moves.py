@@ -8,12 +8,8 @@ from typing import Any
 
 from hascheduler.memory.database import Document, instant
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import OCCUPYING, TRANSITIONS, JobState, Move
+from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, JobState, Move
 from hascheduler.ports import Outcome
-
-ATTEMPTS_KEPT_MAX = 200
-LOST = "lost"
-GIVEN_BACK = "given_back"
 
 
 def may(move: Move, job: Document) -> bool:
@@ -24,11 +20,6 @@ def may(move: Move, job: Document) -> bool:
 def is_held(job: Document, attempt: int, processor_id: str) -> bool:
     """Whether that attempt is the job's newest, and that processor has it."""
     return job.get("attempt") == attempt and job.get("processor") == processor_id
-
-
-def recorded(job: Document, **wanted: Any) -> bool:
-    """Whether one of the attempts that ended has all these fields."""
-    return any(all(record.get(name) == value for name, value in wanted.items()) for record in job.get("attempts") or ())
 
 
 def dispatched(job: Document, attempt: int, processor_id: str, at_ms: WallMs) -> dict[str, Any]:
@@ -82,7 +73,7 @@ def _attempts_with(job: Document, outcome: str, error: str | None, at_ms: WallMs
                 "dispatched_at_ms": job["dispatched_at_ms"],
                 "started_at_ms": job["started_at_ms"],
                 "finished_at_ms": at_ms,
-                "outcome": outcome,
+                "outcome": str(outcome),
                 "error": error,
             }
         )

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+from hascheduler.dispatch.judge import recorded
 from hascheduler.errors import InvalidInput
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
-from hascheduler.memory.moves import GIVEN_BACK, back_to_pending, is_held, may, recorded, started, to_terminal
+from hascheduler.memory.moves import back_to_pending, is_held, may, started, to_terminal
 from hascheduler.model.documents import Collection, encode_processor
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import OCCUPYING, TRANSITIONS, JobState, Move
+from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.ports import FinishAnswer, Outcome, Standing, StartedJob
 
@@ -85,9 +86,9 @@ class MemoryWorkStore:
             if job is None:
                 return False
             if is_held(job, attempt, processor_id) and may(Move.GIVE_BACK, job):
-                database.update(Collection.JOBS, job, back_to_pending(job, GIVEN_BACK, reason, at_ms))
+                database.update(Collection.JOBS, job, back_to_pending(job, AttemptEnd.GIVEN_BACK, reason, at_ms))
                 return True
-            return recorded(job, number=attempt, processor=processor_id, outcome=GIVEN_BACK)
+            return recorded(job, number=attempt, processor=processor_id, outcome=AttemptEnd.GIVEN_BACK)
 
     async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing:
         cancelled, revoked = set(), set()

@@ -13,6 +13,15 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT, Definition
+from hascheduler.model.fields import (
+    NAME_CHARACTERS_MAX,
+    identifier,
+    instant_or_none,
+    integer,
+    job_state,
+    text,
+    text_or_none,
+)
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead
@@ -23,13 +32,6 @@ from hascheduler.model.schedule import JobTemplate, ScheduleRef
 from hascheduler.model.trigger import IntervalTrigger, OnceTrigger, Trigger
 
 Document = Mapping[str, Any]
-
-INTEGER_MAX = 2**53 - 1
-"""Far enough for every count and instant; what the code adds to one still fits the 64 bits of a stored integer."""
-ID_CHARACTERS_MAX = 320
-"""A dispatch message (4 KiB of JSON) must hold any job's id, and a journal entry (16 MiB) those of a whole step."""
-NAME_CHARACTERS_MAX = 256
-"""Of a schedule: the ids of the jobs that it fires are longer than its name."""
 
 
 class Collection(StrEnum):
@@ -99,23 +101,23 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
 
 def decode_job(id: object, fields: Document) -> JobRef:
     return JobRef(
-        id=_id(id),
-        rev=_integer(fields, "rev"),
-        state=_job_state(fields),
-        attempt=_integer(fields, "attempt"),
-        definition=_text(fields, "definition"),
-        target=_text(fields, "target"),
-        tenant=_text(fields, "tenant"),
-        lane=_text(fields, "lane"),
-        fairness_key=_text(fields, "fairness_key", empty=True),
-        priority=_integer(fields, "priority"),
-        mode=_text(fields, "mode"),
-        submitted_at_ms=WallMs(_integer(fields, "submitted_at_ms")),
-        sequence=_integer(fields, "sequence"),
-        not_before_ms=_instant_or_none(fields, "not_before_ms"),
-        processor=_text_or_none(fields, "processor"),
-        dispatched_at_ms=_instant_or_none(fields, "dispatched_at_ms"),
-        cancel_requested_at_ms=_instant_or_none(fields, "cancel_requested_at_ms"),
+        id=identifier(id),
+        rev=integer(fields, "rev"),
+        state=job_state(fields),
+        attempt=integer(fields, "attempt"),
+        definition=text(fields, "definition"),
+        target=text(fields, "target"),
+        tenant=text(fields, "tenant"),
+        lane=text(fields, "lane"),
+        fairness_key=text(fields, "fairness_key", empty=True),
+        priority=integer(fields, "priority"),
+        mode=text(fields, "mode"),
+        submitted_at_ms=WallMs(integer(fields, "submitted_at_ms")),
+        sequence=integer(fields, "sequence"),
+        not_before_ms=instant_or_none(fields, "not_before_ms"),
+        processor=text_or_none(fields, "processor"),
+        dispatched_at_ms=instant_or_none(fields, "dispatched_at_ms"),
+        cancel_requested_at_ms=instant_or_none(fields, "cancel_requested_at_ms"),
     )
 
 
@@ -140,12 +142,12 @@ def decode_trigger(fields: object) -> Trigger:
         raise InvalidInput(("trigger",), "not an object")
     match fields.get("type"):
         case "interval":
-            every_ms = _integer(fields, "every_ms")
+            every_ms = integer(fields, "every_ms")
             if every_ms <= 0:
                 raise InvalidInput(("trigger", "every_ms"), f"{every_ms}", "a positive number of milliseconds")
-            return IntervalTrigger(every_ms, WallMs(_integer(fields, "anchor_ms")))
+            return IntervalTrigger(every_ms, WallMs(integer(fields, "anchor_ms")))
         case "once":
-            return OnceTrigger(WallMs(_integer(fields, "at_ms")))
+            return OnceTrigger(WallMs(integer(fields, "at_ms")))
         case other:
             raise InvalidInput(("trigger", "type"), f"{str(other)[:64]!r} is unknown", "interval or once")
 
@@ -166,24 +168,24 @@ def decode_template(fields: object) -> JobTemplate:
     if not isinstance(fields, Mapping):
         raise InvalidInput(("job",), "not an object")
     return JobTemplate(
-        definition=_text(fields, "definition"),
-        target=_text(fields, "target"),
-        tenant=_text(fields, "tenant"),
-        lane=_text(fields, "lane"),
-        fairness_key=_text(fields, "fairness_key", empty=True),
-        priority=_integer(fields, "priority"),
-        mode=_text(fields, "mode"),
+        definition=text(fields, "definition"),
+        target=text(fields, "target"),
+        tenant=text(fields, "tenant"),
+        lane=text(fields, "lane"),
+        fairness_key=text(fields, "fairness_key", empty=True),
+        priority=integer(fields, "priority"),
+        mode=text(fields, "mode"),
     )
 
 
 def decode_schedule(id: object, fields: Document) -> ScheduleRef:
     return ScheduleRef(
-        name=_id(id, longest=NAME_CHARACTERS_MAX),
-        rev=_integer(fields, "rev"),
+        name=identifier(id, longest=NAME_CHARACTERS_MAX),
+        rev=integer(fields, "rev"),
         trigger=decode_trigger(fields.get("trigger")),
         template=decode_template(fields.get("job")),
-        cursor_ms=WallMs(_integer(fields, "cursor_ms")),
-        created_at_ms=WallMs(_integer(fields, "created_at_ms")),
+        cursor_ms=WallMs(integer(fields, "cursor_ms")),
+        created_at_ms=WallMs(integer(fields, "created_at_ms")),
     )
 
 
@@ -196,6 +198,38 @@ def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
         "cursor_ms": schedule.cursor_ms,
         "created_at_ms": schedule.created_at_ms,
     }
+
+
+def fired_job_document(name: str, schedule: Document, nominal_ms: WallMs) -> dict[str, Any] | None:
+    """The document that a fire inserts, from the stored ``schedule``; None where that is unreadable, or another one.
+
+    A schedule that was made at or after a nominal time is another one by the same name. Everything follows from the
+    schedule and the nominal time, so every leader inserts the same.
+    """
+    created_at_ms, labels = schedule.get("created_at_ms"), schedule.get("labels")
+    if not isinstance(created_at_ms, int) or created_at_ms >= nominal_ms:
+        return None
+    try:
+        template = decode_template(schedule.get("job"))
+    except InvalidInput:
+        return None
+    return new_job_document(
+        NewJob(
+            id=fire_job_id(name, nominal_ms),
+            definition=template.definition,
+            target=template.target,
+            payload=schedule.get("payload"),
+            tenant=template.tenant,
+            lane=template.lane,
+            fairness_key=template.fairness_key,
+            priority=template.priority,
+            mode=template.mode,
+            labels=labels if isinstance(labels, dict) else {},
+            submitted_at_ms=nominal_ms,
+            schedule=name,
+            nominal_ms=nominal_ms,
+        )
+    )
 
 
 def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
@@ -240,10 +274,10 @@ def encode_definition(definition: Definition) -> dict[str, Any]:
 def decode_definition(id: object, fields: Document) -> Definition:
     cap = fields.get("max_concurrency")
     return Definition(
-        name=_id(id),
-        rev=_integer(fields, "rev"),
-        max_concurrency=None if cap is None else _integer(fields, "max_concurrency"),
-        attempts_max=_integer(fields, "attempts_max", default=ATTEMPTS_MAX_DEFAULT),
+        name=identifier(id),
+        rev=integer(fields, "rev"),
+        max_concurrency=None if cap is None else integer(fields, "max_concurrency"),
+        attempts_max=integer(fields, "attempts_max", default=ATTEMPTS_MAX_DEFAULT),
     )
 
 
@@ -265,14 +299,14 @@ def decode_processor(id: object, fields: Document) -> ProcessorRef:
     if not isinstance(definitions, list) or not all(isinstance(name, str) for name in definitions):
         raise InvalidInput(("definitions",), "not a list of texts")
     return ProcessorRef(
-        id=_id(id),
-        name=_text(fields, "name"),
-        shard=_text(fields, "shard"),
+        id=identifier(id),
+        name=text(fields, "name"),
+        shard=text(fields, "shard"),
         definitions=frozenset(definitions),
-        slots=_integer(fields, "slots"),
-        beat=_integer(fields, "beat"),
+        slots=integer(fields, "slots"),
+        beat=integer(fields, "beat"),
         draining=bool(fields.get("draining")),
-        parked=_integer(fields, "parked", default=0),
+        parked=integer(fields, "parked", default=0),
     )
 
 
@@ -295,15 +329,15 @@ def encode_lease(record: LeaseRecord) -> dict[str, Any]:
 
 def decode_lease(id: object, fields: Document) -> LeaseRecord:
     return LeaseRecord(
-        shard=_id(id),
-        holder=_text(fields, "holder", empty=True),
-        term=_integer(fields, "term"),
-        renewals=_integer(fields, "renewals"),
-        endpoint=_text(fields, "endpoint", empty=True),
-        acquired_at_ms=WallMs(_integer(fields, "acquired_at_ms")),
-        renewed_at_ms=WallMs(_integer(fields, "renewed_at_ms")),
-        lease_duration_ms=_integer(fields, "lease_duration_ms"),
-        transitions=_integer(fields, "transitions"),
+        shard=identifier(id),
+        holder=text(fields, "holder", empty=True),
+        term=integer(fields, "term"),
+        renewals=integer(fields, "renewals"),
+        endpoint=text(fields, "endpoint", empty=True),
+        acquired_at_ms=WallMs(integer(fields, "acquired_at_ms")),
+        renewed_at_ms=WallMs(integer(fields, "renewed_at_ms")),
+        lease_duration_ms=integer(fields, "lease_duration_ms"),
+        transitions=integer(fields, "transitions"),
     )
 
 
@@ -328,12 +362,12 @@ def decode_journal_head(id: object, fields: Document) -> JournalHead:
     if not isinstance(kind, str) or kind not in set(EntryKind):
         raise InvalidInput(("kind",), f"{str(kind)[:64]!r} is unknown")
     return JournalHead(
-        shard=_text(id, "shard"),
-        seq=_integer(id, "seq"),
-        term=_integer(fields, "term"),
+        shard=text(id, "shard"),
+        seq=integer(id, "seq"),
+        term=integer(fields, "term"),
         kind=EntryKind(kind),
-        holder=_text(fields, "holder"),
-        applied_through=_integer(fields, "applied_through"),
+        holder=text(fields, "holder"),
+        applied_through=integer(fields, "applied_through"),
     )
 
 
@@ -356,61 +390,15 @@ def encode_replica(status: ReplicaStatus) -> dict[str, Any]:
 def decode_replica(id: object, fields: Document) -> ReplicaStatus:
     lag = fields.get("stream_lag_ms")
     return ReplicaStatus(
-        id=_id(id),
-        name=_text(fields, "name"),
-        beat=_integer(fields, "beat"),
-        started_at_ms=WallMs(_integer(fields, "started_at_ms")),
-        http_endpoint=_text(fields, "http_endpoint", empty=True),
-        liveness_endpoint=_text(fields, "liveness_endpoint", empty=True),
+        id=identifier(id),
+        name=text(fields, "name"),
+        beat=integer(fields, "beat"),
+        started_at_ms=WallMs(integer(fields, "started_at_ms")),
+        http_endpoint=text(fields, "http_endpoint", empty=True),
+        liveness_endpoint=text(fields, "liveness_endpoint", empty=True),
         ready=bool(fields.get("ready")),
-        stream_lag_ms=None if lag is None else _integer(fields, "stream_lag_ms"),
-        position=_text(fields, "position", empty=True),
-        digest=_text(fields, "digest", empty=True),
-        quarantined=_integer(fields, "quarantined", default=0),
+        stream_lag_ms=None if lag is None else integer(fields, "stream_lag_ms"),
+        position=text(fields, "position", empty=True),
+        digest=text(fields, "digest", empty=True),
+        quarantined=integer(fields, "quarantined", default=0),
     )
-
-
-# Reading one field
-
-
-def _id(id: object, *, longest: int = ID_CHARACTERS_MAX) -> str:
-    if not isinstance(id, str) or not id:
-        raise InvalidInput(("_id",), f"a {type(id).__name__}", "a text")
-    if len(id) > longest:
-        raise InvalidInput(("_id",), f"{len(id)} characters long", f"at most {longest}")
-    return id
-
-
-def _text(fields: Document, name: str, *, empty: bool = False) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str) or not (value or empty):
-        raise InvalidInput((name,), _wrong(fields, name), "a text")
-    return value
-
-
-def _text_or_none(fields: Document, name: str) -> str | None:
-    return None if fields.get(name) is None else _text(fields, name)
-
-
-def _integer(fields: Document, name: str, *, default: int | None = None) -> int:
-    value = fields.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput((name,), _wrong(fields, name), "an integer")
-    if not -INTEGER_MAX <= value <= INTEGER_MAX:
-        raise InvalidInput((name,), f"{value}", "an integer of at most 53 bits")
-    return value
-
-
-def _instant_or_none(fields: Document, name: str) -> WallMs | None:
-    return None if fields.get(name) is None else WallMs(_integer(fields, name))
-
-
-def _job_state(fields: Document) -> JobState:
-    try:
-        return JobState(fields.get("state", ""))
-    except ValueError:
-        raise InvalidInput(("state",), _wrong(fields, "state"), " or ".join(JobState)) from None
-
-
-def _wrong(fields: Document, name: str) -> str:
-    return f"{str(fields[name])[:64]!r} ({type(fields[name]).__name__})" if name in fields else "missing"

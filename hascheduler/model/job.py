@@ -65,6 +65,17 @@ TRANSITIONS: dict[Move, Transition] = {
     )
 }
 
+
+class AttemptEnd(StrEnum):
+    """How an attempt ended that did not end its job by itself; the other ends are the terminal states."""
+
+    LOST = "lost"
+    GIVEN_BACK = "given_back"
+
+
+ATTEMPTS_KEPT_MAX = 200
+"""Attempts that were given back do not count against a definition's limit, so their records need one of their own."""
+
 LIVE = frozenset({_P, _D, _R})
 TERMINAL = frozenset({_S, _F, _C})
 OCCUPYING = frozenset({_D, _R})

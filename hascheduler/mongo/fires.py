@@ -14,9 +14,8 @@ from pymongo.errors import BulkWriteError
 
 from hascheduler.dispatch.decisions import Dispatch, Fire, Settlement
 from hascheduler.errors import HistoryLost, InvalidInput, StoreUnavailable
-from hascheduler.model.documents import Collection, decode_template, new_job_document
+from hascheduler.model.documents import Collection, fired_job_document
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import NewJob
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import faults, refuses_document
 from hascheduler.mongo.moves import claimed_fields
@@ -48,7 +47,8 @@ class Fires:
             schedules = await self._read_schedules({fire.schedule for fire in fires})
             documents = {}
             for fire in fires:
-                document = _job_document(fire, schedules.get(fire.schedule))
+                schedule = schedules.get(fire.schedule)
+                document = schedule and fired_job_document(fire.schedule, schedule, fire.nominal_ms)
                 if document is not None:
                     claim = claims.get(fire.job_id)
                     documents[fire] = document if claim is None else {**document, **claimed_fields(claim, at_ms)}
@@ -148,33 +148,3 @@ class Fires:
                 ],
                 ordered=False,
             )
-
-
-def _job_document(fire: Fire, schedule: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if schedule is None:
-        return None
-    created_at_ms, labels = schedule.get("created_at_ms"), schedule.get("labels")
-    if not isinstance(created_at_ms, int) or created_at_ms >= fire.nominal_ms:
-        return None
-    try:
-        template = decode_template(schedule.get("job"))
-    except InvalidInput:
-        return None
-    return new_job_document(
-        NewJob(
-            id=fire.job_id,
-            definition=template.definition,
-            target=template.target,
-            payload=schedule.get("payload"),
-            tenant=template.tenant,
-            lane=template.lane,
-            fairness_key=template.fairness_key,
-            priority=template.priority,
-            mode=template.mode,
-            labels=labels if isinstance(labels, dict) else {},
-            # The nominal time, not now: every leader inserts the same document.
-            submitted_at_ms=fire.nominal_ms,
-            schedule=fire.schedule,
-            nominal_ms=fire.nominal_ms,
-        )
-    )

@@ -11,14 +11,8 @@ from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import OCCUPYING, TRANSITIONS, JobState, Move
+from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, JobState, Move
 from hascheduler.ports import Outcome
-
-ATTEMPTS_KEPT_MAX = 200
-"""Attempts that were given back do not count against a definition's limit, so their records need one of their own."""
-
-LOST = "lost"
-GIVEN_BACK = "given_back"
 
 NEXT_REV = {"$add": ["$rev", 1]}
 
@@ -83,7 +77,7 @@ def _attempts_with(outcome: str, error: str | None, at_ms: WallMs) -> dict[str, 
         "dispatched_at_ms": "$dispatched_at_ms",
         "started_at_ms": "$started_at_ms",
         "finished_at_ms": at_ms,
-        "outcome": outcome,
+        "outcome": str(outcome),
         "error": {"$literal": error},
     }
     before = {"$cond": [{"$isArray": "$attempts"}, "$attempts", []]}

@@ -13,14 +13,14 @@ from pymongo import UpdateMany
 from pymongo.errors import BulkWriteError
 
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
+from hascheduler.dispatch.judge import JUDGED_FIELDS, judge
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, Move
+from hascheduler.model.job import AttemptEnd, JobState, Move
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.judge import JUDGED_FIELDS, judge
-from hascheduler.mongo.moves import LOST, back_to_pending, claimed_fields, sources, to_terminal
+from hascheduler.mongo.moves import back_to_pending, claimed_fields, sources, to_terminal
 from hascheduler.ports import Outcome
 
 JobMove = Dispatch | Requeue | Fail
@@ -83,11 +83,11 @@ class Waves:
         if kind is Requeue:
             return UpdateMany(
                 {**among, "state": {"$in": sources(Move.REQUEUE)}, "attempt": attempt},
-                back_to_pending(LOST, what, at_ms),
+                back_to_pending(AttemptEnd.LOST, what, at_ms),
             )
         return UpdateMany(
             {**among, "state": {"$in": sources(Move.FAIL)}, "attempt": attempt},
-            to_terminal(Outcome(JobState.FAILED, error=what), LOST, at_ms, kept_ms=self._job_retention_ms),
+            to_terminal(Outcome(JobState.FAILED, error=what), AttemptEnd.LOST, at_ms, kept_ms=self._job_retention_ms),
         )
 
 

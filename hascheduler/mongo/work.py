@@ -12,11 +12,11 @@ from pymongo import ReturnDocument
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import Collection, encode_processor
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import OCCUPYING, TRANSITIONS, JobState, Move
+from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.moves import GIVEN_BACK, NEXT_REV, back_to_pending, sources, to_terminal
+from hascheduler.mongo.moves import NEXT_REV, back_to_pending, sources, to_terminal
 from hascheduler.ports import FinishAnswer, Outcome, Standing, StartedJob
 
 LATE_RESULTS_KEPT_MAX = 10
@@ -108,11 +108,15 @@ class MongoWorkStore:
         with faults("give the attempt back"):
             answer = await self._jobs.update_one(
                 {**_held(job_id, attempt, processor_id), "state": {"$in": sources(Move.GIVE_BACK)}},
-                back_to_pending(GIVEN_BACK, reason, at_ms),
+                back_to_pending(AttemptEnd.GIVEN_BACK, reason, at_ms),
             )
             if answer.matched_count:
                 return True
-            return bool(await self._jobs.find_one(_ended(job_id, attempt, processor_id, [GIVEN_BACK]), {"_id": True}))
+            return bool(
+                await self._jobs.find_one(
+                    _ended(job_id, attempt, processor_id, [AttemptEnd.GIVEN_BACK.value]), {"_id": True}
+                )
+            )
 
     async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing:
         fields = {"state": True, "attempt": True, "processor": True, "cancel_requested_at_ms": True}

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -44,7 +45,9 @@ def _run(name: str, replicas: int, processors: int, measure: Callable[[Stack], A
 
     async def run() -> dict[str, Any]:
         settings = {"HASCHEDULER_DATABASE": _DATABASE}
-        plan = StackPlan(Path(".run/bench") / name, replicas, processors, slots=32, settings=settings)
+        folder = Path(".run/bench") / name
+        shutil.rmtree(folder, ignore_errors=True)  # the effects of an earlier run
+        plan = StackPlan(folder, replicas, processors, slots=32, settings=settings)
         async with open_stack(plan, console.print) as stack:
             return {"transport": stack.transport, **await measure(stack)}
 

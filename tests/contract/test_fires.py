@@ -7,13 +7,12 @@ from hascheduler.model.documents import Collection, decode_job, decode_schedule,
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import AT, DONE, LOST, applied
-from tests.contract.job_states import bring_to, stored
+from tests.contract.claim_checks import DONE, LOST, applied
+from tests.contract.job_states import bring_to, dispatch, stored
 from tests.contract.racing import raced
 from tests.factories import NOW, make_job, make_schedule, make_template
 
-# Not mongomock: it has no sessions and no bulk writes through the asynchronous double.
-pytestmark = on("memory", "pymongo", "motor")
+pytestmark = on("memory", "mongomock", "pymongo", "motor")
 
 FIRST, SECOND, THIRD = (Fire("tick", WallMs(NOW + seconds * 1_000)) for seconds in (1, 2, 3))
 
@@ -56,9 +55,9 @@ async def test_a_fire_applied_again_is_done_and_changes_nothing(backend: Backend
 async def test_a_fire_applied_again_leaves_the_job_where_it_has_come_to(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await applied(backend.claims, FIRST)
-    await backend.jobs.cancel(FIRST.job_id, AT)
+    await dispatch(backend, FIRST.job_id)
     assert await applied(backend.claims, FIRST) == [DONE]
-    assert (await stored(backend, FIRST.job_id))["state"] == JobState.CANCELLED
+    assert (await stored(backend, FIRST.job_id))["state"] == JobState.DISPATCHED
 
 
 async def test_a_fire_takes_the_cursor_along_where_the_first_try_did_not(backend: Backend) -> None:

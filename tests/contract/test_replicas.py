@@ -6,7 +6,7 @@ from hascheduler.model.documents import Collection, decode_replica
 from tests.contract.backends import Backend, on
 from tests.factories import make_replica
 
-# Not mongomock: it has no update pipelines.
+# Not mongomock: it lacks $replaceWith, which an account is made of.
 pytestmark = on("memory", "pymongo", "motor")
 
 

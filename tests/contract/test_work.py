@@ -1,28 +1,26 @@
-"""`WorkStore`: what a processor may write; every write names the attempt."""
+"""`WorkStore`: registering, starting and asking for the standing; every write names the attempt."""
 
 from typing import Any
 
 import pytest
 
 from hascheduler.dispatch.decisions import Fire, Requeue
-from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import Collection, decode_processor
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
-from hascheduler.ports import CancelAnswer, FinishAnswer, Outcome, Standing, StartedJob
+from hascheduler.ports import CancelAnswer, Standing, StartedJob
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, applied
-from tests.contract.job_states import SUCCEEDED, bring_to, dispatch, finish, start, stored
-from tests.contract.racing import RACERS, raced
+from tests.contract.job_states import bring_to, dispatch, finish, start, stored
+from tests.contract.racing import raced
 from tests.contract.work_checks import (
     AT,
-    an_old_attempt_can_not_finish,
     an_old_attempt_can_not_start,
     of_racing_starts_one_moves_the_job,
 )
 from tests.factories import NOW, make_job, make_processor, make_schedule
 
-# Not mongomock: it has no update pipelines.
+# Not mongomock: it lacks $replaceWith, which a registration is made of.
 pytestmark = on("memory", "pymongo", "motor")
 
 LATER = WallMs(AT + 1_000)
@@ -139,178 +137,6 @@ async def test_a_racing_start_and_cancel_agree_on_who_was_first(backend: Backend
         started, cancelled = answers
         expected = CancelAnswer.CANCELLED if started is None else CancelAnswer.ALREADY_RUNNING
         assert cancelled is expected
-
-
-# Finish
-
-
-@pytest.mark.parametrize(
-    "outcome",
-    [
-        Outcome(JobState.SUCCEEDED, result={"$set": ["$x", None, 1.5]}),
-        Outcome(JobState.FAILED, error="$boom"),
-        Outcome(JobState.CANCELLED),
-    ],
-)
-async def test_a_finish_ends_the_job_and_keeps_the_record_of_the_attempt(backend: Backend, outcome: Outcome) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    before = await stored(backend)
-    assert await backend.work.finish("a", 1, "p1", outcome, AT) is FinishAnswer.DONE
-    after = await stored(backend)
-    assert after["expire_at"] is not None
-    assert after == {
-        **before,
-        "state": outcome.state,
-        "result": outcome.result,
-        "error": outcome.error,
-        "processor": None,
-        "finished_at_ms": AT,
-        "expire_at": after["expire_at"],
-        "rev": before["rev"] + 1,
-        "attempts": [
-            {
-                "number": 1,
-                "processor": "p1",
-                "dispatched_at_ms": before["dispatched_at_ms"],
-                "started_at_ms": before["started_at_ms"],
-                "finished_at_ms": AT,
-                "outcome": outcome.state,
-                "error": outcome.error,
-            }
-        ],
-    }
-
-
-async def test_a_finish_repeated_after_an_unknown_answer_is_done_and_changes_nothing(backend: Backend) -> None:
-    await bring_to(backend, JobState.SUCCEEDED)
-    before = await stored(backend)
-    for _ in range(2):
-        assert await backend.work.finish("a", 1, "p1", SUCCEEDED, LATER) is FinishAnswer.DONE
-    assert await stored(backend) == before
-
-
-async def test_an_old_attempt_can_not_finish(backend: Backend) -> None:
-    await an_old_attempt_can_not_finish(backend.work, backend.claims, backend.jobs)
-
-
-async def test_a_late_finish_is_late_however_often_and_kept_once(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    await applied(backend.claims, Requeue("a", 1, "dead"))
-    assert await backend.work.finish("a", 1, "p1", SUCCEEDED, AT) is FinishAnswer.LATE
-    after = await stored(backend)
-    assert after["state"] == JobState.PENDING
-    assert len(after["late_results"]) == 1
-    assert await backend.work.finish("a", 1, "p1", SUCCEEDED, LATER) is FinishAnswer.LATE
-    assert await stored(backend) == after
-
-
-async def test_a_finish_of_what_another_processor_runs_is_late(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    assert await backend.work.finish("a", 1, "p2", SUCCEEDED, AT) is FinishAnswer.LATE
-    assert (await stored(backend))["state"] == JobState.RUNNING
-
-
-async def test_a_finish_of_an_attempt_that_has_not_started_is_late(backend: Backend) -> None:
-    await bring_to(backend, JobState.DISPATCHED)
-    assert await backend.work.finish("a", 1, "p1", SUCCEEDED, AT) is FinishAnswer.LATE
-    assert (await stored(backend))["state"] == JobState.DISPATCHED
-
-
-async def test_a_finish_of_an_unknown_job_is_late(backend: Backend) -> None:
-    assert await backend.work.finish("nobody", 1, "p1", SUCCEEDED, AT) is FinishAnswer.LATE
-    assert await backend.behind.find(Collection.JOBS, "nobody") is None
-
-
-async def test_late_results_are_bounded(backend: Backend) -> None:
-    await bring_to(backend, JobState.PENDING)
-    for number in range(15):
-        await backend.work.finish("a", 1, f"p{number}", SUCCEEDED, AT)
-    kept = (await stored(backend))["late_results"]
-    assert [late["processor"] for late in kept] == [f"p{number}" for number in range(5, 15)]
-
-
-async def test_a_result_that_arrives_before_the_request_to_cancel_is_heeded_wins(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    await backend.jobs.cancel("a", AT)
-    assert await backend.work.finish("a", 1, "p1", SUCCEEDED, AT) is FinishAnswer.DONE
-    assert (await stored(backend))["state"] == JobState.SUCCEEDED
-
-
-@pytest.mark.parametrize("state", [JobState.PENDING, JobState.DISPATCHED, JobState.RUNNING])
-async def test_an_outcome_that_ends_nothing_is_refused(backend: Backend, state: JobState) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    with pytest.raises(InvalidInput):
-        await backend.work.finish("a", 1, "p1", Outcome(state), AT)
-
-
-@pytest.mark.parametrize("result", [2**63, {"a\0b": 1}, "\ud800", {1: 2}, {1, 2}])
-async def test_a_result_that_can_not_be_stored_is_refused_and_the_attempt_goes_on(
-    backend: Backend, result: Any
-) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    before = await stored(backend)
-    with pytest.raises(InvalidInput):
-        await backend.work.finish("a", 1, "p1", Outcome(JobState.SUCCEEDED, result=result), AT)
-    assert await stored(backend) == before
-
-
-async def test_of_fifty_racing_finishes_the_first_is_kept_and_all_are_done(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    rev = (await stored(backend))["rev"]
-    answers = await raced(backend.work.finish("a", 1, "p1", SUCCEEDED, WallMs(AT + n)) for n in range(RACERS))
-    assert set(answers) == {FinishAnswer.DONE}
-    after = await stored(backend)
-    assert (after["rev"], len(after["attempts"])) == (rev + 1, 1)
-
-
-# Giving back
-
-
-@pytest.mark.parametrize("state", sorted(OCCUPYING))
-async def test_what_is_given_back_waits_for_its_next_attempt(backend: Backend, state: JobState) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await backend.work.give_back("a", 1, "p1", "$draining", AT) is True
-    after = await stored(backend)
-    assert (after["state"], after["attempt"], after["processor"]) == (JobState.PENDING, 1, None)
-    assert (after["dispatched_at_ms"], after["started_at_ms"], after["rev"]) == (None, None, before["rev"] + 1)
-    assert after["attempts"] == [
-        {
-            "number": 1,
-            "processor": "p1",
-            "dispatched_at_ms": before["dispatched_at_ms"],
-            "started_at_ms": before["started_at_ms"],
-            "finished_at_ms": AT,
-            "outcome": "given_back",
-            "error": "$draining",
-        }
-    ]
-    assert await backend.work.give_back("a", 1, "p1", "$draining", LATER) is True
-    assert await stored(backend) == after
-    await dispatch(backend, attempt=2)
-
-
-@pytest.mark.parametrize(("attempt", "processor"), [(2, "p1"), (1, "p2")])
-async def test_what_is_not_ones_own_can_not_be_given_back(backend: Backend, attempt: int, processor: str) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    before = await stored(backend)
-    assert await backend.work.give_back("a", attempt, processor, "draining", AT) is False
-    assert await stored(backend) == before
-
-
-@pytest.mark.parametrize("state", sorted(TERMINAL | {JobState.PENDING}))
-async def test_what_ended_can_not_be_given_back(backend: Backend, state: JobState) -> None:
-    await bring_to(backend, state)
-    before = await stored(backend)
-    assert await backend.work.give_back("a", 1, "p1", "draining", AT) is False
-    assert await backend.work.give_back("nobody", 1, "p1", "draining", AT) is False
-    assert await stored(backend) == before
-
-
-async def test_an_attempt_that_was_given_back_can_not_finish(backend: Backend) -> None:
-    await bring_to(backend, JobState.RUNNING)
-    await backend.work.give_back("a", 1, "p1", "draining", AT)
-    assert await backend.work.finish("a", 1, "p1", SUCCEEDED, AT) is FinishAnswer.LATE
 
 
 # Standing

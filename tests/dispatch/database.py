@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Requeue, Settlement
+from hascheduler.dispatch.judge import judge
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.documents import (
     LEAN_FIELDS,
@@ -21,7 +22,6 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, may_follow
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.mongo.judge import judge
 
 JOBS, SCHEDULES, PROCESSORS = Collection.JOBS, Collection.SCHEDULES, Collection.PROCESSORS
 _SOURCES = {

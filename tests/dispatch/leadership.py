@@ -143,7 +143,8 @@ class Leadership:
 
     @property
     def has_room(self) -> bool:
-        return self.term is None or not self.term.to_journal
+        """One batch may be on its way into the journal, and one more wait for it."""
+        return self.term is None or len(self.term.to_journal) < 2
 
     def step(self, now: WallMs) -> Step:
         told, self.told = self.told, []

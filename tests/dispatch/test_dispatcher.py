@@ -108,6 +108,13 @@ def test_promises_are_forgotten_with_the_trust_and_decided_again_in_the_next_ter
     assert not second.reasserted
 
 
+def test_a_job_that_was_only_promised_goes_with_the_trust() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")))
+    assert [type(d) for d in scene.at(1_000).decisions] == [Fire]
+    scene.at(1_100, TrustLost())
+    assert scene.at(1_200, ScheduleGone("s"), *processors("p"), TermBegan(2)).decisions == ()
+
+
 def test_a_late_settlement_of_a_lost_term_changes_nothing() -> None:
     scene = Scene(*processors("p"))
     first = scene.at(100, *jobs(make_job("j")))

@@ -36,8 +36,8 @@ def test_a_fire_is_settled_only_when_its_job_and_the_cursor_were_seen() -> None:
 def test_a_later_cursor_covers_earlier_fires_and_an_earlier_one_does_not() -> None:
     later = Fire("s", wall(2_000))
     ledger = ledger_of(FIRE, later)
-    ledger.job_gone(FIRE.job_id)
-    ledger.job_gone(later.job_id)
+    ledger.job_seen(make_job(FIRE.job_id))
+    ledger.job_seen(make_job(later.job_id))
     ledger.cursor_seen("s", wall(999))
     ledger.cursor_seen("other", wall(9_999))
     assert ledger.take_settled() == ()
@@ -45,6 +45,15 @@ def test_a_later_cursor_covers_earlier_fires_and_an_earlier_one_does_not() -> No
     assert ledger.take_settled() == (FIRE,)
     ledger.cursor_seen("s", wall(5_000))
     assert ledger.take_settled() == (later,)
+
+
+def test_a_fire_is_not_settled_by_a_job_that_is_not_there() -> None:
+    """A read may come before the insert; only the job itself, or a repeat with a majority, ends the promise."""
+    ledger = ledger_of(FIRE)
+    ledger.cursor_seen("s", wall(1_000))
+    ledger.job_gone(FIRE.job_id)
+    assert ledger.take_settled() == ()
+    assert ledger.unseen_fires() == [FIRE.job_id]
 
 
 def test_the_end_of_the_schedule_stands_for_its_cursor() -> None:

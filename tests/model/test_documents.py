@@ -11,10 +11,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model import documents
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents import (
-    ID_CHARACTERS_MAX,
-    INTEGER_MAX,
     LEAN_FIELDS,
-    NAME_CHARACTERS_MAX,
     Collection,
     decode_job,
     decode_schedule,
@@ -22,6 +19,7 @@ from hascheduler.model.documents import (
     journal_id,
     new_job_document,
 )
+from hascheduler.model.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead

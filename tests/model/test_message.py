@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents import ID_CHARACTERS_MAX
+from hascheduler.model.fields import ID_CHARACTERS_MAX
 from hascheduler.model.message import ATTEMPT_MAX, BYTES_MAX, Message, MessageKind, decode_message, encode_message
 
 JOB_IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=ID_CHARACTERS_MAX)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
-from hascheduler.mongo.judge import judge
+from hascheduler.dispatch.judge import judge
 
 DONE, LOST, UNKNOWN = Settlement.DONE, Settlement.LOST, Settlement.UNKNOWN
 

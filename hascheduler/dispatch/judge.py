@@ -1,4 +1,4 @@
-"""What became of a decision, judged from the job's document after the write was tried. Pure.
+"""What became of a decision, judged from the job's document after the write was tried.
 
 DONE when the document shows that this decision was carried out, now or earlier; UNKNOWN when it still could be (the
 write met the document in between two other changes, so it is to be tried again); LOST otherwise: somebody else was
@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
-from hascheduler.model.job import OCCUPYING, TRANSITIONS, JobState, Move
-from hascheduler.mongo.moves import LOST
+from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 
 JUDGED_FIELDS = {
     "state": True,
@@ -34,7 +33,7 @@ def judge(decision: Dispatch | Requeue | Fail, job: Mapping[str, Any] | None) ->
     """The settlement of ``decision`` by what ``job`` (with `JUDGED_FIELDS`, or None when gone) says."""
     if job is None:
         return Settlement.LOST
-    if _carried_out(decision, job):
+    if carried_out(decision, job):
         return Settlement.DONE
     sources = TRANSITIONS[_OF[type(decision)]].sources
     if str(job.get("state")) in sources and job.get("attempt") == _demanded(decision):
@@ -46,7 +45,8 @@ def _demanded(decision: Dispatch | Requeue | Fail) -> int:
     return decision.attempt - 1 if isinstance(decision, Dispatch) else decision.attempt
 
 
-def _carried_out(decision: Dispatch | Requeue | Fail, job: Mapping[str, Any]) -> bool:
+def carried_out(decision: Dispatch | Requeue | Fail, job: Mapping[str, Any]) -> bool:
+    """Whether ``job`` shows that this decision was carried out, now or earlier."""
     state, newest = str(job.get("state")), job.get("attempt")
     match decision:
         case Dispatch(_, attempt, processor):
@@ -54,16 +54,17 @@ def _carried_out(decision: Dispatch | Requeue | Fail, job: Mapping[str, Any]) ->
                 return False  # whether or not it was promised once, nothing is to be sent any more
             if state in OCCUPYING and newest == attempt:
                 return bool(job.get("processor") == processor)
-            return _recorded(job, number=attempt, processor=processor)
+            return recorded(job, number=attempt, processor=processor)
         case Requeue(_, attempt, reason):
             # A fail of that attempt leaves the same record, but ends the job with the same words.
             failed_instead = state == JobState.FAILED and newest == attempt and job.get("error") == reason
-            return _recorded(job, number=attempt, outcome=LOST, error=reason) and not failed_instead
+            return recorded(job, number=attempt, outcome=AttemptEnd.LOST, error=reason) and not failed_instead
         case Fail(_, attempt, reason):
             return state == JobState.FAILED and newest == attempt and job.get("error") == reason
 
 
-def _recorded(job: Mapping[str, Any], **wanted: Any) -> bool:
+def recorded(job: Mapping[str, Any], **wanted: Any) -> bool:
+    """Whether one of the attempts that ended has all these fields."""
     records = job.get("attempts")
     return isinstance(records, list) and any(
         isinstance(record, Mapping) and all(record.get(name) == value for name, value in wanted.items())

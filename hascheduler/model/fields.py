@@ -1,0 +1,58 @@
+"""Reads one field of a stored document that anybody may have written; what is wrong with it is an `InvalidInput`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+
+INTEGER_MAX = 2**53 - 1
+"""Far enough for every count and instant; what the code adds to one still fits the 64 bits of a stored integer."""
+ID_CHARACTERS_MAX = 320
+"""A dispatch message (4 KiB of JSON) must hold any job's id, and a journal entry (16 MiB) those of a whole step."""
+NAME_CHARACTERS_MAX = 256
+"""Of a schedule: the ids of the jobs that it fires are longer than its name."""
+
+
+def identifier(id: object, *, longest: int = ID_CHARACTERS_MAX) -> str:
+    if not isinstance(id, str) or not id:
+        raise InvalidInput(("_id",), f"a {type(id).__name__}", "a text")
+    if len(id) > longest:
+        raise InvalidInput(("_id",), f"{len(id)} characters long", f"at most {longest}")
+    return id
+
+
+def text(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not (value or empty):
+        raise InvalidInput((name,), _wrong(fields, name), "a text")
+    return value
+
+
+def text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
+    return None if fields.get(name) is None else text(fields, name)
+
+
+def integer(fields: Mapping[str, Any], name: str, *, default: int | None = None) -> int:
+    value = fields.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput((name,), _wrong(fields, name), "an integer")
+    if not -INTEGER_MAX <= value <= INTEGER_MAX:
+        raise InvalidInput((name,), f"{value}", "an integer of at most 53 bits")
+    return value
+
+
+def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
+    return None if fields.get(name) is None else WallMs(integer(fields, name))
+
+
+def job_state(fields: Mapping[str, Any]) -> JobState:
+    try:
+        return JobState(fields.get("state", ""))
+    except ValueError:
+        raise InvalidInput(("state",), _wrong(fields, "state"), " or ".join(JobState)) from None
+
+
+def _wrong(fields: Mapping[str, Any], name: str) -> str:
+    return f"{str(fields[name])[:64]!r} ({type(fields[name]).__name__})" if name in fields else "missing"

@@ -1,0 +1,168 @@
+"""`ChangeSource` and `ChangeStream`: where a stream begins, goes on and ends, and that nothing gets lost between."""
+
+import pytest
+
+from hascheduler.dispatch.decisions import Fire
+from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.documents import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import LIVE
+from tests.contract.backends import Backend, on
+from tests.contract.claim_checks import applied
+from tests.contract.following import (
+    PATIENCE_MS,
+    follow_into,
+    opened,
+    read_snapshot,
+    told,
+    told_until,
+)
+from tests.contract.job_states import dispatch, finish
+from tests.contract.stream_checks import a_start_is_gap_free
+from tests.contract.writing import mark, write_everything
+from tests.factories import (
+    NOW,
+    make_entry,
+    make_schedule,
+)
+
+# Not mongomock: it has no change streams.
+pytestmark = on("memory", "pymongo", "motor")
+
+JOBS, SCHEDULES = Collection.JOBS, Collection.SCHEDULES
+
+
+# Where it begins
+
+
+async def test_a_start_is_gap_free(backend: Backend) -> None:
+    await a_start_is_gap_free(backend.source, backend.jobs, backend.definitions)
+
+
+async def test_the_snapshot_holds_every_live_document(backend: Backend) -> None:
+    await write_everything(backend)
+    for seq, shard in ((2, "default"), (10, "default"), (9, "default"), (1, "other")):
+        await backend.journal.insert(make_entry(seq, shard=shard))
+    async with opened(backend.source) as stream:
+        changes = await read_snapshot(stream)
+    ids = {of: [change.id for change in changes if change.collection is of] for of in Collection}
+    assert {of: len(found) for of, found in ids.items() if of not in {JOBS, Collection.JOURNAL}} == {
+        of: 1 for of in Collection if of not in {JOBS, Collection.JOURNAL}
+    }
+    assert sorted(map(str, ids[JOBS])) == sorted([f"fire:tick:{NOW + 1_000}", *(state.value for state in LIVE)])
+    newest = [{"shard": "default", "seq": 10}, {"shard": "other", "seq": 1}]
+    assert sorted(ids[Collection.JOURNAL], key=str) == newest
+
+
+async def test_the_snapshot_of_an_empty_database_is_empty(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        assert await read_snapshot(stream) == []
+
+
+async def test_a_large_snapshot_comes_in_slices(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    fires = [Fire("tick", WallMs(NOW + 1_000 * number)) for number in range(1, 2_502)]
+    await applied(backend.claims, *fires)
+    async with opened(backend.source) as stream:
+        slices = [changes async for changes in stream.snapshot()]
+    assert max(len(changes) for changes in slices) <= 1_000
+    ids = {change.id for changes in slices for change in changes if change.collection is JOBS}
+    assert ids == {fire.job_id for fire in fires}
+
+
+async def test_a_mirror_that_followed_equals_one_that_read_a_snapshot(backend: Backend) -> None:
+    followed, fresh = Mirror(), Mirror()
+    async with opened(backend.source) as stream:
+        await write_everything(backend)
+        await dispatch(backend, "pending")
+        await finish(backend, "running")
+        await mark(backend)
+        await follow_into(followed, backend.source, stream, "the end")
+    async with opened(backend.source) as stream:
+        fresh.fold(await read_snapshot(stream))
+    for collection in set(Collection) - {Collection.JOURNAL}:
+        assert followed.nouns(collection) == fresh.nouns(collection)
+    assert followed.journal_head("default") == fresh.journal_head("default")
+    assert followed.digest == fresh.digest
+    assert not followed.quarantine
+
+
+# Where it goes on
+
+
+async def test_a_resumed_stream_goes_on_where_the_other_one_stood(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        await mark(backend, "1")
+        _, batch = await told_until(stream, "1")
+    for name in ("2", "3"):
+        await mark(backend, name)
+    async with opened(backend.source, batch.resume) as stream:
+        await mark(backend, "4")
+        assert [change.id for change in await told(stream, "4")] == ["2", "3", "4"]
+
+
+async def test_resuming_over_and_over_loses_nothing_and_repeats_nothing(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        resume = (await stream.next_batch(0)).resume
+    seen: list[object] = []
+    for number in range(10):
+        await mark(backend, f"{number} a")
+        async with opened(backend.source, resume) as stream:
+            await mark(backend, f"{number} b")
+            batch = await stream.next_batch(PATIENCE_MS)
+            seen += [change.id for change in batch.changes]
+            resume = batch.resume
+    await mark(backend)
+    async with opened(backend.source, resume) as stream:
+        seen += [change.id for change in await told(stream, "the end")]
+    assert seen == [*(f"{number} {part}" for number in range(10) for part in "ab"), "the end"]
+
+
+async def test_the_token_of_an_empty_batch_is_as_good_as_any(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        resume = (await stream.next_batch(0)).resume
+    await mark(backend, "1")
+    async with opened(backend.source, resume) as stream:
+        assert [change.id for change in await told(stream, "1")] == ["1"]
+
+
+async def test_a_resumed_stream_has_no_snapshot(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        resume = (await stream.next_batch(0)).resume
+    async with opened(backend.source, resume) as stream:
+        with pytest.raises(InvariantBroken):
+            await read_snapshot(stream)
+
+
+# Where it ends
+
+
+async def test_a_token_without_its_history_is_history_lost(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        await mark(backend, "1")
+        _, batch = await told_until(stream, "1")
+    token = await backend.behind.outdated(batch.resume)
+    async with opened(backend.source, token) as stream:
+        with pytest.raises(HistoryLost):
+            await stream.next_batch(PATIENCE_MS)
+
+
+async def test_a_dropped_collection_is_history_lost_after_what_came_before(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        await mark(backend, "1")
+        await backend.behind.drop(SCHEDULES)
+        await mark(backend, "2")
+        assert [change.id for change in await told(stream, "1")] == ["1"]
+        for _ in range(2):
+            with pytest.raises(HistoryLost):
+                await stream.next_batch(PATIENCE_MS)
+    async with opened(backend.source) as stream:
+        assert {change.id for change in await read_snapshot(stream)} == {"1", "2"}
+
+
+async def test_a_closed_stream_says_so(backend: Backend) -> None:
+    async with opened(backend.source) as stream:
+        pass
+    with pytest.raises(StoreUnavailable):
+        await stream.next_batch(PATIENCE_MS)

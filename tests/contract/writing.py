@@ -1,0 +1,37 @@
+"""Writes for streams to tell of."""
+
+from hascheduler.dispatch.decisions import Fire
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from tests.contract.backends import Backend
+from tests.contract.claim_checks import applied
+from tests.contract.job_states import bring_to
+from tests.factories import (
+    NOW,
+    make_definition,
+    make_entry,
+    make_lease,
+    make_processor,
+    make_replica,
+    make_schedule,
+)
+
+
+async def mark(backend: Backend, name: str = "the end") -> None:
+    await backend.definitions.put(make_definition(name))
+
+
+async def write_everything(backend: Backend) -> None:
+    """Something in every collection, and a job in each state."""
+    await backend.leases.create(make_lease())
+    await backend.leases.update(make_lease(), make_lease(renewals=1))
+    await backend.journal.insert(make_entry(1))
+    await backend.board.beat(make_replica())
+    await backend.work.register(make_processor())
+    await backend.work.beat("p1", 2, draining=False, parked=0)
+    await backend.definitions.put(make_definition("log"))
+    await backend.schedules.create(make_schedule())
+    await backend.schedules.replace(make_schedule(payload="new"))
+    await applied(backend.claims, Fire("tick", WallMs(NOW + 1_000)))
+    for state in JobState:
+        await bring_to(backend, state, state.value)

@@ -1,0 +1,60 @@
+"""What stands in for the world in the tests of the loops: each does one thing, and is driven by hand."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.inbox import Inbox
+from hascheduler.daemon.publisher import Publisher
+from hascheduler.dispatch.decisions import Decision, Send, Settlement
+from hascheduler.memory.broker import MemoryBroker
+from hascheduler.memory.transport import MemoryTransport
+from hascheduler.model.instants import MonoMs, WallMs
+
+CONFIG = ReplicaConfig(
+    shard="default",
+    replica_id="r1",
+    name="one",
+    started_at_ms=WallMs(0),
+    liveness_endpoint="127.0.0.1:1",
+    lease_duration_ms=10_000,
+    renew_deadline_ms=6_000,
+    retry_period_ms=1_000,
+    heartbeat_timeout_ms=5_000,
+    journal_retention_ms=600_000,
+)
+
+
+class HandClock:
+    """`hascheduler.ports.Clock` that moves only by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000_000
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.now)
+
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(self.now)
+
+
+class RecordingPublisher(Publisher):
+    """Keeps what it is offered, and publishes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryTransport(MemoryBroker()), Inbox())
+        self.offered: list[Send] = []
+
+    def offer(self, sends: Iterable[Send]) -> None:
+        self.offered += sends
+
+
+class AnsweringClaims:
+    """`hascheduler.ports.ClaimStore` that carries nothing out and answers each decision as it is told to."""
+
+    def __init__(self, answer: Callable[[Decision], Settlement] = lambda _: Settlement.DONE) -> None:
+        self.answer = answer
+        self.applied: list[tuple[tuple[Decision, ...], bool]] = []
+
+    async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        self.applied.append((tuple(decisions), majority))
+        return [self.answer(decision) for decision in decisions]

@@ -1,0 +1,246 @@
+"""Proof of death, on real sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from hascheduler.daemon import vigil as vigil_room
+from hascheduler.daemon.liveness import Liveness
+from hascheduler.daemon.vigil import Vigil
+from tests.factories import make_lease
+
+HOST = "127.0.0.1"
+
+
+@pytest.fixture(autouse=True)
+def _briskly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vigil_room, "_PAUSE_S", 0.001)
+    monkeypatch.setattr(vigil_room, "_CONNECT_TIMEOUT_S", 0.2)
+
+
+class Standby:
+    """A vigil that runs, and what it has concluded."""
+
+    def __init__(self) -> None:
+        self.dead: list[str] = []
+        self.news = asyncio.Event()
+        self.vigil = Vigil("me", self._died)
+        self.looks = 0
+        self.looked = asyncio.Event()
+        self.heard = asyncio.Event()
+
+    def _died(self, holder: str) -> None:
+        self.dead.append(holder)
+        self.news.set()
+
+    def watch(self, holder: str, port: int | str) -> None:
+        self.vigil.watch(make_lease(holder, endpoint=f"{HOST}:{port}"))
+
+    async def learns_of_a_death(self) -> list[str]:
+        async with asyncio.timeout(10):
+            await self.news.wait()
+        self.news.clear()
+        return self.dead
+
+    async def looks_again(self, times: int) -> None:
+        """Wait until it has tried to connect so many times more."""
+        goal = self.looks + times
+        async with asyncio.timeout(10):
+            while self.looks < goal:
+                self.looked.clear()
+                await self.looked.wait()
+
+
+@pytest.fixture
+async def standby(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Standby]:
+    one = Standby()
+    connect = asyncio.open_connection
+
+    async def watched(*where: Any, **how: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        one.looks += 1
+        one.looked.set()
+        reader, writer = await connect(*where, **how)
+        readline = reader.readline
+
+        async def heard() -> bytes:
+            line = await readline()
+            one.heard.set()
+            return line
+
+        monkeypatch.setattr(reader, "readline", heard)
+        return reader, writer
+
+    monkeypatch.setattr(asyncio, "open_connection", watched)
+    running = asyncio.create_task(one.vigil.run())
+    yield one
+    running.cancel()
+    await asyncio.wait({running})
+
+
+@asynccontextmanager
+async def process(id: str, port: int = 0) -> AsyncIterator[Liveness]:
+    """A process that lives until the block ends; then the kernel closes its lines and its port."""
+    one = Liveness(HOST, port, id)
+    await one.bind()
+    running = asyncio.create_task(one.run())
+    await asyncio.sleep(0)  # a task that is cancelled before its first step closes nothing
+    try:
+        yield one
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+@asynccontextmanager
+async def impostor(says: bytes, port: int = 0) -> AsyncIterator[tuple[int, asyncio.Event]]:
+    """Something else on that port, which ``says`` that to whoever comes, and then holds the line."""
+    met = asyncio.Event()
+    lines: set[asyncio.StreamWriter] = set()
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lines.add(writer)
+        writer.write(says)
+        met.set()
+        await reader.read(256)
+        writer.close()
+
+    server = await asyncio.start_server(greet, HOST, port)
+    try:
+        yield server.sockets[0].getsockname()[1], met
+    finally:
+        server.close()
+        for line in lines:
+            line.close()
+
+
+async def greeted_by(standby: Standby, one: Liveness, id: str) -> None:
+    standby.heard.clear()
+    standby.watch(id, one.port)
+    await hears(standby)
+
+
+async def hears(standby: Standby) -> None:
+    async with asyncio.timeout(10):
+        await standby.heard.wait()
+    standby.heard.clear()
+
+
+async def let_it_think() -> None:
+    """Turns of the loop in which a vigil that has something to do would have done it."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_a_line_that_closed_and_a_port_that_refuses_prove_a_death_once(standby: Standby) -> None:
+    async with process("leader") as one:
+        await greeted_by(standby, one, "leader")
+        assert standby.dead == []
+    assert await standby.learns_of_a_death() == ["leader"]
+    looks = standby.looks
+    standby.watch("leader", one.port)
+    await let_it_think()
+    assert (standby.dead, standby.looks) == (["leader"], looks)
+
+
+async def test_another_process_on_the_same_port_proves_a_death(standby: Standby) -> None:
+    async with process("leader") as one:
+        await greeted_by(standby, one, "leader")
+        # The old process ends and the new one takes the port before the standby comes back.
+        port = one.port
+        successor = Liveness(HOST, port, "successor")
+        one._server.close()  # type: ignore[union-attr]
+        await successor.bind()
+        serving = asyncio.create_task(successor.run())
+        for line in list(one._lines):
+            line.close()
+        assert await standby.learns_of_a_death() == ["leader"]
+        serving.cancel()
+        await asyncio.wait({serving})
+
+
+async def test_a_refusal_without_a_greeting_before_proves_nothing(standby: Standby) -> None:
+    async with process("leader") as one:
+        port = one.port
+    standby.watch("leader", port)
+    await standby.looks_again(5)
+    assert standby.dead == []
+
+
+async def test_a_line_that_stays_silent_proves_nothing(standby: Standby) -> None:
+    async with impostor(b"") as (port, _):
+        standby.watch("leader", port)
+        await standby.looks_again(2)
+    await standby.looks_again(3)
+    assert standby.dead == []
+
+
+@pytest.mark.parametrize("says", [b"hascheduler another\n", b"HTTP/1.1 400 Bad Request\r\n", b"x" * 5_000, b"\xff\n"])
+async def test_somebody_else_without_a_greeting_before_proves_nothing(standby: Standby, says: bytes) -> None:
+    async with impostor(says) as (port, met):
+        standby.watch("leader", port)
+        async with asyncio.timeout(10):
+            await met.wait()
+        await standby.looks_again(2)
+    assert standby.dead == []
+
+
+async def test_a_line_that_breaks_while_the_process_lives_proves_nothing(standby: Standby) -> None:
+    async with process("leader") as one:
+        await greeted_by(standby, one, "leader")
+        for _ in range(3):
+            for line in list(one._lines):
+                line.close()
+            await hears(standby)
+        assert standby.dead == []
+
+
+async def test_a_greeting_that_is_cut_short_proves_nothing(standby: Standby) -> None:
+    cut = asyncio.Event()
+    visits = 0
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal visits
+        visits += 1
+        writer.write(b"hascheduler leader\n" if visits == 1 else b"hasched")
+        await writer.drain()
+        writer.close()
+        if visits == 4:
+            cut.set()
+
+    server = await asyncio.start_server(greet, HOST, 0)
+    async with server:
+        standby.watch("leader", server.sockets[0].getsockname()[1])
+        async with asyncio.timeout(10):
+            await cut.wait()
+        assert standby.dead == []
+
+
+@pytest.mark.parametrize("endpoint", ["", "nowhere", ":", f"{HOST}:", f"{HOST}:99999", f"{HOST}:-1", "x" * 300 + ":1"])
+async def test_an_endpoint_that_is_none_is_looked_at_in_vain_and_at_leisure(
+    standby: Standby, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vigil_room, "_PAUSE_S", 60)
+    standby.vigil.watch(make_lease("leader", endpoint=endpoint))
+    await let_it_think()
+    assert standby.looks <= 1
+    assert standby.dead == []
+
+
+async def test_the_next_holder_is_watched_as_soon_as_it_is_known(standby: Standby) -> None:
+    async with process("first") as first, process("second") as second:
+        await greeted_by(standby, first, "first")
+        await greeted_by(standby, second, "second")
+    assert await standby.learns_of_a_death() == ["second"]
+
+
+async def test_nobody_watches_itself_or_a_free_lease(standby: Standby) -> None:
+    async with process("me") as one:
+        standby.watch("me", one.port)
+        standby.vigil.watch(make_lease("", endpoint=f"{HOST}:{one.port}"))
+        await let_it_think()
+        standby.vigil.watch(None)
+        await let_it_think()
+    assert (standby.looks, standby.dead) == (0, [])
