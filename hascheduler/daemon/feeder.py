@@ -60,7 +60,6 @@ class Feeder:
         self._complete = False
         self.mirror = Mirror()
         self.position = ""
-        self.resyncs = 0
 
     @property
     def complete(self) -> bool:
@@ -117,7 +116,6 @@ class Feeder:
     async def _read_all(self, stream: ChangeStream) -> None:
         self._complete = False
         self.mirror = Mirror()
-        self.resyncs += 1
         self._restarted()
         read = 0
         async for changes in stream.snapshot():

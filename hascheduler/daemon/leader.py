@@ -156,7 +156,7 @@ class Leader:
                 if not won:
                     self._elector.observe(await self._leases.get(self._config.shard), self._clock.mono_ms())
         except (StoreUnavailable, TimeoutError) as error:
-            log.warning("lease_write_unanswered", error=str(error))
+            log.warning("lease_write_unanswered", error=str(error) or "no answer in time")
         self._elector.concluded(attempt, answer, began, self._clock.mono_ms())
 
     async def _pause(self) -> None:
@@ -290,7 +290,7 @@ class Leader:
                 if await self._leases.update(attempt.expected, attempt.proposed):
                     self._elector.observe(attempt.proposed, self._clock.mono_ms())
         except (StoreUnavailable, TimeoutError) as error:
-            log.info("release_failed", error=str(error))
+            log.info("release_failed", error=str(error) or "no answer in time")
 
     def _trusted(self) -> bool:
         return self._elector.leads(self._clock.mono_ms())
