@@ -139,6 +139,8 @@ class Dispatcher:
 
     def _settle(self, decision: Decision, settlement: Settlement, now: WallMs) -> None:
         if not self._ledger.concluded(decision, settlement):
+            if settlement is Settlement.DONE and self._ledger.is_reasserted(decision):
+                self._doubtful[decision.job_id] = None
             return
         if isinstance(decision, Fire):
             # Lost: the schedule was deleted. Done again: the job may have ended long since, and the reading tells.
@@ -158,12 +160,12 @@ class Dispatcher:
         """Lead. What was applied again is durable, so only what the stream has still to show is promised on top."""
         self._leading = True
         self._telling_since_ms = now
-        fired: set[str] = set()
+        fired: dict[str, Fire] = {}
         latest: dict[str, Dispatch | Requeue | Fail] = {}
         for decision in reapplied:
             if isinstance(decision, Fire):
                 self._fires.promise(decision.schedule, decision.nominal_ms)
-                fired.add(decision.job_id)
+                fired[decision.job_id] = decision
             else:
                 latest[decision.job_id] = decision
         for job_id, move in latest.items():
@@ -174,6 +176,12 @@ class Dispatcher:
             if job is not None:
                 self._ledger.job_seen(job)
                 self._jobs.reconsider(job.id)
+                continue
+            # Inserted a moment ago, or ended before: the reading tells, and until then its slot is kept.
+            self._doubtful[job_id] = None
+            if isinstance(move, Dispatch):
+                schedule = self._fires.schedule(fired[job_id].schedule)
+                self._pool.occupy(job_id, schedule.template.definition if schedule else "", move.processor)
         self._sends += self._jobs.tell_again(now)
 
     def _stop(self) -> None:

@@ -58,6 +58,7 @@ class Jobs:
     def reconsider(self, job_id: str) -> None:
         job = self._table.get(job_id)
         if job is None:
+            self._pool.release(job_id)
             return
         move = self._ledger.move(job_id)
         if isinstance(move, Dispatch):

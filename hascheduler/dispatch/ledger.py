@@ -5,8 +5,8 @@ the job at or past what was promised. Then the decision is reported as settled, 
 ``applied_through`` advance: whatever is not settled would be applied again by a successor.
 
 A promise that is overdue is handed out again, to be decided again with writes that wait for a majority. If that ends
-DONE the outcome is durable even if this replica's stream never shows it (a job that had ended before), and the
-promise is fulfilled by it.
+DONE the outcome is durable. It fulfils a fire, even if this replica's stream never shows the job (it had ended before).
+A move is fulfilled by the reading of its job, which is asked for then: the job keeps its slot until it is known.
 """
 
 from dataclasses import dataclass
@@ -95,12 +95,16 @@ class Ledger:
             # Its promise ended before it was applied, perhaps even before it was journaled; that entry is done too.
             self._settled.append(decision)
             return False
-        if settlement is Settlement.UNKNOWN:
-            return False
-        if settlement is Settlement.LOST or promise.reasserted:
+        durable = settlement is Settlement.DONE and promise.reasserted
+        if settlement is Settlement.LOST or (durable and isinstance(decision, Fire)):
             self._fulfil(decision)
             return True
         return False
+
+    def is_reasserted(self, decision: Decision) -> bool:
+        """Whether the decision was promised, did not come back, and was decided again."""
+        promise = self._promises.get(decision)
+        return promise is not None and promise.reasserted
 
     def take_overdue(self, before_ms: int, now: WallMs, limit: int) -> list[Decision]:
         """Promises made at or before ``before_ms``, oldest first; each counts as promised again, now."""

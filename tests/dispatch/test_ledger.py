@@ -112,7 +112,6 @@ def test_a_job_that_is_gone_settles_whatever_was_promised(move: Move) -> None:
         (Settlement.DONE, False, False),
         (Settlement.UNKNOWN, False, False),
         (Settlement.LOST, False, True),
-        (Settlement.DONE, True, True),
         (Settlement.UNKNOWN, True, False),
         (Settlement.LOST, True, True),
     ],
@@ -125,6 +124,19 @@ def test_what_an_application_says_about_the_promise(
         assert ledger.take_overdue(wall(0), wall(5_000), 10) == [decision]
     assert ledger.concluded(decision, settlement) is ends
     assert ledger.take_settled() == ((decision,) if ends else ())
+
+
+def test_a_durable_answer_to_a_repeated_decision_ends_a_fire_but_a_move_waits_for_its_job() -> None:
+    """The fired job may have ended and never be shown; a job that was moved is read, and keeps its slot until then."""
+    ledger = ledger_of(FIRE, DISPATCH)
+    ledger.take_overdue(wall(0), wall(5_000), 10)
+    assert ledger.concluded(FIRE, Settlement.DONE)
+    assert not ledger.concluded(DISPATCH, Settlement.DONE)
+    assert ledger.is_reasserted(DISPATCH)
+    assert ledger.move("j") == DISPATCH
+    ledger.job_gone("j")
+    assert ledger.take_settled() == (FIRE, DISPATCH)
+    assert not ledger.is_reasserted(DISPATCH)
 
 
 @pytest.mark.parametrize("settlement", Settlement)
