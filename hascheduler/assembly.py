@@ -34,6 +34,7 @@ from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream import MongoChangeSource
+from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work import MongoWorkStore
 from hascheduler.ports import Clock, Deliveries, Transport
 from hascheduler.processor import Processor, ProcessorConfig, load_handlers
@@ -63,6 +64,7 @@ async def serve(settings: Settings) -> None:
                     schedules=MongoScheduleStore(database),
                     definitions=MongoDefinitionStore(database),
                     jobs=MongoJobStore(database, settings.job_retention_ms),
+                    verdicts=MongoVerdictStore(database),
                     view=replica.view,
                     clock=clock,
                     new_job_id=_JobIds(clock).new,

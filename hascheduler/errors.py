@@ -6,7 +6,8 @@
     ├── CallerError            the caller's: a clear answer, nothing written
     │   ├── InvalidInput       what, where (path) and what would be right
     │   ├── NotFound
-    │   └── Conflict           the name is taken, or the revision is not the newest
+    │   └── Conflict           the name is taken, or the state is not the one that was meant
+    │       └── RevisionMismatch   it was edited since it was read
     ├── WorldError             the world's: try again, with backoff and an end
     │   ├── StoreUnavailable   MongoDB did not answer, or the answer is unknown
     │   ├── HistoryLost        the stream can't be resumed: read everything again
@@ -47,6 +48,15 @@ class NotFound(CallerError):
 
 class Conflict(CallerError):
     """The request was right for a state that no longer holds, or the name is taken."""
+
+
+class RevisionMismatch(Conflict):
+    """The request is meant for another revision of ``kind`` ``id`` than ``rev``, which is the stored one."""
+
+    def __init__(self, kind: str, id: str, rev: object) -> None:
+        self.rev = rev
+        stored = "does not exist" if rev is None else f"is at revision {rev}"
+        super().__init__(f"{kind} {id!r} {stored}, which is not what the request was meant for; read it again")
 
 
 class WorldError(HaschedulerError):

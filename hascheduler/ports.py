@@ -5,15 +5,15 @@ there was no answer in time; whether a write was carried out is then unknown, an
 Expected outcomes are return values. No method waits for ever: adapters set time limits on every call.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.mirror.changes import Change
+from hascheduler.model import documents
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import Collection
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState, NewJob
 from hascheduler.model.journal import JournalHead
@@ -21,8 +21,7 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.message import Message
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import Trigger
+from hascheduler.model.verdict import Verdict, VerdictRun
 
 # Time
 
@@ -142,7 +141,7 @@ class ChangeSource(Protocol):
         """The stream after that token, or, with None, from now on: follow it with `ChangeStream.snapshot`."""
         ...
 
-    async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
+    async def fetch(self, collection: documents.Collection, ids: Sequence[str]) -> Sequence[Change]:
         """The present state of those documents: a PUT for each that is there, a DELETE for each that is not."""
         ...
 
@@ -279,41 +278,52 @@ class WorkStore(Protocol):
 # The API's side
 
 
-@dataclass(frozen=True, slots=True)
-class NewSchedule:
-    """A schedule as it is written. ``cursor_ms`` is where its nominal times begin (exclusive)."""
-
-    name: str
-    trigger: Trigger
-    template: JobTemplate
-    payload: Any
-    labels: Mapping[str, str]
-    now: WallMs
-
-
 StoredDocument = Mapping[str, Any]
 """A whole stored document, ``_id`` and all, in the form of `hascheduler.model.documents`."""
 
 
 class ScheduleStore(Protocol):
-    async def create(self, schedule: NewSchedule) -> StoredDocument | None:
-        """Insert with rev 1, cursor and creation time at ``now``; None when the name is taken."""
+    async def create(self, document: StoredDocument) -> StoredDocument | None:
+        """Insert; None when the name is taken."""
         ...
 
-    async def replace(self, schedule: NewSchedule, expected_rev: int | None = None) -> StoredDocument | None:
-        """Replace trigger, job, payload and labels; rev + 1; None when there is none (or not at ``expected_rev``).
+    async def edit(self, name: str, rev: int, fields: Mapping[str, Any]) -> StoredDocument | None:
+        """Set ``fields`` and raise ``rev`` by one; None when there is none by that name at that revision.
 
-        With another trigger than the stored one the cursor moves up to ``now``; otherwise it stays.
+        What the leader writes meanwhile (the cursor, the tally) is no edit and stays.
         """
         ...
 
     async def get(self, name: str) -> StoredDocument | None: ...
 
-    async def list(self, after: str | None, limit: int) -> Sequence[StoredDocument]:
-        """By name, those after ``after``."""
+    async def list(
+        self, after: str | None, limit: int, labels: Mapping[str, str] | None = None
+    ) -> Sequence[StoredDocument]:
+        """By name, those after ``after``, that have all ``labels``."""
         ...
 
-    async def delete(self, name: str) -> bool: ...
+    async def delete(self, name: str, rev: int | None = None) -> bool:
+        """False when there is none (at that revision)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRecord:
+    """What became of one nominal time, or of a run of them; ``job_state`` tells of the job of a fired one."""
+
+    run: VerdictRun
+    job_state: JobState | None = None
+
+
+class VerdictStore(Protocol):
+    async def list(
+        self, schedule: str, verdicts: Collection[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
+    ) -> Sequence[VerdictRecord]:
+        """Those records with one of ``verdicts`` that begin strictly between the instants, the newest first.
+
+        Fired ones are told by their jobs, the others by their own records; both are kept for the retention time.
+        """
+        ...
 
 
 class DefinitionStore(Protocol):
@@ -321,11 +331,17 @@ class DefinitionStore(Protocol):
         """Create or replace (the stored rev grows, ``definition.rev`` is ignored); the document, and if it is new."""
         ...
 
+    async def replace(self, definition: Definition, rev: int) -> StoredDocument | None:
+        """Replace the one at that revision; None when there is none."""
+        ...
+
     async def get(self, name: str) -> StoredDocument | None: ...
 
     async def list(self, after: str | None, limit: int) -> Sequence[StoredDocument]: ...
 
-    async def delete(self, name: str) -> bool: ...
+    async def delete(self, name: str, rev: int | None = None) -> bool:
+        """False when there is none (at that revision)."""
+        ...
 
 
 class CancelAnswer(StrEnum):
@@ -345,6 +361,10 @@ class JobFilter:
 class JobStore(Protocol):
     async def submit(self, job: NewJob) -> StoredDocument:
         """Insert, acknowledged by a majority. A repeat with the same id returns the stored job."""
+        ...
+
+    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[bool]:
+        """Insert those that are not there yet, acknowledged by a majority; for each, whether it is new."""
         ...
 
     async def get(self, job_id: str) -> StoredDocument | None: ...

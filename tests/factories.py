@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hascheduler.dispatch.decisions import Decision
+from hascheduler.dispatch.decisions import Decision, Fire
 from hascheduler.model.definition import Definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
@@ -12,9 +12,10 @@ from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import IntervalTrigger
-from hascheduler.ports import JournalEntry, NewSchedule
+from hascheduler.model.schedule import Basis, JobTemplate
+from hascheduler.model.schedule_documents import NewSchedule, new_schedule_document
+from hascheduler.model.trigger import Interval, Trigger
+from hascheduler.ports import JournalEntry
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
 TEMPLATE = JobTemplate("log", "target", "tenant", "default", "", 5, "queued")
@@ -29,8 +30,16 @@ def make_template(**only_what_matters: Any) -> JobTemplate:
     return replace(TEMPLATE, **only_what_matters)
 
 
-def make_schedule(name: str = "tick", **only_what_matters: Any) -> NewSchedule:
-    plain = NewSchedule(name, IntervalTrigger(1_000, WallMs(0)), TEMPLATE, {"n": 1}, {"of": "test"}, NOW)
+def make_schedule(name: str = "tick", **only_what_matters: Any) -> dict[str, Any]:
+    """The document of a new one."""
+    plain = NewSchedule(name, Trigger(Interval(1_000, WallMs(0))), TEMPLATE, {"n": 1}, {"of": "test"}, NOW)
+    return new_schedule_document(replace(plain, **only_what_matters))
+
+
+def make_fire(second: int, after_second: int | None = None, schedule: str = "tick", **only_what_matters: Any) -> Fire:
+    """The fire of a `make_schedule`, ``second`` after it was made, whose cursor is at the second before, or that."""
+    after_ms = NOW + 1_000 * (second - 1 if after_second is None else after_second)
+    plain = Fire(schedule, WallMs(NOW + 1_000 * second), Basis(WallMs(after_ms), NOW))
     return replace(plain, **only_what_matters)
 
 

@@ -17,29 +17,42 @@ from hascheduler.api.json_text import MalformedJson, UnstorableJson, read_json
 from hascheduler.api.problems import Refusal
 
 BODY_BYTES_MAX = 512 * 1024
+MERGE_PATCH = "application/merge-patch+json"
+_JSON = "application/json"
 _BODY_PATIENCE_S = 10
 # The rest of a refused body may never come; without this the connection would wait for it.
 _CLOSE = {"Connection": "close"}
 
 
 class JsonRoute(APIRoute):
-    """A route whose body is strict JSON, or refused with 400, 408, 413, 415 or 422."""
+    """A route whose body is strict JSON, or refused with 400, 408, 413, 415 or 422.
+
+    Where the body may be left out, a request without one needs no content type either.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        may_be_empty = self.body_field is not None and not self.body_field.field_info.is_required()
 
         async def handle_strictly(request: Request) -> Response:
-            return await handle(_JsonRequest(request.scope, request.receive))
+            return await handle(_JsonRequest(request, may_be_empty))
 
         return handle_strictly
 
 
 class _JsonRequest(Request):
+    def __init__(self, request: Request, may_be_empty: bool) -> None:
+        super().__init__(request.scope, request.receive)
+        self._may_be_empty = may_be_empty
+
     async def body(self) -> bytes:
         if not hasattr(self, "_read"):
-            _demand_json(self)
-            self._read = await _bounded(self)
+            self._read = b"" if self._may_be_empty and _declares_nothing(self) else await self._demanded()
         return self._read
+
+    async def _demanded(self) -> bytes:
+        _demand_json(self)
+        return await _bounded(self)
 
     async def json(self) -> Any:
         try:
@@ -50,16 +63,22 @@ class _JsonRequest(Request):
             raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(error), errors=error.errors) from None
 
 
+def _declares_nothing(request: Request) -> bool:
+    return "transfer-encoding" not in request.headers and request.headers.get("content-length", "0") == "0"
+
+
 def _demand_json(request: Request) -> None:
     header = Message()
     header["content-type"] = request.headers.get("content-type", "")
     charset = header.get_content_charset("utf-8")
-    if header.get_content_type() != "application/json" or charset not in ("utf-8", "us-ascii"):
+    expected = (_JSON, MERGE_PATCH) if request.method == "PATCH" else (_JSON,)
+    if header.get_content_type() not in expected or charset not in ("utf-8", "us-ascii"):
+        given = request.headers.get("content-type", "not given")
         raise Refusal(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             "unsupported-media-type",
-            f"the body's type is {request.headers.get('content-type', 'not given')!r}; expected application/json",
-            headers={"Accept": "application/json"},
+            f"the body's type is {given!r}; expected {' or '.join(expected)}",
+            headers={"Accept": ", ".join(expected)},
         )
     if request.headers.get("content-encoding", "identity") != "identity":
         raise Refusal(

@@ -1,5 +1,7 @@
 """Definitions as requests write them and as answers show them."""
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.texts import Strict
@@ -35,6 +37,10 @@ class RetryResponse(BaseModel):
 
 
 class DefinitionResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "sleep", "rev": 2, "max_concurrency": 3, "retry": {"attempts": 5}}]}
+    )
+
     name: str
     rev: int = Field(description="Grows with every edit")
     max_concurrency: int | None
@@ -50,3 +56,8 @@ def show_definition(document: StoredDocument) -> DefinitionResponse:
         max_concurrency=definition.max_concurrency,
         retry=RetryResponse(attempts=definition.attempts_max),
     )
+
+
+def request_form(document: StoredDocument) -> dict[str, Any]:
+    """What a request would have to say to get this definition: what a merge patch is merged into."""
+    return show_definition(document).model_dump(mode="json", include=set(DefinitionBody.model_fields))

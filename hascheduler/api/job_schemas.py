@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic.config import JsonDict
 
 from hascheduler.api.job_fields import TENANT, JobFields
 from hascheduler.api.pages import PageQuery
@@ -55,7 +56,34 @@ class JobQuery(PageQuery):
         return JobFilter(state=self.state, definition=self.definition, schedule=self.schedule)
 
 
+_SUMMARY_EXAMPLE: JsonDict = {
+    "id": "fire:tick:1893456009000",
+    "state": "running",
+    "attempt": 1,
+    "definition": "log",
+    "target": "demo",
+    "priority": 5,
+    "fairness_key": "default",
+    "lane": "default",
+    "mode": "queued",
+    "labels": {"team": "a"},
+    "schedule": "tick",
+    "nominal_at": "2030-01-01T00:00:09.000Z",
+    "submitted_at": "2030-01-01T00:00:09.000Z",
+    "not_before": None,
+    "processor": "worker-1.5f0c9a21",
+    "dispatched_at": "2030-01-01T00:00:09.012Z",
+    "started_at": "2030-01-01T00:00:09.020Z",
+    "finished_at": None,
+    "cancel_requested_at": None,
+    "error": None,
+}
+_EXAMPLE: JsonDict = {**_SUMMARY_EXAMPLE, "payload": {"message": "hello"}, "result": None, "attempts": []}
+
+
 class JobSummary(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_SUMMARY_EXAMPLE]})
+
     id: str = Field(
         description="Holds ':'; may stand in a path as it is",
         examples=["job:0194f3a1b2c3000001deadbeef01", "fire:tick:1767225600000"],
@@ -92,6 +120,8 @@ class AttemptResponse(BaseModel):
 
 
 class JobResponse(JobSummary):
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
     payload: JsonValue
     result: JsonValue
     attempts: list[AttemptResponse] = Field(description="The attempts that have ended")

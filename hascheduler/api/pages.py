@@ -4,10 +4,11 @@ A stored document that can't be read is named beside the others rather than left
 """
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar, get_args
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 from hascheduler.errors import InvalidInput
 from hascheduler.ports import StoredDocument
@@ -37,7 +38,16 @@ class Unlisted(BaseModel):
     reason: str
 
 
+def _with_example(schema: JsonDict, model: type[BaseModel]) -> None:
+    """One page with the examples of its items."""
+    for item in get_args(model.model_fields["items"].annotation):
+        extra = getattr(item, "model_config", {}).get("json_schema_extra", {})
+        schema["examples"] = [{"items": extra["examples"], "next": "the-last-of-this-page", "unreadable": []}]
+
+
 class Page(BaseModel, Generic[Item]):
+    model_config = ConfigDict(json_schema_extra=_with_example)
+
     items: list[Item]
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
     unreadable: list[Unlisted] = Field(default=[], description="Stored documents of this page that can't be read")

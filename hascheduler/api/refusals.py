@@ -16,7 +16,7 @@ from starlette.routing import Match
 
 from hascheduler.api.problems import FieldError, Path, Refusal, invalid, problem
 from hascheduler.api.texts import shown
-from hascheduler.errors import CallerError, InvalidInput, NotFound, WorldError
+from hascheduler.errors import CallerError, InvalidInput, NotFound, RevisionMismatch, WorldError
 
 log = structlog.get_logger(__name__)
 
@@ -95,7 +95,7 @@ def _field_error(error: Mapping[str, Any], body: Any) -> FieldError:
         case "extra_forbidden":
             return FieldError(path, "no such field", "only the fields that /docs lists")
         case "union_tag_not_found":
-            return FieldError((*path, "type"), "missing", "interval or once")
+            return FieldError((*path, "type"), "missing", "cron, interval, times or once")
         case "union_tag_invalid":
             return FieldError((*path, "type"), f"{shown(context['tag'])} is unknown", context["expected_tags"])
         case "literal_error" | "enum":
@@ -135,6 +135,8 @@ async def _caller(request: Request, error: Exception) -> Response:
             return invalid([FieldError(error.path, error.problem, error.expected)])
         case NotFound():
             return problem(HTTPStatus.NOT_FOUND, "not-found", str(error))
+        case RevisionMismatch():
+            return problem(HTTPStatus.PRECONDITION_FAILED, "revision-mismatch", str(error))
         case _:
             return problem(HTTPStatus.CONFLICT, "conflict", str(error))
 

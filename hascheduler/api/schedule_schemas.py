@@ -1,50 +1,41 @@
-"""Schedules as requests write them and as answers show them."""
+"""Schedules as requests write them."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict
+from pydantic.json_schema import SkipJsonSchema
 
 from hascheduler.api.job_fields import TENANT, JobFields
-from hascheduler.api.shown import instant, instant_text, plain_json, texts
-from hascheduler.api.texts import DurationMs, InstantMs, Labels, Name, Strict, Text, wrong
-from hascheduler.model.documents import decode_schedule
-from hascheduler.model.durations import format_duration
-from hascheduler.model.schedule import JobTemplate, ScheduleRef
-from hascheduler.model.trigger import IntervalTrigger, OnceTrigger, Trigger
-from hascheduler.ports import StoredDocument
-from hascheduler.triggers import next_nominal
+from hascheduler.api.texts import DurationMs, Labels, Name, Strict, Text, wrong
+from hascheduler.api.trigger_schemas import TriggerBody
+from hascheduler.errors import InvalidInput
+from hascheduler.model.rendering import PLACEHOLDERS, missing_placeholders
+from hascheduler.model.schedule import (
+    CATCH_UP_MAX_DEFAULT,
+    GRACE_MS_DEFAULT,
+    CatchUp,
+    JobTemplate,
+    Overlap,
+    SchedulePolicy,
+)
 
-EVERY_MIN_MS = 100
-
-
-def _not_too_often(every_ms: int) -> int:
-    if every_ms < EVERY_MIN_MS:
-        raise wrong(f"{format_duration(every_ms)} is too short", f"at least {format_duration(EVERY_MIN_MS)}")
-    return every_ms
-
-
-class IntervalBody(Strict):
-    """At `anchor` plus whole multiples of `every`."""
-
-    type: Literal["interval"]
-    every: Annotated[DurationMs, AfterValidator(_not_too_often)] = Field(examples=["1s", "1m30s"])
-    anchor: InstantMs | None = Field(
-        default=None, description="Default: the instant of creation; a replacement keeps the stored one"
-    )
-
-
-class OnceBody(Strict):
-    """At one instant in the future, and never again."""
-
-    type: Literal["once"]
-    at: InstantMs = Field(examples=["2030-01-31T09:30:00Z"])
+OverlapText = Literal["allow", "skip", "buffer_one", "cancel_running"]
+CatchUpText = Literal["none", "latest", "all"]
+_FAILURES_MAX = 1_000
 
 
 class TemplateBody(JobFields):
     """The job that each fire makes."""
 
     target: Text | None = Field(default=None, description="What it works on; default: the schedule's name")
+    render: bool = Field(
+        default=False,
+        description="Fill `${…}` in the texts of the payload: "
+        + ", ".join(PLACEHOLDERS)
+        + ", label.<key>; `$$` is `$`",
+    )
 
     def template(self, schedule: str) -> JobTemplate:
         return JobTemplate(
@@ -58,97 +49,94 @@ class TemplateBody(JobFields):
         )
 
 
-_EXAMPLE: JsonDict = {
-    "name": "tick",
-    "trigger": {"type": "interval", "every": "1s"},
-    "job": {"definition": "log", "target": "demo", "payload": {"message": "hello"}},
-    "labels": {"team": "a"},
-}
+class MisfireBody(Strict):
+    """What becomes of nominal times that could not be decided in time."""
 
-
-class ReplaceScheduleBody(Strict):
-    """A whole schedule; what is left out gets its default. `name`, if given, must be the one in the path."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
-
-    name: Name | None = None
-    trigger: IntervalBody | OnceBody = Field(discriminator="type")
-    job: TemplateBody
-    labels: Labels = Field(default={}, description="Texts for people; the jobs it makes carry them too")
-
-
-class CreateScheduleBody(ReplaceScheduleBody):
-    """A new schedule."""
-
-    name: Name
-
-
-class IntervalResponse(BaseModel):
-    type: Literal["interval"] = "interval"
-    every: str
-    anchor: str
-
-
-class OnceResponse(BaseModel):
-    type: Literal["once"] = "once"
-    at: str
-
-
-class TemplateResponse(BaseModel):
-    definition: str
-    target: str
-    payload: JsonValue
-    priority: int
-    fairness_key: str
-    lane: str
-    mode: str
-
-
-class ScheduleResponse(BaseModel):
-    name: str
-    rev: int = Field(description="Grows with every edit")
-    trigger: IntervalResponse | OnceResponse = Field(discriminator="type")
-    job: TemplateResponse
-    labels: dict[str, str]
-    created_at: str
-    last_nominal_at: str | None = Field(description="The last nominal time that was decided; null before the first")
-    next_at: str | None = Field(description="The next nominal time; null when there will be no other")
-
-
-def show_schedule(document: StoredDocument) -> ScheduleResponse:
-    """`InvalidInput` when the stored document can't be read."""
-    schedule = decode_schedule(document["_id"], document)
-    template = schedule.template
-    next_ms = next_nominal(schedule.trigger, schedule.cursor_ms)
-    return ScheduleResponse(
-        name=schedule.name,
-        rev=schedule.rev,
-        trigger=_show_trigger(schedule.trigger),
-        job=TemplateResponse(
-            definition=template.definition,
-            target=template.target,
-            payload=plain_json(document.get("payload")),
-            priority=template.priority,
-            fairness_key=template.fairness_key,
-            lane=template.lane,
-            mode=template.mode,
-        ),
-        labels=texts(document, "labels"),
-        created_at=instant(document, "created_at_ms"),
-        last_nominal_at=instant(document, "cursor_ms") if _has_decided(schedule) else None,
-        next_at=None if next_ms is None else instant_text(next_ms),
+    grace: DurationMs = Field(default=GRACE_MS_DEFAULT, description="How late a fire may be and still be on time")
+    catch_up: CatchUpText = Field(
+        default="latest", description="Beyond the grace: nothing, the latest for all, or all of them fire"
+    )
+    limit: int = Field(
+        default=CATCH_UP_MAX_DEFAULT, ge=1, le=CATCH_UP_MAX_DEFAULT, description="The most that `all` fires"
     )
 
 
-def _has_decided(schedule: ScheduleRef) -> bool:
-    """Whether the cursor is a nominal time: it also stands where a creation or a new trigger put it."""
-    cursor_ms = schedule.cursor_ms
-    return cursor_ms > schedule.created_at_ms and next_nominal(schedule.trigger, cursor_ms - 1) == cursor_ms
+_EXAMPLES: list[JsonDict] = [
+    {
+        "name": "tick",
+        "trigger": {"type": "interval", "every": "1s", "jitter": "200ms"},
+        "overlap": "skip",
+        "job": {"definition": "log", "target": "demo", "payload": {"message": "hello"}},
+        "labels": {"team": "a"},
+    },
+    {
+        "name": "nightly",
+        "trigger": {"type": "cron", "expression": "30 2 * * mon-fri", "timezone": "Europe/Paris"},
+        "misfire": {"grace": "5m", "catch_up": "latest"},
+        "pause_after_failures": 3,
+        "job": {"definition": "log", "payload": {"day": "${nominal_date}"}, "render": True},
+    },
+]
 
 
-def _show_trigger(trigger: Trigger) -> IntervalResponse | OnceResponse:
-    match trigger:
-        case IntervalTrigger(every_ms, anchor_ms):
-            return IntervalResponse(every=format_duration(every_ms), anchor=instant_text(anchor_ms))
-        case OnceTrigger(at_ms):
-            return OnceResponse(at=instant_text(at_ms))
+class _ScheduleFields(Strict):
+    trigger: TriggerBody
+    misfire: MisfireBody = MisfireBody()
+    overlap: OverlapText = Field(
+        default="allow", description="What becomes of a nominal time while an earlier job has not ended"
+    )
+    pause_after_failures: int | None = Field(
+        default=None, ge=1, le=_FAILURES_MAX, description="Pause after as many failed jobs in a row; null: never"
+    )
+    job: TemplateBody
+    labels: Labels = Field(default={}, description="Texts for people; the jobs it makes carry them too")
+
+    def policy(self) -> SchedulePolicy:
+        return SchedulePolicy(
+            grace_ms=self.misfire.grace,
+            catch_up=CatchUp(self.misfire.catch_up),
+            catch_up_max=self.misfire.limit,
+            overlap=Overlap(self.overlap),
+            pause_after_failures=self.pause_after_failures,
+        )
+
+    def demand_known_placeholders(self) -> None:
+        if self.job.render:
+            demand_placeholders(self.job.payload, self.labels, ("job", "payload"))
+
+
+class CreateScheduleBody(_ScheduleFields):
+    """A new schedule."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [*_EXAMPLES]})
+
+    name: Name
+    paused: bool = Field(default=False, description="It does not fire until it is resumed")
+
+
+def _not_here(_: object) -> Any:
+    raise wrong("an edit does not pause or resume", "POST …/pause or POST …/resume")
+
+
+class ReplaceScheduleBody(_ScheduleFields):
+    """A whole schedule; what is left out gets its default. `name`, if given, must be the one in the path."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [*_EXAMPLES]})
+
+    name: Name | None = None
+    paused: SkipJsonSchema[Annotated[None, BeforeValidator(_not_here)]] = None
+
+    def demand_sense(self, name: str) -> None:
+        """`InvalidInput` unless it is for the schedule ``name`` and its payload can be filled."""
+        if self.name is not None and self.name != name:
+            raise InvalidInput(("name",), f"{self.name!r} is not the name in the path", f"{name!r}, or nothing")
+        self.demand_known_placeholders()
+
+
+def demand_placeholders(payload: object, labels: Mapping[str, str], path: tuple[str | int, ...]) -> None:
+    """`InvalidInput` where ``payload`` is to be filled with something that there is not."""
+    known = [*PLACEHOLDERS, *(f"label.{key}" for key in labels)]
+    for where, name in missing_placeholders(payload, frozenset(known), path):
+        raise InvalidInput(
+            where, f"there is no ${{{name[:64]}}}", f"one of {', '.join(known)}, or $$ for a dollar sign"
+        )

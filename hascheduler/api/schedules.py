@@ -1,130 +1,98 @@
 """``/v1/schedules``: when which job is made."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Body, Query, Response
 
+from hascheduler.api import schedule_edits
 from hascheduler.api.body import JsonRoute
-from hascheduler.api.pages import Page, Paging, page
-from hascheduler.api.refusals import Unreadable
-from hascheduler.api.schedule_schemas import (
-    CreateScheduleBody,
-    IntervalBody,
-    OnceBody,
-    ReplaceScheduleBody,
-    ScheduleResponse,
-    show_schedule,
-)
+from hascheduler.api.etags import TAGGED, IfMatch, IfNoneMatch, etag, is_known
+from hascheduler.api.labels import LabelledQuery
+from hascheduler.api.pages import Page, page
+from hascheduler.api.responses import NOT_MODIFIED, refused
+from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceScheduleBody
+from hascheduler.api.schedule_shown import ScheduleResponse, show_schedule
 from hascheduler.api.services import Services
+from hascheduler.api.stored_schedules import delete_schedule as delete_stored
+from hascheduler.api.stored_schedules import edit_schedule, show, stored_schedule
 from hascheduler.api.texts import Name
-from hascheduler.errors import Conflict, InvalidInput, NotFound
-from hascheduler.model.documents import decode_trigger
-from hascheduler.model.instants import WallMs, format_instant
-from hascheduler.model.trigger import IntervalTrigger, OnceTrigger, Trigger
-from hascheduler.ports import NewSchedule, StoredDocument
+from hascheduler.errors import Conflict
+from hascheduler.ports import StoredDocument
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
-_REPLACE_TRIES_MAX = 5
+Patch = Annotated[
+    dict[str, Any],
+    Body(
+        description="Any part of a schedule, as a JSON merge patch (RFC 7396): objects merge, null removes, that is, "
+        "goes back to the default. A trigger of another type replaces the stored one as a whole.",
+        examples=[{"trigger": {"every": "5s"}, "overlap": "skip", "labels": {"team": None}}],
+    ),
+]
 
 
-@router.post("", status_code=HTTPStatus.CREATED)
+@router.post("", status_code=HTTPStatus.CREATED, responses={201: TAGGED, **refused(409, 413, 422)})
 async def create_schedule(body: CreateScheduleBody, services: Services, response: Response) -> ScheduleResponse:
-    """Create a schedule; 409 when the name is taken."""
-    now = services.clock.wall_ms()
-    document = await services.schedules.create(_new_schedule(body.name, body, _trigger(body.trigger, None, now), now))
+    """Create a schedule; 409 when the name is taken. Its nominal times begin after this instant."""
+    document = await services.schedules.create(schedule_edits.created(body, services.clock.wall_ms()))
     if document is None:
         raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
     response.headers["Location"] = f"/v1/schedules/{quote(body.name)}"
-    return _shown(document)
+    return show(document, response)
 
 
-@router.get("")
-async def list_schedules(paging: Paging, services: Services) -> Page[ScheduleResponse]:
-    """Schedules by name, a page at a time."""
-    documents = await services.schedules.list(paging.after, paging.limit + 1)
-    return page(documents, paging.limit, show_schedule)
+@router.get("", responses=refused(422))
+async def list_schedules(query: Annotated[LabelledQuery, Query()], services: Services) -> Page[ScheduleResponse]:
+    """Schedules by name, a page at a time; with `label`, only those that have all of these labels."""
+    documents = await services.schedules.list(query.after, query.limit + 1, query.labels())
+    return page(documents, query.limit, show_schedule)
 
 
-@router.get("/{name}")
-async def get_schedule(name: str, services: Services) -> ScheduleResponse:
-    return _shown(await _stored(name, services))
+@router.get("/{name}", response_model=ScheduleResponse, responses={200: TAGGED, **NOT_MODIFIED, **refused(404, 422)})
+async def get_schedule(
+    name: str, services: Services, response: Response, known: IfNoneMatch
+) -> ScheduleResponse | Response:
+    """One schedule. Its tag is the revision: what the leader writes, such as the counts, is no edit."""
+    document = await stored_schedule(name, services)
+    if is_known(known, document):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag(document)})
+    return show(document, response)
 
 
-@router.put("/{name}")
-async def replace_schedule(name: Name, body: ReplaceScheduleBody, services: Services) -> ScheduleResponse:
-    """Replace a schedule as a whole; 404 when there is none.
+@router.put("/{name}", responses={200: TAGGED, **refused(404, 409, 412, 413, 422)})
+async def replace_schedule(
+    name: Name, body: ReplaceScheduleBody, services: Services, response: Response, precondition: IfMatch
+) -> ScheduleResponse:
+    """Replace a schedule as a whole; 404 when there is none. It stays paused if it is.
 
-    Nominal times that were decided stay decided. With another trigger, those before now are left out.
+    An edit is not retroactive: the nominal times through now are those of the trigger before it, and those that were
+    decided stay decided. An interval without an anchor keeps the stored one. What changes nothing is not written.
     """
-    if body.name is not None and body.name != name:
-        raise InvalidInput(("name",), f"{body.name!r} is not the name in the path", f"{name!r}, or nothing")
-    for _ in range(_REPLACE_TRIES_MAX):
-        stored = await _stored(name, services)
-        now = services.clock.wall_ms()
-        schedule = _new_schedule(name, body, _trigger(body.trigger, _stored_trigger(stored), now), now)
-        # The anchor came from that revision, so it must be that one which is replaced.
-        document = await services.schedules.replace(schedule, stored.get("rev"))
-        if document is not None:
-            return _shown(document)
-    raise Conflict(f"schedule {name!r} is being changed by others; try again")
+    body.demand_sense(name)
+
+    def change(stored: StoredDocument) -> Mapping[str, Any]:
+        return schedule_edits.replaced(name, body, stored, services.clock.wall_ms())
+
+    return show(await edit_schedule(name, services, precondition, change), response)
 
 
-@router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT)
-async def delete_schedule(name: str, services: Services) -> None:
+@router.patch("/{name}", responses={200: TAGGED, **refused(404, 409, 412, 413, 422)})
+async def patch_schedule(
+    name: Name, body: Patch, services: Services, response: Response, precondition: IfMatch
+) -> ScheduleResponse:
+    """Change parts of a schedule: a JSON merge patch on what GET shows, which is then checked and written like PUT."""
+
+    def change(stored: StoredDocument) -> Mapping[str, Any]:
+        whole = schedule_edits.patched(name, body, stored)
+        return schedule_edits.replaced(name, whole, stored, services.clock.wall_ms())
+
+    return show(await edit_schedule(name, services, precondition, change), response)
+
+
+@router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT, responses=refused(404, 409, 412, 422))
+async def delete_schedule(name: str, services: Services, precondition: IfMatch) -> None:
     """Delete a schedule. Jobs that it made go on."""
-    if not await services.schedules.delete(name):
-        raise NotFound("schedule", name)
-
-
-def _new_schedule(name: str, body: ReplaceScheduleBody, trigger: Trigger, now: WallMs) -> NewSchedule:
-    return NewSchedule(
-        name=name,
-        trigger=trigger,
-        template=body.job.template(name),
-        payload=body.job.payload,
-        labels=body.labels,
-        now=now,
-    )
-
-
-def _trigger(body: IntervalBody | OnceBody, stored: Trigger | None, now: WallMs) -> Trigger:
-    return _interval(body, stored, now) if isinstance(body, IntervalBody) else _once(body, stored, now)
-
-
-def _interval(body: IntervalBody, stored: Trigger | None, now: WallMs) -> IntervalTrigger:
-    if body.anchor is not None:
-        return IntervalTrigger(body.every, WallMs(body.anchor))
-    # A replacement keeps the phase, so that editing a payload does not shift the nominal times.
-    return IntervalTrigger(body.every, stored.anchor_ms if isinstance(stored, IntervalTrigger) else now)
-
-
-def _once(body: OnceBody, stored: Trigger | None, now: WallMs) -> OnceTrigger:
-    trigger = OnceTrigger(WallMs(body.at))
-    # The stored one may be sent again: with the same trigger the cursor stays where it is.
-    if body.at <= now and trigger != stored:
-        problem = f"{format_instant(body.at)} has passed, so it would never fire"
-        raise InvalidInput(("trigger", "at"), problem, f"an instant after {format_instant(now)}")
-    return trigger
-
-
-async def _stored(name: str, services: Services) -> StoredDocument:
-    document = await services.schedules.get(name)
-    if document is None:
-        raise NotFound("schedule", name)
-    return document
-
-
-def _stored_trigger(document: StoredDocument) -> Trigger | None:
-    try:
-        return decode_trigger(document.get("trigger"))
-    except InvalidInput:
-        return None  # written by hand and broken: this replacement repairs it
-
-
-def _shown(document: StoredDocument) -> ScheduleResponse:
-    try:
-        return show_schedule(document)
-    except InvalidInput as error:
-        raise Unreadable("schedule", str(document["_id"]), error) from error
+    await delete_stored(name, services, precondition)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from hascheduler.ports import Clock, ClusterView, DefinitionStore, JobStore, ScheduleStore
+from hascheduler.ports import Clock, ClusterView, DefinitionStore, JobStore, ScheduleStore, VerdictStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class ApiServices:
     schedules: ScheduleStore
     definitions: DefinitionStore
     jobs: JobStore
+    verdicts: VerdictStore
     view: ClusterView
     clock: Clock
     new_job_id: Callable[[], str]

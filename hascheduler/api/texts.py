@@ -15,7 +15,7 @@ TEXT_LENGTH_MAX = 256
 LABELS_MAX = 64
 _TIME_LENGTH_MAX = 64
 _NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
-_NAME = re.compile(_NAME_PATTERN[:-1] + r"\Z")
+NAME = re.compile(_NAME_PATTERN[:-1] + r"\Z")
 _NAME_EXPECTED = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
 # Control characters, lone surrogates, and the separators that break lines.
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -49,7 +49,7 @@ def shown(value: object) -> str:
 
 
 def _name(text: str) -> str:
-    if not _NAME.match(text):
+    if not NAME.match(text):
         raise wrong(f"{shown(text)} is not a name", _NAME_EXPECTED)
     return text
 

@@ -77,9 +77,15 @@ class ReplicaView:
             },
             quarantine=[
                 (str(collection), id, reason)
-                for (collection, id), reason in reversed(list(mirror.quarantine.items())[-_QUARANTINE_SHOWN_MAX:])
+                for (collection, id), reason in reversed(self._unreadable()[-_QUARANTINE_SHOWN_MAX:])
             ],
             stream_lag_ms=self._presence.lag_ms,
             position=self._feeder.position,
             digest=mirror.digest,
         )
+
+    def _unreadable(self) -> list[tuple[tuple[Collection, str], str]]:
+        """The documents that the mirror set aside, and the schedules whose times the core can't tell."""
+        never_firing = self._core.unreadable_schedules.items()
+        found = [((Collection.SCHEDULES, name), reason) for name, reason in never_firing]
+        return [*found, *self._feeder.mirror.quarantine.items()]

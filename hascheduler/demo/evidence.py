@@ -10,7 +10,7 @@ from typing import Any
 from hascheduler.model.durations import parse_duration
 from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.trigger import IntervalTrigger, OnceTrigger
+from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.triggers import next_nominal
 
 _EFFECT = b'{"effect"'
@@ -63,18 +63,18 @@ class Expectation:
     """A schedule as the API returned it when it was created; ``logs``: whether its jobs leave an effect line."""
 
     name: str
-    trigger: IntervalTrigger | OnceTrigger
+    trigger: Trigger
     created_at_ms: WallMs
     logs: bool
 
     @classmethod
     def of(cls, schedule: Mapping[str, Any]) -> "Expectation":
         trigger = schedule["trigger"]
-        made: IntervalTrigger | OnceTrigger
+        made: Trigger
         if trigger["type"] == "interval":
-            made = IntervalTrigger(parse_duration(trigger["every"]), parse_instant(trigger["anchor"]))
+            made = Trigger(Interval(parse_duration(trigger["every"]), parse_instant(trigger["anchor"])))
         else:
-            made = OnceTrigger(parse_instant(trigger["at"]))
+            made = Trigger(Once(parse_instant(trigger["at"])))
         created_at_ms = parse_instant(schedule["created_at"])
         return cls(schedule["name"], made, created_at_ms, schedule["job"]["definition"] == "log")
 

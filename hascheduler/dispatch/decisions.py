@@ -4,21 +4,30 @@ Every decision is idempotent: it names the attempt (or the deterministic id) it 
 twice, late, or by another leader changes nothing the second time.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
+from hascheduler.model.schedule import Basis
+from hascheduler.model.schedule_documents import decode_basis, decode_tally, encode_basis, encode_tally
+from hascheduler.model.verdict import NOTHING_DECIDED, Tally, Verdict, VerdictRun
 
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """Insert the job of that nominal time and advance the schedule's cursor to it."""
+    """Insert the job of that nominal time and advance the schedule's cursor to it.
+
+    It holds for a schedule of that ``basis`` only (see `hascheduler.dispatch.chain`); ``tally`` is the schedule's after
+    this. Neither makes it another decision.
+    """
 
     schedule: str
     nominal_ms: WallMs
+    basis: Basis = field(compare=False)
+    tally: Tally = field(default=NOTHING_DECIDED, compare=False)
 
     @property
     def job_id(self) -> str:
@@ -52,7 +61,54 @@ class Fail:
     reason: str
 
 
-Decision = Fire | Dispatch | Requeue | Fail
+@dataclass(frozen=True, slots=True)
+class PassOver:
+    """Record why these nominal times do not fire, and advance the schedule's cursor past the last of them.
+
+    ``basis`` and ``tally`` as for `Fire`.
+    """
+
+    run: VerdictRun
+    basis: Basis = field(compare=False)
+    tally: Tally = field(default=NOTHING_DECIDED, compare=False)
+
+    @property
+    def schedule(self) -> str:
+        return self.run.schedule
+
+    @property
+    def nominal_ms(self) -> WallMs:
+        """Where the cursor goes."""
+        return self.run.last_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the job if its attempt has not started, else ask it to stop: a later fire of its schedule takes its place."""
+
+    job_id: str
+    attempt: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountFailures:
+    """The schedule's jobs failed ``failures`` times in a row; pause it at ``pause_at_ms`` if there is one.
+
+    A pause demands revision ``rev``: who edits a schedule after its failures were counted decides anew.
+    """
+
+    schedule: str
+    rev: int
+    failures: int
+    pause_at_ms: WallMs | None = None
+
+
+Conclusion = Fire | PassOver
+"""What becomes of nominal times: each moves the cursor of its schedule."""
+JobMove = Dispatch | Requeue | Fail | Cancel
+"""What becomes of a job that is there; each names the attempt it holds for."""
+Decision = Conclusion | JobMove | CountFailures
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +147,21 @@ def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
     rows: list[list[Any]] = []
     for decision in decisions:
         match decision:
-            case Fire(schedule, nominal_ms):
-                rows.append(["fire", schedule, nominal_ms])
+            case Fire(schedule, nominal_ms, basis, tally):
+                rows.append(["fire", schedule, nominal_ms, encode_basis(basis), encode_tally(tally)])
+            case PassOver(run, basis, tally):
+                row = [run.schedule, run.verdict.value, run.first_ms, run.last_ms, run.count, run.because_of]
+                rows.append(["pass_over", *row, encode_basis(basis), encode_tally(tally)])
             case Dispatch(job_id, attempt, processor):
                 rows.append(["dispatch", job_id, attempt, processor])
             case Requeue(job_id, attempt, reason):
                 rows.append(["requeue", job_id, attempt, reason])
             case Fail(job_id, attempt, reason):
                 rows.append(["fail", job_id, attempt, reason])
+            case Cancel(job_id, attempt, reason):
+                rows.append(["cancel", job_id, attempt, reason])
+            case CountFailures(schedule, rev, failures, pause_at_ms):
+                rows.append(["count_failures", schedule, rev, failures, pause_at_ms])
     return rows
 
 
@@ -109,13 +172,20 @@ def decode_decisions(rows: list[list[Any]]) -> tuple[Decision, ...]:
 
 def _decode(row: list[Any]) -> Decision:
     match row:
-        case ["fire", schedule, nominal_ms]:
-            return Fire(schedule, WallMs(nominal_ms))
+        case ["fire", schedule, nominal_ms, basis, tally]:
+            return Fire(schedule, WallMs(nominal_ms), decode_basis(basis), decode_tally(tally))
+        case ["pass_over", schedule, verdict, first_ms, last_ms, count, because_of, basis, tally]:
+            run = VerdictRun(schedule, Verdict(verdict), first_ms, last_ms, count, because_of)
+            return PassOver(run, decode_basis(basis), decode_tally(tally))
         case ["dispatch", job_id, attempt, processor]:
             return Dispatch(job_id, attempt, processor)
         case ["requeue", job_id, attempt, reason]:
             return Requeue(job_id, attempt, reason)
         case ["fail", job_id, attempt, reason]:
             return Fail(job_id, attempt, reason)
+        case ["cancel", job_id, attempt, reason]:
+            return Cancel(job_id, attempt, reason)
+        case ["count_failures", schedule, rev, failures, pause_at_ms]:
+            return CountFailures(schedule, rev, failures, pause_at_ms)
         case _:
             raise InvalidInput(("decisions",), f"{str(row)[:64]!r} is unknown")

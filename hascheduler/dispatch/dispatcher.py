@@ -1,17 +1,31 @@
 """The dispatcher: one synchronous state machine that every replica runs, and that decides only while it leads.
 
 Theory of operation. `step` first folds what it is told; every replica does this alike. Then, while leading, it decides
-in this order: promises that did not come back, jobs whose processor is gone, jobs that did not start, due fires, and
-last dispatches, which see the effects of all the others. Each decision becomes a promise at once.
+in this order: promises that did not come back, jobs whose processor is gone, jobs that did not start, due nominal
+times, jobs that a later fire replaces, counts of failures, and last dispatches, which see the effects of all the
+others. Each decision becomes a promise at once.
 
-What must hold: at most one move is promised per job; a nominal time is fired once; a slot is held by one job; nothing
-is decided before `TermBegan` or after `TrustLost`.
+What must hold: at most one move is promised per job; a nominal time is concluded once; a slot is held by one job;
+nothing is decided before `TermBegan` or after `TrustLost`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hascheduler.dispatch.config import DispatchConfig
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Fire, Requeue, Send, Settlement
+from hascheduler.dispatch.decisions import (
+    Cancel,
+    CountFailures,
+    Decision,
+    Dispatch,
+    Fail,
+    Fire,
+    JobMove,
+    PassOver,
+    Requeue,
+    Send,
+    Settlement,
+)
+from hascheduler.dispatch.failures import Failures
 from hascheduler.dispatch.fires import Fires
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced, Settled, TermBegan, TransportSeen, TrustLost
 from hascheduler.dispatch.jobs import Jobs
@@ -30,9 +44,10 @@ from hascheduler.mirror.changes import (
     ScheduleSeen,
 )
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import fired_job
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.job import JobRef, JobState, schedule_of
+from hascheduler.model.schedule import Overlap, ScheduleRef
+from hascheduler.model.schedule_documents import fired_job
 
 
 class Dispatcher:
@@ -50,6 +65,7 @@ class Dispatcher:
         self._pool = SlotPool()
         self._ledger = Ledger()
         self._fires = Fires()
+        self._failures = Failures()
         self._jobs = Jobs(self._config, self._policy, self._pool, self._ledger)
         self._doubtful: dict[str, None] = {}
         self._sends: list[Send] = []
@@ -65,6 +81,11 @@ class Dispatcher:
     def is_live(self, processor_id: str) -> bool:
         return self._pool.is_live(processor_id)
 
+    @property
+    def unreadable_schedules(self) -> Mapping[str, str]:
+        """Why some schedules never fire: their triggers can't be read."""
+        return self._fires.unreadable
+
     def step(self, now: WallMs, inputs: Sequence[Input]) -> Step:
         """Fold ``inputs``, in their order, then decide if this replica leads."""
         self._jobs.advance(now)
@@ -79,6 +100,8 @@ class Dispatcher:
             decisions += self._orphaned(now)
             decisions += self._unstarted(now)
             decisions += self._due(now)
+            decisions += self._replaced(now)
+            decisions += self._counts(now)
             if self._accepting:
                 decisions += self._dispatches(now)
             self._sends += self._jobs.take_notices()
@@ -102,13 +125,16 @@ class Dispatcher:
             case JobSeen(job):
                 self._ledger.job_seen(job)
                 self._jobs.put(job)
-            case JobGone(job_id):
+            case JobGone(job_id, state):
+                self._count_end(job_id, state)
                 self._ledger.job_gone(job_id)
                 self._jobs.remove(job_id)
             case ScheduleSeen(schedule):
+                self._failures.schedule_seen(schedule, self._fires.schedule(schedule.name))
                 self._fires.seen(schedule)
-                self._ledger.cursor_seen(schedule.name, schedule.cursor_ms)
+                self._ledger.schedule_seen(schedule)
             case ScheduleGone(name):
+                self._failures.schedule_gone(name)
                 self._fires.gone(name)
                 self._ledger.schedule_gone(name)
             case DefinitionSeen(definition):
@@ -138,12 +164,20 @@ class Dispatcher:
                 self._forget()
 
     def _settle(self, decision: Decision, settlement: Settlement, now: WallMs) -> None:
-        if not self._ledger.concluded(decision, settlement):
+        is_over = self._ledger.concluded(decision, settlement)
+        if isinstance(decision, Fire | PassOver):
+            if settlement is Settlement.LOST:
+                self._fires.lose(decision, now + self._config.doubt_ms)
+            elif settlement is Settlement.UNKNOWN:
+                self._fires.hold(decision.schedule)  # nothing about later times can be carried out before this is
+        if isinstance(decision, PassOver | CountFailures):
+            return
+        if not is_over:
             if settlement is Settlement.DONE and self._ledger.is_reasserted(decision):
                 self._doubtful[decision.job_id] = None
             return
         if isinstance(decision, Fire):
-            # Lost: the schedule was deleted. Done again: the job may have ended long since, and the reading tells.
+            # Lost: the schedule was deleted or edited. Done again: the job may have ended, and the reading tells.
             if settlement is Settlement.LOST and self._is_only_promised(decision.job_id):
                 self._jobs.remove(decision.job_id)
             else:
@@ -151,6 +185,13 @@ class Dispatcher:
             return
         self._doubtful[decision.job_id] = None
         self._jobs.doubt(decision.job_id, now + self._config.doubt_ms)
+
+    def _count_end(self, job_id: str, state: JobState | None) -> None:
+        name = schedule_of(job_id)
+        schedule = self._fires.schedule(name) if name is not None else None
+        # Of a job that is not known any more this may be told again.
+        if schedule is not None and self._jobs.get(job_id) is not None:
+            self._failures.job_ended(schedule, state)
 
     def _is_only_promised(self, job_id: str) -> bool:
         job = self._jobs.get(job_id)
@@ -161,13 +202,18 @@ class Dispatcher:
         self._leading = True
         self._telling_since_ms = now
         fired: dict[str, Fire] = {}
-        latest: dict[str, Dispatch | Requeue | Fail] = {}
+        latest: dict[str, JobMove] = {}
         for decision in reapplied:
-            if isinstance(decision, Fire):
-                self._fires.promise(decision.schedule, decision.nominal_ms)
-                fired[decision.job_id] = decision
-            else:
-                latest[decision.job_id] = decision
+            match decision:
+                case Fire():
+                    self._fires.promise(decision)
+                    fired[decision.job_id] = decision
+                case PassOver():
+                    self._fires.promise(decision)
+                case CountFailures():
+                    pass
+                case _:
+                    latest[decision.job_id] = decision
         for job_id, move in latest.items():
             job = self._jobs.get(job_id)
             if job is None and job_id not in fired:
@@ -181,7 +227,10 @@ class Dispatcher:
             self._doubtful[job_id] = None
             if isinstance(move, Dispatch):
                 schedule = self._fires.schedule(fired[job_id].schedule)
-                self._pool.occupy(job_id, schedule.template.definition if schedule else "", move.processor)
+                self._jobs.occupy_unseen(job_id, schedule.template.definition if schedule else "", move.processor)
+        for schedule in self._fires.schedules():
+            if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
+                self._replace_all_but_newest(schedule)
         self._sends += self._jobs.tell_again(now)
 
     def _stop(self) -> None:
@@ -191,6 +240,7 @@ class Dispatcher:
         moved = self._ledger.moves()
         self._ledger.clear()
         self._fires.forget_promises()
+        self._jobs.forget_replaced()
         self._sends.clear()
         for job_id in unseen:
             self._jobs.remove(job_id)
@@ -204,7 +254,7 @@ class Dispatcher:
 
     def _orphaned(self, now: WallMs) -> list[Decision]:
         orphans, withdrawn = self._jobs.orphans(), self._jobs.withdrawn()
-        self._more = max(len(orphans), len(withdrawn)) > self._config.repairs_max
+        self._more |= max(len(orphans), len(withdrawn)) > self._config.repairs_max
         decisions = [
             self._move(Fail(job.id, job.attempt, "cancel requested; the attempt was lost"), now)
             for job in withdrawn[: self._config.repairs_max]
@@ -224,17 +274,45 @@ class Dispatcher:
         return [self._move(requeue, now) for requeue in moved]
 
     def _due(self, now: WallMs) -> list[Decision]:
-        fires = self._fires.take_due(now, self._config.fires_max)
-        for fire in fires:
-            self._ledger.promise(fire, now)
-            known = self._jobs.get(fire.job_id)
-            schedule = self._fires.schedule(fire.schedule)
-            if known is not None:
-                # An earlier leader inserted it and the cursor did not follow; deciding it again mends that.
-                self._ledger.job_seen(known)
-            elif schedule is not None:
-                self._jobs.put(fired_job(schedule, fire.nominal_ms))
-        return list(fires)
+        for name in self._fires.held():
+            if not self._ledger.has_conclusions(name):
+                self._fires.resume(name)
+        conclusions = self._fires.take_due(now, self._config.fires_max, self._jobs.of_schedule)
+        for conclusion in conclusions:
+            self._ledger.promise(conclusion, now)
+            schedule = self._fires.schedule(conclusion.schedule)
+            if schedule is not None and isinstance(conclusion, Fire):
+                self._fire(conclusion, schedule)
+        return list(conclusions)
+
+    def _fire(self, fire: Fire, schedule: ScheduleRef) -> None:
+        known = self._jobs.get(fire.job_id)
+        if known is not None:
+            # An earlier leader inserted it and the cursor did not follow; deciding it again mends that.
+            self._ledger.job_seen(known)
+            return
+        self._jobs.put(fired_job(schedule, fire.nominal_ms))
+        if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
+            self._replace_all_but_newest(schedule)
+
+    def _replace_all_but_newest(self, schedule: ScheduleRef) -> None:
+        """Of the jobs that fires made: one that somebody asked for by hand is not in the way."""
+        fired = sorted(job_id for job_id in self._jobs.of_schedule(schedule.name) if job_id.startswith("fire:"))
+        for job_id in fired[:-1]:
+            self._jobs.replace(job_id, f"replaced by {fired[-1]}")
+
+    def _replaced(self, now: WallMs) -> list[Decision]:
+        replaced = self._jobs.replaced()
+        self._more |= len(replaced) > self._config.repairs_max
+        return [
+            self._move(Cancel(job.id, job.attempt, reason), now) for job, reason in replaced[: self._config.repairs_max]
+        ]
+
+    def _counts(self, now: WallMs) -> list[Decision]:
+        counts = self._failures.to_count(now, self._fires.schedule, lambda name: self._ledger.count(name) is not None)
+        for count in counts:
+            self._ledger.promise(count, now)
+        return list(counts)
 
     def _dispatches(self, now: WallMs) -> list[Decision]:
         decisions: list[Decision] = []
@@ -255,7 +333,7 @@ class Dispatcher:
             return False
         return self._pool.choose(definition) is not None
 
-    def _move(self, decision: Dispatch | Requeue | Fail, now: WallMs) -> Decision:
+    def _move(self, decision: JobMove, now: WallMs) -> Decision:
         self._ledger.promise(decision, now)
         self._jobs.reconsider(decision.job_id)
         return decision

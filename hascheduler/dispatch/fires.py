@@ -1,70 +1,152 @@
-"""Which nominal times are due: one timer per schedule, set to the next nominal time after its cursor.
+"""When each schedule has something to decide next, and what it decides then.
 
-A fire that was decided and has not come back yet is remembered as a promised cursor, so that it is not decided again
-from the older cursor that the stream still shows.
+One timer per schedule: when its first undecided nominal time is due; for times that will not fire anyway, when the
+stretch that they lie in is over. A conclusion that was decided and has not come back yet is remembered as a promised
+cursor and tally, so that nothing is decided again from the older ones that the stream still shows.
 """
 
-from hascheduler.dispatch.decisions import Fire
+from collections.abc import Callable, Iterable
+
+from hascheduler.dispatch.conclusions import conclude
+from hascheduler.dispatch.decisions import Conclusion
+from hascheduler.dispatch.stretches import undecided
 from hascheduler.dispatch.timers import Timers
-from hascheduler.model.instants import WallMs
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.triggers import next_nominal
+from hascheduler.model.verdict import Tally
+from hascheduler.triggers import due_ms
+
+_AT_ONCE_MAX = 100
+"""Times of one schedule, before those of another that are due may be decided."""
 
 
 class Fires:
     def __init__(self) -> None:
         self._schedules: dict[str, ScheduleRef] = {}
-        self._promised: dict[str, WallMs] = {}
+        self._promised: dict[str, tuple[WallMs, Tally]] = {}
+        self._held: dict[str, int] = {}
+        self._lost: set[str] = set()
         self._timers = Timers()
+        self.unreadable: dict[str, str] = {}
+        """Why the times of some schedules can't be told: their triggers were written by hand, and never fire."""
 
     def schedule(self, name: str) -> ScheduleRef | None:
         return self._schedules.get(name)
 
+    def schedules(self) -> Iterable[ScheduleRef]:
+        return self._schedules.values()
+
     def seen(self, schedule: ScheduleRef) -> None:
+        before = self._schedules.get(schedule.name)
         self._schedules[schedule.name] = schedule
-        if self._promised.get(schedule.name, -1) <= schedule.cursor_ms:
-            self._promised.pop(schedule.name, None)
-        self._arm(schedule)
+        promised = self._promised.get(schedule.name)
+        if promised is not None and promised[0] <= schedule.cursor_ms:
+            del self._promised[schedule.name]
+            promised = None
+        is_edited = before is not None and before.basis_at(0) != schedule.basis_at(0)
+        if schedule.name in self._held or (promised is not None and is_edited):
+            # What was decided before the edit may be lost, and nothing later may move the cursor past it.
+            self._held[schedule.name] = 0
+            self._timers.clear(schedule.name)
+        else:
+            self._arm(schedule)
 
     def gone(self, name: str) -> None:
         self._schedules.pop(name, None)
         self._promised.pop(name, None)
+        self._held.pop(name, None)
+        self._lost.discard(name)
         self._timers.clear(name)
+        self.unreadable.pop(name, None)
 
-    def promise(self, name: str, nominal_ms: WallMs) -> None:
-        """That nominal time is decided, whatever the stream still says."""
-        schedule = self._schedules.get(name)
-        if schedule is None or nominal_ms <= max(schedule.cursor_ms, self._promised.get(name, -1)):
-            return
-        self._promised[name] = nominal_ms
-        self._arm(schedule)
+    def promise(self, conclusion: Conclusion) -> None:
+        """That is decided, whatever the stream still says."""
+        schedule = self._schedules.get(conclusion.schedule)
+        if schedule is not None and conclusion.nominal_ms > self._decided(schedule)[0]:
+            self._promised[schedule.name] = (conclusion.nominal_ms, conclusion.tally)
+            self._arm(schedule)
 
     def forget_promises(self) -> None:
         """Back to what the stream has shown."""
-        for name in list(self._promised):
-            del self._promised[name]
+        changed = [*self._promised, *self._held]
+        self._promised.clear()
+        self._held.clear()
+        self._lost.clear()
+        for name in changed:
             self._arm(self._schedules[name])
 
-    def take_due(self, now: WallMs, limit: int) -> list[Fire]:
-        """Due nominal times, earliest first, each promised from here on; of one schedule in their order."""
-        fires: list[Fire] = []
-        while len(fires) < limit:
-            # One at a time: taking it sets the schedule's next nominal time, which may be due as well.
+    def hold(self, name: str) -> None:
+        """Something promised may not have been carried out: decide nothing until `resume`."""
+        if name in self._schedules:
+            self._held.setdefault(name, 0)
+            self._timers.clear(name)
+
+    def lose(self, conclusion: Conclusion, until_ms: int) -> None:
+        """The database has another schedule than the one known here: hold it, and then go back to what is known."""
+        schedule = self._schedules.get(conclusion.schedule)
+        if schedule is not None:
+            self.hold(schedule.name)
+            self._lost.add(schedule.name)
+            # Until there is news of it, or, where that was overlooked, for a while.
+            is_known = schedule.basis_at(conclusion.basis.cursor_ms) != conclusion.basis
+            self._held[schedule.name] = 0 if is_known else until_ms
+
+    def held(self) -> list[str]:
+        return list(self._held)
+
+    def resume(self, name: str) -> None:
+        """Nothing is promised of that schedule any more: decide again."""
+        until_ms = self._held.pop(name)
+        if name in self._lost:
+            self._lost.discard(name)
+            self._promised.pop(name, None)
+        self._arm(self._schedules[name], not_before_ms=until_ms)
+
+    def take_due(self, now: WallMs, limit: int, live: Callable[[str], Iterable[str]]) -> list[Conclusion]:
+        """What becomes of the times that are due, each promised from here on; of one schedule in their order.
+
+        ``live`` tells the jobs of a schedule that have not ended. When the limit is reached the rest stays due.
+        """
+        conclusions: list[Conclusion] = []
+        while len(conclusions) < limit:
             due = next(self._timers.take_due(now, 1), None)
             if due is None:
                 break
-            name, nominal_ms = due
-            fires.append(Fire(name, WallMs(nominal_ms)))
-            self.promise(name, WallMs(nominal_ms))
-        return fires
+            schedule = self._schedules[due[0]]
+            cursor_ms, tally = self._decided(schedule)
+            room = min(limit - len(conclusions), _AT_ONCE_MAX)
+            new = conclude(schedule, cursor_ms, tally, now, live=live(schedule.name), limit=room)
+            if new:
+                self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally)
+            self._arm(schedule, not_before_ms=0 if new else now + 1)
+            conclusions += new
+        return conclusions
 
     def next_at(self) -> int | None:
         return self._timers.next_at()
 
-    def _arm(self, schedule: ScheduleRef) -> None:
-        after_ms = max(schedule.cursor_ms, self._promised.get(schedule.name, -1))
-        nominal_ms = next_nominal(schedule.trigger, after_ms)
-        if nominal_ms is None:
+    def _decided(self, schedule: ScheduleRef) -> tuple[WallMs, Tally]:
+        return self._promised.get(schedule.name) or (schedule.cursor_ms, schedule.tally)
+
+    def _arm(self, schedule: ScheduleRef, not_before_ms: int = 0) -> None:
+        try:
+            at_ms = self._next_at(schedule)
+            self.unreadable.pop(schedule.name, None)
+        except InvalidInput as error:
+            self.unreadable[schedule.name] = str(error)
+            at_ms = None
+        if at_ms is None:
             self._timers.clear(schedule.name)
         else:
-            self._timers.set(schedule.name, nominal_ms)
+            self._timers.set(schedule.name, max(at_ms, not_before_ms))
+
+    def _next_at(self, schedule: ScheduleRef) -> int | None:
+        cursor_ms, tally = self._decided(schedule)
+        for times in undecided(schedule, cursor_ms, LATEST_MS):
+            fires_max = times.trigger.max_fires
+            first_ms = times.first() if fires_max is None or tally.fired < fires_max else None
+            if first_ms is None:
+                continue
+            return due_ms(schedule.name, times.trigger, first_ms) if times.verdict is None else times.through_ms + 1
+        return None

@@ -6,10 +6,11 @@ held back. It may be called at any time, and twice is once.
 """
 
 from hascheduler.dispatch.config import DispatchConfig
-from hascheduler.dispatch.decisions import CancelNotice, Dispatch, Publish, Requeue, Send
+from hascheduler.dispatch.decisions import Cancel, CancelNotice, Dispatch, Publish, Requeue, Send
 from hascheduler.dispatch.ledger import Ledger
 from hascheduler.dispatch.policy import Policy
 from hascheduler.dispatch.pool import SlotPool
+from hascheduler.dispatch.siblings import Siblings
 from hascheduler.dispatch.timers import Timers
 from hascheduler.dispatch.waiting import Waiting
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
@@ -30,19 +31,29 @@ class Jobs:
         self._withdrawn: dict[str, None] = {}
         self._noticed: dict[str, int] = {}
         self._notices: list[CancelNotice] = []
+        self._siblings = Siblings()
+        self._replaced: dict[str, str] = {}
 
     def get(self, job_id: str) -> JobRef | None:
         return self._table.get(job_id)
 
+    def of_schedule(self, schedule: str) -> list[str]:
+        """The ids of its jobs that have not ended, oldest first."""
+        return self._siblings.of(schedule)
+
     def put(self, job: JobRef) -> None:
+        if job.id not in self._table:
+            self._siblings.add(job.id)
         self._table[job.id] = job
         self._doubted.clear(job.id)
         self.reconsider(job.id)
 
     def remove(self, job_id: str) -> None:
         self._table.pop(job_id, None)
+        self._siblings.remove(job_id)
         self.waiting.remove(job_id)
-        self._pool.release(job_id)
+        self._release(job_id)
+        self._replaced.pop(job_id, None)
         self._orphans.pop(job_id, None)
         self._withdrawn.pop(job_id, None)
         self._noticed.pop(job_id, None)
@@ -58,11 +69,13 @@ class Jobs:
     def reconsider(self, job_id: str) -> None:
         job = self._table.get(job_id)
         if job is None:
-            self._pool.release(job_id)
+            self._release(job_id)
             return
         move = self._ledger.move(job_id)
         if isinstance(move, Dispatch):
             self._place(job, move.processor)
+        elif isinstance(move, Cancel) and job.state in OCCUPYING:
+            pass  # it keeps its slot until it has ended
         elif move is not None:
             self._set_apart(job)
         elif job.state in OCCUPYING and job.processor is not None:
@@ -73,6 +86,9 @@ class Jobs:
         elif job.cancel_requested_at_ms is not None:
             self._set_apart(job)
             self._withdrawn[job_id] = None
+        elif job.serial and any(self._pool.holds(sibling) for sibling in self._siblings.beside(job_id)):
+            self._set_apart(job)
+            self._siblings.hold(job_id)
         else:
             self._queue(job)
 
@@ -101,6 +117,31 @@ class Jobs:
             elif self._ledger.move(job_id) is None and job_id not in self._doubted:
                 found.append(job)
         return found
+
+    def replace(self, job_id: str, reason: str) -> None:
+        """A later fire takes its place: it is to be cancelled."""
+        job = self._table.get(job_id)
+        if job is not None and job.cancel_requested_at_ms is None:
+            self._replaced[job_id] = reason
+
+    def replaced(self) -> list[tuple[JobRef, str]]:
+        """The jobs that are to be cancelled for that, and why."""
+        found = []
+        for job_id, reason in list(self._replaced.items()):
+            job = self._table.get(job_id)
+            if job is None or job.cancel_requested_at_ms is not None:
+                del self._replaced[job_id]
+            elif self._ledger.move(job_id) is None and job_id not in self._doubted:
+                found.append((job, reason))
+        return found
+
+    def forget_replaced(self) -> None:
+        self._replaced.clear()
+
+    def occupy_unseen(self, job_id: str, definition: str, processor_id: str) -> None:
+        """A job that has yet to be read holds a slot already."""
+        self._siblings.add(job_id)
+        self._pool.occupy(job_id, definition, processor_id)
 
     # Time
 
@@ -159,7 +200,7 @@ class Jobs:
     # Places
 
     def _queue(self, job: JobRef) -> None:
-        self._pool.release(job.id)
+        self._release(job.id)
         self._starts.clear(job.id)
         if (job.not_before_ms or 0) <= self._now:
             self.waiting.add(job)
@@ -168,14 +209,26 @@ class Jobs:
             self._not_before.set(job.id, job.not_before_ms or 0)
 
     def _set_apart(self, job: JobRef) -> None:
-        self._pool.release(job.id)
+        self._release(job.id)
         self.waiting.remove(job.id)
         self._starts.clear(job.id)
 
     def _place(self, job: JobRef, processor_id: str) -> None:
         self.waiting.remove(job.id)
         self._not_before.clear(job.id)
+        is_new = not self._pool.holds(job.id)
         self._pool.occupy(job.id, job.definition, processor_id)
+        if is_new:
+            for sibling in self._siblings.beside(job.id):
+                if sibling in self.waiting and self._table[sibling].serial:
+                    self.reconsider(sibling)
+
+    def _release(self, job_id: str) -> None:
+        """Give the slot back, if it holds one, and let those go on that waited for that."""
+        if self._pool.holds(job_id):
+            self._pool.release(job_id)
+            for sibling in self._siblings.take_held(job_id):
+                self.reconsider(sibling)
 
     def _watch(self, job: JobRef, processor_id: str) -> None:
         if not self._pool.is_live(processor_id):

@@ -8,44 +8,45 @@ first, or the job is gone.
 from collections.abc import Mapping
 from typing import Any
 
-from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
-from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
+from hascheduler.dispatch.decisions import Cancel, Dispatch, Fail, JobMove, Requeue, Settlement
+from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 
 JUDGED_FIELDS = {
     "state": True,
     "attempt": True,
     "processor": True,
     "error": True,
+    "cancel_requested_at_ms": True,
     "attempts.number": True,
     "attempts.processor": True,
     "attempts.outcome": True,
     "attempts.error": True,
 }
 
-_OF: Mapping[type[Dispatch | Requeue | Fail], Move] = {
-    Dispatch: Move.CLAIM,
-    Requeue: Move.REQUEUE,
-    Fail: Move.FAIL,
+_SOURCES: Mapping[type[JobMove], frozenset[JobState]] = {
+    Dispatch: TRANSITIONS[Move.CLAIM].sources,
+    Requeue: TRANSITIONS[Move.REQUEUE].sources,
+    Fail: TRANSITIONS[Move.FAIL].sources,
+    Cancel: LIVE,
 }
 
 
-def judge(decision: Dispatch | Requeue | Fail, job: Mapping[str, Any] | None) -> Settlement:
+def judge(decision: JobMove, job: Mapping[str, Any] | None) -> Settlement:
     """The settlement of ``decision`` by what ``job`` (with `JUDGED_FIELDS`, or None when gone) says."""
     if job is None:
         return Settlement.LOST
     if carried_out(decision, job):
         return Settlement.DONE
-    sources = TRANSITIONS[_OF[type(decision)]].sources
-    if str(job.get("state")) in sources and job.get("attempt") == _demanded(decision):
+    if str(job.get("state")) in _SOURCES[type(decision)] and job.get("attempt") == _demanded(decision):
         return Settlement.UNKNOWN
     return Settlement.LOST
 
 
-def _demanded(decision: Dispatch | Requeue | Fail) -> int:
+def _demanded(decision: JobMove) -> int:
     return decision.attempt - 1 if isinstance(decision, Dispatch) else decision.attempt
 
 
-def carried_out(decision: Dispatch | Requeue | Fail, job: Mapping[str, Any]) -> bool:
+def carried_out(decision: JobMove, job: Mapping[str, Any]) -> bool:
     """Whether ``job`` shows that this decision was carried out, now or earlier."""
     state, newest = str(job.get("state")), job.get("attempt")
     match decision:
@@ -61,6 +62,8 @@ def carried_out(decision: Dispatch | Requeue | Fail, job: Mapping[str, Any]) -> 
             return recorded(job, number=attempt, outcome=AttemptEnd.LOST, error=reason) and not failed_instead
         case Fail(_, attempt, reason):
             return state == JobState.FAILED and newest == attempt and job.get("error") == reason
+        case Cancel():
+            return state == JobState.CANCELLED or job.get("cancel_requested_at_ms") is not None
 
 
 def recorded(job: Mapping[str, Any], **wanted: Any) -> bool:

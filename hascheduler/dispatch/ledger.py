@@ -1,21 +1,35 @@
-"""What was promised and has not come back: at most one fire and one move (dispatch, requeue, fail) per job.
+"""What was promised and has not come back: at most one fire and one move (dispatch, requeue, fail, cancel) per job.
 
-A *fire* is fulfilled when the stream has shown its job and a cursor that reached it; a *move* when the stream shows
-the job at or past what was promised. Then the decision is reported as settled, which lets the journal's
-``applied_through`` advance: whatever is not settled would be applied again by a successor.
+A *fire* is fulfilled when the stream has shown its job and a cursor that reached it; times that were *passed over*,
+when their record is written and the stream has shown such a cursor; a *move* when the stream shows the job at or past
+what was promised; a *count* of failures when the stream shows it on its schedule. Then the decision is reported as
+settled, which lets the journal's ``applied_through`` advance: whatever is not settled would be applied again by a
+successor.
 
 A promise that is overdue is handed out again, to be decided again with writes that wait for a majority. If that ends
-DONE the outcome is durable. It fulfils a fire, even if this replica's stream never shows the job (it had ended before).
-A move is fulfilled by the reading of its job, which is asked for then: the job keeps its slot until it is known.
+DONE the outcome is durable. It fulfils a fire, even if this replica's stream never shows the job (it had ended before),
+and whatever else concerns a schedule. A move is fulfilled by the reading of its job, which is asked for then: the job
+keeps its slot until it is known.
 """
 
 from dataclasses import dataclass
 
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Fire, Requeue, Settlement
+from hascheduler.dispatch.decisions import (
+    Cancel,
+    Conclusion,
+    CountFailures,
+    Decision,
+    Dispatch,
+    Fail,
+    Fire,
+    JobMove,
+    PassOver,
+    Requeue,
+    Settlement,
+)
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobRef, JobState
-
-Move = Dispatch | Requeue | Fail
+from hascheduler.model.schedule import ScheduleRef
 
 
 @dataclass(slots=True)
@@ -23,7 +37,7 @@ class _Promise:
     decision: Decision
     promised_at_ms: WallMs
     reasserted: bool = False
-    job_seen: bool = False
+    made: bool = False
     cursor_seen: bool = False
 
 
@@ -31,22 +45,23 @@ class Ledger:
     def __init__(self) -> None:
         # In order of promised_at_ms: what is promised again goes to the end.
         self._promises: dict[Decision, _Promise] = {}
-        self._moves: dict[str, Move] = {}
+        self._moves: dict[str, JobMove] = {}
         self._fires: dict[str, Fire] = {}
-        self._fires_of: dict[str, dict[WallMs, Fire]] = {}
+        self._conclusions_of: dict[str, dict[WallMs, Conclusion]] = {}
+        self._counts: dict[str, CountFailures] = {}
         self._settled: list[Decision] = []
 
     def __len__(self) -> int:
         return len(self._promises)
 
-    def move(self, job_id: str) -> Move | None:
+    def move(self, job_id: str) -> JobMove | None:
         """What was promised for that job, and has not been seen yet."""
         return self._moves.get(job_id)
 
     def is_unseen_fire(self, job_id: str) -> bool:
         """Whether the job exists only as the promise of a fire."""
         fire = self._fires.get(job_id)
-        return fire is not None and not self._promises[fire].job_seen
+        return fire is not None and not self._promises[fire].made
 
     def unseen_fires(self) -> list[str]:
         """The ids of the jobs that exist only as promises."""
@@ -55,13 +70,25 @@ class Ledger:
     def moves(self) -> list[str]:
         return list(self._moves)
 
+    def has_conclusions(self, schedule: str) -> bool:
+        """Whether some of its nominal times are promised."""
+        return schedule in self._conclusions_of
+
+    def count(self, schedule: str) -> CountFailures | None:
+        """What was promised for the failures of that schedule, and has not been seen yet."""
+        return self._counts.get(schedule)
+
     def promise(self, decision: Decision, now: WallMs) -> None:
         self._promises[decision] = _Promise(decision, now)
-        if isinstance(decision, Fire):
-            self._fires[decision.job_id] = decision
-            self._fires_of.setdefault(decision.schedule, {})[decision.nominal_ms] = decision
-        else:
-            self._moves[decision.job_id] = decision
+        match decision:
+            case Fire() | PassOver():
+                if isinstance(decision, Fire):
+                    self._fires[decision.job_id] = decision
+                self._conclusions_of.setdefault(decision.schedule, {})[decision.nominal_ms] = decision
+            case CountFailures():
+                self._counts[decision.schedule] = decision
+            case _:
+                self._moves[decision.job_id] = decision
 
     def job_seen(self, job: JobRef) -> None:
         self._fire_seen(job.id)
@@ -75,18 +102,20 @@ class Ledger:
         if move is not None:
             self._fulfil(move)
 
-    def cursor_seen(self, schedule: str, cursor_ms: WallMs) -> None:
-        for nominal_ms, fire in list(self._fires_of.get(schedule, {}).items()):
-            if nominal_ms <= cursor_ms:
-                promise = self._promises[fire]
-                promise.cursor_seen = True
-                self._fulfil_fire(promise)
+    def schedule_seen(self, schedule: ScheduleRef) -> None:
+        for nominal_ms, conclusion in list(self._conclusions_of.get(schedule.name, {}).items()):
+            if nominal_ms <= schedule.cursor_ms:
+                self._cursor_seen(conclusion)
+        count = self._counts.get(schedule.name)
+        if count is not None and (schedule.rev > count.rev or _counted(schedule, count)):
+            self._fulfil(count)
 
     def schedule_gone(self, schedule: str) -> None:
-        for fire in list(self._fires_of.get(schedule, {}).values()):
-            promise = self._promises[fire]
-            promise.cursor_seen = True
-            self._fulfil_fire(promise)
+        for conclusion in list(self._conclusions_of.get(schedule, {}).values()):
+            self._cursor_seen(conclusion)
+        count = self._counts.get(schedule)
+        if count is not None:
+            self._fulfil(count)
 
     def concluded(self, decision: Decision, settlement: Settlement) -> bool:
         """What applying ``decision`` said; True when that ended its promise."""
@@ -96,9 +125,13 @@ class Ledger:
             self._settled.append(decision)
             return False
         durable = settlement is Settlement.DONE and promise.reasserted
-        if settlement is Settlement.LOST or (durable and isinstance(decision, Fire)):
+        if settlement is Settlement.LOST or (durable and isinstance(decision, Fire | PassOver | CountFailures)):
             self._fulfil(decision)
             return True
+        if settlement is Settlement.DONE and isinstance(decision, PassOver):
+            # The stream does not show the record of it.
+            promise.made = True
+            self._fulfil_conclusion(promise)
         return False
 
     def is_reasserted(self, decision: Decision) -> bool:
@@ -131,7 +164,7 @@ class Ledger:
 
     def clear(self) -> None:
         """Forget all promises, without settling them."""
-        for table in (self._promises, self._moves, self._fires, self._fires_of):
+        for table in (self._promises, self._moves, self._fires, self._conclusions_of, self._counts):
             table.clear()
         self._settled.clear()
 
@@ -139,27 +172,40 @@ class Ledger:
         fire = self._fires.get(job_id)
         if fire is not None:
             promise = self._promises[fire]
-            promise.job_seen = True
-            self._fulfil_fire(promise)
+            promise.made = True
+            self._fulfil_conclusion(promise)
 
-    def _fulfil_fire(self, promise: _Promise) -> None:
-        if promise.job_seen and promise.cursor_seen:
+    def _cursor_seen(self, conclusion: Conclusion) -> None:
+        promise = self._promises[conclusion]
+        promise.cursor_seen = True
+        self._fulfil_conclusion(promise)
+
+    def _fulfil_conclusion(self, promise: _Promise) -> None:
+        if promise.made and promise.cursor_seen:
             self._fulfil(promise.decision)
 
     def _fulfil(self, decision: Decision) -> None:
         del self._promises[decision]
         self._settled.append(decision)
-        if isinstance(decision, Fire):
-            del self._fires[decision.job_id]
-            of_schedule = self._fires_of[decision.schedule]
-            del of_schedule[decision.nominal_ms]
-            if not of_schedule:
-                del self._fires_of[decision.schedule]
-        else:
-            del self._moves[decision.job_id]
+        match decision:
+            case Fire() | PassOver():
+                if isinstance(decision, Fire):
+                    del self._fires[decision.job_id]
+                of_schedule = self._conclusions_of[decision.schedule]
+                del of_schedule[decision.nominal_ms]
+                if not of_schedule:
+                    del self._conclusions_of[decision.schedule]
+            case CountFailures():
+                del self._counts[decision.schedule]
+            case _:
+                del self._moves[decision.job_id]
 
 
-def _shows(job: JobRef, move: Move) -> bool:
+def _counted(schedule: ScheduleRef, count: CountFailures) -> bool:
+    return schedule.failures == count.failures and count.pause_at_ms is None
+
+
+def _shows(job: JobRef, move: JobMove) -> bool:
     """Whether this version of the job is at or past what ``move`` wants."""
     if job.state in TERMINAL or job.attempt > move.attempt:
         return True
@@ -170,3 +216,5 @@ def _shows(job: JobRef, move: Move) -> bool:
             return job.attempt == move.attempt and job.state is JobState.PENDING
         case Fail():
             return False
+        case Cancel():
+            return job.cancel_requested_at_ms is not None

@@ -60,6 +60,10 @@ class SlotPool:
         self._busy.setdefault(processor_id, set()).add(job_id)
         self._running[definition] += 1
 
+    def holds(self, job_id: str) -> bool:
+        """Whether the job holds a slot."""
+        return job_id in self._places
+
     def release(self, job_id: str) -> None:
         place = self._places.pop(job_id, None)
         if place is None:

@@ -1,4 +1,4 @@
-"""Carries the leader's decisions out: first the fires, then the moves of jobs, each job's in their order.
+"""Carries the leader's decisions out: first what concerns schedules, then the moves of jobs, each job's in their order.
 
 A decision that finds its job in another state than it demands is DONE if the document shows that it was carried out
 before, and LOST if not.
@@ -6,12 +6,23 @@ before, and LOST if not.
 
 from collections.abc import Sequence
 
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Fire, Requeue, Settlement
+from hascheduler.dispatch.decisions import (
+    Cancel,
+    CountFailures,
+    Decision,
+    Dispatch,
+    Fail,
+    Fire,
+    JobMove,
+    PassOver,
+    Requeue,
+    Settlement,
+)
 from hascheduler.dispatch.judge import carried_out
 from hascheduler.errors import StoreUnavailable
 from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import MemoryDatabase
-from hascheduler.memory.fires import fire
+from hascheduler.memory.database import Document, MemoryDatabase
+from hascheduler.memory.fires import conclude, count_failures
 from hascheduler.memory.moves import back_to_pending, dispatched, may, to_terminal
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
@@ -31,17 +42,19 @@ class MemoryClaimStore:
         settled: dict[Decision, Settlement] = {}
         try:
             async with self._connection.exchange("claims.apply") as database:
+                conclusions = [decision for decision in decisions if isinstance(decision, Fire | PassOver)]
+                settled.update(conclude(database, conclusions, at_ms, self._job_retention_ms).items())
                 for decision in decisions:
-                    if isinstance(decision, Fire):
-                        settled[decision] = fire(database, decision)
+                    if isinstance(decision, CountFailures):
+                        settled[decision] = count_failures(database, decision)
                 for decision in decisions:
-                    if not isinstance(decision, Fire):
+                    if isinstance(decision, JobMove):
                         settled[decision] = self._move(database, decision, at_ms)
         except StoreUnavailable:
             return [Settlement.UNKNOWN] * len(decisions)
         return [settled[decision] for decision in decisions]
 
-    def _move(self, database: MemoryDatabase, decision: Dispatch | Requeue | Fail, at_ms: WallMs) -> Settlement:
+    def _move(self, database: MemoryDatabase, decision: JobMove, at_ms: WallMs) -> Settlement:
         job = database.find(Collection.JOBS, decision.job_id)
         if job is None:
             return Settlement.LOST
@@ -54,7 +67,16 @@ class MemoryClaimStore:
             case Fail() if may(Move.FAIL, job) and attempt == decision.attempt:
                 end = Outcome(JobState.FAILED, error=decision.reason)
                 fields = to_terminal(job, end, AttemptEnd.LOST, at_ms, kept_ms=self._job_retention_ms)
+            case Cancel() if may(Move.CANCEL, job) and attempt == decision.attempt:
+                end = Outcome(JobState.CANCELLED, error=decision.reason)
+                fields = to_terminal(job, end, end.state.value, at_ms, kept_ms=self._job_retention_ms)
+            case Cancel() if may(Move.STOP, job) and attempt == decision.attempt and not _is_asked_to_stop(job):
+                fields = {"cancel_requested_at_ms": at_ms, "rev": job["rev"] + 1}
             case _:
                 return Settlement.DONE if carried_out(decision, job) else Settlement.LOST
         database.update(Collection.JOBS, job, fields)
         return Settlement.DONE
+
+
+def _is_asked_to_stop(job: Document) -> bool:
+    return job.get("cancel_requested_at_ms") is not None

@@ -77,7 +77,7 @@ class MemoryDatabase:
             return document
         updated = {**document, **changed}
         self._documents[collection][key] = updated
-        lean = {name: changed[name] for name in LEAN_FIELDS[collection] if name in changed}
+        lean = {name: changed[name] for name in LEAN_FIELDS.get(collection, ()) if name in changed}
         # The journal is told by its inserts alone.
         if lean and collection is not Collection.JOURNAL:
             self.history.append(Change(collection, Operation.PATCH, updated["_id"], lean))
@@ -85,7 +85,7 @@ class MemoryDatabase:
 
     def delete(self, collection: Collection, id: object) -> bool:
         document = self._documents[collection].pop(_key(id), None)
-        if document is not None and collection is not Collection.JOURNAL:
+        if document is not None and collection in LEAN_FIELDS and collection is not Collection.JOURNAL:
             self.history.append(Change(collection, Operation.DELETE, document["_id"], {}))
         return document is not None
 
@@ -117,7 +117,7 @@ class MemoryDatabase:
         before = self._documents[collection].get(key)
         # A replacement keeps its document's place.
         self._documents[collection][key] = document
-        if before != document:
+        if before != document and collection in LEAN_FIELDS:
             self.history.append(put_of(collection, document))
 
 

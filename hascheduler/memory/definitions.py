@@ -24,6 +24,14 @@ class MemoryDefinitionStore:
                 return document, True
             return deepcopy(database.update(Collection.DEFINITIONS, stored, document)), False
 
+    async def replace(self, definition: Definition, rev: int) -> StoredDocument | None:
+        async with self._connection.exchange("definitions.replace") as database:
+            stored = database.find(Collection.DEFINITIONS, definition.name)
+            if stored is None or stored["rev"] != rev:
+                return None
+            fields = encode_definition(definition) | {"rev": rev + 1}
+            return deepcopy(database.update(Collection.DEFINITIONS, stored, fields))
+
     async def get(self, name: str) -> StoredDocument | None:
         async with self._connection.exchange("definitions.get") as database:
             return deepcopy(database.find(Collection.DEFINITIONS, name))
@@ -32,6 +40,9 @@ class MemoryDefinitionStore:
         async with self._connection.exchange("definitions.list") as database:
             return deepcopy(database.page(Collection.DEFINITIONS, after, limit))
 
-    async def delete(self, name: str) -> bool:
+    async def delete(self, name: str, rev: int | None = None) -> bool:
         async with self._connection.exchange("definitions.delete") as database:
+            stored = database.find(Collection.DEFINITIONS, name)
+            if stored is None or rev not in (None, stored["rev"]):
+                return False
             return database.delete(Collection.DEFINITIONS, name)

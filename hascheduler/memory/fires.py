@@ -1,28 +1,83 @@
-"""Inserts the job of a nominal time and advances the cursor of its schedule.
+"""Carries out what concerns schedules: jobs of nominal times, records of those that do not fire, cursors, failures."""
 
-A schedule that was made at or after a nominal time is another one by the same name: it neither fires for it nor has
-its cursor moved.
-"""
+from collections import defaultdict
+from collections.abc import Sequence
 
-from hascheduler.dispatch.decisions import Fire, Settlement
-from hascheduler.memory.database import MemoryDatabase
-from hascheduler.model.documents import Collection, fired_job_document
+from hascheduler.dispatch.chain import Link, chain
+from hascheduler.dispatch.decisions import Conclusion, CountFailures, Fire, PassOver, Settlement
+from hascheduler.memory.database import MemoryDatabase, instant
+from hascheduler.model.documents import Collection, new_job_document, verdict_document, verdict_id
+from hascheduler.model.instants import WallMs
+from hascheduler.model.schedule_documents import TOO_MANY_FAILURES, encode_tally, new_fire
 
 
-def fire(database: MemoryDatabase, decision: Fire) -> Settlement:
-    """DONE when the job is there, now or before; LOST when its schedule is gone or makes no job."""
+def conclude(
+    database: MemoryDatabase, conclusions: Sequence[Conclusion], at_ms: WallMs, kept_ms: int
+) -> dict[Conclusion, Settlement]:
+    """DONE when it is carried out, now or before; LOST, or UNKNOWN where one before it is missing."""
+    settled: dict[Conclusion, Settlement] = {}
+    of_schedule: dict[str, list[Conclusion]] = defaultdict(list)
+    for conclusion in conclusions:
+        of_schedule[conclusion.schedule].append(conclusion)
+    for name, of_one in of_schedule.items():
+        written = {conclusion for conclusion in of_one if _is_written(database, conclusion)}
+        for conclusion, link in chain(database.find(Collection.SCHEDULES, name), of_one, written).links:
+            settled[conclusion] = _carry_out(database, conclusion, link, at_ms, kept_ms)
+    return settled
+
+
+def count_failures(database: MemoryDatabase, decision: CountFailures) -> Settlement:
+    """LOST when the schedule is gone, or was edited since its failures were counted."""
     schedule = database.find(Collection.SCHEDULES, decision.schedule)
-    is_its_own = schedule is not None and _is_before(schedule.get("created_at_ms"), decision)
-    document = schedule and fired_job_document(decision.schedule, schedule, decision.nominal_ms)
-    if document is not None:
-        database.insert(Collection.JOBS, document)
-    elif database.find(Collection.JOBS, decision.job_id) is None:
+    if schedule is None:
         return Settlement.LOST
-    if schedule is not None and is_its_own and _is_before(schedule.get("cursor_ms"), decision):
-        # Not an edit, so rev stays.
-        database.update(Collection.SCHEDULES, schedule, {"cursor_ms": decision.nominal_ms})
+    if decision.pause_at_ms is not None and schedule.get("rev") != decision.rev:
+        is_done = schedule.get("paused_at_ms") == decision.pause_at_ms
+        return Settlement.DONE if is_done else Settlement.LOST
+    fields: dict[str, object] = {"failures": decision.failures}
+    if decision.pause_at_ms is not None:
+        fields |= {
+            "paused_at_ms": decision.pause_at_ms,
+            "paused_because": TOO_MANY_FAILURES.format(decision.failures),
+            "rev": decision.rev + 1,
+        }
+    database.update(Collection.SCHEDULES, schedule, fields)
     return Settlement.DONE
 
 
-def _is_before(at_ms: object, decision: Fire) -> bool:
-    return isinstance(at_ms, int) and at_ms < decision.nominal_ms
+def _carry_out(database: MemoryDatabase, conclusion: Conclusion, link: Link, at_ms: WallMs, kept_ms: int) -> Settlement:
+    match link:
+        case Link.OTHER:
+            return Settlement.LOST
+        case Link.EARLY:
+            return Settlement.UNKNOWN
+        case Link.DECIDED:
+            return Settlement.DONE
+    settlement = _write(database, conclusion, at_ms, kept_ms) if link is Link.NEXT else Settlement.DONE
+    schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
+    assert schedule is not None
+    # Not an edit, so rev stays.
+    fields = {"cursor_ms": conclusion.nominal_ms, "tally": encode_tally(conclusion.tally)}
+    database.update(Collection.SCHEDULES, schedule, fields)
+    return settlement
+
+
+def _write(database: MemoryDatabase, conclusion: Conclusion, at_ms: WallMs, kept_ms: int) -> Settlement:
+    if isinstance(conclusion, PassOver):
+        document = verdict_document(conclusion.run, at_ms) | {"expire_at": instant(at_ms + kept_ms)}
+        database.insert(Collection.VERDICTS, document)
+        return Settlement.DONE
+    schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
+    job = new_fire(conclusion.schedule, schedule or {}, conclusion.nominal_ms)
+    if job is None:
+        return Settlement.LOST
+    database.insert(Collection.JOBS, new_job_document(job))
+    return Settlement.DONE
+
+
+def _is_written(database: MemoryDatabase, conclusion: Conclusion) -> bool:
+    if isinstance(conclusion, Fire):
+        return database.find(Collection.JOBS, conclusion.job_id) is not None
+    run = conclusion.run
+    record = database.find(Collection.VERDICTS, verdict_id(run.schedule, run.first_ms))
+    return record is not None and (record["verdict"], record["last_ms"]) == (run.verdict, run.last_ms)

@@ -28,6 +28,10 @@ class MemoryJobStore:
             assert stored is not None
             return deepcopy(stored)
 
+    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[bool]:
+        async with self._connection.exchange("jobs.submit_many") as database:
+            return [database.insert(Collection.JOBS, new_job_document(job)) for job in jobs]
+
     async def get(self, job_id: str) -> StoredDocument | None:
         async with self._connection.exchange("jobs.get") as database:
             return deepcopy(database.find(Collection.JOBS, job_id))

@@ -14,7 +14,7 @@ from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase, put_of
 from hascheduler.memory.history import Dropped
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import Collection
+from hascheduler.model.documents import MIRRORED, Collection
 from hascheduler.model.job import LIVE
 from hascheduler.ports import Batch
 
@@ -80,7 +80,7 @@ class MemoryChangeStream:
     async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
         if not self._is_fresh:
             raise InvariantBroken("a resumed change stream has no snapshot")
-        for collection in Collection:
+        for collection in MIRRORED:
             async with self._connection.exchange("stream.snapshot") as database:
                 live = [put_of(collection, document) for document in _live(database, collection)]
             for start in range(0, len(live), self._batch_max):

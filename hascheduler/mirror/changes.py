@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents import Collection
-from hascheduler.model.job import JobRef
+from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
@@ -45,9 +45,10 @@ class JobSeen:
 
 @dataclass(frozen=True, slots=True)
 class JobGone:
-    """The job ended, was deleted, or can no longer be read; ``id`` holds no slot any more."""
+    """The job ended (as ``state`` says), was deleted, or can no longer be read; it holds no slot any more."""
 
     id: str
+    state: JobState | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,8 @@ class Mirror:
                 # Newer than any read under way, whose answer must not undo it.
                 self._fetching.pop(key, None)
                 self._put(table, key, change, change.fields, facts)
+            case Operation.PATCH if self._advance(table, key, change, facts):
+                pass
             case Operation.PATCH:
                 whole = self._patched(table, key, change.fields, facts)
                 if whole is not None:
@@ -121,7 +123,7 @@ class Mirror:
         known = self._nouns[key[0]].get(key[1])
         if known is None:
             if table.ends(patch):
-                self._drop(table, key, facts)
+                self._drop(table, key, facts, patch)
             else:
                 self._wanted[key] = None
             return None
@@ -136,6 +138,22 @@ class Mirror:
                     self._wanted[key] = None
                 return None
         return {**table.encode(known), **patch}
+
+    def _advance(self, table: Table, key: tuple[Collection, str], change: Change, facts: list[Seen]) -> bool:
+        """Fold a patch of unnumbered fields alone, which are frequent and concern nothing else; whether it was one."""
+        known = self._nouns[key[0]].get(key[1])
+        if known is None or table.advanced is None or not change.fields.keys() <= table.unnumbered:
+            return False
+        try:
+            noun = table.advanced(known, change.fields)
+        except InvalidInput as error:
+            self._drop(table, key, facts)
+            self._set_aside(change, str(error), facts)
+            return True
+        if noun != known and table.revision(noun) >= table.revision(known):
+            self._nouns[key[0]][key[1]] = noun
+            facts.append(table.arrived(noun))
+        return True
 
     def _put(
         self,
@@ -158,7 +176,7 @@ class Mirror:
         if known is not None and (table.revision(noun) < table.revision(known) or noun == known):
             return
         if table.ends(fields):
-            self._drop(table, key, facts)
+            self._drop(table, key, facts, fields)
             return
         if collection not in _UNDIGESTED:
             if known is not None:
@@ -167,8 +185,13 @@ class Mirror:
         nouns[id] = noun
         facts.append(table.arrived(noun))
 
-    def _drop(self, table: Table, key: tuple[Collection, str], facts: list[Seen]) -> None:
-        """The document is gone, or ended. Told even of one that was never seen: the core may have promised it."""
+    def _drop(
+        self, table: Table, key: tuple[Collection, str], facts: list[Seen], last: Mapping[str, Any] | None = None
+    ) -> None:
+        """The document is gone, or ended as ``last`` says.
+
+        Told even of one that was never seen: the core may have promised it.
+        """
         self._quarantine.pop(key, None)
         self._wanted.pop(key, None)
         # A read that began before this must not bring the document back.
@@ -176,7 +199,7 @@ class Mirror:
         known = self._nouns[key[0]].pop(key[1], None)
         if known is not None and key[0] not in _UNDIGESTED:
             self._digest.remove(_member(key, known))
-        facts.append(table.left(key[1]))
+        facts.append(table.left(key[1], last or {}))
 
     def _set_aside(self, change: Change, reason: str, facts: list[Seen]) -> None:
         id = _shown(change.id)

@@ -3,14 +3,20 @@
 One row a collection, so that the fold itself knows none of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.mirror import changes as seen
 from hascheduler.model import documents
 from hascheduler.model.documents import Collection
-from hascheduler.model.job import TERMINAL
+from hascheduler.model.job import TERMINAL, JobState
+from hascheduler.model.schedule_documents import (
+    LEADER_FIELDS,
+    decode_schedule,
+    encode_schedule_ref,
+    with_leader_fields,
+)
 
 
 def _never(_: Any) -> bool:
@@ -23,17 +29,27 @@ class Table:
 
     ``revision(noun)`` orders its versions. ``revised`` names the field that every write raises by one, but for those
     of ``unnumbered`` alone; it is "" where every patch stands for itself. Documents for which ``ends`` holds leave the
-    mirror.
+    mirror. ``advanced(noun, patch)`` is the noun after a patch of unnumbered fields alone: those are frequent.
     """
 
     decode: Callable[[object, Any], Any]
     encode: Callable[[Any], Any]
     arrived: Callable[[Any], seen.Seen]
-    left: Callable[[str], seen.Seen]
+    left: Callable[[str, Mapping[str, Any]], seen.Seen]
     revision: Callable[[Any], tuple[int, ...]]
     revised: str = ""
     unnumbered: frozenset[str] = frozenset()
     ends: Callable[[Any], bool] = _never
+    advanced: Callable[[Any, Mapping[str, Any]], Any] | None = None
+
+
+def _left(gone: Callable[[str], seen.Seen]) -> Callable[[str, Mapping[str, Any]], seen.Seen]:
+    return lambda noun_id, _last: gone(noun_id)
+
+
+def _job_left(id: str, fields: Mapping[str, Any]) -> seen.JobGone:
+    state = fields.get("state")
+    return seen.JobGone(id, JobState(state) if state in _TERMINAL else None)
 
 
 _TERMINAL = frozenset(state.value for state in TERMINAL)
@@ -44,26 +60,27 @@ TABLES: dict[Collection, Table] = {
         decode=documents.decode_job,
         encode=documents.encode_job_ref,
         arrived=seen.JobSeen,
-        left=seen.JobGone,
+        left=_job_left,
         revision=lambda job: (job.rev,),
         revised="rev",
         ends=lambda fields: fields.get("state") in _TERMINAL,
     ),
     Collection.SCHEDULES: Table(
-        decode=documents.decode_schedule,
-        encode=documents.encode_schedule_ref,
+        decode=decode_schedule,
+        encode=encode_schedule_ref,
         arrived=seen.ScheduleSeen,
-        left=seen.ScheduleGone,
+        left=_left(seen.ScheduleGone),
         # The cursor advances without an edit, and an edit never takes it back.
         revision=lambda schedule: (schedule.rev, schedule.cursor_ms),
         revised="rev",
-        unnumbered=frozenset({"cursor_ms"}),
+        unnumbered=LEADER_FIELDS,
+        advanced=with_leader_fields,
     ),
     Collection.DEFINITIONS: Table(
         decode=documents.decode_definition,
         encode=documents.encode_definition,
         arrived=seen.DefinitionSeen,
-        left=seen.DefinitionGone,
+        left=_left(seen.DefinitionGone),
         revision=lambda definition: (definition.rev,),
         revised="rev",
     ),
@@ -71,21 +88,21 @@ TABLES: dict[Collection, Table] = {
         decode=documents.decode_processor,
         encode=documents.encode_processor,
         arrived=seen.ProcessorSeen,
-        left=seen.ProcessorGone,
+        left=_left(seen.ProcessorGone),
         revision=lambda processor: (processor.beat,),
     ),
     Collection.LEASES: Table(
         decode=documents.decode_lease,
         encode=documents.encode_lease,
         arrived=seen.LeaseSeen,
-        left=seen.LeaseGone,
+        left=_left(seen.LeaseGone),
         revision=lambda lease: (lease.term, lease.renewals),
     ),
     Collection.REPLICAS: Table(
         decode=documents.decode_replica,
         encode=documents.encode_replica,
         arrived=seen.ReplicaSeen,
-        left=seen.ReplicaGone,
+        left=_left(seen.ReplicaGone),
         revision=lambda replica: (replica.beat,),
     ),
 }

@@ -1,4 +1,4 @@
-"""How each noun is stored, and how a stored document is read back.
+"""How each noun is stored, and how a stored document is read back (schedules: `schedule_documents`).
 
 One place for both directions, so that the schema has one owner. ``LEAN_FIELDS`` are the fields a mirror needs: the
 stream and the snapshot project to them, so payloads never travel to a mirror. Every decoder takes a document that
@@ -14,7 +14,6 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT, Definition
 from hascheduler.model.fields import (
-    NAME_CHARACTERS_MAX,
     identifier,
     instant_or_none,
     integer,
@@ -23,13 +22,13 @@ from hascheduler.model.fields import (
     text_or_none,
 )
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
+from hascheduler.model.job import JobRef, JobState, NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.schedule import JobTemplate, ScheduleRef
-from hascheduler.model.trigger import IntervalTrigger, OnceTrigger, Trigger
+from hascheduler.model.schedule_documents import SCHEDULE_FIELDS
+from hascheduler.model.verdict import Verdict, VerdictRun
 
 Document = Mapping[str, Any]
 
@@ -42,17 +41,19 @@ class Collection(StrEnum):
     LEASES = "leases"
     JOURNAL = "journal"
     REPLICAS = "replicas"
+    VERDICTS = "verdicts"
+    """The API alone reads them; no mirror does."""
 
 
+MIRRORED = tuple(collection for collection in Collection if collection is not Collection.VERDICTS)
 LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.DEFINITIONS: ("rev", "max_concurrency", "attempts_max"),
-    Collection.SCHEDULES: (
-        "rev", "trigger", "job", "cursor_ms", "created_at_ms",
-    ),
+    Collection.SCHEDULES: SCHEDULE_FIELDS,
     Collection.PROCESSORS: ("name", "shard", "definitions", "slots", "beat", "draining", "parked"),
     Collection.JOBS: (
         "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
         "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
+        "serial",
     ),
     Collection.LEASES: (
         "holder", "term", "renewals", "endpoint", "acquired_at_ms", "renewed_at_ms", "lease_duration_ms", "transitions",
@@ -93,6 +94,7 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         "started_at_ms": None,
         "finished_at_ms": None,
         "cancel_requested_at_ms": None,
+        "serial": job.serial,
         "result": None,
         "error": None,
         "attempts": [],
@@ -118,145 +120,13 @@ def decode_job(id: object, fields: Document) -> JobRef:
         processor=text_or_none(fields, "processor"),
         dispatched_at_ms=instant_or_none(fields, "dispatched_at_ms"),
         cancel_requested_at_ms=instant_or_none(fields, "cancel_requested_at_ms"),
+        serial=bool(fields.get("serial")),
     )
 
 
 def encode_job_ref(job: JobRef) -> dict[str, Any]:
     """The lean fields of a job, as `decode_job` reads them."""
     return {name: getattr(job, name) for name in LEAN_FIELDS[Collection.JOBS]}
-
-
-# Schedules
-
-
-def encode_trigger(trigger: Trigger) -> dict[str, Any]:
-    match trigger:
-        case IntervalTrigger(every_ms, anchor_ms):
-            return {"type": "interval", "every_ms": every_ms, "anchor_ms": anchor_ms}
-        case OnceTrigger(at_ms):
-            return {"type": "once", "at_ms": at_ms}
-
-
-def decode_trigger(fields: object) -> Trigger:
-    if not isinstance(fields, Mapping):
-        raise InvalidInput(("trigger",), "not an object")
-    match fields.get("type"):
-        case "interval":
-            every_ms = integer(fields, "every_ms")
-            if every_ms <= 0:
-                raise InvalidInput(("trigger", "every_ms"), f"{every_ms}", "a positive number of milliseconds")
-            return IntervalTrigger(every_ms, WallMs(integer(fields, "anchor_ms")))
-        case "once":
-            return OnceTrigger(WallMs(integer(fields, "at_ms")))
-        case other:
-            raise InvalidInput(("trigger", "type"), f"{str(other)[:64]!r} is unknown", "interval or once")
-
-
-def encode_template(template: JobTemplate) -> dict[str, Any]:
-    return {
-        "definition": template.definition,
-        "target": template.target,
-        "tenant": template.tenant,
-        "lane": template.lane,
-        "fairness_key": template.fairness_key,
-        "priority": template.priority,
-        "mode": template.mode,
-    }
-
-
-def decode_template(fields: object) -> JobTemplate:
-    if not isinstance(fields, Mapping):
-        raise InvalidInput(("job",), "not an object")
-    return JobTemplate(
-        definition=text(fields, "definition"),
-        target=text(fields, "target"),
-        tenant=text(fields, "tenant"),
-        lane=text(fields, "lane"),
-        fairness_key=text(fields, "fairness_key", empty=True),
-        priority=integer(fields, "priority"),
-        mode=text(fields, "mode"),
-    )
-
-
-def decode_schedule(id: object, fields: Document) -> ScheduleRef:
-    return ScheduleRef(
-        name=identifier(id, longest=NAME_CHARACTERS_MAX),
-        rev=integer(fields, "rev"),
-        trigger=decode_trigger(fields.get("trigger")),
-        template=decode_template(fields.get("job")),
-        cursor_ms=WallMs(integer(fields, "cursor_ms")),
-        created_at_ms=WallMs(integer(fields, "created_at_ms")),
-    )
-
-
-def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
-    """The lean fields of a schedule, as `decode_schedule` reads them."""
-    return {
-        "rev": schedule.rev,
-        "trigger": encode_trigger(schedule.trigger),
-        "job": encode_template(schedule.template),
-        "cursor_ms": schedule.cursor_ms,
-        "created_at_ms": schedule.created_at_ms,
-    }
-
-
-def fired_job_document(name: str, schedule: Document, nominal_ms: WallMs) -> dict[str, Any] | None:
-    """The document that a fire inserts, from the stored ``schedule``; None where that is unreadable, or another one.
-
-    A schedule that was made at or after a nominal time is another one by the same name. Everything follows from the
-    schedule and the nominal time, so every leader inserts the same.
-    """
-    created_at_ms, labels = schedule.get("created_at_ms"), schedule.get("labels")
-    if not isinstance(created_at_ms, int) or created_at_ms >= nominal_ms:
-        return None
-    try:
-        template = decode_template(schedule.get("job"))
-    except InvalidInput:
-        return None
-    return new_job_document(
-        NewJob(
-            id=fire_job_id(name, nominal_ms),
-            definition=template.definition,
-            target=template.target,
-            payload=schedule.get("payload"),
-            tenant=template.tenant,
-            lane=template.lane,
-            fairness_key=template.fairness_key,
-            priority=template.priority,
-            mode=template.mode,
-            labels=labels if isinstance(labels, dict) else {},
-            submitted_at_ms=nominal_ms,
-            schedule=name,
-            nominal_ms=nominal_ms,
-        )
-    )
-
-
-def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
-    """The job that a fire inserts, as the mirror will see it: what the core may act on before the echo arrives.
-
-    It counts as submitted at its nominal time, so that every leader inserts the same document.
-    """
-    template = schedule.template
-    return JobRef(
-        id=fire_job_id(schedule.name, nominal_ms),
-        rev=1,
-        state=JobState.PENDING,
-        attempt=0,
-        definition=template.definition,
-        target=template.target,
-        tenant=template.tenant,
-        lane=template.lane,
-        fairness_key=template.fairness_key,
-        priority=template.priority,
-        mode=template.mode,
-        submitted_at_ms=nominal_ms,
-        sequence=0,
-        not_before_ms=None,
-        processor=None,
-        dispatched_at_ms=None,
-        cancel_requested_at_ms=None,
-    )
 
 
 # Definitions, processors
@@ -307,6 +177,41 @@ def decode_processor(id: object, fields: Document) -> ProcessorRef:
         beat=integer(fields, "beat"),
         draining=bool(fields.get("draining")),
         parked=integer(fields, "parked", default=0),
+    )
+
+
+# Verdicts
+
+
+def verdict_id(schedule: str, first_ms: int) -> str:
+    """Ids of one schedule are in the order of their times: instants have thirteen digits until 2286."""
+    return f"{schedule}:{first_ms:013d}"
+
+
+def verdict_document(run: VerdictRun, decided_at_ms: WallMs) -> dict[str, Any]:
+    return {
+        "_id": verdict_id(run.schedule, run.first_ms),
+        "schedule": run.schedule,
+        "verdict": run.verdict.value,
+        "first_ms": run.first_ms,
+        "last_ms": run.last_ms,
+        "count": run.count,
+        "because_of": run.because_of,
+        "decided_at_ms": decided_at_ms,
+    }
+
+
+def decode_verdict(fields: Document) -> VerdictRun:
+    verdict = fields.get("verdict")
+    if not isinstance(verdict, str) or verdict not in set(Verdict):
+        raise InvalidInput(("verdict",), f"{str(verdict)[:64]!r} is unknown", " or ".join(Verdict))
+    return VerdictRun(
+        schedule=text(fields, "schedule"),
+        verdict=Verdict(verdict),
+        first_ms=WallMs(integer(fields, "first_ms")),
+        last_ms=WallMs(integer(fields, "last_ms")),
+        count=integer(fields, "count"),
+        because_of=text_or_none(fields, "because_of"),
     )
 
 

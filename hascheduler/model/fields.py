@@ -43,6 +43,10 @@ def integer(fields: Mapping[str, Any], name: str, *, default: int | None = None)
     return value
 
 
+def is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -INTEGER_MAX <= value <= INTEGER_MAX
+
+
 def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
     return None if fields.get(name) is None else WallMs(integer(fields, name))
 

@@ -91,12 +91,33 @@ def fire_job_id(schedule: str, nominal_ms: int) -> str:
     return f"fire:{schedule}:{nominal_ms}"
 
 
+def backfill_job_id(schedule: str, nominal_ms: int) -> str:
+    """A nominal time is backfilled once at most."""
+    return f"backfill:{schedule}:{nominal_ms}"
+
+
+def trigger_job_id(schedule: str, token: str) -> str:
+    """A job that somebody asked for outside the nominal times; ``token`` is unique and has no colon."""
+    return f"trigger:{schedule}:{token}"
+
+
+def schedule_of(job_id: str) -> str | None:
+    """The schedule that made the job by that id; None for one that was submitted. Names have no colon."""
+    kind, _, rest = job_id.partition(":")
+    schedule, _, last = rest.rpartition(":")
+    return schedule if kind in _MADE_BY_SCHEDULES and schedule and last else None
+
+
+_MADE_BY_SCHEDULES = frozenset({"fire", "backfill", "trigger"})
+
+
 @dataclass(frozen=True, slots=True)
 class JobRef:
     """What a mirror keeps of a live job: ids, keys and times, never the payload.
 
     ``attempt`` is the number of the newest attempt, 0 before the first. ``processor`` holds that attempt while the
-    job is dispatched or running. Arrival order is ``(submitted_at_ms, sequence, id)``.
+    job is dispatched or running. Arrival order is ``(submitted_at_ms, sequence, id)``. A ``serial`` job starts only
+    when no other job of its schedule holds a slot.
     """
 
     id: str
@@ -116,6 +137,7 @@ class JobRef:
     processor: str | None
     dispatched_at_ms: WallMs | None
     cancel_requested_at_ms: WallMs | None
+    serial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +159,4 @@ class NewJob:
     not_before_ms: WallMs | None = None
     schedule: str | None = None
     nominal_ms: WallMs | None = None
+    serial: bool = False

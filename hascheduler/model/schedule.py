@@ -1,9 +1,64 @@
-"""A schedule as the mirror keeps it: when, and the references of the job that it makes."""
+"""A schedule as the mirror keeps it: when, what becomes of late and overlapping times, and the job that it makes.
+
+Which trigger is in force when is told by *stretches* of time, so that an edit is not retroactive and loses nothing: the
+nominal times of the current trigger begin after ``since_ms``; those of earlier triggers that were not decided when they
+were replaced (the leader was down, or their jitter was not over) stay in ``past`` until the cursor has passed them. A
+pause is a stretch too::
+
+    cursor          past[0]                  past[1]               since_ms
+    ──┼──────────────────────────────┤├───────────────────────┤├────────────────────►
+            old trigger                 any trigger, paused        current trigger
+"""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Trigger
+from hascheduler.model.verdict import NOTHING_DECIDED, Tally
+
+PAST_MAX = 32
+"""Edits that wait for a leader to decide what came before them."""
+
+
+class CatchUp(StrEnum):
+    """What becomes of nominal times that could not be decided within the grace."""
+
+    NONE = "none"
+    """Those beyond the grace are missed."""
+    LATEST = "latest"
+    """The newest that is due fires, and stands for all before it."""
+    ALL = "all"
+    """All fire, the newest ``catch_up_max`` of them."""
+
+
+class Overlap(StrEnum):
+    """What becomes of a nominal time while an earlier job of the schedule has not ended."""
+
+    ALLOW = "allow"
+    SKIP = "skip"
+    BUFFER_ONE = "buffer_one"
+    """One job may wait for those before it to end; further times are skipped."""
+    CANCEL_RUNNING = "cancel_running"
+    """Those before it are cancelled, and it starts when they have ended."""
+
+
+GRACE_MS_DEFAULT = 60_000
+CATCH_UP_MAX_DEFAULT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePolicy:
+    """``grace_ms`` is how late a fire may be and still count as on time; ``pause_after_failures`` None: never."""
+
+    grace_ms: int = GRACE_MS_DEFAULT
+    catch_up: CatchUp = CatchUp.LATEST
+    catch_up_max: int = CATCH_UP_MAX_DEFAULT
+    overlap: Overlap = Overlap.ALLOW
+    pause_after_failures: int | None = None
+
+
+DEFAULT_POLICY = SchedulePolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +75,48 @@ class JobTemplate:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleRef:
-    """One schedule. ``cursor_ms`` is the last nominal time decided; it only grows, apart from ``rev``.
+class Stretch:
+    """``trigger`` was in force after ``since_ms`` through ``through_ms``; ``paused``: its times are not to fire."""
 
-    ``rev`` grows with every edit. Advancing the cursor is not an edit.
+    trigger: Trigger
+    since_ms: WallMs
+    through_ms: WallMs
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a conclusion was drawn from: the cursor before it, and what says which times are in force.
+
+    An edit that concerns the times changes ``since_ms`` or ``paused_at_ms``.
+    """
+
+    cursor_ms: WallMs
+    since_ms: WallMs
+    paused_at_ms: WallMs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRef:
+    """One schedule. ``rev`` grows with every edit.
+
+    The leader's fields, whose writing is no edit: ``cursor_ms`` is the last nominal time decided, and only grows;
+    ``tally`` counts those decided, by verdict; ``failures`` is how many of its jobs failed in a row.
     """
 
     name: str
     rev: int
     trigger: Trigger
     template: JobTemplate
-    cursor_ms: WallMs
     created_at_ms: WallMs
+    since_ms: WallMs
+    cursor_ms: WallMs
+    policy: SchedulePolicy = DEFAULT_POLICY
+    paused_at_ms: WallMs | None = None
+    past: tuple[Stretch, ...] = ()
+    tally: Tally = NOTHING_DECIDED
+    failures: int = 0
+
+    def basis_at(self, cursor_ms: int) -> Basis:
+        """What a conclusion about the first times after ``cursor_ms`` is drawn from."""
+        return Basis(WallMs(cursor_ms), self.since_ms, self.paused_at_ms)

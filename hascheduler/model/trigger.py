@@ -1,4 +1,8 @@
-"""The kinds of trigger, as values; what they mean (the next nominal time) is the room `hascheduler.triggers`."""
+"""When a schedule fires, as a value; what it means (the nominal times) is the room `hascheduler.triggers`.
+
+A `Trigger` is a pattern and what narrows it. All of it is decided by value, so equal triggers are one to everybody who
+caches by them.
+"""
 
 from dataclasses import dataclass
 
@@ -6,7 +10,7 @@ from hascheduler.model.instants import WallMs
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalTrigger:
+class Interval:
     """Every ``every_ms``, at ``anchor_ms`` plus whole multiples, so the phase survives restarts and failovers."""
 
     every_ms: int
@@ -14,10 +18,50 @@ class IntervalTrigger:
 
 
 @dataclass(frozen=True, slots=True)
-class OnceTrigger:
+class Cron:
+    """The wall times that ``expression`` names in ``timezone`` (an IANA name)."""
+
+    expression: str
+    timezone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """At each of these instants: ascending, no two alike, at least one."""
+
+    at_ms: tuple[WallMs, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
     """At ``at_ms``, and never again."""
 
     at_ms: WallMs
 
 
-Trigger = IntervalTrigger | OnceTrigger
+Pattern = Interval | Cron | Times | Once
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From ``from_ms`` until before ``to_ms``."""
+
+    from_ms: WallMs
+    to_ms: WallMs
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A pattern, from ``start_at_ms`` through ``end_at_ms`` (both included; None: no bound).
+
+    Each nominal time is due up to ``jitter_ms`` later, by an amount that the schedule's name and the nominal time fix.
+    Those in a window of ``exclude`` (ascending, apart from each other) do not fire. After ``max_fires`` fires of the
+    schedule there is no other.
+    """
+
+    pattern: Pattern
+    jitter_ms: int = 0
+    start_at_ms: WallMs | None = None
+    end_at_ms: WallMs | None = None
+    max_fires: int | None = None
+    exclude: tuple[Window, ...] = ()

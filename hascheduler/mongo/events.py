@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Any
 
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import LEAN_FIELDS, Collection
+from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection
 
 _LOSSES = frozenset({"drop", "rename", "dropDatabase", "invalidate"})
 _NESTED = [Collection.SCHEDULES.value, Collection.PROCESSORS.value]
@@ -43,8 +43,8 @@ class Read:
 
 def event_pipeline() -> list[dict[str, Any]]:
     """The ``$match`` and ``$project`` that the stream is opened with."""
-    told_whole = [collection.value for collection in Collection if collection is not Collection.JOURNAL]
-    ours = [collection.value for collection in Collection]
+    told_whole = [collection.value for collection in MIRRORED if collection is not Collection.JOURNAL]
+    ours = [collection.value for collection in MIRRORED]
     fields = sorted({field for lean in LEAN_FIELDS.values() for field in lean})
     update = "updateDescription"
     touched = {"$map": {"input": {"$objectToArray": {"$ifNull": [f"${update}.updatedFields", {}]}}, "in": "$$this.k"}}

@@ -15,6 +15,7 @@ from pymongo.errors import InvalidOperation, OperationFailure, PyMongoError, Wri
 from hascheduler.errors import HistoryLost, InvalidInput, StoreUnavailable
 
 EXCHANGE_LIMIT_S = 5.0
+DUPLICATE_KEY = 11000
 
 # ChangeStreamHistoryLost, ChangeStreamFatalError, CappedPositionLost, InvalidResumeToken, and the codes with which
 # servers before 4.4 said that a resume token was not found.

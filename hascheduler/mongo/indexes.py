@@ -34,6 +34,7 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
         # Sparse: a live job has no such field, so its writes do not touch this index.
         IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0, sparse=True),
     ),
+    Collection.VERDICTS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
     Collection.REPLICAS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
     Collection.PROCESSORS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
 }

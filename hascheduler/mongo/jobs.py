@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from pymongo import DESCENDING, ReturnDocument
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.documents import Collection, new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, Move, NewJob
 from hascheduler.mongo.connection import MAJORITY, Database
-from hascheduler.mongo.faults import faults
+from hascheduler.mongo.faults import DUPLICATE_KEY, faults
 from hascheduler.mongo.moves import NEXT_REV, Pipeline, sources, terminal_fields
 from hascheduler.ports import CancelAnswer, JobFilter, Outcome, StoredDocument
 
@@ -39,6 +39,19 @@ class MongoJobStore:
                     raise StoreUnavailable("submit the job: one by that id was deleted in between") from None
                 return stored
         return document
+
+    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[bool]:
+        new = [True] * len(jobs)
+        with faults("submit the jobs"):
+            try:
+                await self._jobs.insert_many([new_job_document(job) for job in jobs], ordered=False)
+            except BulkWriteError as error:
+                failures = error.details.get("writeErrors", ())
+                if error.details.get("writeConcernErrors") or any(f["code"] != DUPLICATE_KEY for f in failures):
+                    raise
+                for failure in failures:
+                    new[failure["index"]] = False
+        return new
 
     async def get(self, job_id: str) -> StoredDocument | None:
         with faults("read the job"):

@@ -7,7 +7,7 @@ from bson import MinKey
 from pymongo import DESCENDING
 
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import LEAN_FIELDS, Collection
+from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection
 from hascheduler.model.job import LIVE
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
@@ -22,7 +22,7 @@ _LIVE_ONLY: Mapping[Collection, dict[str, Any]] = {
 async def live_documents(database: Database, session: Any) -> AsyncIterator[Sequence[Change]]:
     """Every live document, as PUTs, as ``session`` sees them: all but finished jobs and older journal entries."""
     yield await _newest_journal_entries(database, session)
-    for collection in Collection:
+    for collection in MIRRORED:
         if collection is Collection.JOURNAL:
             continue
         which = _LIVE_ONLY.get(collection, {})

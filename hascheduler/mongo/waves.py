@@ -12,7 +12,7 @@ from typing import Any
 from pymongo import UpdateMany
 from pymongo.errors import BulkWriteError
 
-from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
+from hascheduler.dispatch.decisions import Cancel, Dispatch, JobMove, Requeue, Settlement
 from hascheduler.dispatch.judge import JUDGED_FIELDS, judge
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.documents import Collection
@@ -22,8 +22,6 @@ from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.moves import back_to_pending, claimed_fields, sources, to_terminal
 from hascheduler.ports import Outcome
-
-JobMove = Dispatch | Requeue | Fail
 
 
 class Waves:
@@ -71,7 +69,31 @@ class Waves:
         for move in moves:
             what = move.processor if isinstance(move, Dispatch) else move.reason
             groups[(type(move), move.attempt, what)].append(move.job_id)
-        return [self._write(kind, ids, attempt, what, at_ms) for (kind, attempt, what), ids in groups.items()]
+        return [
+            write
+            for (kind, attempt, what), ids in groups.items()
+            for write in self._write_group(kind, ids, attempt, what, at_ms)
+        ]
+
+    def _write_group(
+        self, kind: type[JobMove], ids: list[str], attempt: int, what: str, at_ms: WallMs
+    ) -> list[UpdateMany]:
+        if kind is not Cancel:
+            return [self._write(kind, ids, attempt, what, at_ms)]
+        # Of the two at most one matches a job: what it was before this write is over, or it is running.
+        among: dict[str, Any] = {"_id": {"$in": ids}, "attempt": attempt}
+        ended = Outcome(JobState.CANCELLED, error=what)
+        kept_ms = self._job_retention_ms
+        return [
+            UpdateMany(
+                {**among, "state": {"$in": sources(Move.CANCEL)}},
+                to_terminal(ended, JobState.CANCELLED.value, at_ms, kept_ms=kept_ms),
+            ),
+            UpdateMany(
+                {**among, "state": {"$in": sources(Move.STOP)}, "cancel_requested_at_ms": None},
+                {"$set": {"cancel_requested_at_ms": at_ms}, "$inc": {"rev": 1}},
+            ),
+        ]
 
     def _write(self, kind: type[JobMove], ids: list[str], attempt: int, what: str, at_ms: WallMs) -> UpdateMany:
         among: dict[str, Any] = {"_id": {"$in": ids}}

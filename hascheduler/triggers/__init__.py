@@ -1,20 +1,32 @@
-"""When: the nominal times of a trigger.
+"""When: the nominal times of a trigger, and when each of them is due.
 
-`next_nominal` answers the one question the core asks: which nominal time comes after this one? It is computed from
-the previous nominal time, never from now, so every replica and every restart gets the same list. One file a kind.
+`next_nominal` answers the one question the core asks most: which nominal time comes after this one? It is computed from
+the previous nominal time, never from now, so every replica and every restart gets the same list. `latest_nominal` and
+`count_nominal` answer for long stretches without going through them one by one. One file a kind: `interval`, `cron`
+(its dialect in `expressions`, its calendar in `walls`, its clock changes in `zones`), `times`.
+
+The bounds of a trigger are kept here; its exclusion windows and its largest number of fires are left to whoever
+decides what becomes of a time. A cron expression that can't be read is an `InvalidInput` when its times are asked for.
 """
 
-from hascheduler.model.instants import WallMs
-from hascheduler.model.trigger import IntervalTrigger, OnceTrigger, Trigger
-from hascheduler.triggers import interval, once
+from hascheduler.triggers.checks import check_trigger
+from hascheduler.triggers.due import due_ms, excluded_until
+from hascheduler.triggers.interval import EVERY_MIN_MS
+from hascheduler.triggers.nominal import count_nominal, latest_nominal, next_nominal
+from hascheduler.triggers.preview import ClockChange, Upcoming, clock_changes, upcoming
+from hascheduler.triggers.times import TIMES_MAX
 
-__all__ = ["next_nominal"]
-
-
-def next_nominal(trigger: Trigger, after_ms: int) -> WallMs | None:
-    """The first nominal time strictly after ``after_ms``, or None when there will be no other."""
-    match trigger:
-        case IntervalTrigger():
-            return interval.next_nominal(trigger, after_ms)
-        case OnceTrigger():
-            return once.next_nominal(trigger, after_ms)
+__all__ = [
+    "EVERY_MIN_MS",
+    "TIMES_MAX",
+    "ClockChange",
+    "Upcoming",
+    "check_trigger",
+    "clock_changes",
+    "count_nominal",
+    "due_ms",
+    "excluded_until",
+    "latest_nominal",
+    "next_nominal",
+    "upcoming",
+]

@@ -1,10 +1,23 @@
 """Fixed intervals with an anchored phase: ``anchor + k × every`` for every whole k, before the anchor as well."""
 
 from hascheduler.model.instants import WallMs
-from hascheduler.model.trigger import IntervalTrigger
+from hascheduler.model.trigger import Interval
+
+EVERY_MIN_MS = 100
 
 
-def next_nominal(trigger: IntervalTrigger, after_ms: int) -> WallMs:
+def next_nominal(interval: Interval, after_ms: int) -> WallMs:
     """The first multiple strictly after ``after_ms``, in constant time however long ago that was."""
-    passed = (after_ms - trigger.anchor_ms) // trigger.every_ms
-    return WallMs(trigger.anchor_ms + (passed + 1) * trigger.every_ms)
+    return WallMs(interval.anchor_ms + (_multiples(interval, after_ms) + 1) * interval.every_ms)
+
+
+def latest_nominal(interval: Interval, through_ms: int) -> WallMs:
+    return WallMs(interval.anchor_ms + _multiples(interval, through_ms) * interval.every_ms)
+
+
+def count_nominal(interval: Interval, after_ms: int, through_ms: int) -> int:
+    return max(0, _multiples(interval, through_ms) - _multiples(interval, after_ms))
+
+
+def _multiples(interval: Interval, at_ms: int) -> int:
+    return (at_ms - interval.anchor_ms) // interval.every_ms

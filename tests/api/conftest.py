@@ -4,9 +4,16 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from hascheduler.api.app import create_app
 from tests.api.doubles import World
+
+
+@pytest.fixture(scope="session")
+def app() -> FastAPI:
+    """One for all: to make it takes longer than most tests. Whatever differs between them is in their worlds."""
+    return create_app(World().services())
 
 
 @pytest.fixture
@@ -15,7 +22,7 @@ def world() -> World:
 
 
 @pytest.fixture
-async def client(world: World) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(create_app(world.services()))
-    async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+async def client(app: FastAPI, world: World) -> AsyncIterator[httpx.AsyncClient]:
+    app.state.services = world.services()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
         yield client

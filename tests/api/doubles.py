@@ -1,142 +1,84 @@
-"""The smallest world the API can live in: stores that keep documents in dictionaries, a clock that stands still."""
+"""The smallest world the API can live in: memory stores, a clock that stands still, a cluster that stays as it is."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.api.services import ApiServices
-from hascheduler.errors import StoreUnavailable
+from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, PassOver, Settlement
+from hascheduler.memory.claims import MemoryClaimStore
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import MemoryDatabase
+from hascheduler.memory.definitions import MemoryDefinitionStore
+from hascheduler.memory.jobs import MemoryJobStore
+from hascheduler.memory.schedules import MemoryScheduleStore
+from hascheduler.memory.verdicts import MemoryVerdictStore
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import encode_definition, encode_template, encode_trigger, new_job_document
+from hascheduler.model.documents import Collection
 from hascheduler.model.instants import MonoMs, WallMs
-from hascheduler.model.job import OCCUPYING, TERMINAL, JobState, NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.ports import CancelAnswer, Cluster, JobFilter, NewSchedule, StoredDocument
+from hascheduler.model.schedule_documents import decode_schedule
+from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.ports import Cluster, StoredDocument
 
-NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
+NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
+RETENTION_MS = 600_000
+
+Overtaker = Callable[[], Awaitable[object]]
 
 
 class StandingClock:
+    """It stands at ``now`` until somebody moves it."""
+
+    def __init__(self) -> None:
+        self.now: WallMs = NOW
+
     def wall_ms(self) -> WallMs:
-        return NOW
+        return self.now
 
     def mono_ms(self) -> MonoMs:
         return MonoMs(0)
 
 
-@dataclass
-class Documents:
-    """What is stored; ``writes`` counts every change, ``away`` makes every call fail."""
+class OvertakenScheduleStore(MemoryScheduleStore):
+    """Before each write, the next one of ``overtakers`` gets through."""
 
-    by_id: dict[str, dict[str, Any]] = field(default_factory=dict)
-    writes: int = 0
-    away: bool = False
+    def __init__(self, connection: MemoryConnection) -> None:
+        super().__init__(connection)
+        self.overtakers: list[Overtaker] = []
 
-    def put(self, document: dict[str, Any]) -> StoredDocument:
-        self.writes += 1
-        self.by_id[document["_id"]] = document
-        return deepcopy(document)
+    async def edit(self, name: str, rev: int, fields: Mapping[str, Any]) -> StoredDocument | None:
+        await _overtaken(self.overtakers)
+        return await super().edit(name, rev, fields)
 
-    def read(self, id: str) -> dict[str, Any] | None:
-        if self.away:
-            raise StoreUnavailable("away")
-        return deepcopy(self.by_id.get(id))
-
-    def after(self, after: str | None, limit: int, *, newest_first: bool = False) -> list[StoredDocument]:
-        if self.away:
-            raise StoreUnavailable("away")
-        ids = sorted(self.by_id, reverse=newest_first)
-        rest = [id for id in ids if after is None or (id < after if newest_first else id > after)]
-        return [deepcopy(self.by_id[id]) for id in rest[:limit]]
-
-    def remove(self, id: str) -> bool:
-        self.writes += id in self.by_id
-        return self.read(id) is not None and self.by_id.pop(id) is not None
+    async def delete(self, name: str, rev: int | None = None) -> bool:
+        await _overtaken(self.overtakers)
+        return await super().delete(name, rev)
 
 
-class DictScheduleStore:
-    def __init__(self) -> None:
-        self.documents = Documents()
-        self.lost_races = 0
+class OvertakenDefinitionStore(MemoryDefinitionStore):
+    """Before each write that demands a revision, the next one of ``overtakers`` gets through."""
 
-    async def create(self, schedule: NewSchedule) -> StoredDocument | None:
-        if self.documents.read(schedule.name) is not None:
-            return None
-        fields = {"rev": 1, "cursor_ms": schedule.now, "created_at_ms": schedule.now}
-        return self.documents.put({"_id": schedule.name, **fields, **_written(schedule)})
+    def __init__(self, connection: MemoryConnection) -> None:
+        super().__init__(connection)
+        self.overtakers: list[Overtaker] = []
 
-    async def replace(self, schedule: NewSchedule, expected_rev: int | None = None) -> StoredDocument | None:
-        stored = self.documents.read(schedule.name)
-        if self.lost_races:
-            self.lost_races -= 1
-            return None
-        if stored is None or (expected_rev is not None and stored["rev"] != expected_rev):
-            return None
-        written = _written(schedule)
-        if written["trigger"] != stored["trigger"]:
-            stored["cursor_ms"] = max(stored["cursor_ms"], schedule.now)
-        return self.documents.put({**stored, **written, "rev": stored["rev"] + 1})
+    async def replace(self, definition: Definition, rev: int) -> StoredDocument | None:
+        await _overtaken(self.overtakers)
+        return await super().replace(definition, rev)
 
-    async def get(self, name: str) -> StoredDocument | None:
-        return self.documents.read(name)
-
-    async def list(self, after: str | None, limit: int) -> Sequence[StoredDocument]:
-        return self.documents.after(after, limit)
-
-    async def delete(self, name: str) -> bool:
-        return self.documents.remove(name)
+    async def delete(self, name: str, rev: int | None = None) -> bool:
+        await _overtaken(self.overtakers)
+        return await super().delete(name, rev)
 
 
-class DictDefinitionStore:
-    def __init__(self) -> None:
-        self.documents = Documents()
-
-    async def put(self, definition: Definition) -> tuple[StoredDocument, bool]:
-        stored = self.documents.read(definition.name)
-        rev = 1 if stored is None else stored["rev"] + 1
-        return self.documents.put({**encode_definition(definition), "rev": rev}), stored is None
-
-    async def get(self, name: str) -> StoredDocument | None:
-        return self.documents.read(name)
-
-    async def list(self, after: str | None, limit: int) -> Sequence[StoredDocument]:
-        return self.documents.after(after, limit)
-
-    async def delete(self, name: str) -> bool:
-        return self.documents.remove(name)
-
-
-class DictJobStore:
-    def __init__(self) -> None:
-        self.documents = Documents()
-        self.asked: list[JobFilter] = []
-
-    async def submit(self, job: NewJob) -> StoredDocument:
-        self.documents.read(job.id)
-        return self.documents.put(new_job_document(job))
-
-    async def get(self, job_id: str) -> StoredDocument | None:
-        return self.documents.read(job_id)
-
-    async def list(self, which: JobFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
-        self.asked.append(which)
-        return self.documents.after(after, limit, newest_first=True)
-
-    async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
-        job = self.documents.read(job_id)
-        if job is None:
-            return None
-        if job["state"] in TERMINAL:
-            return CancelAnswer.ALREADY_DONE
-        if job["state"] in OCCUPYING:
-            self.documents.put({**job, "cancel_requested_at_ms": at_ms})
-            return CancelAnswer.ALREADY_RUNNING
-        self.documents.put({**job, "state": JobState.CANCELLED.value, "finished_at_ms": at_ms})
-        return CancelAnswer.CANCELLED
+async def _overtaken(overtakers: list[Overtaker]) -> None:
+    if overtakers:
+        await overtakers.pop(0)()
 
 
 @dataclass
@@ -175,34 +117,89 @@ class StandingView:
         )
 
 
-@dataclass
 class World:
-    schedules: DictScheduleStore = field(default_factory=DictScheduleStore)
-    definitions: DictDefinitionStore = field(default_factory=DictDefinitionStore)
-    jobs: DictJobStore = field(default_factory=DictJobStore)
-    view: StandingView = field(default_factory=StandingView)
-    job_count: int = 0
+    """Owner of everything that the API of one test has to do with."""
 
-    def new_job_id(self) -> str:
-        self.job_count += 1
-        return f"job:{self.job_count:04d}"
-
-    @property
-    def writes(self) -> int:
-        return self.schedules.documents.writes + self.definitions.documents.writes + self.jobs.documents.writes
-
-    def go_away(self) -> None:
-        for store in (self.schedules, self.definitions, self.jobs):
-            store.documents.away = True
+    def __init__(self) -> None:
+        self.database = MemoryDatabase()
+        self.connection = MemoryConnection(self.database)
+        self.schedules = OvertakenScheduleStore(self.connection)
+        self.definitions = OvertakenDefinitionStore(self.connection)
+        self.jobs = MemoryJobStore(self.connection, RETENTION_MS)
+        self.verdicts = MemoryVerdictStore(self.connection)
+        self.view = StandingView()
+        self.clock = StandingClock()
+        self._job_count = 0
 
     def services(self) -> ApiServices:
-        return ApiServices(self.schedules, self.definitions, self.jobs, self.view, StandingClock(), self.new_job_id)
+        return ApiServices(
+            schedules=self.schedules,
+            definitions=self.definitions,
+            jobs=self.jobs,
+            verdicts=self.verdicts,
+            view=self.view,
+            clock=self.clock,
+            new_job_id=self._new_job_id,
+        )
 
+    def go_away(self) -> None:
+        self.connection.cut()
 
-def _written(schedule: NewSchedule) -> dict[str, Any]:
-    return {
-        "trigger": encode_trigger(schedule.trigger),
-        "job": encode_template(schedule.template),
-        "payload": schedule.payload,
-        "labels": dict(schedule.labels),
-    }
+    # Behind the API's back
+
+    def stored(self, collection: Collection, id: str) -> dict[str, Any]:
+        document = self.database.find(collection, id)
+        assert document is not None, f"no {id} in {collection}"
+        return deepcopy(dict(document))
+
+    def schedule(self, name: str = "tick") -> dict[str, Any]:
+        return self.stored(Collection.SCHEDULES, name)
+
+    def job(self, id: str) -> dict[str, Any]:
+        return self.stored(Collection.JOBS, id)
+
+    def rewrite(self, collection: Collection, id: str, **fields: Any) -> None:
+        """Somebody with a shell."""
+        self.database.replace(collection, {**self.stored(collection, id), **fields})
+
+    def everything(self) -> dict[str, list[dict[str, Any]]]:
+        """To compare with later: whether anything was written."""
+        return {
+            name.value: [deepcopy(dict(document)) for document in self.database.documents(name)] for name in Collection
+        }
+
+    # What a leader would write
+
+    async def fire(self, nominal_ms: int, name: str = "tick") -> str:
+        """The id of the job."""
+        schedule = decode_schedule(name, self.schedule(name))
+        fire = Fire(name, WallMs(nominal_ms), schedule.basis_at(schedule.cursor_ms), schedule.tally.plus(Verdict.FIRED))
+        await self._decide(fire)
+        return fire.job_id
+
+    async def pass_over(
+        self,
+        verdict: Verdict,
+        first_ms: int,
+        last_ms: int | None = None,
+        *,
+        count: int = 1,
+        because_of: str | None = None,
+        name: str = "tick",
+    ) -> None:
+        schedule = decode_schedule(name, self.schedule(name))
+        last_ms = first_ms if last_ms is None else last_ms
+        run = VerdictRun(name, verdict, WallMs(first_ms), WallMs(last_ms), count, because_of)
+        await self._decide(PassOver(run, schedule.basis_at(schedule.cursor_ms), schedule.tally.plus(verdict, count)))
+
+    async def count_failures(self, failures: int, pause_at_ms: int | None = None, name: str = "tick") -> None:
+        pause_at = None if pause_at_ms is None else WallMs(pause_at_ms)
+        await self._decide(CountFailures(name, self.schedule(name)["rev"], failures, pause_at))
+
+    async def _decide(self, decision: Decision) -> None:
+        claims = MemoryClaimStore(self.connection, RETENTION_MS)
+        assert await claims.apply([decision], self.clock.now, majority=True) == [Settlement.DONE]
+
+    def _new_job_id(self) -> str:
+        self._job_count += 1
+        return f"job:{self._job_count:04d}"

@@ -9,12 +9,9 @@ import pytest
 
 from hascheduler.api.body import BODY_BYTES_MAX
 from tests.api.doubles import World
+from tests.api.requests import TICK, check_problem
 
-TICK: dict[str, Any] = {
-    "name": "tick",
-    "trigger": {"type": "interval", "every": "1s"},
-    "job": {"definition": "log"},
-}
+EMPTY = World().everything()
 JSON = {"content-type": "application/json"}
 
 
@@ -64,13 +61,10 @@ BODIES: list[tuple[str, str | bytes, int, str | None]] = [
     ("NUL in a key", payload(r'{"a\u0000b": 1}'), 422, "job.payload.a\0b"),
     ("an operator as the trigger", tick(trigger={"$gt": ""}), 422, "trigger.$gt"),
     ("an unknown field", tick(colour="red"), 422, "colour"),
-    ("misfire, which does not exist yet", tick(misfire={"grace": "30s"}), 422, "misfire"),
-    ("overlap, which does not exist yet", tick(overlap="skip"), 422, "overlap"),
-    ("jitter, which does not exist yet", trigger(jitter="200ms"), 422, "trigger.jitter"),
     ("a stored field", tick(_id="other"), 422, "_id"),
     ("a revision", tick(rev=7), 422, "rev"),
     ("the tenant", job(tenant="other"), 422, "job.tenant"),
-    ("an unknown trigger", tick(trigger={"type": "cron", "expression": "* * * * *"}), 422, "trigger.type"),
+    ("an unknown trigger", tick(trigger={"type": "sunrise", "at": "dawn"}), 422, "trigger.type"),
     ("a trigger that is an object of objects", tick(trigger={"type": {}}), 422, "trigger.type"),
     ("a trigger without a type", tick(trigger={"every": "1s"}), 422, "trigger.type"),
     ("a trigger that is a text", tick(trigger="1s"), 422, "trigger"),
@@ -91,14 +85,6 @@ BODIES: list[tuple[str, str | bytes, int, str | None]] = [
     ("an anchor as a number", trigger(anchor=1_900_000_000), 422, "trigger.anchor"),
     ("an anchor before 1970", trigger(anchor="1969-12-31T23:59:59Z"), 422, "trigger.anchor"),
     ("an anchor in the year 9999", trigger(anchor="9999-12-31T23:59:59Z"), 422, "trigger.anchor"),
-    ("once in the past", tick(trigger={"type": "once", "at": "2029-12-31T23:59:59Z"}), 422, "trigger.at"),
-    ("once right now", tick(trigger={"type": "once", "at": "2030-01-01T00:00:00Z"}), 422, "trigger.at"),
-    (
-        "once with every",
-        tick(trigger={"type": "once", "at": "2031-01-01T00:00:00Z", "every": "1s"}),
-        422,
-        "trigger.every",
-    ),
     ("an empty name", tick(name=""), 422, "name"),
     ("a name with a slash", tick(name="a/b"), 422, "name"),
     ("a name with a colon", tick(name="a:b"), 422, "name"),
@@ -138,7 +124,7 @@ async def test_a_hostile_schedule_is_refused(
 ) -> None:
     answer = await client.post("/v1/schedules", content=body, headers=JSON)
     check_problem(answer, status, path)
-    assert world.writes == 0
+    assert world.everything() == EMPTY
 
 
 REQUESTS: list[tuple[str, str, Any, int, str | None]] = [
@@ -154,7 +140,38 @@ REQUESTS: list[tuple[str, str, Any, int, str | None]] = [
     ("PUT", "/v1/schedules/unknown", TICK | {"name": "unknown"}, 404, None),
     ("PUT", "/v1/schedules/tock", TICK, 422, "name"),
     ("PUT", "/v1/schedules/%24a", {k: v for k, v in TICK.items() if k != "name"}, 422, "name"),
-    ("PATCH", "/v1/schedules/tick", {}, 405, None),
+    ("PATCH", "/v1/schedules/unknown", {}, 404, None),
+    ("PATCH", "/v1/schedules/%24a", {}, 422, "name"),
+    ("PATCH", "/v1/schedules/unknown", [], 422, ""),
+    ("POST", "/v1/schedules/unknown/pause", None, 404, None),
+    ("POST", "/v1/schedules/unknown/pause", {"because": ""}, 422, "because"),
+    ("POST", "/v1/schedules/unknown/pause", {"because": "a\nb"}, 422, "because"),
+    ("POST", "/v1/schedules/unknown/pause", [], 422, ""),
+    ("POST", "/v1/schedules/unknown/resume", None, 404, None),
+    ("POST", "/v1/schedules/unknown/resume", {"catch_up": "yes"}, 422, "catch_up"),
+    ("POST", "/v1/schedules/unknown/trigger", None, 404, None),
+    ("POST", "/v1/schedules/unknown/trigger", {"overlap": "sometimes"}, 422, "overlap"),
+    ("POST", "/v1/schedules/unknown/trigger", {"definition": "other"}, 422, "definition"),
+    ("POST", "/v1/schedules/unknown/backfill", {}, 422, "from"),
+    ("GET", "/v1/schedules/unknown/backfill", None, 405, None),
+    ("GET", "/v1/schedules/unknown/preview", None, 404, None),
+    ("GET", "/v1/schedules/unknown/preview?count=0", None, 422, "count"),
+    ("GET", "/v1/schedules/unknown/preview?count=1001", None, 422, "count"),
+    ("GET", "/v1/schedules/unknown/preview?from=now", None, 422, "from"),
+    ("POST", "/v1/schedules/unknown/preview", {}, 404, None),
+    ("POST", "/v1/schedules/preview", {}, 422, "trigger"),
+    ("POST", "/v1/schedules/preview?from=2030-01-01T00:00:00Z", {}, 422, "from"),
+    ("GET", "/v1/schedules/unknown/verdicts", None, 404, None),
+    ("GET", "/v1/schedules/unknown/verdicts?verdict=lost", None, 422, "verdict.0"),
+    ("GET", "/v1/schedules/unknown/verdicts?after=soon", None, 422, "after"),
+    ("GET", "/v1/schedules/unknown/verdicts?after=-1", None, 422, "after"),
+    ("GET", "/v1/schedules/unknown/verdicts?after=" + "9" * 40, None, 422, "after"),
+    ("GET", "/v1/schedules?label=team", None, 422, "label.0"),
+    ("GET", "/v1/schedules?label==a", None, 422, "label.0"),
+    ("GET", "/v1/schedules?label=team=a&label=$where=1", None, 422, "label.1"),
+    ("GET", "/v1/schedules?label=team=a&label=team=b", None, 422, "label"),
+    ("GET", "/v1/schedules?label=team=" + "a" * 257, None, 422, "label.0"),
+    ("GET", "/v1/schedules?" + "&".join(f"label=l{n}=" for n in range(65)), None, 422, "label"),
     ("POST", "/v1/schedules/tick", {}, 405, None),
     ("DELETE", "/v1/cluster", None, 405, None),
     ("GET", "/v1/schedules?limit=0", None, 422, "limit"),
@@ -185,6 +202,8 @@ REQUESTS: list[tuple[str, str, Any, int, str | None]] = [
     ("PUT", "/v1/definitions/log", {"retry": None}, 422, "retry"),
     ("PUT", "/v1/definitions/log", {"retry": {"backoff": "2s"}}, 422, "retry.backoff"),
     ("PUT", "/v1/definitions/*", {}, 422, "name"),
+    ("PATCH", "/v1/definitions/unknown", {}, 404, None),
+    ("PATCH", "/v1/definitions/*", {}, 422, "name"),
     ("DELETE", "/v1/definitions/unknown", None, 404, None),
     ("GET", "/v1/definitions/unknown", None, 404, None),
 ]
@@ -197,13 +216,13 @@ async def test_a_hostile_request_is_refused(
     method, path, body, status, field = row
     answer = await client.request(method, path, json=body)
     check_problem(answer, status, field)
-    assert world.writes == 0
+    assert world.everything() == EMPTY
 
 
 @pytest.mark.parametrize("type", ["", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=x"])
 async def test_only_json_is_taken(client: httpx.AsyncClient, world: World, type: str) -> None:
     check_problem(await client.post("/v1/schedules", content=tick(), headers={"content-type": type}), 415, None)
-    assert world.writes == 0
+    assert world.everything() == EMPTY
 
 
 async def test_an_encoded_body_is_refused(client: httpx.AsyncClient) -> None:
@@ -214,7 +233,7 @@ async def test_an_encoded_body_is_refused(client: httpx.AsyncClient) -> None:
 async def test_a_body_that_declares_too_much_is_refused(client: httpx.AsyncClient, world: World) -> None:
     body = payload('"' + "x" * BODY_BYTES_MAX + '"')
     check_problem(await client.post("/v1/schedules", content=body, headers=JSON), 413, None)
-    assert world.writes == 0
+    assert world.everything() == EMPTY
 
 
 async def test_a_body_that_never_ends_is_cut(client: httpx.AsyncClient, world: World) -> None:
@@ -228,11 +247,11 @@ async def test_a_body_that_never_ends_is_cut(client: httpx.AsyncClient, world: W
 
     check_problem(await client.post("/v1/schedules", content=endless(), headers=JSON), 413, None)
     assert sent <= BODY_BYTES_MAX + 2 * 65_536
-    assert world.writes == 0
+    assert world.everything() == EMPTY
 
 
 async def test_all_mistakes_are_told_at_once(client: httpx.AsyncClient) -> None:
-    body = {"name": "", "trigger": {"type": "interval", "every": "0s"}, "job": {"priority": 11}, "x": 1}
+    body = {"name": "", "trigger": {"type": "interval", "every": "x"}, "job": {"priority": 11}, "x": 1}
     answer = await client.post("/v1/schedules", json=body)
     paths = {error["path"] for error in answer.json()["errors"]}
     assert paths == {"name", "trigger.every", "job.definition", "job.priority", "x"}
@@ -240,23 +259,12 @@ async def test_all_mistakes_are_told_at_once(client: httpx.AsyncClient) -> None:
 
 async def test_every_mistake_says_what_would_be_right(client: httpx.AsyncClient) -> None:
     answer = await client.post("/v1/schedules", content=trigger(every="50ms"), headers=JSON)
-    error = {"path": "trigger.every", "problem": "50ms is too short", "expected": "at least 100ms"}
-    assert answer.json()["errors"] == [error]
+    [error] = answer.json()["errors"]
+    assert error["path"] == "trigger.every"
+    assert "50ms" in error["problem"]
+    assert "100ms" in error["expected"]
 
 
 async def test_a_wrong_method_is_told_the_right_ones(client: httpx.AsyncClient) -> None:
-    answer = await client.patch("/v1/schedules/tick")
-    assert answer.headers["allow"] == "GET, PUT, DELETE"
-
-
-def check_problem(answer: httpx.Response, status: int, path: str | None) -> None:
-    assert answer.status_code == status, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
-    problem = answer.json()
-    assert problem["status"] == status
-    assert problem["type"].startswith("urn:hascheduler:problem:")
-    assert problem["title"]
-    assert problem["detail"]
-    if path is not None:
-        assert path in [error["path"] for error in problem["errors"]], problem
-        assert all(error["problem"] for error in problem["errors"])
+    answer = await client.post("/v1/schedules/tick")
+    assert answer.headers["allow"] == "GET, PUT, PATCH, DELETE"

@@ -13,6 +13,7 @@ from hascheduler import __version__
 from hascheduler.cli.setting_options import variable
 from hascheduler.errors import Conflict, InvalidInput, InvariantBroken, StoreUnavailable
 from hascheduler.settings import Settings
+from tests.cli.invoking import invoke
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +34,30 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 def test_help_lists_the_commands() -> None:
     shown = run("--help")
     assert shown.returncode == 0
-    assert all(command in shown.stdout for command in ("serve", "processor", "dev", "demo", "cluster"))
+    commands = ("serve", "processor", "dev", "demo", "cluster", "schedule", "definition", "apply")
+    assert all(f"\n  {command} " in shown.stdout for command in commands)
+    assert "--install-completion" in shown.stdout
+
+
+@pytest.mark.parametrize("group", ["schedule", "definition"])
+def test_the_commands_of_a_group_are_told_in_whole_lines_and_each_has_an_example(group: str) -> None:
+    _, _, commands = invoke(group, "--help").out.partition("Commands:\n")
+    told = [line.split(maxsplit=1) for line in commands.splitlines() if line]
+    assert len(told) >= 5
+    for name, text in told:
+        assert not text.endswith("...")
+        shown = invoke(group, name, "--help")
+        assert f"  hascheduler {group} {name}" in shown.out.partition("Example:")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [(["shedule"], "schedule"), (["schedule", "prevew"], "preview"), (["definition", "lst"], "list")],
+)
+def test_a_misspelt_command_is_told_what_was_meant(arguments: list[str], meant: str) -> None:
+    ended = invoke(*arguments)
+    assert ended.status == 2
+    assert f"Did you mean {meant}?" in ended.err
 
 
 @pytest.mark.parametrize("command", ["serve", "processor"])

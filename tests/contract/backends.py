@@ -16,6 +16,7 @@ from hascheduler.memory.leases import MemoryLeaseStore
 from hascheduler.memory.replicas import MemoryReplicaBoard
 from hascheduler.memory.schedules import MemoryScheduleStore
 from hascheduler.memory.stream import MemoryChangeSource
+from hascheduler.memory.verdicts import MemoryVerdictStore
 from hascheduler.memory.work import MemoryWorkStore
 from hascheduler.model.documents import Collection
 from hascheduler.mongo.claims import MongoClaimStore
@@ -27,6 +28,7 @@ from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream import MongoChangeSource
+from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work import MongoWorkStore
 from hascheduler.ports import (
     ChangeSource,
@@ -37,6 +39,7 @@ from hascheduler.ports import (
     LeaseStore,
     ReplicaBoard,
     ScheduleStore,
+    VerdictStore,
     WorkStore,
 )
 
@@ -70,6 +73,7 @@ class Backend:
     schedules: ScheduleStore
     definitions: DefinitionStore
     jobs: JobStore
+    verdicts: VerdictStore
     behind: Behind
 
 
@@ -91,6 +95,7 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         schedules=MemoryScheduleStore(connection),
         definitions=MemoryDefinitionStore(connection),
         jobs=MemoryJobStore(connection, RETENTION_MS),
+        verdicts=MemoryVerdictStore(connection),
         behind=_BehindMemory(connection.database),
     )
 
@@ -106,6 +111,7 @@ def mongo_backend(database: Database) -> Backend:
         schedules=MongoScheduleStore(database),
         definitions=MongoDefinitionStore(database),
         jobs=MongoJobStore(database, RETENTION_MS),
+        verdicts=MongoVerdictStore(database),
         behind=_BehindMongo(database),
     )
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Fire, Requeue
-from hascheduler.model.instants import WallMs
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Requeue
 from hascheduler.model.job import JobState
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import (
@@ -17,7 +16,7 @@ from tests.contract.claim_checks import (
 )
 from tests.contract.job_states import bring_to, finish, stored
 from tests.contract.racing import RACERS, raced
-from tests.factories import NOW, make_job, make_schedule
+from tests.factories import make_fire, make_job, make_schedule
 
 # Not mongomock: in an array that an update pipeline builds it leaves "$attempt" standing where the value belongs.
 pytestmark = on("memory", "pymongo", "motor")
@@ -146,7 +145,7 @@ async def test_settlements_come_in_the_order_of_the_decisions(backend: Backend) 
         Requeue("lost", 1, "dead"),
         Fail("hopeless", 1, "used up"),
         Requeue("nobody", 1, "dead"),
-        Fire("nothing", NOW),
+        make_fire(0, schedule="nothing"),
         Dispatch("free", 1, "p2"),
     ]
     assert await applied(backend.claims, *decisions) == [DONE, LOST, DONE, DONE, LOST, LOST, DONE]
@@ -171,7 +170,7 @@ async def test_decisions_for_one_job_are_carried_out_in_their_order(backend: Bac
 
 async def test_fires_come_before_dispatches_of_the_jobs_they_insert(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
-    fire = Fire("tick", WallMs(NOW + 1_000))
+    fire = make_fire(1)
     assert await applied(backend.claims, Dispatch(fire.job_id, 1, "p1"), fire) == [DONE, DONE]
     assert (await stored(backend, fire.job_id))["state"] == JobState.DISPATCHED
 
@@ -179,7 +178,7 @@ async def test_fires_come_before_dispatches_of_the_jobs_they_insert(backend: Bac
 @pytest.mark.parametrize("majority", [False, True])
 async def test_large_batches_are_carried_out_whole(backend: Backend, majority: bool) -> None:
     await backend.schedules.create(make_schedule())
-    fires = [Fire("tick", WallMs(NOW + 1_000 * number)) for number in range(1, 301)]
+    fires = [make_fire(number) for number in range(1, 301)]
     dispatches = [Dispatch(fire.job_id, 1, f"p{number % 7}") for number, fire in enumerate(fires)]
     decisions: list[Decision] = [*fires, *dispatches]
     assert await backend.claims.apply(decisions, AT, majority=majority) == [DONE] * len(decisions)

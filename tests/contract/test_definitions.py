@@ -23,6 +23,18 @@ async def test_a_replacement_raises_the_stored_rev_whatever_it_says_itself(backe
     assert await backend.definitions.get("log") == document
 
 
+async def test_only_the_named_rev_is_replaced_or_deleted(backend: Backend) -> None:
+    assert await backend.definitions.replace(make_definition(), 1) is None
+    await backend.definitions.put(make_definition())
+    assert await backend.definitions.replace(make_definition(max_concurrency=2), 2) is None
+    document = await backend.definitions.replace(make_definition(max_concurrency=2), 1)
+    assert document is not None
+    assert decode_definition(document["_id"], document) == make_definition(max_concurrency=2, rev=2)
+    assert await backend.definitions.get("log") == document
+    assert await backend.definitions.delete("log", 1) is False
+    assert await backend.definitions.delete("log", 2) is True
+
+
 async def test_an_equal_replacement_is_one_too(backend: Backend) -> None:
     await backend.definitions.put(make_definition())
     document, is_new = await backend.definitions.put(make_definition())

@@ -2,19 +2,19 @@
 
 import pytest
 
-from hascheduler.dispatch.decisions import Fire
-from hascheduler.model.documents import Collection, decode_job, decode_schedule, fired_job
+from hascheduler.model.documents import Collection, decode_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.schedule_documents import decode_schedule, encode_tally, fired_job
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import DONE, LOST, applied
+from tests.contract.claim_checks import DONE, LOST, UNKNOWN, applied
 from tests.contract.job_states import bring_to, dispatch, stored
 from tests.contract.racing import raced
-from tests.factories import NOW, make_job, make_schedule, make_template
+from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
 
-FIRST, SECOND, THIRD = (Fire("tick", WallMs(NOW + seconds * 1_000)) for seconds in (1, 2, 3))
+FIRST, SECOND, THIRD = (make_fire(second) for second in (1, 2, 3))
 
 
 async def cursor_of(backend: Backend, name: str = "tick") -> int:
@@ -39,13 +39,14 @@ async def test_a_fire_takes_the_cursor_to_its_nominal_time_and_that_is_no_edit(b
     before = await backend.schedules.create(make_schedule())
     assert before is not None
     await applied(backend.claims, FIRST)
-    assert await backend.schedules.get("tick") == {**before, "cursor_ms": FIRST.nominal_ms}
+    after = {**before, "cursor_ms": FIRST.nominal_ms, "tally": encode_tally(FIRST.tally)}
+    assert await backend.schedules.get("tick") == after
 
 
 async def test_a_fire_applied_again_is_done_and_changes_nothing(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await applied(backend.claims, FIRST)
-    await backend.schedules.replace(make_schedule(payload="edited since"))
+    await backend.schedules.edit("tick", 1, {"payload": "edited since"})
     job, schedule = await stored(backend, FIRST.job_id), await backend.schedules.get("tick")
     assert await applied(backend.claims, FIRST) == [DONE]
     assert await stored(backend, FIRST.job_id) == job
@@ -70,15 +71,23 @@ async def test_a_fire_takes_the_cursor_along_where_the_first_try_did_not(backend
 
 async def test_the_cursor_only_grows(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
-    assert await applied(backend.claims, THIRD) == [DONE]
+    assert await applied(backend.claims, FIRST, SECOND, THIRD) == [DONE] * 3
     assert await applied(backend.claims, FIRST) == [DONE]
     assert await cursor_of(backend) == THIRD.nominal_ms
+
+
+async def test_a_fire_waits_for_the_one_before_it(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    assert await applied(backend.claims, SECOND) == [UNKNOWN]
+    assert await backend.jobs.get(SECOND.job_id) is None
+    assert await applied(backend.claims, SECOND, FIRST) == [DONE, DONE]
+    assert await cursor_of(backend) == SECOND.nominal_ms
 
 
 async def test_several_fires_of_a_schedule_take_the_cursor_to_the_latest(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await backend.schedules.create(make_schedule("other"))
-    other = Fire("other", SECOND.nominal_ms)
+    other = make_fire(2, 0, schedule="other")
     assert await applied(backend.claims, THIRD, FIRST, other, SECOND) == [DONE] * 4
     assert await cursor_of(backend) == THIRD.nominal_ms
     assert await cursor_of(backend, "other") == SECOND.nominal_ms
@@ -122,7 +131,7 @@ async def test_a_schedule_that_makes_no_job_does_not_keep_the_others_from_firing
     await backend.behind.insert(
         Collection.SCHEDULES, {"_id": "odd", "rev": 1, "job": {"definition": 7}, "cursor_ms": NOW, "created_at_ms": NOW}
     )
-    assert await applied(backend.claims, Fire("odd", FIRST.nominal_ms), FIRST) == [LOST, DONE]
+    assert await applied(backend.claims, make_fire(1, schedule="odd"), FIRST) == [LOST, DONE]
 
 
 async def test_however_many_leaders_fire_there_is_one_job_and_all_are_done(backend: Backend) -> None:

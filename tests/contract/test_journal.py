@@ -1,12 +1,14 @@
 """`Journal`: one entry per (shard, seq), written once, never changed."""
 
-from hascheduler.dispatch.decisions import Dispatch, Fail, Fire, Requeue
-from hascheduler.model.instants import WallMs
+from hascheduler.dispatch.decisions import Cancel, CountFailures, Dispatch, Fail, PassOver, Requeue
+from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.schedule import Basis
+from hascheduler.model.verdict import Tally, Verdict, VerdictRun
 from hascheduler.ports import JournalEntry
 from tests.contract.backends import Backend, on
 from tests.contract.journal_checks import a_seq_is_written_once, of_racing_inserts_at_one_seq_one_wins
-from tests.factories import NOW, make_entry
+from tests.factories import NOW, make_entry, make_fire
 
 # Not mongomock: it can't compare ids that are objects, nor knows the ends of a range of them.
 pytestmark = on("memory", "pymongo", "motor")
@@ -19,7 +21,13 @@ async def test_an_empty_journal_has_no_tail(backend: Backend) -> None:
 
 
 async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
-    decisions = (Fire("tick", NOW), Dispatch("a", 1, "p1"), Requeue("b", 2, "lost: $p"), Fail("c", 3, "used up"))
+    run = VerdictRun("tick", Verdict.SKIPPED, NOW, LATEST_MS, 7, because_of="fire:tick:1")
+    paused = Basis(NOW, NOW, paused_at_ms=LATEST_MS)
+    decisions = (
+        make_fire(1, tally=Tally(fired=5)), PassOver(run, paused, Tally(1, 2, 3, 4, 5, 6)), Dispatch("a", 1, "p1"),
+        Requeue("b", 2, "lost: $p"), Fail("c", 3, "used up"), Cancel("d", 0, "replaced"), CountFailures("tick", 3, 2),
+        CountFailures("tick", 3, 2, pause_at_ms=NOW),
+    )  # fmt: skip
     entry = make_entry(1, *decisions, term=7, holder="r2")
     assert await backend.journal.insert(entry) is True
     assert await backend.journal.get("default", 1) == entry

@@ -47,7 +47,7 @@ async def test_no_schedule_is_made_of_it(backend: Backend, value: Any) -> None:
 async def test_no_schedule_is_replaced_by_it(backend: Backend, value: Any) -> None:
     before = await backend.schedules.create(make_schedule())
     with pytest.raises(InvalidInput):
-        await backend.schedules.replace(make_schedule(payload=value))
+        await backend.schedules.edit("tick", 1, {"payload": value})
     assert await backend.schedules.get("tick") == before
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.decisions import Fire, Requeue
+from hascheduler.dispatch.decisions import Requeue
 from hascheduler.model.documents import Collection, decode_processor
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
@@ -18,7 +18,7 @@ from tests.contract.work_checks import (
     an_old_attempt_can_not_start,
     of_racing_starts_one_moves_the_job,
 )
-from tests.factories import NOW, make_job, make_processor, make_schedule
+from tests.factories import NOW, make_fire, make_job, make_processor, make_schedule
 
 # Not mongomock: it lacks $replaceWith, which a registration is made of.
 pytestmark = on("memory", "pymongo", "motor")
@@ -75,7 +75,7 @@ async def test_a_start_makes_the_job_running_and_returns_what_the_handler_needs(
 
 async def test_a_started_fire_knows_its_schedule_and_nominal_time(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
-    fire = Fire("tick", WallMs(NOW + 1_000))
+    fire = make_fire(1)
     assert await applied(backend.claims, fire) == [DONE]
     await dispatch(backend, fire.job_id)
     job = await backend.work.start(fire.job_id, 1, "p1", AT)

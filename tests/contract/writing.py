@@ -1,15 +1,13 @@
 """Writes for streams to tell of."""
 
-from hascheduler.dispatch.decisions import Fire
-from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from tests.contract.backends import Backend
 from tests.contract.claim_checks import applied
 from tests.contract.job_states import bring_to
 from tests.factories import (
-    NOW,
     make_definition,
     make_entry,
+    make_fire,
     make_lease,
     make_processor,
     make_replica,
@@ -31,7 +29,7 @@ async def write_everything(backend: Backend) -> None:
     await backend.work.beat("p1", 2, draining=False, parked=0)
     await backend.definitions.put(make_definition("log"))
     await backend.schedules.create(make_schedule())
-    await backend.schedules.replace(make_schedule(payload="new"))
-    await applied(backend.claims, Fire("tick", WallMs(NOW + 1_000)))
+    await backend.schedules.edit("tick", 1, {"payload": "new"})
+    await applied(backend.claims, make_fire(1))
     for state in JobState:
         await bring_to(backend, state, state.value)

@@ -13,6 +13,7 @@ from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.memory.journal import MemoryJournal
 from hascheduler.model.instants import WallMs
+from hascheduler.model.schedule import Basis
 from hascheduler.ports import JournalEntry
 from tests.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher
 
@@ -84,7 +85,7 @@ async def office(answer: Callable[[Decision], Settlement] = lambda _: Settlement
 
 
 async def test_decisions_are_journaled_then_applied_then_published_and_their_fate_is_told() -> None:
-    fire = Fire("s", WallMs(1_000))
+    fire = Fire("s", WallMs(1_000), Basis(WallMs(0), WallMs(0)))
     async with office() as one:
         await one.commit(fire, A)
         await one.commit(Requeue("b", 1, "lost"), majority=True)

@@ -8,11 +8,11 @@ import pytest
 
 from hascheduler.demo.evidence import Effect, Effects, Expectation, judge, percentile
 from hascheduler.model.instants import WallMs
-from hascheduler.model.trigger import IntervalTrigger, OnceTrigger
+from hascheduler.model.trigger import Interval, Once, Trigger
 
 UNTIL_MS = 3_500
-TICK = Expectation("tick", IntervalTrigger(1_000, WallMs(0)), WallMs(500), logs=True)
-ONCE = Expectation("once", OnceTrigger(WallMs(2_500)), WallMs(500), logs=True)
+TICK = Expectation("tick", Trigger(Interval(1_000, WallMs(0))), WallMs(500), logs=True)
+ONCE = Expectation("once", Trigger(Once(WallMs(2_500))), WallMs(500), logs=True)
 JOBS = ["fire:tick:1000", "fire:tick:2000", "fire:tick:3000", "fire:once:2500"]
 
 

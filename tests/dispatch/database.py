@@ -7,26 +7,44 @@ is claimed or started twice, that no nominal time is inserted twice, and that ea
 from collections.abc import Sequence
 from typing import Any
 
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Requeue, Settlement
+from hascheduler.dispatch.chain import Link, chain
+from hascheduler.dispatch.decisions import (
+    Cancel,
+    Conclusion,
+    CountFailures,
+    Decision,
+    Dispatch,
+    Fire,
+    JobMove,
+    PassOver,
+    Requeue,
+    Settlement,
+)
 from hascheduler.dispatch.judge import judge
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.documents import (
     LEAN_FIELDS,
     Collection,
-    decode_template,
     encode_processor,
-    encode_schedule_ref,
     new_job_document,
 )
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, may_follow
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.schedule_documents import (
+    decode_schedule,
+    encode_schedule_ref,
+    encode_tally,
+    new_fire,
+)
+from hascheduler.model.verdict import VerdictRun
 
 JOBS, SCHEDULES, PROCESSORS = Collection.JOBS, Collection.SCHEDULES, Collection.PROCESSORS
 _SOURCES = {
     Dispatch: TRANSITIONS[Move.CLAIM].sources,
     Requeue: TRANSITIONS[Move.REQUEUE].sources,
+    Cancel: LIVE,
 }
 
 
@@ -37,6 +55,8 @@ class Database:
         self._claimed: set[tuple[str, int]] = set()
         self._started: set[tuple[str, int]] = set()
         self._inserted: set[str] = set()
+        self.passed_over: dict[tuple[str, int], VerdictRun] = {}
+        """What did not fire, by schedule and first nominal time."""
 
     @property
     def jobs(self) -> dict[str, dict[str, Any]]:
@@ -78,10 +98,14 @@ class Database:
     def put_schedule(self, schedule: ScheduleRef) -> None:
         self._put(SCHEDULES, schedule.name, encode_schedule_ref(schedule))
 
-    def edit_schedule(self, name: str) -> None:
-        fields = self.documents[SCHEDULES][name]
-        priority = (fields["job"]["priority"] + 1) % 11
-        self._patch(SCHEDULES, name, rev=fields["rev"] + 1, job={**fields["job"], "priority": priority})
+    def schedule(self, name: str) -> ScheduleRef:
+        return decode_schedule(name, self.documents[SCHEDULES][name])
+
+    def edit_schedule(self, edited: ScheduleRef) -> None:
+        fields = {**encode_schedule_ref(edited), "rev": edited.rev + 1}
+        before = self.documents[SCHEDULES][edited.name]
+        changed = {name: value for name, value in fields.items() if before[name] != value}
+        self._patch(SCHEDULES, edited.name, **changed)
 
     def delete(self, collection: Collection, id: str) -> None:
         if self.documents[collection].pop(id, None) is not None:
@@ -122,8 +146,15 @@ class Database:
     # The leader
 
     def apply(self, decision: Decision, at_ms: WallMs) -> Settlement:
-        if isinstance(decision, Fire):
-            return self._fire(decision)
+        match decision:
+            case Fire() | PassOver():
+                return self._conclude(decision)
+            case CountFailures():
+                return self._count_failures(decision)
+            case _:
+                return self._move_job(decision, at_ms)
+
+    def _move_job(self, decision: JobMove, at_ms: WallMs) -> Settlement:
         job = self.jobs.get(decision.job_id)
         demanded = decision.attempt - 1 if isinstance(decision, Dispatch) else decision.attempt
         sources = _SOURCES.get(type(decision), TRANSITIONS[Move.FAIL].sources)
@@ -138,26 +169,54 @@ class Database:
                 )
             case Requeue(id, _, reason):
                 self._back_to_pending(id, "lost", reason)
+            case Cancel(id) if job["cancel_requested_at_ms"] is not None:
+                return Settlement.DONE
+            case Cancel(id):
+                self.cancel(id, at_ms)
             case _:
                 self._end(decision.job_id, JobState.FAILED, "lost", decision.reason)
         return Settlement.DONE
 
-    def _fire(self, fire: Fire) -> Settlement:
-        schedule = self.documents[SCHEDULES].get(fire.schedule)
-        if schedule is None or schedule["created_at_ms"] >= fire.nominal_ms:
-            return Settlement.DONE if fire.job_id in self.jobs else Settlement.LOST
-        if fire.job_id not in self.jobs:
-            template = decode_template(schedule["job"])
-            self.submit(
-                NewJob(
-                    id=fire.job_id, definition=template.definition, target=template.target, payload=None,
-                    tenant=template.tenant, lane=template.lane, fairness_key=template.fairness_key,
-                    priority=template.priority, mode=template.mode, labels={}, submitted_at_ms=fire.nominal_ms,
-                    schedule=fire.schedule, nominal_ms=fire.nominal_ms,
-                )
-            )  # fmt: skip
-        if schedule["cursor_ms"] < fire.nominal_ms:
-            self._patch(SCHEDULES, fire.schedule, cursor_ms=fire.nominal_ms)
+    def _conclude(self, conclusion: Conclusion) -> Settlement:
+        schedule = self.documents[SCHEDULES].get(conclusion.schedule)
+        if isinstance(conclusion, Fire):
+            is_written = conclusion.job_id in self.jobs
+        else:
+            is_written = self.passed_over.get((conclusion.schedule, conclusion.run.first_ms)) == conclusion.run
+        [(_, link)] = chain(schedule, [conclusion], [conclusion] if is_written else []).links
+        match link:
+            case Link.OTHER:
+                return Settlement.LOST
+            case Link.EARLY:
+                return Settlement.UNKNOWN
+            case Link.DECIDED:
+                return Settlement.DONE
+        if not is_written:
+            self._write(conclusion)
+        fields = {"cursor_ms": conclusion.nominal_ms, "tally": encode_tally(conclusion.tally)}
+        self._patch(SCHEDULES, conclusion.schedule, **fields)
+        return Settlement.DONE
+
+    def _write(self, conclusion: Conclusion) -> None:
+        if isinstance(conclusion, PassOver):
+            key = (conclusion.schedule, conclusion.run.first_ms)
+            assert self.passed_over.setdefault(key, conclusion.run) == conclusion.run, f"{key} has two verdicts"
+            return
+        job = new_fire(conclusion.schedule, self.documents[SCHEDULES][conclusion.schedule], conclusion.nominal_ms)
+        assert job is not None
+        self.submit(job)
+
+    def _count_failures(self, decision: CountFailures) -> Settlement:
+        schedule = self.documents[SCHEDULES].get(decision.schedule)
+        if schedule is None:
+            return Settlement.LOST
+        if decision.pause_at_ms is not None and schedule["rev"] != decision.rev:
+            return Settlement.DONE if schedule["paused_at_ms"] == decision.pause_at_ms else Settlement.LOST
+        if decision.pause_at_ms is None:
+            self._patch(SCHEDULES, decision.schedule, failures=decision.failures)
+        else:
+            pause = {"failures": decision.failures, "paused_at_ms": decision.pause_at_ms, "rev": decision.rev + 1}
+            self._patch(SCHEDULES, decision.schedule, **pause)
         return Settlement.DONE
 
     # Writing

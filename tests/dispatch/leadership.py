@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from hascheduler.dispatch.config import DispatchConfig
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, Send, Settlement
+from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, PassOver, Publish, Send, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, Resynced, Settled, TermBegan, TrustLost
 from hascheduler.dispatch.step import Step
@@ -185,6 +185,8 @@ class Leadership:
                 settlement = carried_out if struck is Luck.GOOD else settlement
             elif struck is Luck.ROLLED_BACK:
                 settlement = Settlement.DONE
+                if isinstance(decision, PassOver):
+                    self.database.apply(decision, now)  # these wait for a majority
             self.told.append(Settled(decision, settlement))
             if isinstance(decision, Dispatch) and settlement is Settlement.DONE:
                 self._publish(Publish(decision.job_id, decision.attempt, decision.processor))
@@ -200,4 +202,4 @@ class Leadership:
 
 def _in_order(decisions: Sequence[Decision]) -> list[Decision]:
     # Stable: the fires first, as the claim store does it.
-    return sorted(decisions, key=lambda decision: not isinstance(decision, Fire))
+    return sorted(decisions, key=lambda decision: not isinstance(decision, Fire | PassOver | CountFailures))

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+from hascheduler.dispatch.decisions import Fire
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.schedule import JobTemplate, ScheduleRef
-from hascheduler.model.trigger import IntervalTrigger
+from hascheduler.model.schedule import Basis, JobTemplate, ScheduleRef
+from hascheduler.model.trigger import Interval, Trigger
 
 T0 = 1_700_000_000_000
 """When the tests of the core begin."""
@@ -43,6 +44,12 @@ def make_processor(id: str, **only_what_matters: Any) -> ProcessorRef:
 def make_schedule(name: str, *, every_ms: int = 1_000, **only_what_matters: Any) -> ScheduleRef:
     template = JobTemplate("log", "t", "default", "default", "", 5, "queued")
     plain = ScheduleRef(
-        name, 1, IntervalTrigger(every_ms, WallMs(0)), template, cursor_ms=wall(0), created_at_ms=wall(0)
-    )
+        name=name, rev=1, trigger=Trigger(Interval(every_ms, WallMs(0))), template=template, created_at_ms=wall(0),
+        since_ms=wall(0), cursor_ms=wall(0),
+    )  # fmt: skip
     return replace(plain, **only_what_matters)
+
+
+def fire(schedule: str, nominal_ms: WallMs, after_ms: int = 0) -> Fire:
+    """Based on a schedule of `make_schedule` whose cursor is at ``wall(after_ms)``."""
+    return Fire(schedule, nominal_ms, Basis(wall(after_ms), wall(0)))

@@ -14,9 +14,9 @@ from hascheduler.mirror.changes import (
     ScheduleSeen,
 )
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import fired_job
 from hascheduler.model.job import JobState
-from tests.dispatch.nouns import dispatched, make_job, make_schedule, wall
+from hascheduler.model.schedule_documents import fired_job
+from tests.dispatch.nouns import dispatched, fire, make_job, make_schedule, wall
 from tests.dispatch.scene import ECHO_MS, Scene, echo, jobs, processors, settled
 
 # Who decides
@@ -82,16 +82,16 @@ def test_a_nominal_time_is_fired_once_and_its_job_goes_out_in_the_same_step() ->
     schedule = make_schedule("s")
     scene = Scene(ScheduleSeen(schedule), *processors("p"))
     step = scene.at(1_000)
-    fire = Fire("s", wall(1_000))
-    assert step.decisions == (fire, Dispatch(fire.job_id, 1, "p"))
+    first = fire("s", wall(1_000))
+    assert step.decisions == (first, Dispatch(first.job_id, 1, "p"))
     assert scene.at(1_100).decisions == ()
     job = fired_job(schedule, wall(1_000))
     step = scene.at(1_200, JobSeen(job), JobSeen(dispatched(job.id, "p")))
     assert step.settled == (Dispatch(job.id, 1, "p"),)
     step = scene.at(1_300, ScheduleSeen(replace(schedule, cursor_ms=wall(1_000))))
-    assert step.settled == (fire,)
+    assert step.settled == (first,)
     assert scene.at(1_999).decisions == ()
-    assert [d for d in scene.at(2_000).decisions if isinstance(d, Fire)] == [Fire("s", wall(2_000))]
+    assert [d for d in scene.at(2_000).decisions if isinstance(d, Fire)] == [fire("s", wall(2_000))]
 
 
 def test_it_wakes_for_the_next_nominal_time() -> None:
@@ -104,28 +104,29 @@ def test_a_fire_whose_job_is_known_already_makes_no_second_one() -> None:
     schedule = make_schedule("s", cursor_ms=wall(0))
     job = replace(fired_job(schedule, wall(1_000)), rev=7, state=JobState.RUNNING, attempt=2, processor="p")
     scene = Scene(ScheduleSeen(schedule), *processors("p"), JobSeen(job))
-    assert scene.at(1_000).decisions == (Fire("s", wall(1_000)),)
+    assert scene.at(1_000).decisions == (fire("s", wall(1_000)),)
     step = scene.at(1_100, ScheduleSeen(replace(schedule, cursor_ms=wall(1_000))))
-    assert step.settled == (Fire("s", wall(1_000)),)
+    assert step.settled == (fire("s", wall(1_000)),)
     assert scene.core.occupied("p") == 1
 
 
 def test_a_fire_that_lost_takes_its_provisional_job_back() -> None:
     scene = Scene(ScheduleSeen(make_schedule("s")))
-    fire = Fire("s", wall(1_000))
-    assert scene.at(1_000).decisions == (fire,)
-    step = scene.at(1_100, ScheduleGone("s"), Settled(fire, Settlement.LOST))
-    assert step.settled == (fire,)
+    first = fire("s", wall(1_000))
+    assert scene.at(1_000).decisions == (first,)
+    step = scene.at(1_100, ScheduleGone("s"), Settled(first, Settlement.LOST))
+    assert step.settled == (first,)
     assert scene.at(1_200, *processors("p")).decisions == ()
 
 
 def test_a_fire_that_lost_after_its_job_was_promised_has_the_job_read() -> None:
     scene = Scene(ScheduleSeen(make_schedule("s")), *processors("p"))
-    fire, dispatch = scene.at(1_000).decisions
-    step = scene.at(1_100, ScheduleGone("s"), *settled([fire, dispatch], Settlement.LOST))
-    assert step.doubtful == (fire.job_id,)
+    first, dispatch = scene.at(1_000).decisions
+    assert isinstance(first, Fire)
+    step = scene.at(1_100, ScheduleGone("s"), *settled([first, dispatch], Settlement.LOST))
+    assert step.doubtful == (first.job_id,)
     assert scene.at(1_150).decisions == ()
-    scene.at(1_200, JobGone(fire.job_id))
+    scene.at(1_200, JobGone(first.job_id))
     assert scene.at(1_200 + 2 * ECHO_MS).decisions == ()
 
 
@@ -206,7 +207,7 @@ def test_a_decision_that_ends_before_it_is_applied_is_settled_when_it_is() -> No
 def test_while_the_broker_blocks_nothing_is_dispatched_but_fires_go_on() -> None:
     scene = Scene(ScheduleSeen(make_schedule("s")), *processors("p"), TransportSeen(False))
     step = scene.at(1_000, *jobs(make_job("j")))
-    assert step.decisions == (Fire("s", wall(1_000)),)
+    assert step.decisions == (fire("s", wall(1_000)),)
     step = scene.at(1_500, TransportSeen(True))
     assert {type(d) for d in step.decisions} == {Dispatch}
     assert len(step.decisions) == 2

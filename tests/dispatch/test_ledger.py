@@ -2,12 +2,12 @@
 
 import pytest
 
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Fire, Requeue, Settlement
-from hascheduler.dispatch.ledger import Ledger, Move
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, JobMove, Requeue, Settlement
+from hascheduler.dispatch.ledger import Ledger
 from hascheduler.model.job import JobRef, JobState
-from tests.dispatch.nouns import dispatched, make_job, running, wall
+from tests.dispatch.nouns import dispatched, fire, make_job, make_schedule, running, wall
 
-FIRE = Fire("s", wall(1_000))
+FIRE = fire("s", wall(1_000))
 DISPATCH = Dispatch("j", 1, "p")
 
 
@@ -23,7 +23,7 @@ def test_a_fire_is_settled_only_when_its_job_and_the_cursor_were_seen() -> None:
         ledger = ledger_of(FIRE)
         tells = [
             lambda ledger=ledger: ledger.job_seen(make_job(FIRE.job_id)),
-            lambda ledger=ledger: ledger.cursor_seen("s", wall(1_000)),
+            lambda ledger=ledger: ledger.schedule_seen(make_schedule("s", cursor_ms=wall(1_000))),
         ]
         first, second = tells if job_first else reversed(tells)
         first()
@@ -34,23 +34,23 @@ def test_a_fire_is_settled_only_when_its_job_and_the_cursor_were_seen() -> None:
 
 
 def test_a_later_cursor_covers_earlier_fires_and_an_earlier_one_does_not() -> None:
-    later = Fire("s", wall(2_000))
+    later = fire("s", wall(2_000))
     ledger = ledger_of(FIRE, later)
     ledger.job_seen(make_job(FIRE.job_id))
     ledger.job_seen(make_job(later.job_id))
-    ledger.cursor_seen("s", wall(999))
-    ledger.cursor_seen("other", wall(9_999))
+    ledger.schedule_seen(make_schedule("s", cursor_ms=wall(999)))
+    ledger.schedule_seen(make_schedule("other", cursor_ms=wall(9_999)))
     assert ledger.take_settled() == ()
-    ledger.cursor_seen("s", wall(1_000))
+    ledger.schedule_seen(make_schedule("s", cursor_ms=wall(1_000)))
     assert ledger.take_settled() == (FIRE,)
-    ledger.cursor_seen("s", wall(5_000))
+    ledger.schedule_seen(make_schedule("s", cursor_ms=wall(5_000)))
     assert ledger.take_settled() == (later,)
 
 
 def test_a_fire_is_not_settled_by_a_job_that_is_not_there() -> None:
     """A read may come before the insert; only the job itself, or a repeat with a majority, ends the promise."""
     ledger = ledger_of(FIRE)
-    ledger.cursor_seen("s", wall(1_000))
+    ledger.schedule_seen(make_schedule("s", cursor_ms=wall(1_000)))
     ledger.job_gone(FIRE.job_id)
     assert ledger.take_settled() == ()
     assert ledger.unseen_fires() == [FIRE.job_id]
@@ -91,7 +91,7 @@ def test_a_job_exists_only_as_a_promise_until_it_is_seen() -> None:
         (Fail("j", 2, "used up"), make_job("j", attempt=2, state=JobState.FAILED), True),
     ],
 )
-def test_a_move_is_settled_when_the_job_shows_it_or_is_past_it(move: Move, job: JobRef, shown: bool) -> None:
+def test_a_move_is_settled_when_the_job_shows_it_or_is_past_it(move: JobMove, job: JobRef, shown: bool) -> None:
     ledger = ledger_of(move)
     ledger.job_seen(job)
     assert ledger.take_settled() == ((move,) if shown else ())
@@ -99,7 +99,7 @@ def test_a_move_is_settled_when_the_job_shows_it_or_is_past_it(move: Move, job: 
 
 
 @pytest.mark.parametrize("move", [DISPATCH, Requeue("j", 1, "lost"), Fail("j", 1, "used up")])
-def test_a_job_that_is_gone_settles_whatever_was_promised(move: Move) -> None:
+def test_a_job_that_is_gone_settles_whatever_was_promised(move: JobMove) -> None:
     ledger = ledger_of(move)
     ledger.job_gone("j")
     assert ledger.take_settled() == (move,)

@@ -1,14 +1,14 @@
 """What becomes of decisions: they come back, are repeated, are lost, or are taken over, scene by scene."""
 
-from hascheduler.dispatch.decisions import Dispatch, Fire, Publish, Requeue, Settlement
+from hascheduler.dispatch.decisions import Dispatch, Publish, Requeue, Settlement
 from hascheduler.dispatch.inputs import Input, TermBegan, TrustLost
 from hascheduler.mirror.changes import (
     JobGone,
     JobSeen,
     ScheduleSeen,
 )
-from hascheduler.model.documents import fired_job
-from tests.dispatch.nouns import dispatched, make_job, make_schedule, running, wall
+from hascheduler.model.schedule_documents import fired_job
+from tests.dispatch.nouns import dispatched, fire, make_job, make_schedule, running, wall
 from tests.dispatch.scene import DOUBT_MS, ECHO_MS, FAR, START_MS, Scene, echo, jobs, processors, settled
 
 # Promises that do not come back
@@ -75,15 +75,15 @@ def test_a_new_term_publishes_again_what_is_dispatched() -> None:
 
 def test_decisions_that_were_applied_again_are_not_decided_again() -> None:
     schedule = make_schedule("s", every_ms=1_000)
-    fire = Fire("s", wall(1_000))
-    reapplied = (Dispatch("a", 1, "p"), fire, Dispatch(fire.job_id, 1, "p"), Requeue("b", 1, "processor lost"))
+    first = fire("s", wall(1_000))
+    reapplied = (Dispatch("a", 1, "p"), first, Dispatch(first.job_id, 1, "p"), Requeue("b", 1, "processor lost"))
     scene = Scene(
         ScheduleSeen(schedule), *processors("p", slots=9), *jobs(make_job("a"), running("b", "p")), leading=False
     )
     step = scene.at(1_500, TermBegan(2, reapplied))
     assert step.decisions == ()
-    # The job that the fire inserted has not been seen yet, but its slot is spoken for.
-    assert (scene.core.occupied("p"), step.doubtful) == (2, (fire.job_id,))
+    # The job that the first inserted has not been seen yet, but its slot is spoken for.
+    assert (scene.core.occupied("p"), step.doubtful) == (2, (first.job_id,))
     assert scene.at(1_600, JobSeen(fired_job(schedule, wall(1_000)))).decisions == ()
     assert scene.core.occupied("p") == 2
     step = scene.at(1_700, *jobs(make_job("b", rev=4, attempt=1)))
@@ -92,14 +92,14 @@ def test_decisions_that_were_applied_again_are_not_decided_again() -> None:
 
 
 def test_the_slot_of_a_reapplied_job_is_free_again_when_the_reading_finds_that_it_has_ended() -> None:
-    fire = Fire("s", wall(1_000))
-    reapplied = (fire, Dispatch(fire.job_id, 1, "p"))
+    first = fire("s", wall(1_000))
+    reapplied = (first, Dispatch(first.job_id, 1, "p"))
     facts: list[Input] = [ScheduleSeen(make_schedule("s", cursor_ms=FAR)), *processors("p", slots=1)]
-    for news in (JobGone(fire.job_id), TrustLost()):
+    for news in (JobGone(first.job_id), TrustLost()):
         scene = Scene(*facts, leading=False)
         assert scene.at(100, TermBegan(2, reapplied), *jobs(make_job("j"))).decisions == ()
         scene.at(200, news)
-        assert scene.core.occupied("p") == (1 if news == JobGone(fire.job_id) else 0)  # by j, if at all
+        assert scene.core.occupied("p") == (1 if news == JobGone(first.job_id) else 0)  # by j, if at all
 
 
 def test_what_the_mirror_shows_of_the_reapplied_is_settled_at_once() -> None:

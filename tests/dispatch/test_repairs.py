@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hascheduler.dispatch.decisions import CancelNotice, Decision, Dispatch, Fail, Fire, Publish, Requeue, Settlement
+from hascheduler.dispatch.decisions import CancelNotice, Decision, Dispatch, Fail, JobMove, Publish, Requeue, Settlement
 from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan, TransportSeen
 from hascheduler.mirror.changes import (
     DefinitionSeen,
@@ -36,7 +36,7 @@ def test_a_job_whose_attempts_are_used_up_fails_but_one_that_never_ran_does_not(
     )  # fmt: skip
     decided = scene.at(100, ProcessorLost("p", 1)).decisions
     assert [type(d) for d in decided] == [Fail, Requeue, Requeue]
-    assert [d.job_id for d in decided if not isinstance(d, Fire)] == ["a", "b", "c"]
+    assert [d.job_id for d in decided if isinstance(d, JobMove)] == ["a", "b", "c"]
 
 
 def test_a_job_that_was_given_back_after_its_fail_was_promised_is_not_dispatched_again() -> None:

@@ -1,36 +1,29 @@
 """People, processors, faults and one leadership after another: a world that goes on by chance, one act at a time.
 
 The database checks each write (see `database`), `World` each decision. `heal` lets the faults cease, and then nothing
-may stay undone: every due nominal time has its job, every job ends, and no journal entry stays open.
+may stay undone: every due nominal time has one verdict, every job ends, and no journal entry stays open.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from typing import TypeGuard
 
-from hascheduler.dispatch.decisions import Dispatch, Fire, Publish, Send
-from hascheduler.dispatch.inputs import ProcessorLost, TransportSeen
+from hascheduler.dispatch.decisions import Dispatch, Fire, PassOver, Publish, Send, Settlement
+from hascheduler.dispatch.inputs import ProcessorLost, Settled, TransportSeen
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import LIVE, JobState, NewJob, fire_job_id
-from hascheduler.model.trigger import IntervalTrigger
-from hascheduler.triggers import next_nominal
+from hascheduler.model.job import LIVE, JobState, NewJob
+from tests.dispatch.chance import Chance
 from tests.dispatch.database import Database
 from tests.dispatch.leadership import Leadership, Luck
-from tests.dispatch.nouns import make_processor, make_schedule, wall
+from tests.dispatch.nouns import make_processor, wall
+from tests.dispatch.timetable import Timetable
 
 SLOTS = 2
 PROCESSORS_MAX = 4
 DEFINITIONS = ("x", "y")
 ENDS = {"succeed": JobState.SUCCEEDED, "fail": JobState.FAILED, "stop": JobState.CANCELLED}
-EVERY_MS = {"tick": 1_000, "tock": 700}
 HEALING_ROUNDS_MIN, HEALING_ROUNDS_MAX = 20, 80  # the least: long enough for overdue promises to be decided again
 OPEN_ENTRIES_MAX = 3  # a healthy leader's newest are still on their way
-
-T = TypeVar("T")
-
-
-class Chance(Protocol):
-    def among(self, choices: Sequence[T]) -> T: ...
 
 
 class World:
@@ -38,16 +31,17 @@ class World:
         self.chance = chance
         self.now = wall(0)
         self.database = Database()
+        self.timetable = Timetable(chance, self.database)
         self.leadership = Leadership(self.database, self._publish)
         self._messages: list[Publish] = []
         self._deaf = False
         self._dead: set[str] = set()
-        self._fired: set[tuple[int, int, Fire]] = set()
+        self._concluded: set[tuple[int, int, Fire | PassOver]] = set()
         self._calm = True
         self._unlucky: bool | None = None
         self._numbers = 0
         self.database.register(make_processor("p0", slots=SLOTS))
-        self._create_schedule("tick")
+        self.timetable.create_plain("tick", self.now)
         self.leadership.take_over(self.now)
         self.leadership.deliver(100)
         self.leadership.begin()
@@ -84,19 +78,7 @@ class World:
             self.database.cancel(self.chance.among(live), self.now)
 
     def change_schedule(self) -> None:
-        name = self.chance.among(sorted(EVERY_MS))
-        if name not in self.database.documents[Collection.SCHEDULES]:
-            self._create_schedule(name)
-        elif self.chance.among([True, False]):
-            self.database.delete(Collection.SCHEDULES, name)
-            # The same instant would make the new one's first nominal time the old one's last.
-            self.now = WallMs(self.now + 1)
-        else:
-            self.database.edit_schedule(name)
-
-    def _create_schedule(self, name: str) -> None:
-        trigger = IntervalTrigger(EVERY_MS[name], wall(0))
-        self.database.put_schedule(make_schedule(name, trigger=trigger, cursor_ms=self.now, created_at_ms=self.now))
+        self.now = self.timetable.change(self.now)
 
     # Processors
 
@@ -164,15 +146,18 @@ class World:
     def step(self) -> None:
         if not self.leadership.has_room:
             return
+        # What came before one that was lost may be decided again: that changes nothing.
+        lost = {getattr(told.decision, "schedule", None) for told in self.leadership.told if _is_lost(told)}
+        self._concluded = {concluded for concluded in self._concluded if concluded[2].schedule not in lost}
         step = self.leadership.step(self.now)
         term = self.leadership.term.number if self.leadership.term is not None else 0
         if step.reasserted:
             return
         for decision in step.decisions:
-            if isinstance(decision, Fire):
+            if isinstance(decision, Fire | PassOver):
                 made_at_ms = self.leadership.mirror.nouns(Collection.SCHEDULES)[decision.schedule].created_at_ms
-                assert (term, made_at_ms, decision) not in self._fired, f"{decision} was decided twice in one term"
-                self._fired.add((term, made_at_ms, decision))
+                assert (term, made_at_ms, decision) not in self._concluded, f"{decision} was decided twice in one term"
+                self._concluded.add((term, made_at_ms, decision))
             elif isinstance(decision, Dispatch):
                 processor = self.leadership.mirror.nouns(Collection.PROCESSORS)[decision.processor]
                 assert self.leadership.core.is_live(processor.id)
@@ -275,11 +260,12 @@ class World:
             self._carry_through()
         for id in self.database.documents[Collection.PROCESSORS]:
             assert self.leadership.core.occupied(id) == len(self.database.occupants(id)), f"slots of {id} leaked"
+        self.timetable.check_tallies()
 
     def _undone(self, horizon: WallMs) -> list[str]:
         jobs = self.database.jobs
         undone = [id for id, job in jobs.items() if job["submitted_at_ms"] <= horizon and job["state"] in LIVE]
-        undone += [f"missing {id}" for id in self._due(horizon) if id not in jobs]
+        undone += self.timetable.undecided(horizon)
         term = self.leadership.term
         if term is None:
             return [*undone, "nobody leads"]
@@ -288,13 +274,6 @@ class World:
             undone.append(f"entry {oldest} of {len(self.leadership.journal)} is open: {term.open[oldest]}")
         return undone
 
-    def _due(self, horizon: WallMs) -> list[str]:
-        """The ids of the jobs that the schedules should have made by then."""
-        ids = []
-        for name, fields in self.database.documents[Collection.SCHEDULES].items():
-            trigger = IntervalTrigger(EVERY_MS[name], wall(0))
-            nominal_ms = next_nominal(trigger, fields["created_at_ms"])
-            while nominal_ms is not None and nominal_ms <= horizon:
-                ids.append(fire_job_id(name, nominal_ms))
-                nominal_ms = next_nominal(trigger, nominal_ms)
-        return ids
+
+def _is_lost(told: object) -> TypeGuard[Settled]:
+    return isinstance(told, Settled) and told.settlement is Settlement.LOST

@@ -3,11 +3,13 @@
 from typing import Any
 
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import Collection, Document, encode_template, encode_trigger, new_job_document
+from hascheduler.model.documents import Collection, Document, new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import IntervalTrigger
+from hascheduler.model.schedule_documents import encode_template
+from hascheduler.model.trigger import Interval, Trigger
+from hascheduler.model.trigger_documents import encode_trigger
 
 
 def put(collection: Collection, id: object, fields: Document) -> Change:
@@ -31,7 +33,7 @@ def job_fields(**only_what_matters: Any) -> dict[str, Any]:
 
 def schedule_fields(**only_what_matters: Any) -> dict[str, Any]:
     template = JobTemplate("log", "target", "tenant", "default", "", 5, "queued")
-    trigger = encode_trigger(IntervalTrigger(1_000, WallMs(0)))
+    trigger = encode_trigger(Trigger(Interval(1_000, WallMs(0))))
     plain = {"rev": 1, "trigger": trigger, "job": encode_template(template), "cursor_ms": 500, "created_at_ms": 500}
     return {**plain, **only_what_matters}
 

@@ -59,7 +59,9 @@ def test_a_job_is_told_from_its_insert_to_its_end() -> None:
     assert isinstance(seen, JobSeen)
     assert (seen.job.state, seen.job.attempt, seen.job.processor) == (JobState.DISPATCHED, 1, "p")
     assert mirror.nouns(JOBS) == {"j": seen.job}
-    assert mirror.fold([patch(JOBS, "j", rev=3, state="succeeded", processor=None)]) == [JobGone("j")]
+    assert mirror.fold([patch(JOBS, "j", rev=3, state="succeeded", processor=None)]) == [
+        JobGone("j", JobState.SUCCEEDED)
+    ]
     assert mirror.nouns(JOBS) == {}
     assert mirror.digest == Mirror().digest
 
@@ -68,13 +70,13 @@ def test_a_job_is_told_from_its_insert_to_its_end() -> None:
 def test_a_job_leaves_with_any_terminal_state_however_it_is_told(state: str) -> None:
     for last in (put(JOBS, "j", job_fields(rev=2, state=state)), patch(JOBS, "j", rev=2, state=state)):
         mirror = mirror_of(put(JOBS, "j", job_fields()))
-        assert mirror.fold([last]) == [JobGone("j")]
+        assert mirror.fold([last]) == [JobGone("j", JobState(state))]
         assert not mirror.nouns(JOBS)
 
 
 def test_the_end_of_a_job_is_told_even_if_it_was_never_seen() -> None:
-    assert Mirror().fold([put(JOBS, "j", job_fields(state="failed"))]) == [JobGone("j")]
-    assert Mirror().fold([patch(JOBS, "j", rev=7, state="failed")]) == [JobGone("j")]
+    assert Mirror().fold([put(JOBS, "j", job_fields(state="failed"))]) == [JobGone("j", JobState.FAILED)]
+    assert Mirror().fold([patch(JOBS, "j", rev=7, state="failed")]) == [JobGone("j", JobState.FAILED)]
     assert Mirror().fold([delete(JOBS, "j")]) == [JobGone("j")]
 
 
@@ -204,7 +206,9 @@ def test_a_change_by_hand_that_raised_no_revision_has_the_document_read() -> Non
     mirror = mirror_of(put(JOBS, "j", job_fields(rev=5)))
     assert mirror.fold([patch(JOBS, "j", state="cancelled")]) == []
     assert mirror.take_wanted() == [KEY]
-    assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=5, state="cancelled"))]) == [JobGone("j")]
+    assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=5, state="cancelled"))]) == [
+        JobGone("j", JobState.CANCELLED)
+    ]
 
 
 def test_a_read_tells_what_changed_under_the_same_revision() -> None:

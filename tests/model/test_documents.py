@@ -12,10 +12,9 @@ from hascheduler.model import documents
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents import (
     LEAN_FIELDS,
+    MIRRORED,
     Collection,
     decode_job,
-    decode_schedule,
-    fired_job,
     journal_id,
     new_job_document,
 )
@@ -26,8 +25,19 @@ from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.schedule import JobTemplate, ScheduleRef
-from hascheduler.model.trigger import IntervalTrigger, OnceTrigger
+from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, Stretch
+from hascheduler.model.schedule_documents import (
+    NewSchedule,
+    decode_schedule,
+    encode_schedule_ref,
+    encode_template,
+    fired_job,
+    new_fire,
+    new_schedule_document,
+    with_leader_fields,
+)
+from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
+from hascheduler.model.verdict import Tally, Verdict, VerdictRun
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NAME = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -37,9 +47,32 @@ JOBS = st.builds(
     JobRef, NAME, INTEGER, st.sampled_from(JobState), INTEGER, NAME, NAME, NAME, NAME, TEXT, INTEGER, NAME, WALL,
     INTEGER, st.none() | WALL, st.none() | NAME, st.none() | WALL, st.none() | WALL,
 )  # fmt: skip
-TRIGGERS = st.builds(IntervalTrigger, st.integers(1, INTEGER_MAX), WALL) | st.builds(OnceTrigger, WALL)
+PATTERNS = (
+    st.builds(Interval, st.integers(1, INTEGER_MAX), WALL)
+    | st.builds(Once, WALL)
+    | st.builds(Cron, NAME, NAME)
+    | st.builds(Times, st.lists(WALL, min_size=1, max_size=3, unique=True).map(lambda times: tuple(sorted(times))))
+)
+WINDOWS = st.builds(lambda from_ms, span_ms: Window(from_ms, WallMs(from_ms + span_ms)), st.integers(0, 9), st.just(5))
+COUNT = st.integers(0, INTEGER_MAX)
+TRIGGERS = st.builds(
+    Trigger, PATTERNS, COUNT, st.none() | WALL, st.none() | WALL, st.none() | COUNT,
+    st.lists(WINDOWS, max_size=2).map(tuple),
+)  # fmt: skip
 TEMPLATES = st.builds(JobTemplate, NAME, NAME, NAME, NAME, TEXT, INTEGER, NAME)
-SCHEDULES = st.builds(ScheduleRef, NAME, INTEGER, TRIGGERS, TEMPLATES, WALL, WALL)
+POLICIES = st.builds(
+    SchedulePolicy, INTEGER, st.sampled_from(CatchUp), INTEGER, st.sampled_from(Overlap), st.none() | INTEGER
+)
+TALLIES = st.builds(Tally, *[COUNT] * 6)
+PAST = st.lists(st.builds(Stretch, TRIGGERS, WALL, WALL, st.booleans()), max_size=2).map(tuple)
+SCHEDULES = st.builds(
+    ScheduleRef, NAME, INTEGER, TRIGGERS, TEMPLATES, WALL, WALL, WALL, POLICIES, st.none() | WALL, PAST, TALLIES,
+    INTEGER,
+)  # fmt: skip
+RUNS = st.builds(
+    VerdictRun, NAME, st.sampled_from([v for v in Verdict if v is not Verdict.FIRED]), WALL, WALL, INTEGER,
+    st.none() | NAME,
+)  # fmt: skip
 DEFINITIONS = st.builds(Definition, NAME, INTEGER, st.none() | INTEGER, INTEGER)
 PROCESSORS = st.builds(
     ProcessorRef, NAME, NAME, NAME, st.frozensets(TEXT), INTEGER, INTEGER, st.booleans(), INTEGER
@@ -53,7 +86,7 @@ REPLICAS = st.builds(
 Decoder = Callable[[object, Any], Any]
 DECODERS: dict[Collection, Decoder] = {
     Collection.JOBS: documents.decode_job,
-    Collection.SCHEDULES: documents.decode_schedule,
+    Collection.SCHEDULES: decode_schedule,
     Collection.DEFINITIONS: documents.decode_definition,
     Collection.PROCESSORS: documents.decode_processor,
     Collection.LEASES: documents.decode_lease,
@@ -62,7 +95,7 @@ DECODERS: dict[Collection, Decoder] = {
 }
 NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, Any]], Callable[[Any], object]]] = {
     Collection.JOBS: (JOBS, documents.encode_job_ref, lambda job: job.id),
-    Collection.SCHEDULES: (SCHEDULES, documents.encode_schedule_ref, lambda schedule: schedule.name),
+    Collection.SCHEDULES: (SCHEDULES, encode_schedule_ref, lambda schedule: schedule.name),
     Collection.DEFINITIONS: (DEFINITIONS, documents.encode_definition, lambda definition: definition.name),
     Collection.PROCESSORS: (PROCESSORS, documents.encode_processor, lambda processor: processor.id),
     Collection.LEASES: (LEASES, documents.encode_lease, lambda lease: lease.shard),
@@ -78,7 +111,7 @@ STORED = st.recursive(
 )
 
 
-@pytest.mark.parametrize("collection", Collection)
+@pytest.mark.parametrize("collection", MIRRORED)
 @given(data=st.data())
 @settings(max_examples=50)
 def test_what_is_stored_is_read_back(collection: Collection, data: st.DataObject) -> None:
@@ -91,7 +124,7 @@ def test_what_is_stored_is_read_back(collection: Collection, data: st.DataObject
     assert set(stored) - {"_id"} == set(LEAN_FIELDS[collection])
 
 
-@pytest.mark.parametrize("collection", Collection)
+@pytest.mark.parametrize("collection", MIRRORED)
 @given(data=st.data())
 @settings(max_examples=200)
 def test_a_hostile_document_is_read_or_refused(collection: Collection, data: st.DataObject) -> None:
@@ -103,7 +136,7 @@ def test_a_hostile_document_is_read_or_refused(collection: Collection, data: st.
             fields[name] = data.draw(STORED)
         else:
             del fields[name]
-    for name in ("trigger", "job"):
+    for name in ("trigger", "job", "policy"):
         if isinstance(fields.get(name), dict) and data.draw(st.booleans()):
             fields[name] = {**fields[name], data.draw(st.sampled_from([*fields[name], "type"])): data.draw(STORED)}
     id = data.draw(st.just(id_of(noun)) | STORED)
@@ -139,27 +172,50 @@ def test_an_unknown_kind_of_journal_entry_is_refused(kind: object) -> None:
         )
 
 
-@given(SCHEDULES, st.integers(0, INTEGER_MAX).map(WallMs))
-def test_a_fired_job_is_what_the_insert_will_show(schedule: ScheduleRef, nominal_ms: WallMs) -> None:
-    template = schedule.template
-    inserted = new_job_document(
-        NewJob(
-            id=fire_job_id(schedule.name, nominal_ms),
-            definition=template.definition,
-            target=template.target,
-            payload={"big": "x"},
-            tenant=template.tenant,
-            lane=template.lane,
-            fairness_key=template.fairness_key,
-            priority=template.priority,
-            mode=template.mode,
-            labels={},
-            submitted_at_ms=nominal_ms,
-            schedule=schedule.name,
-            nominal_ms=nominal_ms,
-        )
-    )
-    assert fired_job(schedule, nominal_ms) == decode_job(inserted["_id"], inserted)
+@given(st.sampled_from(Overlap), TEMPLATES, st.booleans(), st.integers(1, 10**12).map(WallMs))
+def test_a_fired_job_is_what_the_insert_will_show(
+    overlap: Overlap, template: JobTemplate, filled: bool, nominal_ms: WallMs
+) -> None:
+    made = NewSchedule(
+        "s", Trigger(Once(nominal_ms)), template, {"of": "${nominal_ms}"}, {}, WallMs(0),
+        SchedulePolicy(overlap=overlap), render=filled,
+    )  # fmt: skip
+    document = new_schedule_document(made)
+    job = new_fire("s", document, nominal_ms)
+    assert job is not None
+    inserted = new_job_document(job)
+    assert inserted["payload"] == {"of": str(nominal_ms) if filled else "${nominal_ms}"}
+    assert fired_job(decode_schedule("s", document), nominal_ms) == decode_job(inserted["_id"], inserted)
+
+
+@given(SCHEDULES, SCHEDULES)
+def test_what_the_leader_writes_alone_is_read_like_the_whole(before: ScheduleRef, after: ScheduleRef) -> None:
+    fields = encode_schedule_ref(after)
+    written = {name: fields[name] for name in ("cursor_ms", "tally", "failures")}
+    whole = decode_schedule(before.name, {**encode_schedule_ref(before), **written})
+    assert with_leader_fields(before, written) == whole
+
+
+def test_a_schedule_of_an_older_version_has_the_defaults() -> None:
+    fields = {name: value for name, value in encode_schedule_ref(OLD).items() if name in _OLD_FIELDS}
+    assert decode_schedule(OLD.name, fields) == OLD
+
+
+_OLD_FIELDS = ("rev", "trigger", "job", "cursor_ms", "created_at_ms")
+OLD = ScheduleRef(
+    "s", 1, Trigger(Once(WallMs(9))), JobTemplate("log", "t", "tenant", "default", "", 5, "queued"), WallMs(1),
+    since_ms=WallMs(1), cursor_ms=WallMs(3),
+)  # fmt: skip
+
+
+@given(RUNS)
+def test_a_verdict_is_read_as_it_was_written(run: VerdictRun) -> None:
+    assert documents.decode_verdict(documents.verdict_document(run, WallMs(5))) == run
+
+
+def test_the_ids_of_verdicts_are_in_the_order_of_their_times() -> None:
+    ids = [documents.verdict_id("s", at_ms) for at_ms in (1, 999_999_999_999, 1_000_000_000_000, 4_102_444_800_000)]
+    assert ids == sorted(ids)
 
 
 def test_the_longest_name_of_a_schedule_leaves_room_for_the_ids_of_its_jobs() -> None:
@@ -167,7 +223,7 @@ def test_the_longest_name_of_a_schedule_leaves_room_for_the_ids_of_its_jobs() ->
     schedule = {
         "rev": 1,
         "trigger": {"type": "once", "at_ms": 1},
-        "job": documents.encode_template(JobTemplate("log", "t", "tenant", "default", "", 5, "queued")),
+        "job": encode_template(JobTemplate("log", "t", "tenant", "default", "", 5, "queued")),
         "cursor_ms": 0,
         "created_at_ms": 0,
     }

@@ -6,8 +6,8 @@ from typing import Any
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import IntervalTrigger
-from hascheduler.ports import NewSchedule
+from hascheduler.model.schedule_documents import NewSchedule, new_schedule_document
+from hascheduler.model.trigger import Interval, Trigger
 
 RETENTION_MS = 600_000
 
@@ -19,6 +19,6 @@ def job(id: str, **only_what_matters: Any) -> NewJob:
     return replace(plain, **only_what_matters)
 
 
-def schedule(name: str, **only_what_matters: Any) -> NewSchedule:
-    plain = NewSchedule(name, IntervalTrigger(1_000, WallMs(0)), TEMPLATE, {"big": "x" * 1_000}, {}, WallMs(500))
-    return replace(plain, **only_what_matters)
+def schedule(name: str, **only_what_matters: Any) -> dict[str, Any]:
+    plain = NewSchedule(name, Trigger(Interval(1_000, WallMs(0))), TEMPLATE, {"big": "x" * 1_000}, {}, WallMs(500))
+    return new_schedule_document(replace(plain, **only_what_matters))

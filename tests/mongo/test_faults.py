@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import socket
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Settlement
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.instants import WallMs
+from hascheduler.model.schedule import Basis
 from hascheduler.mongo.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.faults import faults
@@ -20,6 +22,8 @@ from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream import MongoChangeSource
 from tests.mongo.nouns import RETENTION_MS, job, schedule
+
+BASIS = Basis(cursor_ms=WallMs(500), since_ms=WallMs(500))
 
 pytestmark = pytest.mark.real
 
@@ -51,9 +55,9 @@ async def test_a_payload_that_looks_like_an_operator_stays_a_payload(database: D
     store = MongoScheduleStore(database)
     payload = {"$set": {"$x": "$cursor_ms"}, "a.b": ["$$NOW"]}
     await store.create(schedule("tick", payload="first"))
-    replaced = await store.replace(schedule("tick", payload=payload, labels={"$l": "$rev"}))
-    assert replaced is not None
-    assert (replaced["payload"], replaced["labels"]) == (payload, {"$l": "$rev"})
+    edited = await store.edit("tick", 1, {"payload": payload, "labels": {"$l": "$rev"}})
+    assert edited is not None
+    assert (edited["payload"], edited["labels"]) == (payload, {"$l": "$rev"})
 
 
 @leaves_sockets
@@ -66,7 +70,7 @@ async def test_an_absent_server_is_unavailable_or_unknown_and_the_uri_stays_secr
             with pytest.raises(StoreUnavailable) as caught:
                 await call
             assert "hunter2" not in str(caught.value)
-        decisions: list[Decision] = [Fire("tick", WallMs(1)), Dispatch("a", 1, "p")]
+        decisions: list[Decision] = [Fire("tick", WallMs(1), BASIS), Dispatch("a", 1, "p")]
         answers = await MongoClaimStore(database, RETENTION_MS).apply(decisions, WallMs(2), majority=True)
         assert answers == [Settlement.UNKNOWN, Settlement.UNKNOWN]
         await client.close()
@@ -89,9 +93,14 @@ async def test_an_exchange_ends_in_time(database: Database) -> None:
 
 async def test_a_fire_too_large_to_store_does_not_hold_up_the_others(database: Database) -> None:
     schedules = MongoScheduleStore(database)
-    await schedules.create(schedule("fat", payload="x" * (16_777_216 - 400)))
+    # It fits, but not with the placeholders filled.
+    await schedules.create(schedule("fat", payload="${nominal_at}" * 710_000, render=True))
     await schedules.create(schedule("slim"))
-    fires = [Fire("slim", WallMs(1_000)), Fire("fat", WallMs(1_000)), Fire("slim", WallMs(2_000))]
+    fires = [
+        Fire("slim", WallMs(1_000), BASIS),
+        Fire("fat", WallMs(1_000), BASIS),
+        Fire("slim", WallMs(2_000), replace(BASIS, cursor_ms=WallMs(1_000))),
+    ]
     answers = await MongoClaimStore(database, RETENTION_MS).apply(fires, WallMs(2_000), majority=False)
     assert answers == [Settlement.DONE, Settlement.LOST, Settlement.DONE]
 

@@ -50,7 +50,7 @@ async def snapshot(stream: MongoChangeStream) -> list[Change]:
 
 async def test_payloads_never_travel(database: Database, stream: MongoChangeStream) -> None:
     await MongoScheduleStore(database).create(schedule("tick"))
-    await MongoScheduleStore(database).replace(schedule("tick", payload={"new": 1}))
+    await MongoScheduleStore(database).edit("tick", 1, {"payload": {"new": 1}})
     await MongoJobStore(database, RETENTION_MS).submit(job("a"))
     for change in [*await told(stream, 3), *await snapshot(stream)]:
         assert set(change.fields) <= set(LEAN_FIELDS[change.collection])

@@ -33,8 +33,9 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import EntryKind
 from hascheduler.model.message import Message
 from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.trigger import IntervalTrigger, OnceTrigger
-from hascheduler.ports import Batch, ChangeStream, Confirm, JournalEntry, NewSchedule
+from hascheduler.model.schedule_documents import NewSchedule, new_schedule_document
+from hascheduler.model.trigger import Interval, Once, Trigger
+from hascheduler.ports import Batch, ChangeStream, Confirm, JournalEntry
 
 EVERY_MS = 40
 _LIMIT_S = 20
@@ -152,12 +153,12 @@ async def check_takeover_with_a_late_stream(database: MemoryDatabase) -> None:
         await until(lambda: second.view.ready, "the second one is ready")
         now = SystemClock().wall_ms()
         template = JobTemplate("log", "t", "default", "default", "", 5, "queued")
-        trigger = IntervalTrigger(EVERY_MS, now)
+        trigger = Trigger(Interval(EVERY_MS, now))
         schedules = MemoryScheduleStore(connection)
-        await schedules.create(NewSchedule("tick", trigger, template, None, {}, now))
+        await schedules.create(new_schedule_document(NewSchedule("tick", trigger, template, None, {}, now)))
         # Decided in the middle: neither the last entry, which a successor applies again, nor before the hold.
-        once = OnceTrigger(WallMs(now + 10 * EVERY_MS))
-        await schedules.create(NewSchedule("once", once, template, None, {}, now))
+        once = Trigger(Once(WallMs(now + 10 * EVERY_MS)))
+        await schedules.create(new_schedule_document(NewSchedule("once", once, template, None, {}, now)))
         await until(lambda: second.view.cluster().counts["schedules"] == 2, "the second one knows the schedules")
         second_source.flowing.clear()
         held_at = decided(first)

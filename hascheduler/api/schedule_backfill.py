@@ -1,0 +1,126 @@
+"""``/v1/schedules/{name}/backfill``: a job for each nominal time of a span that has none.
+
+Each nominal time is backfilled once at most, as its job's id is made of it: the same request may be repeated.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from hascheduler.api.backfill_times import TIMES_MAX, backfill_times
+from hascheduler.api.body import JsonRoute
+from hascheduler.api.jobs_of_times import EARLIEST_MS, backfilled_times, fired_times
+from hascheduler.api.open_times import that_may_fire
+from hascheduler.api.responses import refused
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
+from hascheduler.api.texts import InstantMs, Strict
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import WallMs, format_instant
+from hascheduler.model.job import NewJob, backfill_job_id, fire_job_id
+from hascheduler.model.schedule_documents import job_of
+from hascheduler.ports import StoredDocument
+
+router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
+_SUBMITTED_AT_ONCE_MAX = 100
+
+
+class BackfillBody(Strict):
+    """The nominal times from `from` through `to`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True}]
+        }
+    )
+
+    from_: InstantMs = Field(alias="from")
+    to: InstantMs = Field(description="Not in the future")
+    overlap: Literal["allow", "buffer_one"] = Field(
+        default="buffer_one", description="allow: as many at once as may be; buffer_one: one after the other"
+    )
+    dry_run: bool = Field(default=False, description="Say what would be made, and make nothing")
+
+
+class BackfillResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "count": 2,
+                    "created": 1,
+                    "existing": 1,
+                    "undecided": 0,
+                    "jobs": ["fire:nightly:1893456000000", "backfill:nightly:1893542400000"],
+                }
+            ]
+        }
+    )
+
+    count: int = Field(description="Nominal times in the span")
+    created: int = Field(description="Those that got a job now; in a dry run, that would get one")
+    existing: int = Field(description="Those that have a job, of a fire or of an earlier backfill")
+    undecided: int = Field(description="Those about which a leader is still to decide: they are left alone")
+    jobs: list[str] = Field(description="The job of each that has one now, oldest first")
+
+
+@router.post("/{name}/backfill", responses=refused(404, 409, 413, 422))
+async def backfill_schedule(name: str, body: BackfillBody, services: Services) -> BackfillResponse:
+    """Make the jobs of nominal times that have passed and have no job, by the trigger of now; paused or not.
+
+    Exclusion windows are left out and `max_fires` is not applied. At most 1,000 nominal times a request. One that is
+    still to be decided is left alone, lest it get a second job when it fires.
+    """
+    now = services.clock.wall_ms()
+    _demand_the_past(body, now)
+    stored = await stored_schedule(name, services)
+    schedule = readable_schedule(stored)
+    times = backfill_times(schedule.trigger, body.from_, body.to)
+    fired = await fired_times(name, times, services)
+    # A fire that is committed but not counted yet has its job all the same.
+    undecided = that_may_fire(schedule, times, now) - fired
+    settled = [nominal_ms for nominal_ms in times if nominal_ms not in undecided]
+    missing = [nominal_ms for nominal_ms in settled if nominal_ms not in fired]
+    if body.dry_run:
+        created = len(missing) - len(await backfilled_times(name, missing, services))
+    else:
+        created = await _create(_jobs(name, stored, missing, now, serial=body.overlap == "buffer_one"), services)
+    return BackfillResponse(
+        count=len(times),
+        created=created,
+        existing=len(settled) - created,
+        undecided=len(undecided),
+        jobs=[(fire_job_id if nominal_ms in fired else backfill_job_id)(name, nominal_ms) for nominal_ms in settled],
+    )
+
+
+def _demand_the_past(body: BackfillBody, now: WallMs) -> None:
+    if body.from_ < EARLIEST_MS:
+        problem = f"{format_instant(body.from_)} is too long ago"
+        raise InvalidInput(("from",), problem, f"at least {format_instant(EARLIEST_MS)}")
+    if body.to > now:
+        raise InvalidInput(("to",), f"{format_instant(body.to)} is in the future", f"at most {format_instant(now)}")
+    if body.to < body.from_:
+        problem = f"{format_instant(body.to)} is before from"
+        raise InvalidInput(("to",), problem, f"at least {format_instant(body.from_)}")
+
+
+def _jobs(name: str, stored: StoredDocument, times: Sequence[WallMs], now: WallMs, *, serial: bool) -> Sequence[NewJob]:
+    assert len(times) <= TIMES_MAX
+    jobs = (job_of(name, stored, backfill_job_id(name, at), at, serial=serial) for at in times)
+    # Submitted now, in their order: as old as their nominal times they would go before everybody else's work.
+    return [replace(job, submitted_at_ms=now, sequence=number) for number, job in enumerate(jobs) if job is not None]
+
+
+async def _create(jobs: Sequence[NewJob], services: ApiServices) -> int:
+    """How many of them are new."""
+    return sum(
+        [
+            sum(await services.jobs.submit_many(jobs[first : first + _SUBMITTED_AT_ONCE_MAX]))
+            for first in range(0, len(jobs), _SUBMITTED_AT_ONCE_MAX)
+        ]
+    )

@@ -1,0 +1,112 @@
+"""From a request to the stored fields of a schedule: of a new one, of a replacement, of a merge patch."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hascheduler.api.merge_patch import merge_patch, whole
+from hascheduler.api.refusals import Unreadable
+from hascheduler.api.same_json import is_same_json
+from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceScheduleBody
+from hascheduler.api.schedule_shown import request_form
+from hascheduler.api.shown import plain_json
+from hascheduler.api.stored_schedules import read_schedule
+from hascheduler.api.trigger_schemas import trigger_of
+from hascheduler.dispatch.edits import with_trigger
+from hascheduler.errors import InvalidInput
+from hascheduler.model.fields import is_integer
+from hascheduler.model.instants import WallMs
+from hascheduler.model.schedule_documents import (
+    NewSchedule,
+    encode_edited,
+    encode_template,
+    new_schedule_document,
+)
+from hascheduler.model.trigger import Trigger
+from hascheduler.model.trigger_documents import decode_trigger
+from hascheduler.ports import StoredDocument
+
+
+def created(body: CreateScheduleBody, now: WallMs) -> dict[str, Any]:
+    """The document of a new schedule."""
+    body.demand_known_placeholders()
+    trigger = trigger_of(body.trigger, None, now)
+    return new_schedule_document(_new(body.name, body, trigger, now, paused=body.paused))
+
+
+def replaced(name: str, body: ReplaceScheduleBody, stored: StoredDocument, now: WallMs) -> Mapping[str, Any]:
+    """The fields of the stored schedule after a replacement; one that somebody broke by hand is repaired."""
+    try:
+        schedule = read_schedule(stored)
+    except InvalidInput:
+        return _repaired(name, body, stored, now)
+    trigger = trigger_of(body.trigger, schedule.trigger, now)
+    edited = replace(with_trigger(schedule, trigger, now), policy=body.policy())
+    is_same_payload = is_same_json(plain_json(stored.get("payload")), body.job.payload)
+    return {
+        **encode_edited(edited),
+        "job": encode_template(body.job.template(name)),
+        # A stored payload may be more than JSON, and an edit of something else must not flatten it.
+        "payload": stored.get("payload") if is_same_payload else body.job.payload,
+        "render": body.job.render,
+        "labels": body.labels,
+    }
+
+
+def patched(name: str, patch: Mapping[str, Any], stored: StoredDocument) -> ReplaceScheduleBody:
+    """The replacement that the merge patch amounts to; refused where that would be none."""
+    try:
+        read_schedule(stored)
+        form = request_form(stored)
+    except InvalidInput as error:
+        raise Unreadable("schedule", name, error) from error
+    body = whole(ReplaceScheduleBody, merge_patch(_with_trigger_of_one_type(form, patch), patch))
+    body.demand_sense(name)
+    return body
+
+
+def _with_trigger_of_one_type(form: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """``form``, without its trigger where the patch has one of another type: they have no fields in common."""
+    trigger = patch.get("trigger")
+    type = trigger.get("type") if isinstance(trigger, dict) else None
+    return form if type is None or type == form["trigger"]["type"] else {**form, "trigger": {}}
+
+
+def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, now: WallMs) -> Mapping[str, Any]:
+    """All fields anew but those that can still be read, and the revision, which the write raises."""
+    trigger = trigger_of(body.trigger, _stored_trigger(stored), now)
+    document = new_schedule_document(_new(name, body, trigger, now, paused=False))
+    kept = {
+        field: stored[field]
+        for field in ("created_at_ms", "cursor_ms", "failures", "paused_at_ms")
+        if is_integer(stored.get(field))
+    }
+    # A count without its cursor would claim more than is known.
+    tally = stored.get("tally") if "cursor_ms" in kept else None
+    if isinstance(tally, list) and len(tally) == len(document["tally"]) and all(map(is_integer, tally)):
+        kept["tally"] = tally
+    repaired = {**document, **kept}
+    return {field: value for field, value in repaired.items() if field not in ("_id", "rev")}
+
+
+def _stored_trigger(stored: StoredDocument) -> Trigger | None:
+    try:
+        return decode_trigger(stored.get("trigger"))
+    except InvalidInput:
+        return None
+
+
+def _new(
+    name: str, body: CreateScheduleBody | ReplaceScheduleBody, trigger: Trigger, now: WallMs, *, paused: bool
+) -> NewSchedule:
+    return NewSchedule(
+        name=name,
+        trigger=trigger,
+        template=body.job.template(name),
+        payload=body.job.payload,
+        labels=body.labels,
+        now=now,
+        policy=body.policy(),
+        render=body.job.render,
+        paused=paused,
+    )

@@ -1,0 +1,76 @@
+"""``/v1/schedules/{name}/pause`` and ``…/resume``: both may be repeated, and do nothing where nothing is to be done."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Response
+from pydantic import ConfigDict, Field
+
+from hascheduler.api.body import JsonRoute
+from hascheduler.api.etags import TAGGED, IfMatch
+from hascheduler.api.responses import refused
+from hascheduler.api.schedule_shown import ScheduleResponse
+from hascheduler.api.services import Services
+from hascheduler.api.stored_schedules import edit_schedule, readable_schedule, show
+from hascheduler.api.texts import Strict, Text
+from hascheduler.dispatch.edits import paused, resumed
+from hascheduler.model.schedule_documents import encode_edited
+from hascheduler.ports import StoredDocument
+
+router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
+
+class PauseBody(Strict):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"because": "the printer is on fire"}]})
+
+    because: Text | None = Field(default=None, description="Why, for people; default: as it was")
+
+
+class ResumeBody(Strict):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"catch_up": True}]})
+
+    catch_up: bool = Field(
+        default=False,
+        description="What becomes of the nominal times since the pause: false: the verdict `paused`; true: the misfire "
+        "policy says",
+    )
+
+
+@router.post("/{name}/pause", responses={200: TAGGED, **refused(404, 409, 412, 422)})
+async def pause_schedule(
+    name: str,
+    services: Services,
+    response: Response,
+    precondition: IfMatch,
+    body: PauseBody | None = None,
+) -> ScheduleResponse:
+    """The nominal times after this instant do not fire until it is resumed. Jobs that it made go on."""
+    because = None if body is None else body.because
+
+    def change(stored: StoredDocument) -> Mapping[str, Any]:
+        schedule = readable_schedule(stored)
+        reason = {} if schedule.paused_at_ms is not None and because is None else {"paused_because": because}
+        return {**encode_edited(paused(schedule, services.clock.wall_ms())), **reason}
+
+    return show(await edit_schedule(name, services, precondition, change), response)
+
+
+@router.post("/{name}/resume", responses={200: TAGGED, **refused(404, 409, 412, 422)})
+async def resume_schedule(
+    name: str,
+    services: Services,
+    response: Response,
+    precondition: IfMatch,
+    body: ResumeBody | None = None,
+) -> ScheduleResponse:
+    """The nominal times after this instant fire again; with `catch_up`, so do those since the pause."""
+    from_now = body is None or not body.catch_up
+
+    def change(stored: StoredDocument) -> Mapping[str, Any]:
+        schedule = readable_schedule(stored)
+        if schedule.paused_at_ms is None:
+            return {}
+        edited = resumed(schedule, services.clock.wall_ms(), from_now=from_now)
+        return {**encode_edited(edited), "paused_because": None, "failures": edited.failures}
+
+    return show(await edit_schedule(name, services, precondition, change), response)

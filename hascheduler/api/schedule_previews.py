@@ -1,0 +1,114 @@
+"""``…/preview``: when a schedule would fire, before anything is stored."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from hascheduler.api.body import JsonRoute
+from hascheduler.api.fires_to_come import FiresToCome, compare
+from hascheduler.api.preview_schemas import (
+    EditPreviewResponse,
+    PreviewResponse,
+    show_change,
+    show_fires,
+    zone_of,
+)
+from hascheduler.api.responses import refused
+from hascheduler.api.schedule_edits import patched, replaced
+from hascheduler.api.schedules import Patch
+from hascheduler.api.services import Services
+from hascheduler.api.shown import instant_text
+from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
+from hascheduler.api.texts import InstantMs, Name, Strict
+from hascheduler.api.trigger_schemas import TriggerBody, trigger_of
+from hascheduler.model.instants import LATEST_MS, WallMs
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.trigger_documents import decode_trigger
+from hascheduler.triggers import clock_changes
+
+router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
+_COUNT_MAX = 1_000
+_CLOCK_CHANGES_WITHIN_MS = 400 * 86_400_000
+
+
+class PreviewBody(Strict):
+    """A trigger that is not stored."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"trigger": {"type": "cron", "expression": "30 2 * * *", "timezone": "Europe/Paris"}},
+                {"name": "tick", "trigger": {"type": "interval", "every": "1m", "jitter": "10s"}},
+            ]
+        }
+    )
+
+    name: Name | None = Field(default=None, description="The jitter follows from it; without one it is an example")
+    trigger: TriggerBody
+
+
+class CountQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    count: int = Field(default=10, ge=1, le=_COUNT_MAX, description="How many nominal times at most")
+
+
+class PreviewQuery(CountQuery):
+    from_: InstantMs | None = Field(default=None, alias="from", description="From this instant on; default: now")
+
+
+@router.get("/{name}/preview", responses=refused(404, 422))
+async def preview_schedule(name: str, query: Annotated[PreviewQuery, Query()], services: Services) -> PreviewResponse:
+    """The next fires of a schedule, paused or not, and what the clock changes of the next 400 days do to it."""
+    schedule = readable_schedule(await stored_schedule(name, services))
+    after_ms = _after(schedule, services.clock.wall_ms())
+    fires = FiresToCome(name, schedule.trigger, after_ms, fired=schedule.tally.fired)
+    return _preview(fires if query.from_ is None else fires.begun_at(query.from_), query.count)
+
+
+@router.post("/preview", responses=refused(413, 422))
+async def preview_trigger(
+    body: PreviewBody, query: Annotated[CountQuery, Query()], services: Services
+) -> PreviewResponse:
+    """The next fires of a trigger that is not stored."""
+    now = services.clock.wall_ms()
+    trigger = trigger_of(body.trigger, None, now)
+    return _preview(FiresToCome(body.name or "", trigger, now, fired=0), query.count)
+
+
+@router.post("/{name}/preview", responses=refused(404, 409, 413, 422))
+async def preview_edit(
+    name: str, body: Patch, query: Annotated[CountQuery, Query()], services: Services
+) -> EditPreviewResponse:
+    """What a PATCH with this body would do to the fires to come. Everything is checked, nothing is written."""
+    now = services.clock.wall_ms()
+    stored = await stored_schedule(name, services)
+    schedule = readable_schedule(stored)
+    trigger = decode_trigger(replaced(name, patched(name, body, stored), stored, now)["trigger"])
+    after_ms, fired = _after(schedule, now), schedule.tally.fired
+    edited = FiresToCome(name, trigger, after_ms, fired=fired)
+    difference = compare(FiresToCome(name, schedule.trigger, after_ms, fired=fired), edited, query.count)
+    return EditPreviewResponse(
+        **dict(_preview(edited, query.count)),
+        added=show_fires(difference.added, zone_of(trigger)),
+        removed=show_fires(difference.removed, zone_of(schedule.trigger)),
+        until=instant_text(difference.until_ms),
+    )
+
+
+def _after(schedule: ScheduleRef, now: WallMs) -> WallMs:
+    # A leader whose clock is ahead may have decided times after now.
+    return WallMs(max(now, schedule.cursor_ms, schedule.since_ms))
+
+
+def _preview(fires: FiresToCome, count: int) -> PreviewResponse:
+    zone = zone_of(fires.trigger)
+    until_ms = min(fires.after_ms + _CLOCK_CHANGES_WITHIN_MS, LATEST_MS - 1)
+    changes = clock_changes(fires.trigger, fires.after_ms, until_ms)
+    return PreviewResponse(
+        fires=show_fires(fires.first(count), zone),
+        clock_changes=[show_change(fires.schedule, fires.trigger, change) for change in changes],
+        timezone=zone,
+    )

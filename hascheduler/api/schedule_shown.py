@@ -1,0 +1,181 @@
+"""Schedules as answers show them.
+
+The fields that a request may have are shown in its words: `request_form` is what a merge patch is merged into.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic.config import JsonDict
+
+from hascheduler.api.schedule_schemas import ReplaceScheduleBody
+from hascheduler.api.shown import instant, instant_or_none, instant_text, plain_json, texts
+from hascheduler.api.trigger_shown import TriggerResponse, show_trigger
+from hascheduler.dispatch.stretches import undecided
+from hascheduler.model.durations import format_duration
+from hascheduler.model.instants import LATEST_MS
+from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, ScheduleRef
+from hascheduler.model.schedule_documents import decode_schedule
+from hascheduler.model.verdict import NOTHING_DECIDED, Tally
+from hascheduler.ports import StoredDocument
+from hascheduler.triggers import due_ms
+
+_EXAMPLE: JsonDict = {
+    "name": "tick",
+    "rev": 3,
+    "trigger": {
+        "type": "interval",
+        "every": "1s",
+        "anchor": "2030-01-01T00:00:00.000Z",
+        "jitter": "200ms",
+        "start_at": None,
+        "end_at": None,
+        "max_fires": None,
+        "exclude": [],
+    },
+    "misfire": {"grace": "1m", "catch_up": "latest", "limit": 1000},
+    "overlap": "skip",
+    "pause_after_failures": None,
+    "job": {
+        "definition": "log",
+        "target": "demo",
+        "payload": {"message": "hello"},
+        "render": False,
+        "priority": 5,
+        "fairness_key": "default",
+        "lane": "default",
+        "mode": "queued",
+    },
+    "labels": {"team": "a"},
+    "created_at": "2030-01-01T00:00:00.000Z",
+    "paused": False,
+    "paused_at": None,
+    "paused_because": None,
+    "last_nominal_at": "2030-01-01T00:00:09.000Z",
+    "next_at": "2030-01-01T00:00:10.000Z",
+    "next_due_at": "2030-01-01T00:00:10.137Z",
+    "counts": {"fired": 8, "skipped": 1, "missed": 0, "coalesced": 0, "paused": 0, "excluded": 0},
+    "failures_in_a_row": 0,
+}
+
+
+class MisfireResponse(BaseModel):
+    grace: str
+    catch_up: CatchUp
+    limit: int
+
+
+class TemplateResponse(BaseModel):
+    definition: str
+    target: str
+    payload: JsonValue
+    render: bool
+    priority: int
+    fairness_key: str
+    lane: str
+    mode: str
+
+
+class CountsResponse(BaseModel):
+    """How many nominal times got which verdict, in the whole life of the schedule."""
+
+    fired: int
+    skipped: int
+    missed: int
+    coalesced: int
+    paused: int
+    excluded: int
+
+
+class ScheduleResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    name: str
+    rev: int = Field(description="Grows with every edit")
+    trigger: TriggerResponse
+    misfire: MisfireResponse
+    overlap: Overlap
+    pause_after_failures: int | None
+    job: TemplateResponse
+    labels: dict[str, str]
+    created_at: str
+    paused: bool
+    paused_at: str | None
+    paused_because: str | None
+    last_nominal_at: str | None = Field(description="The last nominal time that was decided; null before the first")
+    next_at: str | None = Field(description="The next nominal time that fires; null when none does, or it is paused")
+    next_due_at: str | None = Field(description="The same with its jitter")
+    counts: CountsResponse
+    failures_in_a_row: int
+
+
+def show_schedule(document: StoredDocument) -> ScheduleResponse:
+    """`InvalidInput` when the stored document can't be read."""
+    schedule = decode_schedule(document["_id"], document)
+    policy = schedule.policy
+    next_at, next_due_at = _next(schedule)
+    because = document.get("paused_because")
+    return ScheduleResponse(
+        name=schedule.name,
+        rev=schedule.rev,
+        trigger=show_trigger(schedule.trigger),
+        misfire=MisfireResponse(
+            grace=format_duration(policy.grace_ms), catch_up=policy.catch_up, limit=policy.catch_up_max
+        ),
+        overlap=policy.overlap,
+        pause_after_failures=policy.pause_after_failures,
+        job=_show_template(schedule.template, document),
+        labels=texts(document, "labels"),
+        created_at=instant(document, "created_at_ms"),
+        paused=schedule.paused_at_ms is not None,
+        paused_at=instant_or_none(document, "paused_at_ms"),
+        paused_because=str(because) if because is not None and schedule.paused_at_ms is not None else None,
+        last_nominal_at=instant(document, "cursor_ms") if schedule.tally != NOTHING_DECIDED else None,
+        next_at=next_at,
+        next_due_at=next_due_at,
+        counts=show_counts(schedule.tally),
+        failures_in_a_row=schedule.failures,
+    )
+
+
+def request_form(document: StoredDocument) -> dict[str, Any]:
+    """What a request would have to say to get this schedule; `InvalidInput` when it can't be read."""
+    return show_schedule(document).model_dump(mode="json", by_alias=True, include=_REQUESTED)
+
+
+_REQUESTED = set(ReplaceScheduleBody.model_fields) - {"name", "paused"}
+
+
+def show_counts(tally: Tally) -> CountsResponse:
+    return CountsResponse(
+        fired=tally.fired,
+        skipped=tally.skipped,
+        missed=tally.missed,
+        coalesced=tally.coalesced,
+        paused=tally.paused,
+        excluded=tally.excluded,
+    )
+
+
+def _next(schedule: ScheduleRef) -> tuple[str | None, str | None]:
+    if schedule.paused_at_ms is None:
+        for times in undecided(schedule, schedule.cursor_ms, LATEST_MS):
+            fires_max = times.trigger.max_fires
+            is_exhausted = fires_max is not None and schedule.tally.fired >= fires_max
+            first_ms = times.first() if times.verdict is None and not is_exhausted else None
+            if first_ms is not None:
+                return instant_text(first_ms), instant_text(due_ms(schedule.name, times.trigger, first_ms))
+    return None, None
+
+
+def _show_template(template: JobTemplate, document: StoredDocument) -> TemplateResponse:
+    return TemplateResponse(
+        definition=template.definition,
+        target=template.target,
+        payload=plain_json(document.get("payload")),
+        render=bool(document.get("render")),
+        priority=template.priority,
+        fairness_key=template.fairness_key,
+        lane=template.lane,
+        mode=template.mode,
+    )

@@ -1,0 +1,82 @@
+"""``/v1/schedules/{name}/trigger``: one job of the schedule now, outside its nominal times."""
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Response
+from pydantic import ConfigDict, Field, JsonValue
+
+from hascheduler.api.body import JsonRoute
+from hascheduler.api.job_schemas import JobResponse, show_job
+from hascheduler.api.live_jobs import live_jobs
+from hascheduler.api.responses import refused
+from hascheduler.api.schedule_schemas import OverlapText, demand_placeholders
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
+from hascheduler.api.texts import Strict
+from hascheduler.errors import Conflict
+from hascheduler.model.job import NewJob, trigger_job_id
+from hascheduler.model.schedule import Overlap
+from hascheduler.model.schedule_documents import job_of
+from hascheduler.ports import StoredDocument
+
+router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
+
+class TriggerNowBody(Strict):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"overlap": "skip", "payload": {"message": "now"}}]})
+
+    overlap: OverlapText | None = Field(
+        default=None,
+        description="While a job of the schedule has not ended: allow: beside it; skip: 409; buffer_one: after it, "
+        "409 if another one waits; cancel_running: instead of those that fires made. Default: the schedule's",
+    )
+    payload: JsonValue = Field(default=None, description="Default: the schedule's")
+
+
+@router.post("/{name}/trigger", status_code=HTTPStatus.CREATED, responses=refused(404, 409, 413, 422))
+async def trigger_schedule(
+    name: str, services: Services, response: Response, body: TriggerNowBody | None = None
+) -> JobResponse:
+    """Make a job of the schedule now, paused or not. It is no fire: nominal times, counts and verdicts stay as they
+    are, and a repeated request makes another job."""
+    body = body or TriggerNowBody()
+    stored = await stored_schedule(name, services)
+    policy = readable_schedule(stored).policy
+    overlap = policy.overlap if body.overlap is None else Overlap(body.overlap)
+    job = _job(name, stored, body, overlap, services)
+    replaced = await _let_in(name, overlap, services)
+    document = await services.jobs.submit(job)
+    # Only now: those that it takes the place of must not go before it is certain to come.
+    for job_id in replaced:
+        await services.jobs.cancel(job_id, services.clock.wall_ms())
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    return show_job(document)
+
+
+async def _let_in(name: str, overlap: Overlap, services: ApiServices) -> list[str]:
+    """The jobs to cancel for it; `Conflict` naming the one that is in the way."""
+    live = [] if overlap is Overlap.ALLOW else await live_jobs(name, services)
+    match overlap:
+        case Overlap.SKIP if live:
+            raise Conflict(f"job {live[0]!r} of schedule {name!r} has not ended, and overlap is skip")
+        case Overlap.BUFFER_ONE if len(live) > 1:
+            raise Conflict(f"job {live[-1]!r} of schedule {name!r} waits already, and overlap is buffer_one")
+        case Overlap.CANCEL_RUNNING:
+            return [job_id for job_id in live if job_id.startswith("fire:")]
+        case _:
+            return []
+
+
+def _job(name: str, stored: StoredDocument, body: TriggerNowBody, overlap: Overlap, services: ApiServices) -> NewJob:
+    source: dict[str, Any] = dict(stored)
+    if "payload" in body.model_fields_set:
+        source["payload"] = body.payload
+        if stored.get("render"):
+            labels = stored.get("labels")
+            demand_placeholders(body.payload, labels if isinstance(labels, dict) else {}, ("payload",))
+    now = services.clock.wall_ms()
+    id = trigger_job_id(name, services.new_job_id().removeprefix("job:"))
+    job = job_of(name, source, id, now, serial=overlap is not Overlap.ALLOW)
+    assert job is not None, "the template was readable a moment ago"
+    return job

@@ -1,0 +1,153 @@
+"""Speaks to one replica's HTTP API, and says whose fault it is when there is no answer.
+
+A refusal (4xx with a problem) is the caller's: a `CallerError`, with the fields that are wrong. Everything else that is
+no answer is the world's: nobody listens, it is too slow, it is no replica, or the replica can't reach its database.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
+
+Answer = Mapping[str, Any]
+Query = Sequence[tuple[str, str]]
+
+_PATIENCE_S = 5.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_NOT_FOUND = "urn:hascheduler:problem:not-found"
+
+
+class NoSuch(CallerError):
+    """The replica answered, and knows nothing by that name."""
+
+
+class Stale(Conflict):
+    """Somebody changed it since it was read."""
+
+
+class Client:
+    """Requests to the replica at ``url``; an `InvalidInput` when that is no URL."""
+
+    def __init__(self, url: str) -> None:
+        self._http = httpx.Client(base_url=_checked(url), timeout=_PATIENCE_S)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def get(self, path: str, query: Query = ()) -> dict[str, Any]:
+        return self.ask("GET", path, query=query)
+
+    def find(self, path: str) -> dict[str, Any] | None:
+        """What is at ``path``, or None when nothing goes by that name."""
+        try:
+            return self.get(path)
+        except NoSuch:
+            return None
+
+    def items(self, path: str, query: Query = ()) -> Iterator[dict[str, Any]]:
+        """The items of all pages."""
+        after: Query = ()
+        while True:
+            page = self.get(path, (*query, ("limit", "200"), *after))
+            yield from page.get("items", [])
+            if page.get("next") is None:
+                return
+            after = (("after", page["next"]),)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        query: Query = (),
+        rev: int | None = None,
+        new: bool = False,
+    ) -> dict[str, Any]:
+        """The answer, {} when it has no body.
+
+        With ``rev`` only that revision is changed, with ``new`` nothing is replaced; else it is `Stale`.
+        """
+        headers = {} if rev is None else {"If-Match": f'"{rev}"'}
+        if new:
+            headers["If-None-Match"] = "*"
+        content = None if body is None else _encoded(body)
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            response = self._http.request(method, path, params=list(query), headers=headers, content=content)
+            answer = response.json() if response.content else {}
+        except httpx.ConnectError:
+            raise WorldError(f"nothing answers at {self._http.base_url}; is a replica running there?") from None
+        except (httpx.HTTPError, ValueError) as error:
+            kind = type(error).__name__
+            raise WorldError(f"{self._http.base_url} does not answer as a replica does ({kind})") from None
+        if not response.is_success or not isinstance(answer, dict):
+            raise self._refused(response.status_code, answer)
+        return answer
+
+    def _refused(self, status: int, answer: object) -> CallerError | WorldError:
+        problem = answer if isinstance(answer, dict) else {}
+        detail = str(problem.get("detail", ""))
+        match status:
+            case 404 if problem.get("type") == _NOT_FOUND:
+                return NoSuch(detail)
+            case 409:
+                return Conflict(detail)
+            case 412:
+                return Stale(f"{detail}; somebody changed it meanwhile: look again and repeat" if detail else "changed")
+            case 400 | 408 | 413 | 415 | 422 | 428 if detail:
+                return _invalid(problem, detail)
+            case _:
+                return WorldError(f"{self._http.base_url} answered {status}: {detail or 'that is no replica'}")
+
+
+def path_of(kind: str, name: str, *rest: str) -> str:
+    """``/v1/<kind>s/<name>/…``; `InvalidInput` when nothing can have that name."""
+    demand_name(name, ("NAME",))
+    return "/".join((f"/v1/{kind}s", name, *rest))
+
+
+def demand_name(name: str, path: tuple[str, ...]) -> None:
+    if not _NAME.fullmatch(name):
+        expected = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+        raise InvalidInput(path, f"{name[:64]!r} is not a name", expected)
+
+
+def _encoded(body: object) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidInput(("body",), f"is nothing that JSON can hold: {error}", "JSON") from None
+
+
+def _invalid(problem: Answer, detail: str) -> CallerError:
+    errors = problem.get("errors") or []
+    if len(errors) == 1:
+        one = errors[0]
+        return InvalidInput(
+            tuple(one["path"].split(".")) if one["path"] else ("body",), one["problem"], one["expected"]
+        )
+    lines = [f"{one['path']}: {one['problem']}; expected {one['expected']}" for one in errors]
+    return CallerError(" | ".join(lines) or detail)
+
+
+def _checked(url: str) -> httpx.URL:
+    expected = "such as http://127.0.0.1:8080"
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise InvalidInput(("--url",), f"{url!r}: {error}", expected) from None
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InvalidInput(("--url",), f"{url!r} is not a URL", expected)
+    return parsed

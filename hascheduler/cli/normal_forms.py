@@ -1,0 +1,124 @@
+"""Schedules and definitions in one form, whoever wrote them, so that what is equal looks equal.
+
+The form is that of a request, in one order, with texts for spans and instants as the replica writes them, and without
+what says nothing: fields that have their default, and those that only answers have.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT
+from hascheduler.model.durations import format_duration, parse_duration
+from hascheduler.model.instants import format_instant, parse_instant
+from hascheduler.model.schedule import DEFAULT_POLICY
+
+MISFIRE = {
+    "grace": format_duration(DEFAULT_POLICY.grace_ms),
+    "catch_up": DEFAULT_POLICY.catch_up.value,
+    "limit": DEFAULT_POLICY.catch_up_max,
+}
+JOB = {
+    "definition": None,
+    "target": None,
+    "payload": None,
+    "priority": 5,
+    "fairness_key": "default",
+    "lane": "default",
+    "mode": "queued",
+    "render": False,
+}
+_TRIGGER = ("type", "expression", "timezone", "every", "anchor", "at", "jitter", "start_at", "end_at", "max_fires")
+RETRY = {"attempts": ATTEMPTS_MAX_DEFAULT}
+_ANSWERED = {
+    "rev", "created_at", "paused_at", "paused_because", "last_nominal_at", "next_at", "next_due_at", "counts",
+    "failures_in_a_row",
+}  # fmt: skip
+"""What only answers have."""
+
+
+def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What is unknown here stays as it is."""
+    rest = {name: value for name, value in body.items() if name not in _ANSWERED}
+    normal = {
+        "name": rest.pop("name", None),
+        "labels": rest.pop("labels", None) or {},
+        "paused": rest.pop("paused", None) or False,
+        "trigger": _part(rest.pop("trigger", None), _trigger),
+        "misfire": _part(rest.pop("misfire", None), _misfire),
+        "overlap": rest.pop("overlap", None) or DEFAULT_POLICY.overlap.value,
+        "pause_after_failures": rest.pop("pause_after_failures", None),
+        "job": _part(rest.pop("job", None), lambda job: _job(job, body.get("name"))),
+        **rest,
+    }
+    plain = {"labels": {}, "paused": False, "misfire": {}, "overlap": DEFAULT_POLICY.overlap.value}
+    return {name: value for name, value in normal.items() if value is not None and plain.get(name) != value}
+
+
+def normal_definition(body: Mapping[str, Any]) -> dict[str, Any]:
+    normal = {name: value for name, value in body.items() if name not in _ANSWERED and value is not None}
+    retry = _part(normal.pop("retry", None), lambda part: _without_defaults(part, RETRY))
+    return normal | ({"retry": retry} if retry else {})
+
+
+def _part(value: Any, form: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
+    """What is no object stays, for the replica to refuse."""
+    return form(value) if isinstance(value, Mapping) else value
+
+
+def _misfire(body: Mapping[str, Any]) -> dict[str, Any]:
+    return _without_defaults({**body, **({"grace": _span(body["grace"])} if "grace" in body else {})}, MISFIRE)
+
+
+def _job(body: Mapping[str, Any], schedule: Any) -> dict[str, Any]:
+    fields = {name: value for name, value in body.items() if (name, value) != ("target", schedule)}
+    return _without_defaults(fields, JOB)
+
+
+def _trigger(body: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: body[name] for name in (*_TRIGGER, *body) if body.get(name) not in (None, [])}
+    if fields.get("type") == "cron":
+        expression = fields.pop("expression", None)
+        fields = {"type": "cron", "expression": expression, "timezone": fields.pop("timezone", "UTC"), **fields}
+    for name in ("anchor", "start_at", "end_at"):
+        if name in fields:
+            fields[name] = _instant(fields[name])
+    for name in ("every", "jitter"):
+        if name in fields:
+            fields[name] = _span(fields[name])
+    if fields.get("jitter") == "0s":
+        del fields["jitter"]
+    at = fields.get("at")
+    if at is not None:
+        fields["at"] = [_instant(one) for one in at] if isinstance(at, list) else _instant(at)
+    if isinstance(fields.get("exclude"), list):
+        fields["exclude"] = [
+            {end: _instant(instant) for end, instant in window.items()} if isinstance(window, Mapping) else window
+            for window in fields["exclude"]
+        ]
+    return fields
+
+
+def _without_defaults(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    ordered = {name: fields[name] for name in (*defaults, *fields) if name in fields}
+    # Told apart by type as well: in a payload, 0 is not false.
+    return {
+        name: value
+        for name, value in ordered.items()
+        if name not in defaults
+        or (value is not None and (type(value), value) != (type(defaults[name]), defaults[name]))
+    }
+
+
+def _span(value: Any) -> Any:
+    """As the replica writes it; what is none stays."""
+    with suppress(InvalidInput):
+        return format_duration(parse_duration(value))
+    return value
+
+
+def _instant(value: Any) -> Any:
+    with suppress(InvalidInput):
+        return format_instant(parse_instant(value)).replace(".000Z", "Z") if isinstance(value, str) else value
+    return value

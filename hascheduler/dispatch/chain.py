@@ -1,0 +1,81 @@
+"""Whether the conclusions about a schedule's times may still be carried out, judged from the stored schedule.
+
+Each conclusion says what it was based on: the cursor before it, and which times were in force. So they form a chain
+that begins at the stored cursor, and the cursor moves only along it. Therefore what is at or before the cursor is
+decided *and* carried out, whatever got lost on the way, and an edit that came in between loses nothing: what was
+decided before the edit and not carried out by then is left to be decided anew.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from hascheduler.dispatch.decisions import Conclusion
+
+
+class Link(StrEnum):
+    """Where a conclusion stands."""
+
+    NEXT = "next"
+    """It follows the one before it: write its job or record, and let the cursor move to it."""
+    WRITTEN = "written"
+    """It follows, and its job or record was written before an edit: only the cursor has yet to move."""
+    DECIDED = "decided"
+    """It was carried out: the cursor has passed it, or it is written and its schedule is gone since."""
+    EARLY = "early"
+    """One before it is missing: it has to wait for that."""
+    OTHER = "other"
+    """The schedule is gone, made anew, or was edited in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """``links`` of one schedule in the order of their times, from the stored cursor on."""
+
+    cursor_ms: int
+    links: Sequence[tuple[Conclusion, Link]]
+
+
+def chain(
+    schedule: Mapping[str, Any] | None, conclusions: Sequence[Conclusion], written: Collection[Conclusion]
+) -> Chain:
+    """The standing of ``conclusions`` of one stored schedule (None: gone).
+
+    Those of ``written`` have their job or record already; only of those that are not `is_current` it must be known.
+    """
+    if schedule is None or not isinstance(schedule.get("cursor_ms"), int):
+        return Chain(0, [(each, Link.DECIDED if each in written else Link.OTHER) for each in conclusions])
+    cursor_ms = schedule["cursor_ms"]
+    links: list[tuple[Conclusion, Link]] = []
+    for conclusion in sorted(conclusions, key=lambda conclusion: conclusion.nominal_ms):
+        link = _link(schedule, conclusion, cursor_ms, conclusion in written)
+        links.append((conclusion, link))
+        if link in (Link.NEXT, Link.WRITTEN):
+            cursor_ms = conclusion.nominal_ms
+    return Chain(schedule["cursor_ms"], links)
+
+
+def is_current(schedule: Mapping[str, Any], conclusion: Conclusion) -> bool:
+    """Whether the same times are in force as when the conclusion was drawn, and it is the same schedule."""
+    basis = conclusion.basis
+    since_ms = schedule.get("since_ms", schedule.get("created_at_ms"))
+    in_force = (since_ms, schedule.get("paused_at_ms")) == (basis.since_ms, basis.paused_at_ms)
+    return in_force and _is_same(schedule, conclusion)
+
+
+def _link(schedule: Mapping[str, Any], conclusion: Conclusion, cursor_ms: int, is_written: bool) -> Link:
+    if not _is_same(schedule, conclusion):
+        return Link.DECIDED if is_written else Link.OTHER
+    if conclusion.nominal_ms <= cursor_ms:
+        return Link.DECIDED
+    follows = conclusion.basis.cursor_ms == cursor_ms
+    if is_current(schedule, conclusion):
+        return Link.NEXT if follows else Link.EARLY
+    return Link.WRITTEN if follows and is_written else Link.OTHER
+
+
+def _is_same(schedule: Mapping[str, Any], conclusion: Conclusion) -> bool:
+    """A schedule that was made at or after a nominal time is another one by the same name."""
+    created_at_ms = schedule.get("created_at_ms")
+    return isinstance(created_at_ms, int) and created_at_ms < conclusion.nominal_ms

@@ -1,0 +1,149 @@
+"""What becomes of the nominal times of one schedule that are due: each fires, or is passed over with its verdict.
+
+The *backlog* is all that is due and undecided. As long as its first time is not later than the grace, every time of it
+fires, however many there are. Otherwise the catch-up policy draws one line through the backlog; what is before the
+line is passed over, what is behind it fires::
+
+    none      before the line: later than the grace       missed
+    latest    before the line: all but the newest         coalesced (into the next fire)
+    all       before the line: all but the newest n       missed
+
+A time that would fire may still be skipped for a job that is in its way. Times are decided in their order, as the
+cursor is all that says what is decided: one whose jitter is not over holds up those after it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+
+from hascheduler.dispatch.decisions import Conclusion, Fire, PassOver
+from hascheduler.dispatch.stretches import OpenTimes, undecided
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import fire_job_id
+from hascheduler.model.schedule import Basis, CatchUp, Overlap, ScheduleRef
+from hascheduler.model.verdict import Tally, Verdict, VerdictRun
+from hascheduler.triggers import due_ms, latest_nominal, next_nominal
+
+
+def conclude(
+    schedule: ScheduleRef, cursor_ms: int, tally: Tally, now: int, *, live: Iterable[str], limit: int
+) -> list[Conclusion]:
+    """The conclusions about the times after ``cursor_ms`` that are due by ``now``; of fires at most ``limit``.
+
+    ``live`` are the ids of the schedule's jobs that have not ended, oldest first.
+    """
+    backlog = [times for times in undecided(schedule, cursor_ms, now) if not _is_exhausted(times, tally)]
+    late_through = _line(schedule, [times for times in backlog if times.verdict is None], now)
+    late_verdict = Verdict.COALESCED if schedule.policy.catch_up is CatchUp.LATEST else Verdict.MISSED
+    concluding = _Concluding(schedule, cursor_ms, tally, list(live))
+    considered = 0
+    for times in backlog:
+        trigger = times.trigger
+        if times.verdict is not None:
+            concluding.pass_over(times, times.verdict)
+            continue
+        line_ms = late_through(times)
+        if line_ms > times.after_ms:
+            concluding.pass_over(OpenTimes(trigger, times.after_ms, WallMs(line_ms)), late_verdict)
+        nominal_ms = next_nominal(trigger, max(times.after_ms, line_ms))
+        while nominal_ms is not None and nominal_ms <= times.through_ms:
+            is_due = due_ms(schedule.name, trigger, nominal_ms) <= now
+            if not is_due or considered >= limit:
+                return concluding.conclusions
+            if _is_exhausted(times, concluding.tally):
+                break
+            considered += 1
+            concluding.fire(nominal_ms)
+            nominal_ms = next_nominal(trigger, nominal_ms)
+    return concluding.conclusions
+
+
+def _is_exhausted(times: OpenTimes, tally: Tally) -> bool:
+    """Whether the schedule has fired as often as it may: then its times are not in force any more."""
+    return times.trigger.max_fires is not None and tally.fired >= times.trigger.max_fires
+
+
+def _line(schedule: ScheduleRef, backlog: Sequence[OpenTimes], now: int) -> Callable[[OpenTimes], int]:
+    """Through which instant the times of each part of the backlog are passed over as late."""
+    policy = schedule.policy
+    if not _is_overdue(schedule, backlog, now):
+        return lambda times: times.after_ms
+    if policy.catch_up is CatchUp.NONE:
+        beyond_grace_ms = now - policy.grace_ms - 1
+        return lambda times: _last_due(schedule, times, beyond_grace_ms) or times.after_ms
+    kept = 1 if policy.catch_up is CatchUp.LATEST else policy.catch_up_max
+    newest = list(islice(_newest_due(schedule, backlog, now), kept))
+    first_kept_ms = newest[-1] if newest else 0
+    return lambda times: min(times.through_ms, first_kept_ms - 1)
+
+
+def _is_overdue(schedule: ScheduleRef, backlog: Sequence[OpenTimes], now: int) -> bool:
+    for times in backlog:
+        first_ms = times.first()
+        if first_ms is not None:
+            return due_ms(schedule.name, times.trigger, first_ms) < now - schedule.policy.grace_ms
+    return False
+
+
+def _last_due(schedule: ScheduleRef, times: OpenTimes, by_ms: int) -> WallMs | None:
+    """The newest of ``times`` that was due by ``by_ms``."""
+    nominal_ms = latest_nominal(times.trigger, min(times.through_ms, by_ms))
+    # Jitter is shorter than the gap between two times, so this steps back once at most.
+    while nominal_ms is not None and due_ms(schedule.name, times.trigger, nominal_ms) > by_ms:
+        nominal_ms = latest_nominal(times.trigger, nominal_ms - 1)
+    return nominal_ms if nominal_ms is not None and nominal_ms > times.after_ms else None
+
+
+def _newest_due(schedule: ScheduleRef, backlog: Sequence[OpenTimes], now: int) -> Iterable[WallMs]:
+    for times in reversed(backlog):
+        nominal_ms = _last_due(schedule, times, now)
+        while nominal_ms is not None and nominal_ms > times.after_ms:
+            yield nominal_ms
+            nominal_ms = latest_nominal(times.trigger, nominal_ms - 1)
+
+
+class _Concluding:
+    """The conclusions so far, the tally after them, and the live jobs if they were carried out."""
+
+    def __init__(self, schedule: ScheduleRef, cursor_ms: int, tally: Tally, live: list[str]) -> None:
+        self.conclusions: list[Conclusion] = []
+        self.tally = tally
+        self._cursor_ms = cursor_ms
+        self._schedule = schedule
+        self._live = live
+
+    def fire(self, nominal_ms: WallMs) -> None:
+        job_id = fire_job_id(self._schedule.name, nominal_ms)
+        in_the_way = None if job_id in self._live else self._in_the_way()
+        if in_the_way is not None:
+            self._record(Verdict.SKIPPED, nominal_ms, nominal_ms, 1, in_the_way)
+            return
+        self.tally = self.tally.plus(Verdict.FIRED)
+        self.conclusions.append(Fire(self._schedule.name, nominal_ms, self._basis(), self.tally))
+        self._live.append(job_id)
+
+    def pass_over(self, times: OpenTimes, verdict: Verdict) -> None:
+        first_ms, last_ms = times.first(), times.last()
+        if first_ms is not None and last_ms is not None:
+            self._record(verdict, first_ms, last_ms, times.count(), None)
+
+    def _in_the_way(self) -> str | None:
+        match self._schedule.policy.overlap:
+            case Overlap.SKIP if self._live:
+                return self._live[0]
+            case Overlap.BUFFER_ONE if len(self._live) > 1:
+                return self._live[-1]
+            case _:
+                return None
+
+    def _record(self, verdict: Verdict, first_ms: WallMs, last_ms: WallMs, count: int, because_of: str | None) -> None:
+        self.tally = self.tally.plus(verdict, count)
+        before = self.conclusions[-1] if self.conclusions else None
+        if isinstance(before, PassOver) and (before.run.verdict, before.run.because_of) == (verdict, because_of):
+            # The same goes on: one record for both.
+            first_ms, count = before.run.first_ms, before.run.count + count
+            self.conclusions.pop()
+        run = VerdictRun(self._schedule.name, verdict, first_ms, last_ms, count, because_of)
+        self.conclusions.append(PassOver(run, self._basis(), self.tally))
+
+    def _basis(self) -> Basis:
+        return self._schedule.basis_at(self.conclusions[-1].nominal_ms if self.conclusions else self._cursor_ms)

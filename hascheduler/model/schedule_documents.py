@@ -1,0 +1,337 @@
+"""How a schedule is stored, how a stored one is read back, and the job that follows from it at a nominal time.
+
+``{_id: name, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload, render, labels,
+created_at_ms}`` are the API's to write, each write raising ``rev``; ``{cursor_ms, tally, failures}`` are the leader's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
+from functools import lru_cache
+from sys import intern
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.fields import NAME_CHARACTERS_MAX, identifier, integer, text
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
+from hascheduler.model.rendering import placeholder_values, render
+from hascheduler.model.schedule import (
+    CATCH_UP_MAX_DEFAULT,
+    DEFAULT_POLICY,
+    GRACE_MS_DEFAULT,
+    Basis,
+    CatchUp,
+    JobTemplate,
+    Overlap,
+    SchedulePolicy,
+    ScheduleRef,
+    Stretch,
+)
+from hascheduler.model.trigger import Trigger
+from hascheduler.model.trigger_documents import decode_trigger, encode_trigger
+from hascheduler.model.verdict import NOTHING_DECIDED, Tally
+
+Document = Mapping[str, Any]
+
+SCHEDULE_FIELDS = (
+    "rev", "trigger", "since_ms", "past", "policy", "paused_at_ms", "job", "created_at_ms",
+    "cursor_ms", "tally", "failures",
+)  # fmt: skip
+"""What a mirror needs of a schedule."""
+
+TOO_MANY_FAILURES = "{} of its jobs failed in a row"
+"""Why a schedule is paused that nobody paused."""
+
+LEADER_FIELDS = frozenset({"cursor_ms", "tally", "failures"})
+"""Writing them is no edit: ``rev`` stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSchedule:
+    """A schedule as it is made at ``now``: its nominal times begin after that."""
+
+    name: str
+    trigger: Trigger
+    template: JobTemplate
+    payload: Any
+    labels: Mapping[str, str]
+    now: WallMs
+    policy: SchedulePolicy = DEFAULT_POLICY
+    render: bool = False
+    paused: bool = False
+
+
+def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
+    return {
+        "_id": schedule.name,
+        "rev": 1,
+        "trigger": encode_trigger(schedule.trigger),
+        "since_ms": schedule.now,
+        "past": [],
+        "policy": encode_policy(schedule.policy),
+        "paused_at_ms": schedule.now if schedule.paused else None,
+        "paused_because": None,
+        "job": encode_template(schedule.template),
+        "payload": schedule.payload,
+        "render": schedule.render,
+        "labels": dict(schedule.labels),
+        "created_at_ms": schedule.now,
+        "cursor_ms": schedule.now,
+        "tally": encode_tally(NOTHING_DECIDED),
+        "failures": 0,
+    }
+
+
+def decode_schedule(id: object, fields: Document) -> ScheduleRef:
+    paused_at_ms = fields.get("paused_at_ms")
+    past = fields.get("past")
+    created_at_ms = WallMs(integer(fields, "created_at_ms"))
+    cursor_ms = WallMs(integer(fields, "cursor_ms"))
+    return ScheduleRef(
+        name=identifier(id, longest=NAME_CHARACTERS_MAX),
+        rev=integer(fields, "rev"),
+        trigger=decode_trigger(fields.get("trigger")),
+        template=decode_template(fields.get("job")),
+        # Equal instants of one schedule are one object: there are many schedules.
+        created_at_ms=created_at_ms,
+        since_ms=_same(WallMs(integer(fields, "since_ms", default=created_at_ms)), created_at_ms),
+        policy=decode_policy(fields.get("policy")),
+        paused_at_ms=None if paused_at_ms is None else WallMs(integer(fields, "paused_at_ms")),
+        past=_decode_past(past) if past else (),
+        cursor_ms=_same(cursor_ms, created_at_ms),
+        tally=decode_tally(fields.get("tally")),
+        failures=integer(fields, "failures", default=0),
+    )
+
+
+def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
+    """The lean fields of a schedule, as `decode_schedule` reads them."""
+    return {
+        **encode_edited(schedule),
+        "rev": schedule.rev,
+        "job": encode_template(schedule.template),
+        "created_at_ms": schedule.created_at_ms,
+        "cursor_ms": schedule.cursor_ms,
+        "tally": encode_tally(schedule.tally),
+        "failures": schedule.failures,
+    }
+
+
+def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
+    """``schedule`` after the leader wrote some of its own fields; the others are not looked at again."""
+    return replace(
+        schedule,
+        cursor_ms=WallMs(integer(fields, "cursor_ms", default=schedule.cursor_ms)),
+        tally=decode_tally(fields["tally"]) if "tally" in fields else schedule.tally,
+        failures=integer(fields, "failures", default=schedule.failures),
+    )
+
+
+def encode_edited(schedule: ScheduleRef) -> dict[str, Any]:
+    """What an edit of the times or the policy of a schedule writes."""
+    return {
+        "trigger": encode_trigger(schedule.trigger),
+        "since_ms": schedule.since_ms,
+        "past": [_encode_stretch(stretch) for stretch in schedule.past],
+        "policy": encode_policy(schedule.policy),
+        "paused_at_ms": schedule.paused_at_ms,
+    }
+
+
+# Its parts
+
+
+def encode_policy(policy: SchedulePolicy) -> dict[str, Any]:
+    return {
+        "grace_ms": policy.grace_ms,
+        "catch_up": policy.catch_up.value,
+        "catch_up_max": policy.catch_up_max,
+        "overlap": policy.overlap.value,
+        "pause_after_failures": policy.pause_after_failures,
+    }
+
+
+def decode_policy(fields: object) -> SchedulePolicy:
+    """The defaults where nothing is stored."""
+    if fields is None:
+        return DEFAULT_POLICY
+    if not isinstance(fields, Mapping):
+        raise InvalidInput(("policy",), "not an object")
+    failures = fields.get("pause_after_failures")
+    return _shared_policy(
+        integer(fields, "grace_ms", default=GRACE_MS_DEFAULT),
+        _choice(CatchUp, fields, "catch_up", CatchUp.LATEST),
+        integer(fields, "catch_up_max", default=CATCH_UP_MAX_DEFAULT),
+        _choice(Overlap, fields, "overlap", Overlap.ALLOW),
+        None if failures is None else integer(fields, "pause_after_failures"),
+    )
+
+
+_TALLIED = tuple(field.name for field in dataclass_fields(Tally))
+
+
+def encode_tally(tally: Tally) -> list[int]:
+    """The counts in the order of `Tally`."""
+    return [getattr(tally, name) for name in _TALLIED]
+
+
+def decode_tally(value: object) -> Tally:
+    if value is None:
+        return NOTHING_DECIDED
+    if not isinstance(value, list) or len(value) != len(_TALLIED) or not all(isinstance(n, int) for n in value):
+        raise InvalidInput(("tally",), f"{str(value)[:64]!r}", f"the {len(_TALLIED)} counts {', '.join(_TALLIED)}")
+    return Tally(*value) if any(value) else NOTHING_DECIDED
+
+
+def encode_basis(basis: Basis) -> list[int | None]:
+    return [basis.cursor_ms, basis.since_ms, basis.paused_at_ms]
+
+
+def decode_basis(value: object) -> Basis:
+    match value:
+        case [int(cursor_ms), int(since_ms), (int() | None) as paused_at_ms]:
+            return Basis(WallMs(cursor_ms), WallMs(since_ms), None if paused_at_ms is None else WallMs(paused_at_ms))
+        case _:
+            raise InvalidInput(("basis",), f"{str(value)[:64]!r}", "[cursor_ms, since_ms, paused_at_ms]")
+
+
+def encode_template(template: JobTemplate) -> dict[str, Any]:
+    return {
+        "definition": template.definition,
+        "target": template.target,
+        "tenant": template.tenant,
+        "lane": template.lane,
+        "fairness_key": template.fairness_key,
+        "priority": template.priority,
+        "mode": template.mode,
+    }
+
+
+def decode_template(fields: object) -> JobTemplate:
+    if not isinstance(fields, Mapping):
+        raise InvalidInput(("job",), "not an object")
+    return JobTemplate(
+        definition=intern(text(fields, "definition")),
+        target=text(fields, "target"),
+        tenant=intern(text(fields, "tenant")),
+        lane=intern(text(fields, "lane")),
+        fairness_key=intern(text(fields, "fairness_key", empty=True)),
+        priority=integer(fields, "priority"),
+        mode=intern(text(fields, "mode")),
+    )
+
+
+def _encode_stretch(stretch: Stretch) -> dict[str, Any]:
+    return {
+        "trigger": encode_trigger(stretch.trigger),
+        "since_ms": stretch.since_ms,
+        "through_ms": stretch.through_ms,
+        "paused": stretch.paused,
+    }
+
+
+def _decode_past(value: object) -> tuple[Stretch, ...]:
+    if not isinstance(value, list) or not all(isinstance(stretch, Mapping) for stretch in value):
+        raise InvalidInput(("past",), "not a list of objects")
+    return tuple(
+        Stretch(
+            decode_trigger(stretch.get("trigger")),
+            WallMs(integer(stretch, "since_ms")),
+            WallMs(integer(stretch, "through_ms")),
+            bool(stretch.get("paused")),
+        )
+        for stretch in value
+    )
+
+
+@lru_cache(1_024)
+def _shared_policy(
+    grace_ms: int, catch_up: CatchUp, catch_up_max: int, overlap: Overlap, pause_after_failures: int | None
+) -> SchedulePolicy:
+    return SchedulePolicy(grace_ms, catch_up, catch_up_max, overlap, pause_after_failures)
+
+
+def _choice(kind: Any, fields: Document, name: str, default: Any) -> Any:
+    value = fields.get(name, default)
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidInput(("policy", name), f"{str(value)[:64]!r} is unknown", " or ".join(kind)) from None
+
+
+def _same(value: WallMs, other: WallMs) -> WallMs:
+    return other if value == other else value
+
+
+# The job of a nominal time
+
+
+def job_of(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, serial: bool) -> NewJob | None:
+    """The job ``job_id`` that the stored ``schedule`` makes for ``nominal_ms``; None where its template is unreadable.
+
+    Everything follows from the arguments, so every leader makes the same. It counts as submitted at its nominal time.
+    """
+    try:
+        template = decode_template(schedule.get("job"))
+    except InvalidInput:
+        return None
+    stored_labels, payload = schedule.get("labels"), schedule.get("payload")
+    labels = stored_labels if isinstance(stored_labels, dict) else {}
+    if schedule.get("render"):
+        payload = render(payload, placeholder_values(name, template.target, job_id, nominal_ms, labels))
+    return NewJob(
+        id=job_id,
+        definition=template.definition,
+        target=template.target,
+        payload=payload,
+        tenant=template.tenant,
+        lane=template.lane,
+        fairness_key=template.fairness_key,
+        priority=template.priority,
+        mode=template.mode,
+        labels=labels,
+        submitted_at_ms=nominal_ms,
+        schedule=name,
+        nominal_ms=nominal_ms,
+        serial=serial,
+    )
+
+
+def fires_serially(overlap: Overlap) -> bool:
+    """Whether a fired job has to wait until those before it have ended."""
+    return overlap in {Overlap.BUFFER_ONE, Overlap.CANCEL_RUNNING}
+
+
+def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
+    """The job that a fire inserts, as the mirror will see it: what the core may act on before the echo arrives."""
+    template = schedule.template
+    return JobRef(
+        id=fire_job_id(schedule.name, nominal_ms),
+        rev=1,
+        state=JobState.PENDING,
+        attempt=0,
+        definition=template.definition,
+        target=template.target,
+        tenant=template.tenant,
+        lane=template.lane,
+        fairness_key=template.fairness_key,
+        priority=template.priority,
+        mode=template.mode,
+        submitted_at_ms=nominal_ms,
+        sequence=0,
+        not_before_ms=None,
+        processor=None,
+        dispatched_at_ms=None,
+        cancel_requested_at_ms=None,
+        serial=fires_serially(schedule.policy.overlap),
+    )
+
+
+def new_fire(name: str, schedule: Document, nominal_ms: WallMs) -> NewJob | None:
+    """The job that a fire inserts; None where the stored ``schedule`` makes none, as somebody broke it by hand."""
+    try:
+        overlap = decode_policy(schedule.get("policy")).overlap
+    except InvalidInput:
+        return None
+    return job_of(name, schedule, fire_job_id(name, nominal_ms), nominal_ms, serial=fires_serially(overlap))

@@ -1,0 +1,111 @@
+"""How a trigger is stored, and how a stored one is read back.
+
+``{type, …the pattern's own fields…, jitter_ms?, start_at_ms?, end_at_ms?, max_fires?, exclude?}``, the last as a list
+of ``[from_ms, to_ms]``.
+Whether its times make sense is not asked here: a cron expression is read when its next time is.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.fields import instant_or_none, integer, is_integer, text
+from hascheduler.model.instants import WallMs
+from hascheduler.model.trigger import Cron, Interval, Once, Pattern, Times, Trigger, Window
+
+_SHARED_MAX = 4_096
+
+
+def encode_trigger(trigger: Trigger) -> dict[str, Any]:
+    stored = _encode_pattern(trigger.pattern)
+    if trigger.jitter_ms:
+        stored["jitter_ms"] = trigger.jitter_ms
+    for name in ("start_at_ms", "end_at_ms", "max_fires"):
+        value = getattr(trigger, name)
+        if value is not None:
+            stored[name] = value
+    if trigger.exclude:
+        stored["exclude"] = [[window.from_ms, window.to_ms] for window in trigger.exclude]
+    return stored
+
+
+def decode_trigger(fields: object) -> Trigger:
+    """Equal triggers are mostly one object, as many schedules have the same."""
+    if not isinstance(fields, Mapping):
+        raise InvalidInput(("trigger",), "not an object")
+    try:
+        pattern = _decode_pattern(fields)
+        if len(fields) <= 3 and fields.keys() <= _PATTERN_FIELDS:
+            return _shared(Trigger(pattern))
+        jitter_ms = integer(fields, "jitter_ms", default=0)
+        if jitter_ms < 0:
+            raise InvalidInput(("jitter_ms",), f"{jitter_ms}", "0 or more milliseconds")
+        return _shared(
+            Trigger(
+                pattern,
+                jitter_ms=jitter_ms,
+                start_at_ms=instant_or_none(fields, "start_at_ms"),
+                end_at_ms=instant_or_none(fields, "end_at_ms"),
+                max_fires=None if fields.get("max_fires") is None else integer(fields, "max_fires"),
+                exclude=tuple(_window(window) for window in _items(fields, "exclude", empty=True)),
+            )
+        )
+    except InvalidInput as error:
+        raise InvalidInput(("trigger", *error.path), error.problem, error.expected) from None
+
+
+_PATTERN_FIELDS = frozenset({"type", "every_ms", "anchor_ms", "expression", "timezone", "at_ms"})
+
+
+def _encode_pattern(pattern: Pattern) -> dict[str, Any]:
+    match pattern:
+        case Interval(every_ms, anchor_ms):
+            return {"type": "interval", "every_ms": every_ms, "anchor_ms": anchor_ms}
+        case Cron(expression, timezone):
+            return {"type": "cron", "expression": expression, "timezone": timezone}
+        case Times(at_ms):
+            return {"type": "times", "at_ms": list(at_ms)}
+        case Once(at_ms):
+            return {"type": "once", "at_ms": at_ms}
+
+
+def _decode_pattern(fields: Mapping[str, Any]) -> Pattern:
+    match fields.get("type"):
+        case "interval":
+            every_ms = integer(fields, "every_ms")
+            if every_ms <= 0:
+                raise InvalidInput(("every_ms",), f"{every_ms}", "a positive number of milliseconds")
+            return Interval(every_ms, WallMs(integer(fields, "anchor_ms")))
+        case "cron":
+            return Cron(text(fields, "expression"), text(fields, "timezone"))
+        case "times":
+            at_ms = _items(fields, "at_ms")
+            if not all(is_integer(at) for at in at_ms) or any(a >= b for a, b in pairwise(at_ms)):
+                raise InvalidInput(("at_ms",), "not a list of ascending instants")
+            return Times(tuple(at_ms))
+        case "once":
+            return Once(WallMs(integer(fields, "at_ms")))
+        case other:
+            raise InvalidInput(("type",), f"{str(other)[:64]!r} is unknown", "cron, interval, times or once")
+
+
+def _items(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> Sequence[Any]:
+    value = fields.get(name, [] if empty else None)
+    if not isinstance(value, list) or not (value or empty):
+        raise InvalidInput((name,), f"a {type(value).__name__}", "a list")
+    return value
+
+
+def _window(value: object) -> Window:
+    match value:
+        case [int(from_ms), int(to_ms)] if is_integer(from_ms) and is_integer(to_ms) and from_ms < to_ms:
+            return Window(WallMs(from_ms), WallMs(to_ms))
+        case _:
+            raise InvalidInput(("exclude",), f"{str(value)[:64]!r} is not a window", "[from_ms, to_ms]")
+
+
+@lru_cache(_SHARED_MAX)
+def _shared(trigger: Trigger) -> Trigger:
+    return trigger

@@ -1,0 +1,166 @@
+"""Carries out what was concluded about nominal times: jobs, records, then the cursors.
+
+::
+
+    read the schedules ─► which conclusions follow (`hascheduler.dispatch.chain`)
+                      ─► insert the jobs of those that fire, record those that do not
+                      ─► move each cursor along its chain, as far as all of it is written
+
+The insert of ``fire:<schedule>:<nominal>`` *is* the fire: a duplicate key means that it happened. A crash between it
+and the cursor is mended by applying the journal's entry again. The move of a cursor demands the cursor that was read.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pymongo import UpdateMany
+
+from hascheduler.dispatch.chain import Chain, Link, chain, is_current
+from hascheduler.dispatch.decisions import Conclusion, Dispatch, Fire, PassOver, Settlement
+from hascheduler.errors import HistoryLost, StoreUnavailable
+from hascheduler.model.documents import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.schedule_documents import encode_tally
+from hascheduler.model.verdict import Tally
+from hascheduler.mongo.connection import MAJORITY, ONE, Database
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.fires import FiredJobs
+from hascheduler.mongo.passed_over import PassedOver
+
+_READ = [
+    "job", "payload", "render", "labels", "policy.overlap", "created_at_ms", "since_ms", "paused_at_ms", "cursor_ms",
+]  # fmt: skip
+
+Settlements = Mapping[Conclusion, Settlement]
+
+
+class Conclusions:
+    """The part of the claims that concerns `Fire` and `PassOver`; records live for ``kept_ms``."""
+
+    def __init__(self, database: Database, kept_ms: int) -> None:
+        self._schedules = database[Collection.SCHEDULES.value]
+        self._jobs = FiredJobs(database)
+        self._records = PassedOver(database, kept_ms)
+
+    async def write(
+        self, conclusions: Sequence[Conclusion], claims: Mapping[str, Dispatch], at_ms: WallMs, *, majority: bool
+    ) -> tuple[Settlements, set[str], list[Chain]]:
+        """Write their jobs and records: one settlement each, the jobs that were inserted as dispatched, the chains.
+
+        DONE when it is written, now or before; LOST where the schedule is gone, edited or makes no job; UNKNOWN where
+        there was no answer, or where one before it is missing.
+        """
+        settled: dict[Conclusion, Settlement] = dict.fromkeys(conclusions, Settlement.UNKNOWN)
+        try:
+            # Read for each batch: a template kept here could be one that was edited since.
+            schedules = await self._read_schedules({conclusion.schedule for conclusion in conclusions})
+            chains = await self._chains(schedules, conclusions)
+            links = {conclusion: link for one in chains for conclusion, link in one.links}
+            settled |= {conclusion: _SETTLED[link] for conclusion, link in links.items() if link in _SETTLED}
+        except (StoreUnavailable, HistoryLost):
+            return settled, set(), []
+        claimed: set[str] = set()
+        for fires, passed_over in _rounds(chains):
+            try:
+                if passed_over:
+                    settled |= await self._records.record(passed_over, at_ms)
+                templates = {fire: schedules[fire.schedule] for fire in fires}
+                inserted, claimed_now = await self._jobs.insert(templates, claims, at_ms, majority=majority)
+            except (StoreUnavailable, HistoryLost):
+                break  # what follows has to wait for this
+            settled |= inserted
+            claimed |= claimed_now
+        return settled, claimed, chains
+
+    async def advance(self, chains: Sequence[Chain], settled: Settlements, *, majority: bool) -> bool:
+        """Move the cursors; whether it is known that they are where they should be."""
+        schedules = self._schedules.with_options(write_concern=MAJORITY if majority else ONE)
+        moves: dict[tuple[int, int, Tally], list[str]] = defaultdict(list)
+        for one in chains:
+            last = _last_written(one, settled)
+            if last is not None:
+                moves[(one.cursor_ms, last.nominal_ms, last.tally)].append(last.schedule)
+        if not moves:
+            return True
+        writes = [
+            UpdateMany(
+                {"_id": {"$in": names}, "cursor_ms": before_ms},
+                # Not an edit, so rev stays.
+                {"$set": {"cursor_ms": nominal_ms, "tally": encode_tally(tally)}},
+            )
+            for (before_ms, nominal_ms, tally), names in moves.items()
+        ]
+        try:
+            with faults("advance the cursors"):
+                answer = await schedules.bulk_write(writes, ordered=False)
+            if answer.matched_count == sum(len(names) for names in moves.values()):
+                return True
+            # Another leader was faster with some, or they are gone.
+            targets = {name: nominal_ms for (_, nominal_ms, _), names in moves.items() for name in names}
+            stored = await self._read_schedules(set(targets))
+        except (StoreUnavailable, HistoryLost):
+            return False
+        return all(schedule["cursor_ms"] >= targets[name] for name, schedule in stored.items())
+
+    async def _read_schedules(self, names: set[str]) -> dict[str, dict[str, Any]]:
+        with faults("read the schedules that fire"):
+            documents = await self._schedules.find({"_id": {"$in": sorted(names)}}, _READ).to_list(None)
+        return {document["_id"]: document for document in documents}
+
+    async def _chains(
+        self, schedules: Mapping[str, Mapping[str, Any]], conclusions: Sequence[Conclusion]
+    ) -> list[Chain]:
+        of_schedule: dict[str, list[Conclusion]] = defaultdict(list)
+        doubtful = []
+        for conclusion in conclusions:
+            of_schedule[conclusion.schedule].append(conclusion)
+            schedule = schedules.get(conclusion.schedule)
+            if schedule is None or not is_current(schedule, conclusion):
+                doubtful.append(conclusion)
+        written = await self._written(doubtful) if doubtful else set()
+        return [chain(schedules.get(name), of_one, written) for name, of_one in of_schedule.items()]
+
+    async def _written(self, conclusions: Sequence[Conclusion]) -> set[Conclusion]:
+        fires = [conclusion for conclusion in conclusions if isinstance(conclusion, Fire)]
+        passed_over = [conclusion for conclusion in conclusions if isinstance(conclusion, PassOver)]
+        return await self._jobs.found(fires) | await self._records.found(passed_over)
+
+
+def _rounds(chains: Sequence[Chain]) -> list[tuple[list[Fire], list[PassOver]]]:
+    """What may be written at once: of each schedule no fire beside a pass-over that it follows, or that follows it."""
+    rounds: list[tuple[list[Fire], list[PassOver]]] = []
+    for one in chains:
+        place, before = -1, None
+        for conclusion, link in one.links:
+            if link is not Link.NEXT:
+                continue
+            if type(conclusion) is not before:
+                place, before = place + 1, type(conclusion)
+            if place == len(rounds):
+                rounds.append(([], []))
+            fires, passed_over = rounds[place]
+            if isinstance(conclusion, Fire):
+                fires.append(conclusion)
+            else:
+                passed_over.append(conclusion)
+    return rounds
+
+
+_SETTLED = {
+    Link.WRITTEN: Settlement.DONE,
+    Link.DECIDED: Settlement.DONE,
+    Link.EARLY: Settlement.UNKNOWN,
+    Link.OTHER: Settlement.LOST,
+}
+
+
+def _last_written(one: Chain, settled: Settlements) -> Conclusion | None:
+    """How far the cursor may go. A job that can't be stored will never be, and holds nothing up."""
+    last = None
+    for conclusion, link in one.links:
+        if link in (Link.NEXT, Link.WRITTEN):
+            if settled[conclusion] is Settlement.UNKNOWN:
+                break
+            last = conclusion
+    return last

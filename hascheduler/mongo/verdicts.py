@@ -1,0 +1,79 @@
+"""What became of nominal times: the fired ones are told by their jobs, the others by their own records.
+
+Both are read by id, whose order is the order of the times.
+"""
+
+from collections.abc import Collection as SomeOf
+from collections.abc import Sequence
+from heapq import merge
+from itertools import islice
+from typing import Any
+
+from pymongo import DESCENDING
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents import Collection, decode_verdict, verdict_id
+from hascheduler.model.fields import integer, job_state
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import fire_job_id
+from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults
+from hascheduler.ports import VerdictRecord
+
+
+class MongoVerdictStore:
+    """`hascheduler.ports.VerdictStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._jobs = database[Collection.JOBS.value]
+        self._verdicts = database[Collection.VERDICTS.value]
+
+    async def list(
+        self, schedule: str, verdicts: SomeOf[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
+    ) -> Sequence[VerdictRecord]:
+        fired = await self._fired(schedule, after_ms, before_ms, limit) if Verdict.FIRED in verdicts else []
+        others = [verdict.value for verdict in verdicts if verdict is not Verdict.FIRED]
+        passed_over = await self._passed_over(schedule, others, after_ms, before_ms, limit) if others else []
+        newest_first = merge(fired, passed_over, key=lambda record: record.run.first_ms, reverse=True)
+        return list(islice(newest_first, limit))
+
+    async def _fired(self, schedule: str, after_ms: int, before_ms: int, limit: int) -> Sequence[VerdictRecord]:
+        between = {"$gt": fire_job_id(schedule, after_ms), "$lt": fire_job_id(schedule, before_ms)}
+        with faults("read the fired jobs"):
+            documents = await (
+                self._jobs.find({"_id": between}, ["nominal_ms", "state"])
+                .sort("_id", DESCENDING)
+                .limit(limit)
+                .to_list(None)
+            )
+        return _readable(documents, lambda job: _fired_record(schedule, job))
+
+    async def _passed_over(
+        self, schedule: str, verdicts: Sequence[str], after_ms: int, before_ms: int, limit: int
+    ) -> Sequence[VerdictRecord]:
+        between = {"$gt": verdict_id(schedule, after_ms), "$lt": verdict_id(schedule, before_ms)}
+        with faults("read the verdicts"):
+            documents = await (
+                self._verdicts.find({"_id": between, "verdict": {"$in": list(verdicts)}})
+                .sort("_id", DESCENDING)
+                .limit(limit)
+                .to_list(None)
+            )
+        return _readable(documents, lambda document: VerdictRecord(decode_verdict(document)))
+
+
+def _fired_record(schedule: str, job: dict[str, Any]) -> VerdictRecord:
+    nominal_ms = WallMs(integer(job, "nominal_ms"))
+    return VerdictRecord(VerdictRun(schedule, Verdict.FIRED, nominal_ms, nominal_ms, 1), job_state(job))
+
+
+def _readable(documents: Sequence[dict[str, Any]], read: Any) -> list[VerdictRecord]:
+    """Without those that somebody wrote by hand and broke: they are nobody's verdicts."""
+    records = []
+    for document in documents:
+        try:
+            records.append(read(document))
+        except InvalidInput:
+            continue
+    return records

@@ -1,0 +1,158 @@
+"""Cron: wall times of a zone, and what becomes of them when its clock changes.
+
+The rules (the dialect is in `expressions`)::
+
+    the hour field      a wall time that does not exist      a wall time that comes twice
+    a number, a list    fires once, right after the gap      fires once, the first time
+    begins with *       (real time) does not fire            (real time) fires both times
+
+Several wall times that do not exist, in one gap, are one fire. Expressions whose hour begins with a star run by
+the hour whatever the clock does, as in Vixie cron.
+
+Differences from CronSim 2.8, which follows Debian's cron, over ten years in five zones (the tests hold the list to be
+exact). CronSim treats an expression whose *minute* begins with a star as real time as well: in a gap such a one does
+not fire at all there, here it fires once after the gap (``*/30 2 * * *``), and in a fold it fires in both passes there,
+in the first here.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import LATEST_MS, WallMs
+from hascheduler.model.trigger import Cron
+from hascheduler.triggers.expressions import is_hourly, walls_of
+from hascheduler.triggers.walls import Walls
+from hascheduler.triggers.zones import DAY_S, first_instant, offset_s, span_at, transitions, zone_of
+
+_LATEST_S = LATEST_MS // 1_000 - 1
+_CACHED_MAX = 4_096
+_MARGIN_S = 2 * DAY_S
+"""More than any clock is ever changed by."""
+
+
+def next_nominal(cron: Cron, after_ms: int) -> WallMs | None:
+    """The first nominal time strictly after ``after_ms``; `InvalidInput` where the expression or zone is none."""
+    if after_ms >= LATEST_MS:
+        return None
+    found = _read(cron).after(max(after_ms // 1_000, -1))
+    return None if found is None or found > _LATEST_S else WallMs(found * 1_000)
+
+
+def latest_nominal(cron: Cron, through_ms: int) -> WallMs | None:
+    """The newest nominal time at or before ``through_ms``."""
+    if through_ms < 0:
+        return None
+    found = _read(cron).through(min(through_ms // 1_000, _LATEST_S))
+    return None if found is None or found < 0 else WallMs(found * 1_000)
+
+
+def count_nominal(cron: Cron, after_ms: int, through_ms: int) -> int:
+    """How many there are after ``after_ms`` through ``through_ms``, in a time that does not grow with the count."""
+    after_s, through_s = max(after_ms // 1_000, -1), min(through_ms // 1_000, _LATEST_S)
+    return _read(cron).count(after_s, through_s) if after_s < through_s else 0
+
+
+def check(cron: Cron) -> None:
+    """`InvalidInput` at ``expression`` or ``timezone`` where that can't be read."""
+    for path, read, text in (("timezone", zone_of, cron.timezone), ("expression", walls_of, cron.expression)):
+        try:
+            read(text)
+        except InvalidInput as error:
+            raise InvalidInput((path,), error.problem, error.expected) from None
+
+
+@lru_cache(_CACHED_MAX)
+def _read(cron: Cron) -> "_FixedHours | _RealTime":
+    check(cron)
+    kind = _RealTime if is_hourly(cron.expression) else _FixedHours
+    return kind(walls_of(cron.expression), zone_of(cron.timezone))
+
+
+class _FixedHours:
+    """Each wall time once: the first time, or right after its gap. Instants grow with wall times, so all is searched
+    on the wall."""
+
+    def __init__(self, walls: Walls, zone: ZoneInfo) -> None:
+        self._walls = walls
+        self._zone = zone
+
+    def after(self, after_s: int) -> int | None:
+        wall_s = self._walls.after(after_s + offset_s(self._zone, after_s))
+        while wall_s is not None:
+            at_s = first_instant(self._zone, wall_s)
+            if at_s > after_s:  # in the second pass of a fold, the wall times to come were in the first
+                return at_s
+            wall_s = self._walls.after(wall_s)
+        return None
+
+    def through(self, through_s: int) -> int | None:
+        wall_s = self._walls.through(self._wall_reached(through_s))
+        return None if wall_s is None else first_instant(self._zone, wall_s)
+
+    def count(self, after_s: int, through_s: int) -> int:
+        count = self._walls.count(self._wall_reached(after_s), self._wall_reached(through_s))
+        for gap in transitions(self._zone, after_s, through_s):
+            if gap.is_gap:
+                # All wall times of the gap, and the one at its end, are one instant.
+                count -= max(0, self._walls.count(gap.wall_before_s - 1, gap.wall_after_s) - 1)
+        return count
+
+    def _wall_reached(self, at_s: int) -> int:
+        """The last wall time whose instant is at or before ``at_s``: in a second pass, the end of the first."""
+        wall_s = at_s + offset_s(self._zone, at_s)
+        if datetime.fromtimestamp(at_s, self._zone).fold:
+            for fold in transitions(self._zone, at_s - DAY_S, at_s):
+                wall_s = max(wall_s, fold.wall_before_s - 1)
+        return wall_s
+
+
+class _RealTime:
+    """Whenever the wall shows one of the times: searched by spans of one offset, in which walls are instants."""
+
+    def __init__(self, walls: Walls, zone: ZoneInfo) -> None:
+        self._walls = walls
+        self._zone = zone
+
+    def after(self, after_s: int) -> int | None:
+        skipped_s = after_s
+        while after_s < _LATEST_S:
+            span = span_at(self._zone, after_s + 1)
+            wall_s = self._walls.after(after_s + span.offset_s)
+            if wall_s is None:
+                return None
+            if wall_s - span.offset_s < span.to_s:
+                return wall_s - span.offset_s
+            # From the second span on, nothing before that wall time can come again in a later fold.
+            after_s, skipped_s = max(span.to_s - 1, skipped_s), wall_s - span.offset_s - _MARGIN_S
+        return None
+
+    def through(self, through_s: int) -> int | None:
+        skipped_s = through_s
+        while through_s >= 0:
+            span = span_at(self._zone, through_s)
+            wall_s = self._walls.through(through_s + span.offset_s)
+            if wall_s is None:
+                return None
+            if wall_s - span.offset_s >= span.from_s:
+                return wall_s - span.offset_s
+            through_s, skipped_s = min(span.from_s - 1, skipped_s), wall_s - span.offset_s + _MARGIN_S
+        return None
+
+    def count(self, after_s: int, through_s: int) -> int:
+        parts = self._parts(after_s, through_s)
+        return sum(self._walls.count(from_s + offset, to_s + offset) for from_s, to_s, offset in parts)
+
+    def _parts(self, after_s: int, through_s: int) -> Iterator[tuple[int, int, int]]:
+        while after_s < through_s:
+            span = span_at(self._zone, after_s + 1)
+            end_s = min(span.to_s - 1, through_s)
+            yield after_s, end_s, span.offset_s
+            after_s = end_s
+
+
+def local(cron: Cron, at_ms: int) -> datetime:
+    """The instant as the zone's clock shows it."""
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).astimezone(zone_of(cron.timezone))

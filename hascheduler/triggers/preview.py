@@ -1,0 +1,149 @@
+"""What a trigger will do, for people: its next times, and what clock changes make of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hascheduler.model.instants import WallMs
+from hascheduler.model.trigger import Cron, Trigger
+from hascheduler.triggers.due import due_ms, excluded_until
+from hascheduler.triggers.expressions import is_hourly, walls_of
+from hascheduler.triggers.nominal import latest_nominal, next_nominal
+from hascheduler.triggers.zones import DAY_S, Transition, transitions, zone_of
+
+_NOMINAL_SHOWN_MAX = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """A nominal time to come; ``excluded`` ones do not fire. ``note`` says what is odd about its wall time."""
+
+    nominal_ms: WallMs
+    due_ms: WallMs
+    excluded: bool = False
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockChange:
+    """The zone's clock is changed at ``at_ms``; ``nominal_ms`` are the times of that local day, a few of many."""
+
+    at_ms: WallMs
+    offset_before_s: int
+    offset_after_s: int
+    kind: str
+    explanation: str
+    nominal_ms: tuple[WallMs, ...]
+
+
+def upcoming(schedule: str, trigger: Trigger, after_ms: int, *, fired: int = 0) -> Iterator[Upcoming]:
+    """The times after ``after_ms``; it ends with the last of ``max_fires``, of which ``fired`` have been."""
+    left = None if trigger.max_fires is None else trigger.max_fires - fired
+    nominal_ms = next_nominal(trigger, after_ms)
+    while nominal_ms is not None and (left is None or left > 0):
+        is_excluded = excluded_until(trigger, nominal_ms) is not None
+        due = due_ms(schedule, trigger, nominal_ms)
+        yield Upcoming(nominal_ms, due, is_excluded, _note(trigger, nominal_ms))
+        if left is not None and not is_excluded:
+            left -= 1
+        nominal_ms = next_nominal(trigger, nominal_ms)
+
+
+def clock_changes(trigger: Trigger, after_ms: int, until_ms: int) -> list[ClockChange]:
+    """The changes of the zone's clock in that time, and what they do to the trigger; none for other than cron."""
+    if not isinstance(trigger.pattern, Cron):
+        return []
+    zone = zone_of(trigger.pattern.timezone)
+    return [
+        ClockChange(
+            WallMs(change.at_s * 1_000),
+            change.offset_before_s,
+            change.offset_after_s,
+            "gap" if change.is_gap else "fold",
+            _explanation(trigger.pattern, change),
+            tuple(_of_that_day(trigger, change)),
+        )
+        for change in transitions(zone, after_ms // 1_000, until_ms // 1_000)
+    ]
+
+
+def _note(trigger: Trigger, nominal_ms: int) -> str | None:
+    """For a time at a clock change: which wall time it stands for, or which of two."""
+    if not isinstance(trigger.pattern, Cron):
+        return None
+    zone, at_s = zone_of(trigger.pattern.timezone), nominal_ms // 1_000
+    for change in transitions(zone, at_s - DAY_S, at_s + DAY_S):
+        hourly = is_hourly(trigger.pattern.expression)
+        if change.is_gap and change.at_s == at_s and not hourly:
+            missing = _missing(trigger.pattern, change)
+            if missing:
+                return f"for {missing}, which {'does' if ' ' not in missing else 'do'} not exist that day"
+        if not change.is_gap:
+            shift_s = change.offset_before_s - change.offset_after_s
+            if change.at_s - shift_s <= at_s < change.at_s:
+                return "this wall time comes twice: the first" + ("" if hourly else ", and it fires only then")
+            if hourly and change.at_s <= at_s < change.at_s + shift_s:
+                return "this wall time comes twice: the second"
+    return None
+
+
+def _explanation(cron: Cron, change: Transition) -> str:
+    day = f"{_moment(change.wall_before_s):%a %d %b %Y}"
+    moves = f"the clock goes from {_hand(change.wall_before_s)} to {_hand(change.wall_after_s)}"
+    begins = f"{day}: {moves}"
+    hourly = is_hourly(cron.expression)
+    if change.is_gap:
+        if hourly:
+            return f"{begins}; it keeps real time, so nothing is made up for the wall times in between"
+        missing = _missing(cron, change)
+        if not missing:
+            return f"{begins}; none of its times lies in between"
+        verb = "does" if " " not in missing else "do"
+        return f"{begins}; {missing} {verb} not exist, it fires once, right after, at {_hand(change.wall_after_s)}"
+    walls = walls_of(cron.expression)
+    twice = walls.count(change.wall_after_s - 1, change.wall_before_s - 1)
+    if not twice:
+        return f"{begins}; none of its times comes twice"
+    first = walls.after(change.wall_after_s - 1)
+    assert first is not None
+    which = _hand(first) if twice == 1 else f"{_hand(first)} and {twice - 1} more"
+    verb = "comes" if twice == 1 else "come"
+    how = "it keeps real time and fires both times" if hourly else "it fires the first time only"
+    return f"{begins}; {which} {verb} twice, {how}"
+
+
+def _missing(cron: Cron, change: Transition) -> str:
+    """The wall times that the gap swallows: "02:30", or "02:00 and 5 more"."""
+    walls = walls_of(cron.expression)
+    count = walls.count(change.wall_before_s - 1, change.wall_after_s - 1)
+    first = walls.after(change.wall_before_s - 1)
+    if not count or first is None:
+        return ""
+    return _hand(first) if count == 1 else f"{_hand(first)} and {count - 1} more"
+
+
+def _of_that_day(trigger: Trigger, change: Transition) -> Iterator[WallMs]:
+    """Where there are many, those nearest to the change."""
+    begins_s = change.wall_before_s - change.wall_before_s % DAY_S - change.offset_before_s
+    ends_ms = (begins_s + DAY_S + change.offset_before_s - change.offset_after_s) * 1_000
+    nominal_ms: int | None = change.at_s * 1_000
+    for _ in range(_NOMINAL_SHOWN_MAX // 2):
+        earlier = latest_nominal(trigger, (nominal_ms or 0) - 1)
+        if earlier is None or earlier < begins_s * 1_000:
+            break
+        nominal_ms = earlier
+    nominal_ms = next_nominal(trigger, (nominal_ms or 0) - 1)
+    shown = 0
+    while nominal_ms is not None and nominal_ms < ends_ms and shown < _NOMINAL_SHOWN_MAX:
+        yield WallMs(nominal_ms)
+        shown += 1
+        nominal_ms = next_nominal(trigger, nominal_ms)
+
+
+def _moment(wall_s: int) -> datetime:
+    return datetime.fromtimestamp(wall_s, UTC)
+
+
+def _hand(wall_s: int) -> str:
+    moment = _moment(wall_s)
+    return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"

@@ -1,0 +1,194 @@
+"""The wall times that a cron expression names, on a calendar without time zones, in whole seconds since 1970.
+
+The times of a day are a product of its fields, so the next one, the newest one and how
+many there are come from bisection instead of one step a time; the days come from the day fields, a month at a time.
+"""
+
+from bisect import bisect_left, bisect_right
+from calendar import monthrange
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Literal
+
+from hascheduler.model.instants import LATEST_MS
+from hascheduler.triggers.zones import DAY_S
+
+Field = list[int | Literal["*", "l"]]
+
+_EPOCH = date(1970, 1, 1)
+# Wall times lead instants by up to half a day, or lag behind.
+_LAST_DAY = LATEST_MS // 1_000 // DAY_S + 1
+_MONTHS_KEPT_MAX = 36
+
+
+class Walls:
+    """What one expression of five or six fields names: its fields as `croniter.expand` gives them.
+
+    ``nth`` are the places in the month (1 to 5, or "l" for the last) that its weekdays are restricted to.
+    """
+
+    def __init__(self, expanded: Sequence[Field], nth: Mapping[int, Collection[int | str]]) -> None:
+        minute, hour, day, month, weekday = expanded[:5]
+        self._seconds = _numbers(expanded[5], 60) if len(expanded) > 5 else [0]
+        self._minutes = _numbers(minute, 60)
+        self._hours = _numbers(hour, 24)
+        self._months = frozenset(_numbers(month, 13))
+        self._days = None if day == ["*"] else frozenset(day)
+        self._weekdays = None if weekday == ["*"] else frozenset(weekday)
+        self._nth = nth
+        self._per_minute = len(self._seconds)
+        self._per_hour = self._per_minute * len(self._minutes)
+        self._per_day = self._per_hour * len(self._hours)
+        self._first_s = self._hours[0] * 3_600 + self._minutes[0] * 60 + self._seconds[0]
+        self._last_s = self._hours[-1] * 3_600 + self._minutes[-1] * 60 + self._seconds[-1]
+        self._known: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def after(self, wall_s: int) -> int | None:
+        """The first one strictly after ``wall_s``; None when there is none before the end of time."""
+        day, second = divmod(wall_s, DAY_S)
+        if self._is_day(day):
+            found = self._after_in_day(second)
+            if found is not None:
+                return day * DAY_S + found
+        following = next(self._days_from(day + 1), None)
+        return None if following is None else following * DAY_S + self._first_s
+
+    def through(self, wall_s: int) -> int | None:
+        """The newest one at or before ``wall_s``; None when there is none since 1970."""
+        day, second = divmod(wall_s, DAY_S)
+        if self._is_day(day):
+            found = self._through_in_day(second)
+            if found is not None:
+                return day * DAY_S + found
+        before = next(self._days_back_from(day - 1), None)
+        return None if before is None else before * DAY_S + self._last_s
+
+    def count(self, after_s: int, through_s: int) -> int:
+        """How many there are after ``after_s`` through ``through_s``."""
+        if through_s <= after_s:
+            return 0
+        first, first_second = divmod(after_s, DAY_S)
+        last, last_second = divmod(through_s, DAY_S)
+        before = self._rank(first_second) if self._is_day(first) else 0
+        whole_days = self._count_days(first, last - 1)
+        return whole_days * self._per_day - before + (self._rank(last_second) if self._is_day(last) else 0)
+
+    # Within a day
+
+    def _after_in_day(self, second: int) -> int | None:
+        hour, rest = divmod(second, 3_600)
+        minute, second = divmod(rest, 60)
+        at = bisect_left(self._hours, hour)
+        if at < len(self._hours) and self._hours[at] == hour:
+            place = bisect_left(self._minutes, minute)
+            if place < len(self._minutes) and self._minutes[place] == minute:
+                later = bisect_right(self._seconds, second)
+                if later < len(self._seconds):
+                    return hour * 3_600 + minute * 60 + self._seconds[later]
+                place += 1
+            if place < len(self._minutes):
+                return hour * 3_600 + self._minutes[place] * 60 + self._seconds[0]
+            at += 1
+        if at < len(self._hours):
+            return self._hours[at] * 3_600 + self._minutes[0] * 60 + self._seconds[0]
+        return None
+
+    def _through_in_day(self, second: int) -> int | None:
+        rank = self._rank(second)
+        if not rank:
+            return None
+        hour, rest = divmod(rank - 1, self._per_hour)
+        minute, second = divmod(rest, self._per_minute)
+        return self._hours[hour] * 3_600 + self._minutes[minute] * 60 + self._seconds[second]
+
+    def _rank(self, second: int) -> int:
+        """How many of a day's times are at or before ``second``."""
+        hour, rest = divmod(second, 3_600)
+        minute, second = divmod(rest, 60)
+        hours = bisect_left(self._hours, hour)
+        rank = hours * self._per_hour
+        if hours < len(self._hours) and self._hours[hours] == hour:
+            minutes = bisect_left(self._minutes, minute)
+            rank += minutes * self._per_minute
+            if minutes < len(self._minutes) and self._minutes[minutes] == minute:
+                rank += bisect_right(self._seconds, second)
+        return rank
+
+    # Days, counted from 1970
+
+    def _is_day(self, day: int) -> bool:
+        if not 0 <= day <= _LAST_DAY:
+            return False
+        when = _EPOCH + timedelta(days=day)
+        return day in self._month(when.year, when.month)
+
+    def _days_from(self, day: int) -> Iterator[int]:
+        if day > _LAST_DAY:
+            return
+        when = _EPOCH + timedelta(days=max(day, 0))
+        year, month = when.year, when.month
+        while date(year, month, 1) <= _EPOCH + timedelta(days=_LAST_DAY):
+            days = self._month(year, month)
+            yield from days[bisect_left(days, day) :]
+            year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+
+    def _days_back_from(self, day: int) -> Iterator[int]:
+        if day < 0:
+            return
+        when = _EPOCH + timedelta(days=min(day, _LAST_DAY))
+        year, month = when.year, when.month
+        while year >= _EPOCH.year:
+            days = self._month(year, month)
+            yield from reversed(days[: bisect_right(days, day)])
+            year, month = (year, month - 1) if month > 1 else (year - 1, 12)
+
+    def _count_days(self, first: int, last: int) -> int:
+        count = 0
+        day = max(first, 0)
+        while day <= min(last, _LAST_DAY):
+            when = _EPOCH + timedelta(days=day)
+            days = self._month(when.year, when.month)
+            count += bisect_right(days, last) - bisect_left(days, day)
+            day += monthrange(when.year, when.month)[1] - when.day + 1
+        return count
+
+    def _month(self, year: int, month: int) -> tuple[int, ...]:
+        if month not in self._months:
+            return ()
+        known = self._known.get((year, month))
+        if known is None:
+            if len(self._known) >= _MONTHS_KEPT_MAX:
+                self._known.clear()
+            known = self._known[(year, month)] = tuple(self._days_of(year, month))
+        return known
+
+    def _days_of(self, year: int, month: int) -> Iterator[int]:
+        first = (date(year, month, 1) - _EPOCH).days
+        length = monthrange(year, month)[1]
+        # 1970 began on a Thursday; in cron Sunday is 0.
+        return (first + n - 1 for n in range(1, length + 1) if self._names(n, (first + n + 3) % 7, length))
+
+    def _names(self, number: int, weekday: int, length: int) -> bool:
+        """Whether the day fields name the day ``number`` of a month that has ``length``."""
+        if self._days is None or self._weekdays is None:
+            return self._names_day(number, length) and self._names_weekday(number, weekday, length)
+        return self._names_day(number, length) or self._names_weekday(number, weekday, length)
+
+    def _names_day(self, number: int, length: int) -> bool:
+        return self._days is None or number in self._days or (number == length and "l" in self._days)
+
+    def _names_weekday(self, number: int, weekday: int, length: int) -> bool:
+        if self._weekdays is None:
+            return True
+        if weekday not in self._weekdays:
+            return False
+        places = self._nth.get(weekday)
+        return not self._nth or (
+            places is not None and ((number + 6) // 7 in places or (number + 7 > length and "l" in places))
+        )
+
+
+def _numbers(field: Field, end: int) -> list[int]:
+    if field == ["*"]:
+        return list(range(1 if end == 13 else 0, end))
+    return sorted(number for number in field if isinstance(number, int))

@@ -1,0 +1,143 @@
+"""Wall times of a zone and instants, both ways, in whole seconds; where they are not one to one, what is the matter.
+
+A wall time is the count of seconds that a clock on the wall would show since 1970, so that calendar arithmetic is
+integer arithmetic. A *gap* is where the clock jumps ahead (wall times that do not exist), a *fold* where it is put back
+(wall times that come twice). Zones come from the operating system, or from the package ``tzdata`` where it has none.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from hascheduler.errors import InvalidInput
+
+DAY_S = 86_400
+# Changes closer to each other than this would be overlooked; the closest on record are weeks apart.
+_PROBE_EVERY_S = 3 * DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """At ``at_s`` the zone's offset changes."""
+
+    at_s: int
+    offset_before_s: int
+    offset_after_s: int
+
+    @property
+    def is_gap(self) -> bool:
+        return self.offset_after_s > self.offset_before_s
+
+    @property
+    def wall_before_s(self) -> int:
+        """What the clock would have shown without the change."""
+        return self.at_s + self.offset_before_s
+
+    @property
+    def wall_after_s(self) -> int:
+        return self.at_s + self.offset_after_s
+
+
+@lru_cache(1_024)
+def zone_of(name: str) -> ZoneInfo:
+    """`InvalidInput` (without a path) where there is no such zone."""
+    expected = "an IANA time zone such as Europe/Paris"
+    if name not in _known_zones():
+        raise InvalidInput((), f"{name[:64]!r} is not a time zone", expected)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidInput((), f"the data of {name[:64]!r} can't be read", expected) from None
+
+
+@lru_cache(1)
+def _known_zones() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def offset_s(zone: ZoneInfo, at_s: int) -> int:
+    """What to add to the instant to get the wall time."""
+    offset = datetime.fromtimestamp(at_s, zone).utcoffset()
+    assert offset is not None
+    return int(offset.total_seconds())
+
+
+def first_instant(zone: ZoneInfo, wall_s: int) -> int:
+    """When the clock first shows ``wall_s``; where it never does, the end of the gap that it lies in."""
+    moment = datetime.fromtimestamp(wall_s, UTC).replace(tzinfo=zone)
+    before, after = moment.utcoffset(), moment.replace(fold=1).utcoffset()
+    assert before is not None
+    assert after is not None
+    instant_s = wall_s - int(before.total_seconds())
+    if after <= before or instant_s + offset_s(zone, instant_s) == wall_s:
+        return instant_s
+    return _bisect(zone, wall_s - int(after.total_seconds()), instant_s).at_s
+
+
+def transitions(zone: ZoneInfo, after_s: int, until_s: int) -> list[Transition]:
+    """Those after ``after_s``, through ``until_s``."""
+    found: list[Transition] = []
+    for year in range(_year(after_s), _year(until_s) + 1):
+        found += (one for one in _of_year(zone, year) if after_s < one.at_s <= until_s)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The offset is the same from ``from_s`` until before ``to_s``; the span next to it may have the same as well."""
+
+    from_s: int
+    to_s: int
+    offset_s: int
+
+
+def span_at(zone: ZoneInfo, at_s: int) -> Span:
+    """The span that ``at_s`` lies in; it ends with the year at the latest."""
+    starts, spans = _spans(zone, _year(at_s))
+    return spans[bisect_right(starts, at_s) - 1]
+
+
+@lru_cache(4_096)
+def _spans(zone: ZoneInfo, year: int) -> tuple[list[int], list[Span]]:
+    begins_s, ends_s = _year_begins_s(year), _year_begins_s(year + 1)
+    changes = _of_year(zone, year)
+    starts = [begins_s, *(change.at_s for change in changes if change.at_s > begins_s)]
+    spans = [
+        Span(from_s, to_s, offset_s(zone, from_s)) for from_s, to_s in zip(starts, [*starts[1:], ends_s], strict=True)
+    ]
+    return starts, spans
+
+
+@lru_cache(4_096)
+def _of_year(zone: ZoneInfo, year: int) -> tuple[Transition, ...]:
+    begins_s, ends_s = _year_begins_s(year), _year_begins_s(year + 1)
+    found = []
+    low_s, low = begins_s - 1, offset_s(zone, begins_s - 1)
+    for high_s in [*range(begins_s + _PROBE_EVERY_S, ends_s - 1, _PROBE_EVERY_S), ends_s - 1]:
+        high = offset_s(zone, high_s)
+        if high != low:
+            found.append(_bisect(zone, low_s, high_s))
+        low_s, low = high_s, high
+    return tuple(found)
+
+
+def _bisect(zone: ZoneInfo, low_s: int, high_s: int) -> Transition:
+    """The change in (low, high], whose offsets differ."""
+    before, after = offset_s(zone, low_s), offset_s(zone, high_s)
+    while high_s - low_s > 1:
+        middle_s = (low_s + high_s) // 2
+        if offset_s(zone, middle_s) == before:
+            low_s = middle_s
+        else:
+            high_s = middle_s
+    return Transition(high_s, before, after)
+
+
+def _year(at_s: int) -> int:
+    return datetime.fromtimestamp(at_s, UTC).year
+
+
+def _year_begins_s(year: int) -> int:
+    return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())

@@ -1,0 +1,62 @@
+"""The requests that most tests begin with, and what every refusal has to be."""
+
+from typing import Any
+
+import httpx
+
+NOW_TEXT = "2030-01-01T00:00:00.000Z"
+TICK: dict[str, Any] = {
+    "name": "tick",
+    "trigger": {"type": "interval", "every": "1s"},
+    "job": {"definition": "log"},
+}
+DEFAULT_NARROWING: dict[str, Any] = {
+    "jitter": "0s",
+    "start_at": None,
+    "end_at": None,
+    "max_fires": None,
+    "exclude": [],
+}
+REQUESTED = ("trigger", "misfire", "overlap", "pause_after_failures", "job", "labels")
+"""The fields of an answer that a request may have."""
+
+
+async def create(client: httpx.AsyncClient, **changes: Any) -> dict[str, Any]:
+    """The answer to the creation of the schedule ``tick``, changed so."""
+    answer = await client.post("/v1/schedules", json={**TICK, **changes})
+    assert answer.status_code == 201, answer.text
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+async def get(client: httpx.AsyncClient, path: str) -> Any:
+    answer = await client.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def post(client: httpx.AsyncClient, path: str, body: object = None, status: int = 200) -> Any:
+    answer = await client.post(path, json=body) if body is not None else await client.post(path)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def patch(client: httpx.AsyncClient, body: object) -> Any:
+    """The schedule ``tick`` after that merge patch."""
+    answer = await client.patch("/v1/schedules/tick", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def check_problem(answer: httpx.Response, status: int, path: str | None = None) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem: dict[str, Any] = answer.json()
+    assert problem["status"] == status
+    assert problem["type"].startswith("urn:hascheduler:problem:")
+    assert problem["title"]
+    assert problem["detail"]
+    if path is not None:
+        assert path in [error["path"] for error in problem["errors"]], problem
+        assert all(error["problem"] for error in problem["errors"])
+    return problem

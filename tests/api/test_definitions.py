@@ -1,0 +1,95 @@
+"""Definitions: what is stored, what is shown, what an edit keeps."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.documents import Collection
+from tests.api.doubles import World
+from tests.api.requests import check_problem, get
+
+LOG = "/v1/definitions/log"
+
+
+async def test_a_definition_is_created_then_replaced(client: httpx.AsyncClient, world: World) -> None:
+    answer = await client.put(LOG, json={"max_concurrency": 3})
+    assert answer.status_code == 201
+    assert answer.headers["location"] == LOG
+    assert answer.json() == {"name": "log", "rev": 1, "max_concurrency": 3, "retry": {"attempts": 5}}
+    answer = await client.put(LOG, json={"retry": {"attempts": 2}})
+    assert answer.status_code == 200
+    assert answer.json() == {"name": "log", "rev": 2, "max_concurrency": None, "retry": {"attempts": 2}}
+    assert await get(client, LOG) == answer.json()
+    assert (await get(client, "/v1/definitions"))["items"] == [answer.json()]
+    assert (await client.delete(LOG)).status_code == 204
+    check_problem(await client.delete(LOG), 404)
+    assert world.everything() == World().everything()
+
+
+@pytest.mark.parametrize(
+    ("patch", "shown"),
+    [
+        ({}, {"rev": 1}),
+        ({"max_concurrency": 3}, {"rev": 1}),
+        ({"max_concurrency": None}, {"rev": 2, "max_concurrency": None}),
+        ({"retry": {"attempts": 7}}, {"rev": 2, "retry": {"attempts": 7}}),
+        ({"retry": {"attempts": None}}, {"rev": 2, "retry": {"attempts": 5}}),
+        ({"retry": None, "max_concurrency": 1}, {"rev": 2, "max_concurrency": 1, "retry": {"attempts": 5}}),
+    ],
+)
+async def test_a_patch_changes_what_it_names(
+    client: httpx.AsyncClient, patch: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    before = (await client.put(LOG, json={"max_concurrency": 3, "retry": {"attempts": 2}})).json()
+    answer = await client.patch(LOG, json=patch)
+    assert answer.status_code == 200
+    assert answer.json() == {**before, **shown}
+
+
+@pytest.mark.parametrize(
+    ("patch", "path"),
+    [
+        ([], ""),
+        ({"max_concurrency": 0}, "max_concurrency"),
+        ({"retry": 3}, "retry"),
+        ({"retry": {"attempts": 101}}, "retry.attempts"),
+        ({"retry": {"backoff": "2s"}}, "retry.backoff"),
+        ({"name": "sleep"}, "name"),
+        ({"rev": 3}, "rev"),
+    ],
+)
+async def test_a_patch_is_checked_like_a_replacement(
+    client: httpx.AsyncClient, world: World, patch: object, path: str
+) -> None:
+    await client.put(LOG, json={})
+    before = world.everything()
+    check_problem(await client.patch(LOG, json=patch), 422, path)
+    assert world.everything() == before
+
+
+async def test_what_changes_nothing_is_not_written(client: httpx.AsyncClient) -> None:
+    for _ in range(2):
+        assert (await client.put(LOG, json={"max_concurrency": 3})).json()["rev"] == 1
+
+
+async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await client.put(LOG, json={})
+    world.rewrite(Collection.DEFINITIONS, "log", max_concurrency="many")
+    check_problem(await client.get(LOG), 500)
+    check_problem(await client.patch(LOG, json={"max_concurrency": 3}), 500)
+    assert [one["id"] for one in (await get(client, "/v1/definitions"))["unreadable"]] == ["log"]
+    assert (await client.put(LOG, json={})).json()["rev"] == 2
+
+
+async def test_a_patch_that_is_always_overtaken_is_a_conflict(client: httpx.AsyncClient, world: World) -> None:
+    await client.put(LOG, json={})
+
+    async def overtake() -> None:
+        rev = world.stored(Collection.DEFINITIONS, "log")["rev"]
+        world.rewrite(Collection.DEFINITIONS, "log", rev=rev + 1)
+
+    world.definitions.overtakers = [overtake] * 5
+    check_problem(await client.patch(LOG, json={"max_concurrency": 3}), 409)

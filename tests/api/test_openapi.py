@@ -1,0 +1,136 @@
+"""The OpenAPI document is the contract: nothing is left unsaid, and its examples are true."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.api.app import create_app
+from hascheduler.api.job_schemas import JobResponse, JobSummary
+from hascheduler.api.preview_schemas import EditPreviewResponse, PreviewResponse
+from hascheduler.api.schedule_backfill import BackfillBody, BackfillResponse
+from hascheduler.api.schedule_pauses import PauseBody, ResumeBody
+from hascheduler.api.schedule_previews import PreviewBody
+from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceScheduleBody
+from hascheduler.api.schedule_shown import ScheduleResponse
+from hascheduler.api.schedule_trigger import TriggerNowBody
+from hascheduler.api.schedule_verdicts import VerdictsResponse
+from tests.api.doubles import World
+from tests.api.requests import create
+
+DOCUMENT = create_app(World().services()).openapi()
+JSON, MERGE_PATCH, PROBLEM = "application/json", "application/merge-patch+json", "application/problem+json"
+
+OPERATIONS = {
+    "list_schedules": ("GET", "/v1/schedules", {"200", "422"}),
+    "create_schedule": ("POST", "/v1/schedules", {"201", "409", "413", "422"}),
+    "get_schedule": ("GET", "/v1/schedules/{name}", {"200", "304", "404", "422"}),
+    "replace_schedule": ("PUT", "/v1/schedules/{name}", {"200", "404", "409", "412", "413", "422"}),
+    "patch_schedule": ("PATCH", "/v1/schedules/{name}", {"200", "404", "409", "412", "413", "422"}),
+    "delete_schedule": ("DELETE", "/v1/schedules/{name}", {"204", "404", "409", "412", "422"}),
+    "pause_schedule": ("POST", "/v1/schedules/{name}/pause", {"200", "404", "409", "412", "422"}),
+    "resume_schedule": ("POST", "/v1/schedules/{name}/resume", {"200", "404", "409", "412", "422"}),
+    "trigger_schedule": ("POST", "/v1/schedules/{name}/trigger", {"201", "404", "409", "413", "422"}),
+    "backfill_schedule": ("POST", "/v1/schedules/{name}/backfill", {"200", "404", "409", "413", "422"}),
+    "preview_schedule": ("GET", "/v1/schedules/{name}/preview", {"200", "404", "422"}),
+    "preview_edit": ("POST", "/v1/schedules/{name}/preview", {"200", "404", "409", "413", "422"}),
+    "preview_trigger": ("POST", "/v1/schedules/preview", {"200", "413", "422"}),
+    "list_verdicts": ("GET", "/v1/schedules/{name}/verdicts", {"200", "404", "422"}),
+    "list_definitions": ("GET", "/v1/definitions", {"200", "422"}),
+    "get_definition": ("GET", "/v1/definitions/{name}", {"200", "304", "404", "422"}),
+    "put_definition": ("PUT", "/v1/definitions/{name}", {"200", "201", "409", "412", "413", "422"}),
+    "patch_definition": ("PATCH", "/v1/definitions/{name}", {"200", "404", "409", "412", "413", "422"}),
+    "delete_definition": ("DELETE", "/v1/definitions/{name}", {"204", "404", "409", "412", "422"}),
+}
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in DOCUMENT["paths"].items():
+        for method, operation in item.items():
+            yield method.upper(), path, operation
+
+
+def test_the_operations_of_schedules_and_definitions_are_these() -> None:
+    found = {
+        operation["operationId"]: (method, path, set(operation["responses"]) - {"4XX", "5XX"})
+        for method, path, operation in operations()
+        if {"schedules", "definitions"} & set(operation["tags"])
+    }
+    assert found == OPERATIONS
+
+
+def test_every_operation_has_a_name_a_tag_and_its_refusals() -> None:
+    names = [operation["operationId"] for _, _, operation in operations()]
+    assert len(set(names)) == len(names)
+    for _, path, operation in operations():
+        assert operation["tags"], path
+        if not path.startswith("/v1"):
+            continue
+        for status, answer in operation["responses"].items():
+            if status[0] in "45":
+                assert answer["content"] == {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    assert "HTTPValidationError" not in DOCUMENT["components"]["schemas"]
+
+
+def test_answers_with_one_thing_tell_of_their_tag() -> None:
+    tagged = {
+        operation["operationId"]
+        for _, _, operation in operations()
+        if any("ETag" in answer.get("headers", {}) for answer in operation["responses"].values())
+    }
+    assert tagged == {
+        "create_schedule", "get_schedule", "replace_schedule", "patch_schedule", "pause_schedule", "resume_schedule",
+        "get_definition", "put_definition", "patch_definition",
+    }  # fmt: skip
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    schema = next((one for one in schema.get("anyOf", []) if "$ref" in one), schema)
+    if "$ref" not in schema:
+        return schema
+    found: dict[str, Any] = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return found
+
+
+def test_every_body_and_every_answer_has_an_example() -> None:
+    for name, (method, path, _) in OPERATIONS.items():
+        operation = DOCUMENT["paths"][path][method.lower()]
+        bodies = operation.get("requestBody", {}).get("content", {})
+        assert set(bodies) == ({JSON, MERGE_PATCH} if method == "PATCH" else set(bodies) & {JSON}), name
+        answers = [
+            answer["content"][JSON]
+            for status, answer in operation["responses"].items()
+            if status[0] == "2" and JSON in answer.get("content", {})
+        ]
+        for content in (*bodies.values(), *answers):
+            assert resolved(content["schema"]).get("examples"), (name, content)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CreateScheduleBody, ReplaceScheduleBody, ScheduleResponse, PauseBody, ResumeBody, TriggerNowBody, BackfillBody,
+        BackfillResponse, PreviewBody, PreviewResponse, EditPreviewResponse, VerdictsResponse,
+        JobSummary, JobResponse,
+    ],
+)  # fmt: skip
+def test_examples_are_what_they_are_examples_of(model: Any) -> None:
+    # FastAPI leaves nulls out of its document, so the models are asked themselves.
+    for example in model.model_json_schema()["examples"]:
+        model.model_validate(example)
+
+
+async def test_the_examples_of_a_schedule_are_taken(client: httpx.AsyncClient) -> None:
+    for example in DOCUMENT["components"]["schemas"]["CreateScheduleBody"]["examples"]:
+        shown = await create(client, **example)
+        assert set(shown) == set(ScheduleResponse.model_json_schema()["examples"][0])
+
+
+def test_what_a_request_must_have_is_said() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    assert set(schemas["CreateScheduleBody"]["required"]) == {"name", "trigger", "job"}
+    assert set(schemas["ReplaceScheduleBody"]["required"]) == {"trigger", "job"}
+    assert "paused" in schemas["CreateScheduleBody"]["properties"]
+    assert "paused" not in schemas["ReplaceScheduleBody"]["properties"]
+    assert set(schemas["BackfillBody"]["required"]) == {"from", "to"}

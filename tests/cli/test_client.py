@@ -1,0 +1,79 @@
+"""Whose fault it is when a replica does not do what it was asked: each answer as the error that it is."""
+
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+
+from hascheduler.cli.client import Client, NoSuch, Stale
+from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
+
+
+class _Answering(BaseHTTPRequestHandler):
+    """Answers everything with what the test wants."""
+
+    status, body = 200, b"{}"
+
+    def do_GET(self) -> None:
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[HTTPServer]:
+    with HTTPServer(("127.0.0.1", 0), _Answering) as server:
+        serving = Thread(target=server.serve_forever, args=(0.01,))
+        serving.start()
+        yield server
+        server.shutdown()
+        serving.join()
+
+
+def problem(kind: str, detail: str, errors: str = "[]") -> bytes:
+    return f'{{"type": "urn:hascheduler:problem:{kind}", "detail": "{detail}", "errors": {errors}}}'.encode()
+
+
+_ONE = '[{"path": "trigger.at.0", "problem": "is late", "expected": "an earlier one"}]'
+_TWO = '[{"path": "a", "problem": "x", "expected": "y"}, {"path": "b", "problem": "x", "expected": "y"}]'
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "said"),
+    [
+        (404, problem("not-found", "no schedule 'a'"), NoSuch, "no schedule 'a'"),
+        (404, problem("no-such-route", "nothing is at /x"), WorldError, "404: nothing is at /x"),
+        (404, b"<html>", WorldError, "does not answer as a replica does"),
+        (409, problem("conflict", "taken"), Conflict, "taken"),
+        (412, problem("stale", "rev 3 it is"), Stale, "somebody changed it meanwhile"),
+        (422, problem("invalid", "d", _ONE), InvalidInput, "trigger.at.0: is late; expected an earlier one"),
+        (422, problem("invalid", "d", _TWO), CallerError, "a: x; expected y | b: x; expected y"),
+        (400, problem("malformed-json", "no JSON"), CallerError, "no JSON"),
+        (413, problem("body-too-large", "too large"), CallerError, "too large"),
+        (422, b"{}", WorldError, "answered 422: that is no replica"),
+        (500, problem("unreadable", "broken"), WorldError, "answered 500: broken"),
+        (503, problem("unavailable", "away"), WorldError, "answered 503: away"),
+        (302, b"{}", WorldError, "answered 302"),
+        (200, b"[]", WorldError, "that is no replica"),
+        (200, b"hello", WorldError, "does not answer as a replica does"),
+    ],
+)
+def test_every_answer_is_the_error_that_it_is(
+    server: HTTPServer, monkeypatch: pytest.MonkeyPatch, *, status: int, body: bytes, kind: type, said: str
+) -> None:
+    monkeypatch.setattr(_Answering, "status", status)
+    monkeypatch.setattr(_Answering, "body", body)
+    with Client(f"http://127.0.0.1:{server.server_port}") as client, pytest.raises(kind) as raised:
+        client.get("/v1/schedules/a")
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://host", "http://", "http://host:port", "http://[::1"])
+def test_what_is_no_url_is_the_callers(url: str) -> None:
+    with pytest.raises(InvalidInput, match="--url"):
+        Client(url)

@@ -1,0 +1,86 @@
+"""What is equal looks equal, whoever wrote it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hascheduler.cli.normal_forms import normal_definition, normal_schedule
+
+TICK: dict[str, Any] = {
+    "name": "tick",
+    "trigger": {"type": "interval", "every": "90s"},
+    "job": {"definition": "log"},
+}
+NORMAL: dict[str, Any] = {**TICK, "trigger": {"type": "interval", "every": "1m30s"}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"labels": {}, "overlap": "allow", "pause_after_failures": None, "paused": False},
+        {"misfire": {"grace": 60, "catch_up": "latest", "limit": 1000}},
+        {"misfire": {"grace": "60s"}},
+        {"job": {"definition": "log", "target": "tick", "payload": None, "priority": 5, "render": False}},
+        {"trigger": {"type": "interval", "every": 90, "jitter": "0s", "start_at": None, "exclude": []}},
+        {"rev": 7, "next_at": None, "counts": {"fired": 1}, "created_at": "2030-01-01T00:00:00.000Z"},
+    ],
+)
+def test_defaults_and_what_only_answers_have_are_left_out(changes: dict[str, Any]) -> None:
+    assert normal_schedule({**TICK, **changes}) == NORMAL
+
+
+@pytest.mark.parametrize(
+    ("part", "normal"),
+    [
+        ({"type": "cron", "expression": "* * * * *"}, {"type": "cron", "expression": "* * * * *", "timezone": "UTC"}),
+        ({"at": "2030-01-31T10:30:00+01:00", "type": "once"}, {"type": "once", "at": "2030-01-31T09:30:00Z"}),
+        ({"type": "times", "at": ["2030-01-31T09:30:00.5Z"]}, {"type": "times", "at": ["2030-01-31T09:30:00.500Z"]}),
+        (
+            {"type": "once", "at": "soon", "exclude": [{"from": "2030-01-01T00:00:00z", "to": "later"}]},
+            {"type": "once", "at": "soon", "exclude": [{"from": "2030-01-01T00:00:00Z", "to": "later"}]},
+        ),
+    ],
+)
+def test_triggers_have_one_form_and_what_is_wrong_stays(part: dict[str, Any], normal: dict[str, Any]) -> None:
+    shown = normal_schedule({**TICK, "trigger": part})["trigger"]
+    assert shown == normal
+    assert list(shown) == list(normal)
+
+
+@pytest.mark.parametrize("payload", [0, False, "", [], {}, {"a": None}])
+def test_a_payload_is_never_taken_for_its_default(payload: object) -> None:
+    job = normal_schedule({**TICK, "job": {"definition": "log", "payload": payload}})["job"]
+    assert job == {"definition": "log", "payload": payload}
+
+
+def test_a_number_is_not_taken_for_false() -> None:
+    assert normal_schedule({**TICK, "job": {"definition": "log", "render": 0}})["job"]["render"] == 0
+
+
+def test_a_normal_form_is_its_own() -> None:
+    body = {**TICK, "labels": {"b": "1", "a": "2"}, "misfire": {"limit": 3}, "overlap": "skip", "more": 1}
+    assert normal_schedule(normal_schedule(body)) == normal_schedule(body)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.sampled_from(["1s", "cron", "allow"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["at", "grace", "type"]), inner),
+    max_leaves=8,
+)
+_PARTS = ["name", "labels", "paused", "trigger", "misfire", "overlap", "job", "retry", "rev"]
+
+
+@given(body=st.dictionaries(st.sampled_from(_PARTS), _JSON))
+def test_whatever_it_is_it_has_a_form_that_is_its_own(body: dict[str, Any]) -> None:
+    for normal in (normal_schedule, normal_definition):
+        assert normal(normal(body)) == normal(body)
+
+
+def test_definitions_have_one_form_too() -> None:
+    assert normal_definition({"name": "a", "rev": 3, "max_concurrency": None, "retry": {"attempts": 5}}) == {
+        "name": "a"
+    }
+    assert normal_definition({"name": "a", "retry": {"attempts": 6}}) == {"name": "a", "retry": {"attempts": 6}}

@@ -1,0 +1,98 @@
+"""A trigger means the same here and to the API: one reads it without the other."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from hascheduler.api.trigger_schemas import TriggerBody, trigger_of
+from hascheduler.api.trigger_shown import show_trigger
+from hascheduler.cli.trigger_bodies import read_trigger
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import WallMs
+
+NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
+_API: TypeAdapter[Any] = TypeAdapter(TriggerBody)
+_LATER = "2031-01-01T00:00:00Z"
+
+GOOD: list[dict[str, Any]] = [
+    {"type": "cron", "expression": "30 2 * * *", "timezone": "Europe/Paris"},
+    {"type": "cron", "expression": "@daily"},
+    {"type": "interval", "every": "1m30s", "jitter": 5},
+    {"type": "interval", "every": 90, "anchor": "2029-01-01T00:00:17+01:00"},
+    {"type": "times", "at": [_LATER, "2032-01-01T00:00:00.5Z"]},
+    {"type": "once", "at": _LATER, "jitter": "1s", "max_fires": None, "exclude": []},
+    {
+        "type": "interval",
+        "every": "1h",
+        "start_at": "2030-06-01T00:00:00Z",
+        "end_at": _LATER,
+        "max_fires": 3,
+        "exclude": [{"from": "2030-07-01T00:00:00Z", "to": "2030-08-01T00:00:00Z"}],
+    },
+]
+
+BAD: list[tuple[Any, str]] = [
+    (None, "trigger"),
+    ([], "trigger"),
+    ({}, "trigger.type"),
+    ({"type": "hourly"}, "trigger.type"),
+    ({"type": ["cron"]}, "trigger.type"),
+    ({"type": "cron"}, "trigger.expression"),
+    ({"type": "cron", "expression": 5}, "trigger.expression"),
+    ({"type": "cron", "expression": "@daily", "timezone": 1}, "trigger.timezone"),
+    ({"type": "cron", "expression": "@daily", "every": "1s"}, "trigger.every"),
+    ({"type": "interval"}, "trigger.every"),
+    ({"type": "interval", "every": True}, "trigger.every"),
+    ({"type": "interval", "every": "1s", "anchor": 5}, "trigger.anchor"),
+    ({"type": "interval", "every": "1s", "jitter": -1}, "trigger.jitter"),
+    ({"type": "interval", "every": "1s", "max_fires": "3"}, "trigger.max_fires"),
+    ({"type": "interval", "every": "1s", "max_fires": True}, "trigger.max_fires"),
+    ({"type": "interval", "every": "1s", "exclude": {}}, "trigger.exclude"),
+    ({"type": "interval", "every": "1s", "exclude": [[1, 2]]}, "trigger.exclude.0"),
+    ({"type": "interval", "every": "1s", "exclude": [{"from": _LATER, "to": 5}]}, "trigger.exclude.0.to"),
+    ({"type": "times"}, "trigger.at"),
+    ({"type": "times", "at": _LATER}, "trigger.at"),
+    ({"type": "times", "at": [_LATER, "soon"]}, "trigger.at.1"),
+    ({"type": "once", "at": [_LATER]}, "trigger.at"),
+    ({"type": "once", "at": _LATER, "color": "red"}, "trigger.color"),
+]
+
+
+@pytest.mark.parametrize("body", GOOD)
+def test_it_reads_what_the_api_reads(body: dict[str, Any]) -> None:
+    assert read_trigger(body, NOW) == trigger_of(_API.validate_python(body), None, NOW)
+
+
+@pytest.mark.parametrize("body", GOOD)
+def test_it_reads_what_the_api_shows(body: dict[str, Any]) -> None:
+    trigger = read_trigger(body, NOW)
+    shown = show_trigger(trigger).model_dump(mode="json", by_alias=True)
+    assert read_trigger(shown, WallMs(0)) == trigger
+
+
+@pytest.mark.parametrize(("body", "where"), BAD)
+def test_it_refuses_what_the_api_refuses(body: Any, where: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_trigger(body, NOW)
+    assert ".".join(str(part) for part in refused.value.path) == where
+    with pytest.raises(ValidationError):
+        _API.validate_python(body)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("1s") | st.just(_LATER),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+_KEYS = ["type", "expression", "timezone", "every", "anchor", "at", "jitter", "start_at", "max_fires", "exclude"]
+_BODIES = st.dictionaries(st.sampled_from(_KEYS), _JSON | st.sampled_from(["cron", "interval", "times", "once"]))
+
+
+@given(body=_BODIES)
+def test_whatever_it_is_it_is_read_or_refused(body: dict[str, Any]) -> None:
+    with suppress(InvalidInput):
+        read_trigger(body, NOW)

@@ -1,0 +1,161 @@
+"""`ClaimStore` and what does not fire; `VerdictStore`: what became of each nominal time."""
+
+from dataclasses import replace
+
+from hascheduler.dispatch.decisions import CountFailures, PassOver
+from hascheduler.model.documents import Collection
+from hascheduler.model.instants import LATEST_MS, WallMs
+from hascheduler.model.job import JobState
+from hascheduler.model.schedule import Basis
+from hascheduler.model.schedule_documents import encode_tally
+from hascheduler.model.verdict import Tally, Verdict, VerdictRun
+from hascheduler.ports import VerdictRecord
+from tests.contract.backends import Backend, on
+from tests.contract.claim_checks import DONE, LOST, UNKNOWN, applied
+from tests.contract.job_states import dispatch
+from tests.contract.racing import raced
+from tests.factories import NOW, make_fire, make_job, make_schedule
+
+pytestmark = on("memory", "mongomock", "pymongo", "motor")
+
+
+def at(seconds: int) -> WallMs:
+    return WallMs(NOW + seconds * 1_000)
+
+
+def passed(
+    first: int, last: int, verdict: Verdict = Verdict.MISSED, because_of: str | None = None, schedule: str = "tick"
+) -> PassOver:
+    """Each second from ``first`` through ``last``."""
+    run = VerdictRun(schedule, verdict, at(first), at(last), last - first + 1, because_of)
+    return PassOver(run, Basis(at(first - 1), NOW), Tally(missed=last))
+
+
+async def records(backend: Backend, *verdicts: Verdict, before: int = 10**9, limit: int = 100) -> list[VerdictRecord]:
+    before_ms = WallMs(min(at(before), LATEST_MS))
+    return list(await backend.verdicts.list("tick", frozenset(verdicts or Verdict), NOW, before_ms, limit))
+
+
+async def test_a_passed_over_run_is_recorded_and_takes_the_cursor_and_the_tally_along(backend: Backend) -> None:
+    before = make_schedule()
+    await backend.schedules.create(before)
+    decision = passed(1, 5)
+    assert await applied(backend.claims, decision) == [DONE]
+    assert await records(backend) == [VerdictRecord(decision.run)]
+    expected = {**before, "cursor_ms": at(5), "tally": encode_tally(Tally(missed=5))}
+    assert await backend.schedules.get("tick") == expected
+
+
+async def test_a_passed_over_run_applied_again_is_done_and_changes_nothing(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await applied(backend.claims, passed(1, 5))
+    await applied(backend.claims, make_fire(6, tally=Tally(missed=5, fired=1)))
+    schedule = await backend.schedules.get("tick")
+    answers = await raced(applied(backend.claims, passed(1, 5)) for _ in range(5))
+    assert answers == [[DONE]] * 5
+    assert await backend.schedules.get("tick") == schedule
+    assert [record.run.count for record in await records(backend)] == [1, 5]
+
+
+async def test_the_tally_is_that_of_the_latest_conclusion_whatever_their_order(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    latest = replace(passed(6, 6), tally=Tally(1, 2, 3))
+    assert await applied(backend.claims, latest, passed(4, 5), make_fire(3), passed(1, 2)) == [DONE] * 4
+    schedule = await backend.schedules.get("tick")
+    assert schedule is not None
+    assert (schedule["cursor_ms"], schedule["tally"]) == (at(6), encode_tally(Tally(1, 2, 3)))
+
+
+async def test_what_follows_a_missing_conclusion_waits_for_it(backend: Backend) -> None:
+    before = await backend.schedules.create(make_schedule())
+    assert await applied(backend.claims, make_fire(2), passed(3, 4)) == [UNKNOWN, UNKNOWN]
+    assert await backend.schedules.get("tick") == before
+    assert await records(backend) == []
+    assert await applied(backend.claims, passed(1, 1)) == [DONE]
+    assert await applied(backend.claims, make_fire(2), passed(3, 4)) == [DONE, DONE]
+    assert [record.run.first_ms for record in await records(backend)] == [at(3), at(2), at(1)]
+
+
+async def test_a_run_of_a_schedule_that_is_gone_is_lost_unless_it_was_recorded_before(backend: Backend) -> None:
+    assert await applied(backend.claims, passed(1, 2)) == [LOST]
+    assert await records(backend) == []
+    await backend.schedules.create(make_schedule())
+    await applied(backend.claims, passed(1, 2))
+    await backend.schedules.delete("tick")
+    assert await applied(backend.claims, passed(1, 2), passed(3, 4)) == [DONE, LOST]
+
+
+async def test_what_was_decided_before_an_edit_of_the_times_is_lost_and_moves_nothing(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    assert await applied(backend.claims, make_fire(1), passed(2, 2)) == [DONE, DONE]
+    await backend.schedules.edit("tick", 1, {"payload": "no edit of the times"})
+    assert await applied(backend.claims, make_fire(3)) == [DONE]
+    edited = await backend.schedules.edit("tick", 2, {"since_ms": at(3)})
+    assert await applied(backend.claims, make_fire(1), passed(2, 2), make_fire(3)) == [DONE] * 3
+    assert await applied(backend.claims, passed(4, 4), make_fire(5)) == [LOST, LOST]
+    edited = await backend.schedules.edit("tick", 3, {"paused_at_ms": at(3)})
+    assert await applied(backend.claims, passed(4, 4)) == [LOST]
+    assert await backend.schedules.get("tick") == edited
+    assert await backend.jobs.get(make_fire(5).job_id) is None
+
+
+async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_takes_the_cursor_along(
+    backend: Backend,
+) -> None:
+    # As after a crash between the insert and the cursor.
+    await backend.schedules.create(make_schedule())
+    await backend.jobs.submit(make_job(make_fire(1).job_id))
+    await backend.schedules.edit("tick", 1, {"since_ms": at(2)})
+    assert await applied(backend.claims, make_fire(1), make_fire(2)) == [DONE, LOST]
+    schedule = await backend.schedules.get("tick")
+    assert schedule is not None
+    assert schedule["cursor_ms"] == at(1)
+
+
+async def test_fired_ones_are_told_by_their_jobs_and_all_come_newest_first(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await backend.schedules.create(make_schedule("tick-other"))
+    skipped = passed(3, 3, Verdict.SKIPPED, because_of="fire:tick:x")
+    await applied(backend.claims, passed(1, 1), make_fire(2), skipped, make_fire(4))
+    await applied(backend.claims, passed(1, 1, schedule="tick-other"), make_fire(2, schedule="tick-other"))
+    await dispatch(backend, make_fire(2).job_id)
+    found = await records(backend)
+    assert [record.run.first_ms for record in found] == [at(4), at(3), at(2), at(1)]
+    assert [record.run.verdict for record in found] == ["fired", "skipped", "fired", "missed"]
+    assert [record.job_state for record in found] == [JobState.PENDING, None, JobState.DISPATCHED, None]
+    assert found[1].run == skipped.run
+    assert await records(backend, Verdict.SKIPPED, Verdict.MISSED) == [found[1], found[3]]
+    assert await records(backend, Verdict.FIRED) == [found[0], found[2]]
+    assert await records(backend, before=3, limit=1) == [found[2]]
+    assert await records(backend, limit=2) == found[:2]
+
+
+async def test_a_record_that_somebody_broke_does_not_hide_the_others(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    await applied(backend.claims, passed(1, 1))
+    broken = {"_id": f"tick:{at(2)}", "schedule": "tick", "verdict": "missed", "first_ms": "x"}
+    await backend.behind.insert(Collection.VERDICTS, broken)
+    assert [record.run.first_ms for record in await records(backend)] == [at(1)]
+
+
+async def test_a_count_of_failures_is_written_and_is_no_edit(backend: Backend) -> None:
+    before = make_schedule()
+    await backend.schedules.create(before)
+    assert await applied(backend.claims, CountFailures("tick", 7, 2)) == [DONE]
+    assert await applied(backend.claims, CountFailures("tick", 7, 2)) == [DONE]
+    assert await backend.schedules.get("tick") == {**before, "failures": 2}
+    assert await applied(backend.claims, CountFailures("nothing", 1, 2)) == [LOST]
+
+
+async def test_too_many_failures_pause_the_revision_that_was_counted(backend: Backend) -> None:
+    before = make_schedule()
+    await backend.schedules.create(before)
+    assert await applied(backend.claims, CountFailures("tick", 2, 3, at(9))) == [LOST]
+    assert await backend.schedules.get("tick") == before
+    assert await applied(backend.claims, CountFailures("tick", 1, 3, at(9))) == [DONE]
+    paused = await backend.schedules.get("tick")
+    assert paused == {
+        **before, "failures": 3, "paused_at_ms": at(9), "paused_because": "3 of its jobs failed in a row", "rev": 2,
+    }  # fmt: skip
+    assert await applied(backend.claims, CountFailures("tick", 1, 3, at(9))) == [DONE]
+    assert await backend.schedules.get("tick") == paused

@@ -1,0 +1,120 @@
+"""Triggers that make no sense are refused, with the path of the field and what would be right."""
+
+import pytest
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import WallMs, parse_instant
+from hascheduler.model.trigger import Cron, Interval, Once, Pattern, Times, Trigger, Window
+from hascheduler.triggers import TIMES_MAX, check_trigger, next_nominal
+
+DAY_MS = 86_400_000
+T0 = parse_instant("2027-01-01T00:00Z")
+HOURLY = Interval(3_600_000, T0)
+
+
+def at(days: float) -> WallMs:
+    return WallMs(T0 + int(days * DAY_MS))
+
+
+WRONG: list[tuple[Trigger, tuple[str | int, ...], str]] = [
+    *(
+        (Trigger(Cron(expression)), ("expression",), words)
+        for expression, words in [
+            ("* * *", "has 3 fields"),
+            ("", "has 0 fields"),
+            ("* * * * * * 2027", "has 7 fields"),
+            ("61 * * * *", "'61 * * * *' can't be read"),
+            ("* 24 * * *", "can't be read"),
+            ("* * 32 * *", "can't be read"),
+            ("* * * 13 *", "can't be read"),
+            ("* * * * 8", "can't be read"),
+            ("* * * * * 60", "can't be read"),
+            ("*/0 * * * *", "can't be read"),
+            ("- * * * *", "can't be read"),
+            ("1,,2 * * * *", "can't be read"),
+            ("* * * * 1,5#2", "can't be read"),
+            ("* * * * 5#6", "can't be read"),
+            ("0 0 13 * 5#2", "restricts the day of month beside"),
+            ("0 0 30 2 *", "never fire"),
+            ("0 0 31 4,6 *", "never fire"),
+            ("* " * 5_120, "10240 characters"),
+            ("@reboot", "unknown"),
+            ("@", "unknown"),
+            ("H * * * *", "'h' is not a minute"),
+            ("R * * * *", "'r' is not a minute"),
+            ("h(0-10) * * * *", "not a minute"),
+            ("0 0 ? * *", "not a day of month"),
+            ("0 0 15W * *", "not a day of month"),
+            ("0 0 * mon *", "not a month"),
+            ("0 0 * * jan", "not a day of week"),
+            ("L * * * *", "not a minute"),
+            ("٣ * * * *", "holds a character"),
+            ("0 0 * * *\n", "holds a character"),
+            ("0 0 * *\0 *", "holds a character"),
+        ]
+    ),
+    *(
+        (Trigger(Cron("0 0 * * *", zone)), ("timezone",), "is not a time zone")
+        for zone in ("Mars/X", "../../etc/passwd", "/etc/passwd", "", "europe/nowhere", "Europe/Paris\0", "x" * 10_240)
+    ),
+    (Trigger(Interval(99, T0)), ("every",), "too short"),
+    (Trigger(Times(())), ("at",), "0 times"),
+    (Trigger(Times(tuple(at(n) for n in range(TIMES_MAX + 1)))), ("at",), "10001 times"),
+    (Trigger(Times((at(1), at(1)))), ("at", 1), "does not come after"),
+    (Trigger(Times((at(1), at(3), at(2)))), ("at", 2), "does not come after"),
+    (Trigger(HOURLY, start_at_ms=at(2), end_at_ms=at(1)), ("end_at",), "before start_at"),
+    (Trigger(Once(at(1)), end_at_ms=at(0)), ("end_at",), "never fire"),
+    (Trigger(Once(at(1)), start_at_ms=at(2)), ("start_at",), "never fire"),
+    (Trigger(Cron("0 0 1 1 *"), start_at_ms=at(1), end_at_ms=at(9)), ("end_at",), "never fire"),
+    (Trigger(HOURLY, max_fires=0), ("max_fires",), "too small"),
+    (Trigger(HOURLY, jitter_ms=3_600_000), ("jitter",), "as long as the time between two fires"),
+    (Trigger(Cron("*/5 * * * *"), jitter_ms=300_000), ("jitter",), "less than 5m"),
+    (Trigger(Cron("0 0,1 * * 1"), jitter_ms=3_600_000), ("jitter",), "less than 1h"),
+    (Trigger(Times((at(1), at(1.5))), jitter_ms=DAY_MS // 2), ("jitter",), "less than 12h"),
+    (Trigger(Once(at(1)), jitter_ms=DAY_MS + 1), ("jitter",), "at most 1d"),
+    (Trigger(HOURLY, exclude=(Window(at(2), at(1)),)), ("exclude", 0, "to"), "not after from"),
+    (Trigger(HOURLY, exclude=(Window(at(1), at(3)), Window(at(2), at(4)))), ("exclude", 1, "from"), "before it ends"),
+    (Trigger(HOURLY, exclude=tuple(Window(at(2 * n), at(2 * n + 1)) for n in range(101))), ("exclude",), "101 windows"),
+    (Trigger(Once(at(1)), exclude=(Window(at(1), at(2)),)), ("exclude",), "all of its times are excluded"),
+    (
+        Trigger(Times((at(1), at(5))), exclude=(Window(at(0), at(2)), Window(at(5), at(6)))),
+        ("exclude",),
+        "all of its times are excluded",
+    ),
+]
+
+
+@pytest.mark.parametrize(("trigger", "path", "words"), WRONG)
+def test_what_makes_no_sense_is_refused_where_it_is_wrong(
+    trigger: Trigger, path: tuple[str | int, ...], words: str
+) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        check_trigger(trigger, ("trigger",))
+    assert refusal.value.path == ("trigger", *path)
+    assert words in str(refusal.value)
+    assert refusal.value.expected
+    assert len(str(refusal.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        Cron("*/5 9-17 * * mon-fri", "America/New_York"),
+        Cron("0 0 29 2 1"),
+        Cron("0 0 L feb *"),
+        Cron("30 2 * * * 15", "Australia/Lord_Howe"),
+        Cron("@daily", "Etc/GMT+12"),
+        Interval(100, T0),
+        Once(at(20_000)),
+        Times((at(1),)),
+    ],
+)
+def test_what_makes_sense_is_taken(pattern: Pattern) -> None:
+    check_trigger(Trigger(pattern))
+    check_trigger(Trigger(pattern, jitter_ms=99, start_at_ms=at(0), end_at_ms=at(20_001), max_fires=1))
+
+
+def test_a_cron_that_somebody_broke_by_hand_is_refused_when_its_times_are_asked_for() -> None:
+    for cron in (Cron("nonsense"), Cron("0 0 * * *", "Mars/X")):
+        with pytest.raises(InvalidInput):
+            next_nominal(Trigger(cron), T0)

@@ -1,0 +1,105 @@
+"""Nights in which the clock is changed, zone by zone: which instants a cron names then."""
+
+import pytest
+
+from hascheduler.model.instants import format_instant, parse_instant
+from hascheduler.model.trigger import Cron, Trigger
+from hascheduler.triggers import clock_changes, count_nominal, next_nominal
+from hascheduler.triggers.cron import local
+
+# Each: the zone, from (UTC, excluded), and for some expressions the local times that follow, with their offsets.
+NIGHTS = [
+    # 2027-03-28 01:00 UTC, 02:00 becomes 03:00
+    ("Europe/Paris", "2027-03-27T12:00Z", "30 2 * * *", ["28T03:00+02:00", "29T02:30+02:00"]),
+    ("Europe/Paris", "2027-03-27T12:00Z", "0 3 * * *", ["28T03:00+02:00", "29T03:00+02:00"]),
+    ("Europe/Paris", "2027-03-28T00:00Z", "0,30 1-3 * * *", ["28T01:30+01:00", "28T03:00+02:00", "28T03:30+02:00"]),
+    ("Europe/Paris", "2027-03-27T12:00Z", "*/20 2 * * *", ["28T03:00+02:00", "29T02:00+02:00"]),
+    ("Europe/Paris", "2027-03-27T23:00Z", "0 * * * *", ["28T01:00+01:00", "28T03:00+02:00", "28T04:00+02:00"]),
+    ("Europe/Paris", "2027-03-27T23:00Z", "0 */2 * * *", ["28T04:00+02:00", "28T06:00+02:00"]),
+    # 2027-10-31 01:00 UTC, 03:00 becomes 02:00
+    ("Europe/Paris", "2027-10-30T12:00Z", "30 2 * * *", ["31T02:30+02:00", "01T02:30+01:00"]),
+    ("Europe/Paris", "2027-10-31T00:00Z", "30 * * * *", ["31T02:30+02:00", "31T02:30+01:00", "31T03:30+01:00"]),
+    ("Europe/Paris", "2027-10-30T23:00Z", "0 */2 * * *", ["31T02:00+02:00", "31T02:00+01:00", "31T04:00+01:00"]),
+    ("Europe/London", "2027-03-27T12:00Z", "30 1 * * *", ["28T02:00+01:00", "29T01:30+01:00"]),
+    ("Europe/London", "2027-10-30T12:00Z", "30 1 * * *", ["31T01:30+01:00", "01T01:30+00:00"]),
+    ("America/New_York", "2027-03-13T12:00Z", "30 2 * * *", ["14T03:00-04:00", "15T02:30-04:00"]),
+    ("America/New_York", "2027-11-06T12:00Z", "30 1 * * *", ["07T01:30-04:00", "08T01:30-05:00"]),
+    # half an hour: 02:00 becomes 02:30, and 02:00 becomes 01:30
+    ("Australia/Lord_Howe", "2027-10-02T00:00Z", "15 2 * * *", ["03T02:30+11:00", "04T02:15+11:00"]),
+    ("Australia/Lord_Howe", "2027-10-02T00:00Z", "45 2 * * *", ["03T02:45+11:00", "04T02:45+11:00"]),
+    ("Australia/Lord_Howe", "2027-04-03T00:00Z", "45 1 * * *", ["04T01:45+11:00", "05T01:45+10:30"]),
+    ("Australia/Lord_Howe", "2027-04-03T14:00Z", "45 * * * *", ["04T01:45+11:00", "04T01:45+10:30", "04T02:45+10:30"]),
+    # standard time in Ramadan only: 03:00 becomes 02:00 before it, 02:00 becomes 03:00 after it
+    ("Africa/Casablanca", "2026-02-14T12:00Z", "30 2 * * *", ["15T02:30+01:00", "16T02:30+00:00"]),
+    ("Africa/Casablanca", "2026-03-21T12:00Z", "30 2 * * *", ["22T03:00+01:00", "23T02:30+01:00"]),
+    # the 30th of December 2011 did not exist
+    ("Pacific/Apia", "2011-12-29T12:00Z", "0 9 * * *", ["29T09:00-10:00", "31T00:00+14:00", "31T09:00+14:00"]),
+    ("Pacific/Apia", "2011-12-29T12:00Z", "0 9 30 12 *", ["31T00:00+14:00", "30T09:00+14:00"]),
+    ("Pacific/Apia", "2011-12-30T09:00Z", "0 * * * *", ["31T00:00+14:00", "31T01:00+14:00"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("timezone", "after", "expression", "expected"), NIGHTS)
+def test_the_night_of_a_clock_change(timezone: str, after: str, expression: str, expected: list[str]) -> None:
+    cron = Cron(expression, timezone)
+    found = []
+    nominal_ms = parse_instant(after)
+    for _ in expected:
+        following = next_nominal(Trigger(cron), nominal_ms)
+        assert following is not None
+        assert following > nominal_ms
+        nominal_ms = following
+        found.append(local(cron, nominal_ms).isoformat(timespec="minutes")[8:])
+    assert found == expected
+
+
+def test_from_within_the_second_pass_the_first_pass_is_over() -> None:
+    trigger = Trigger(Cron("*/10 2 * * *", "Europe/Paris"))
+    second_pass = parse_instant("2027-10-31T01:15Z")  # 02:15, the second time
+    following = next_nominal(trigger, second_pass)
+    assert following is not None
+    assert format_instant(following) == "2027-11-01T01:00:00.000Z"
+    assert count_nominal(trigger, parse_instant("2027-10-31T00:00Z") - 1, second_pass) == 6
+
+
+@pytest.mark.parametrize(
+    ("expression", "gap", "fold"),
+    [
+        (
+            "30 2 * * *",
+            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; 02:30 does not exist, it fires once, right after, at "
+            "03:00",
+            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; 02:30 comes twice, it fires the first time only",
+        ),
+        (
+            "*/10 2 * * *",
+            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; 02:00 and 5 more do not exist, it fires once, right "
+            "after, at 03:00",
+            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; 02:00 and 5 more come twice, it fires the first time "
+            "only",
+        ),
+        (
+            "30 * * * *",
+            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; it keeps real time, so nothing is made up for the "
+            "wall times in between",
+            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; 02:30 comes twice, it keeps real time and fires both "
+            "times",
+        ),
+        (
+            "0 12 * * *",
+            "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; none of its times lies in between",
+            "Sun 31 Oct 2027: the clock goes from 03:00 to 02:00; none of its times comes twice",
+        ),
+    ],
+)  # fmt: skip
+def test_clock_changes_are_explained(expression: str, gap: str, fold: str) -> None:
+    trigger = Trigger(Cron(expression, "Europe/Paris"))
+    changes = clock_changes(trigger, parse_instant("2027-01-01T00:00Z"), parse_instant("2028-01-01T00:00Z"))
+    assert [change.explanation for change in changes] == [gap, fold]
+    assert [change.kind for change in changes] == ["gap", "fold"]
+    assert [(change.offset_before_s, change.offset_after_s) for change in changes] == [(3_600, 7_200), (7_200, 3_600)]
+
+
+def test_a_zone_without_clock_changes_has_none() -> None:
+    trigger = Trigger(Cron("30 2 * * *", "Asia/Tokyo"))
+    assert clock_changes(trigger, parse_instant("2027-01-01T00:00Z"), parse_instant("2037-01-01T00:00Z")) == []

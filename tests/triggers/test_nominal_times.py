@@ -1,0 +1,197 @@
+"""The nominal times of every kind of trigger: one answer, however they are asked for."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
+
+import pytest
+from croniter import croniter
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hascheduler.model.instants import LATEST_MS, WallMs, parse_instant
+from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
+from hascheduler.triggers import (
+    count_nominal,
+    due_ms,
+    excluded_until,
+    latest_nominal,
+    next_nominal,
+    upcoming,
+)
+
+ZONES = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu")
+T0 = parse_instant("2027-01-01T00:00Z")
+INSTANTS = st.integers(T0, parse_instant("2031-01-01T00:00Z"))
+
+
+def field(low: int, high: int) -> st.SearchStrategy[str]:
+    number = st.integers(low, high)
+    ranges = st.tuples(number, number).map(sorted).map(lambda ends: f"{ends[0]}-{ends[1]}")
+    return st.one_of(
+        st.just("*"),
+        number.map(str),
+        st.lists(number, min_size=1, max_size=3, unique=True).map(lambda numbers: ",".join(map(str, numbers))),
+        ranges,
+        st.integers(2, 9).map(lambda step: f"*/{step}"),
+        st.tuples(ranges, st.integers(2, 5)).map(lambda both: f"{both[0]}/{both[1]}"),
+    )
+
+
+DAY_FIELDS = st.tuples(
+    field(1, 28) | st.sampled_from(["L", "31", "30"]),
+    field(1, 12),
+    field(0, 7) | st.sampled_from(["mon-fri", "sat,sun"]),
+) | st.tuples(st.just("*"), field(1, 12), st.sampled_from(["5#2", "L5", "1#5", "0#1,3#4"]))
+EXPRESSIONS = st.tuples(field(0, 59), field(0, 23), DAY_FIELDS, st.just("") | field(0, 59)).map(
+    lambda parts: " ".join([parts[0], parts[1], *parts[2], parts[3]]).strip()
+)
+CRONS = st.builds(Cron, EXPRESSIONS, st.sampled_from(ZONES))
+PATTERNS = (
+    CRONS
+    | st.builds(Interval, st.integers(100, 10**9), INSTANTS)
+    | st.builds(Once, INSTANTS)
+    | st.lists(INSTANTS, min_size=1, max_size=9, unique=True).map(
+        lambda times: Times(tuple(sorted(map(WallMs, times))))
+    )
+)
+BOUNDS = st.none() | INSTANTS
+TRIGGERS = st.builds(Trigger, PATTERNS, st.integers(0, 5_000), BOUNDS, BOUNDS)
+
+
+def listed(trigger: Trigger, after_ms: int, limit: int) -> list[int]:
+    times: list[int] = []
+    nominal_ms = next_nominal(trigger, after_ms)
+    while nominal_ms is not None and len(times) < limit:
+        times.append(nominal_ms)
+        nominal_ms = next_nominal(trigger, nominal_ms)
+    return times
+
+
+@given(TRIGGERS, INSTANTS)
+@settings(max_examples=400)
+def test_one_by_one_the_newest_and_their_count_agree(trigger: Trigger, after_ms: int) -> None:
+    times = listed(trigger, after_ms, 60)
+    assert all(before < after for before, after in pairwise([after_ms, *times]))
+    for place, nominal_ms in enumerate(times):
+        assert latest_nominal(trigger, nominal_ms) == nominal_ms
+        assert count_nominal(trigger, after_ms, nominal_ms) == place + 1
+        assert count_nominal(trigger, nominal_ms, nominal_ms) == 0
+    for before, after in pairwise(times):
+        assert latest_nominal(trigger, after - 1) == before
+        assert count_nominal(trigger, before, after - 1) == 0
+    if times:
+        assert next_nominal(trigger, times[0] - 1) == times[0]
+
+
+@given(TRIGGERS, INSTANTS)
+def test_they_lie_within_the_bounds(trigger: Trigger, after_ms: int) -> None:
+    low_ms, high_ms = trigger.start_at_ms or 0, trigger.end_at_ms or LATEST_MS
+    assert all(low_ms <= nominal_ms <= high_ms for nominal_ms in listed(trigger, after_ms, 20))
+
+
+@given(EXPRESSIONS, INSTANTS)
+@settings(max_examples=400)
+def test_in_utc_they_are_those_of_croniter(expression: str, after_ms: int) -> None:
+    trigger = Trigger(Cron(expression))
+    begin = datetime.fromtimestamp(after_ms // 1_000, UTC).replace(tzinfo=None)
+    theirs = croniter(expression, begin, ret_type=datetime, max_years_between_matches=80)
+    ours = listed(trigger, after_ms // 1_000 * 1_000, 12)
+    assume(ours)
+    expected = [theirs.get_next(datetime).replace(tzinfo=UTC).timestamp() * 1_000 for _ in ours]
+    assert ours == expected
+
+
+def test_long_stretches_are_counted_at_once() -> None:
+    trigger = Trigger(Cron("* * * * * *", "Europe/Paris"))
+    assert count_nominal(trigger, T0, T0 + 20 * 365 * 86_400_000) == 20 * 365 * 86_400
+    fixed = Trigger(Cron("0 2 * * *", "Europe/Paris"))
+    assert count_nominal(fixed, T0, T0 + 20 * 365 * 86_400_000) == 20 * 365
+
+
+@pytest.mark.parametrize(
+    ("expression", "after", "expected"),
+    [
+        ("@daily", "2027-01-31T12:00Z", "2027-02-01T00:00Z"),
+        ("@HOURLY", "2027-01-31T12:00Z", "2027-01-31T13:00Z"),
+        ("@yearly", "2027-01-31T12:00Z", "2028-01-01T00:00Z"),
+        ("@weekly", "2027-01-31T12:00Z", "2027-02-07T00:00Z"),
+        ("0 0 L * *", "2027-02-01T00:00Z", "2027-02-28T00:00Z"),
+        ("0 0 * * 5#2", "2027-02-01T00:00Z", "2027-02-12T00:00Z"),
+        ("0 0 * * L5", "2027-02-01T00:00Z", "2027-02-26T00:00Z"),
+        ("0 9 * JAN,jul MON-Fri", "2027-02-01T00:00Z", "2027-07-01T09:00Z"),
+        ("0 22-2/2 * * *", "2027-02-01T00:00Z", "2027-02-01T02:00Z"),
+        ("0 0 13 * 5", "2027-02-01T00:00Z", "2027-02-05T00:00Z"),
+        ("0 0 * * 7", "2027-02-01T00:00Z", "2027-02-07T00:00Z"),
+        ("5/20 * * * *", "2027-02-01T00:06Z", "2027-02-01T00:25Z"),
+        ("0 0 29 2 *", "2027-02-01T00:00Z", "2028-02-29T00:00Z"),
+        ("  0   0\t1 1 * ", "2027-02-01T00:00Z", "2028-01-01T00:00Z"),
+        ("0 0 1 1 * 30", "2027-02-01T00:00Z", "2028-01-01T00:00:30Z"),
+    ],
+)
+def test_the_dialect(expression: str, after: str, expected: str) -> None:
+    assert next_nominal(Trigger(Cron(expression.replace("\t", " "))), parse_instant(after)) == parse_instant(expected)
+
+
+@given(st.text(max_size=8), st.integers(1, 10**7), INSTANTS)
+def test_jitter_is_within_its_bound_and_always_the_same(name: str, jitter_ms: int, nominal_ms: int) -> None:
+    trigger = Trigger(Interval(10**8, WallMs(0)), jitter_ms=jitter_ms)
+    due = due_ms(name, trigger, nominal_ms)
+    assert nominal_ms <= due <= nominal_ms + jitter_ms
+    assert due_ms(name, Trigger(Once(WallMs(1)), jitter_ms=jitter_ms), nominal_ms) == due
+
+
+def test_jitter_is_spread_evenly_and_differs_between_schedules() -> None:
+    trigger = Trigger(Interval(1_000, WallMs(0)), jitter_ms=9)
+    spans = [due_ms("s", trigger, T0 + n * 1_000) - T0 - n * 1_000 for n in range(2_000)]
+    assert all(120 < spans.count(span) < 280 for span in range(10))
+    assert spans != [due_ms("t", trigger, T0 + n * 1_000) - T0 - n * 1_000 for n in range(2_000)]
+    assert due_ms("tick", Trigger(Once(WallMs(0)), jitter_ms=10**6), 1_893_456_000_000) == 1_893_456_494_171
+
+
+def test_a_window_holds_its_first_millisecond_and_not_its_last() -> None:
+    trigger = Trigger(Once(T0), exclude=(Window(WallMs(10), WallMs(20)), Window(WallMs(20), WallMs(30))))
+    assert [excluded_until(trigger, at_ms) for at_ms in (9, 10, 19, 20, 29, 30)] == [None, 20, 20, 30, 30, None]
+
+
+@given(
+    TRIGGERS, INSTANTS, st.lists(st.tuples(INSTANTS, st.integers(1, 10**10)), max_size=3), st.none() | st.integers(1, 9)
+)
+def test_what_is_upcoming_is_what_will_fire(
+    trigger: Trigger, after_ms: int, windows: list[tuple[int, int]], max_fires: int | None
+) -> None:
+    exclude = tuple(Window(WallMs(from_ms), WallMs(from_ms + span_ms)) for from_ms, span_ms in sorted(windows))
+    assume(all(before.to_ms <= after.from_ms for before, after in pairwise(exclude)))
+    whole = Trigger(trigger.pattern, trigger.jitter_ms, trigger.start_at_ms, trigger.end_at_ms, max_fires, exclude)
+    shown = list(islice(upcoming("s", whole, after_ms, fired=1), 40))
+    assert [one.nominal_ms for one in shown] == listed(trigger, after_ms, 40)[: len(shown)]
+    assert all(one.excluded == (excluded_until(whole, one.nominal_ms) is not None) for one in shown)
+    assert all(one.due_ms == due_ms("s", whole, one.nominal_ms) for one in shown)
+    fires = sum(not one.excluded for one in shown)
+    if max_fires is not None:
+        assert fires <= max_fires - 1
+    if len(shown) < 40 and len(shown) < len(listed(trigger, after_ms, 40)):
+        assert max_fires is not None
+        assert fires == max_fires - 1
+
+
+def test_a_day_of_notes_says_which_times_are_odd() -> None:
+    trigger = Trigger(Cron("30 2 * * *", "Europe/Paris"))
+    notes = [one.note for one in islice(upcoming("s", trigger, parse_instant("2027-03-27T00:00Z")), 3)]
+    assert notes == [None, "for 02:30, which does not exist that day", None]
+    notes = [one.note for one in islice(upcoming("s", trigger, parse_instant("2027-10-30T12:00Z")), 2)]
+    assert notes == ["this wall time comes twice: the first, and it fires only then", None]
+    hourly = Trigger(Cron("30 * * * *", "Europe/Paris"))
+    notes = [one.note for one in islice(upcoming("s", hourly, parse_instant("2027-10-30T23:00Z")), 4)]
+    twice = "this wall time comes twice: the"
+    assert notes == [None, f"{twice} first", f"{twice} second", None]
+
+
+def test_far_from_now_there_is_an_end() -> None:
+    assert next_nominal(Trigger(Cron("* * * * *")), LATEST_MS - 60_000) is None
+    assert next_nominal(Trigger(Interval(1_000, WallMs(0))), LATEST_MS - 1_000) is None
+    assert latest_nominal(Trigger(Cron("* * * * *")), LATEST_MS + 10**12) == LATEST_MS - 60_000
+    assert latest_nominal(Trigger(Cron("0 0 1 1 *")), -5) is None
+    assert count_nominal(Trigger(Cron("0 0 1 1 *")), -(10**15), 10**15) == 130
+    day = timedelta(days=1) // timedelta(milliseconds=1)
+    assert next_nominal(Trigger(Cron("0 0 * * *")), -(10**15)) == 0
+    assert latest_nominal(Trigger(Cron("0 0 * * *", "Asia/Tokyo")), day) == day - 9 * 3_600_000
