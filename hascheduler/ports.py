@@ -327,6 +327,10 @@ class VerdictStore(Protocol):
 
 
 class DefinitionStore(Protocol):
+    async def create(self, definition: Definition) -> StoredDocument | None:
+        """Insert with rev 1; None when the name is taken."""
+        ...
+
     async def put(self, definition: Definition) -> tuple[StoredDocument, bool]:
         """Create or replace (the stored rev grows, ``definition.rev`` is ignored); the document, and if it is new."""
         ...

@@ -1,4 +1,9 @@
-"""Ready-made processors, one definition a file, built on `hascheduler.processor` alone.
+"""Ready-made processors, one definition a module, built on `hascheduler.processor` alone.
 
-Run them with ``hascheduler processor processors.log processors.sleep``.
+::
+
+    log       writes a line                            sleep     sleeps, for trying things out
+    webhook   calls a URL, public ones unless allowed  command   runs a program that the operator has listed
+
+Run them with ``hascheduler processor processors.log processors.webhook …``.
 """

@@ -43,18 +43,29 @@ Patch = Annotated[
     },
 )
 async def put_definition(
-    name: Name, body: DefinitionBody, services: Services, response: Response, precondition: IfMatch
+    name: Name,
+    body: DefinitionBody,
+    services: Services,
+    response: Response,
+    precondition: IfMatch,
+    unless: IfNoneMatch,
 ) -> DefinitionResponse:
-    """Create (201) or replace (200) a definition; with If-Match, only replace it."""
+    """Create (201) or replace (200) a definition; with If-Match only replace it, with If-None-Match: * only create it."""
     if precondition.tags is not None:
         try:
             return _show(await _edit(name, services, precondition, lambda _: body), response)
         except NotFound:
             raise RevisionMismatch("definition", name, None) from None
-    stored = await services.definitions.get(name)
-    if stored is not None and _is_same(stored, body):
-        return _show(stored, response)
-    document, is_new = await services.definitions.put(body.definition(name))
+    if unless is not None:
+        created = await services.definitions.create(body.definition(name))
+        if created is None:
+            raise RevisionMismatch("definition", name, (await _stored(name, services)).get("rev"))
+        document, is_new = created, True
+    else:
+        stored = await services.definitions.get(name)
+        if stored is not None and _is_same(stored, body):
+            return _show(stored, response)
+        document, is_new = await services.definitions.put(body.definition(name))
     if is_new:
         response.status_code = HTTPStatus.CREATED
         response.headers["Location"] = f"/v1/definitions/{name}"

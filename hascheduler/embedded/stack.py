@@ -23,7 +23,7 @@ from hascheduler.errors import StoreUnavailable
 
 _FIRST_PORT = 8080
 _READY_S = 60.0
-_HANDLERS = ("processors.log", "processors.sleep")
+_HANDLERS = ("processors.log", "processors.sleep", "processors.webhook", "processors.command")
 
 
 @dataclass(frozen=True, slots=True)

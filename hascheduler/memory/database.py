@@ -71,7 +71,7 @@ class MemoryDatabase:
         changed = {
             name: value
             for name, value in stored_form(fields).items()
-            if name not in document or document[name] != value
+            if name not in document or not _is_same(document[name], value)
         }
         if not changed:
             return document
@@ -130,6 +130,11 @@ def put_of(collection: Collection, document: Document) -> Change:
 def instant(at_ms: int) -> datetime:
     """``at_ms`` in the form of the fields that a database reads by itself."""
     return _EPOCH + timedelta(milliseconds=at_ms)
+
+
+def _is_same(before: object, after: object) -> bool:
+    """As the database compares: 1 and true are equal to Python only."""
+    return before == after and repr(before) == repr(after)
 
 
 def _key(id: object) -> Hashable:

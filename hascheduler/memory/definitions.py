@@ -15,6 +15,11 @@ class MemoryDefinitionStore:
     def __init__(self, connection: MemoryConnection) -> None:
         self._connection = connection
 
+    async def create(self, definition: Definition) -> StoredDocument | None:
+        async with self._connection.exchange("definitions.create") as database:
+            document = encode_definition(definition) | {"rev": 1}
+            return document if database.insert(Collection.DEFINITIONS, document) else None
+
     async def put(self, definition: Definition) -> tuple[StoredDocument, bool]:
         async with self._connection.exchange("definitions.put") as database:
             stored = database.find(Collection.DEFINITIONS, definition.name)

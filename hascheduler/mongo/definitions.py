@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pymongo import ASCENDING, ReturnDocument
+from pymongo.errors import DuplicateKeyError
 
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.definition import Definition
@@ -18,6 +19,15 @@ class MongoDefinitionStore:
 
     def __init__(self, database: Database) -> None:
         self._definitions = database[Collection.DEFINITIONS.value].with_options(write_concern=MAJORITY)
+
+    async def create(self, definition: Definition) -> StoredDocument | None:
+        document = encode_definition(definition) | {"rev": 1}
+        with faults("create the definition"):
+            try:
+                await self._definitions.insert_one(document)
+            except DuplicateKeyError:
+                return None
+        return document
 
     async def put(self, definition: Definition) -> tuple[StoredDocument, bool]:
         with faults("write the definition"):

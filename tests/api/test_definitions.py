@@ -27,6 +27,13 @@ async def test_a_definition_is_created_then_replaced(client: httpx.AsyncClient, 
     assert world.everything() == World().everything()
 
 
+async def test_with_if_none_match_it_is_created_only(client: httpx.AsyncClient) -> None:
+    alone = {"if-none-match": "*"}
+    assert (await client.put(LOG, json={"max_concurrency": 3}, headers=alone)).status_code == 201
+    check_problem(await client.put(LOG, json={"max_concurrency": 4}, headers=alone), 412)
+    assert (await get(client, LOG))["max_concurrency"] == 3
+
+
 @pytest.mark.parametrize(
     ("patch", "shown"),
     [

@@ -35,6 +35,14 @@ async def test_only_the_named_rev_is_replaced_or_deleted(backend: Backend) -> No
     assert await backend.definitions.delete("log", 2) is True
 
 
+async def test_one_is_created_where_there_is_none(backend: Backend) -> None:
+    document = await backend.definitions.create(make_definition(max_concurrency=2, rev=9))
+    assert document is not None
+    assert decode_definition(document["_id"], document) == make_definition(max_concurrency=2, rev=1)
+    assert await backend.definitions.create(make_definition()) is None
+    assert await backend.definitions.get("log") == document
+
+
 async def test_an_equal_replacement_is_one_too(backend: Backend) -> None:
     await backend.definitions.put(make_definition())
     document, is_new = await backend.definitions.put(make_definition())
