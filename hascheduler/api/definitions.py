@@ -47,10 +47,11 @@ async def put_definition(
     body: DefinitionBody,
     services: Services,
     response: Response,
+    *,
     precondition: IfMatch,
     unless: IfNoneMatch,
 ) -> DefinitionResponse:
-    """Create (201) or replace (200) a definition; with If-Match only replace it, with If-None-Match: * only create it."""
+    """Create (201) or replace (200) a definition; with If-Match only replace, with If-None-Match: * only create it."""
     if precondition.tags is not None:
         try:
             return _show(await _edit(name, services, precondition, lambda _: body), response)
