@@ -19,9 +19,9 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
 from hascheduler.api.texts import InstantMs, Strict
 from hascheduler.errors import InvalidInput
+from hascheduler.model.fired_jobs import job_of
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import NewJob, backfill_job_id, fire_job_id
-from hascheduler.model.schedule_documents import job_of
 from hascheduler.ports import StoredDocument
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)

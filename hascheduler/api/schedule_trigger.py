@@ -15,9 +15,9 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
 from hascheduler.api.texts import Strict
 from hascheduler.errors import Conflict
+from hascheduler.model.fired_jobs import job_of
 from hascheduler.model.job import NewJob, trigger_job_id
 from hascheduler.model.schedule import Overlap
-from hascheduler.model.schedule_documents import job_of
 from hascheduler.ports import StoredDocument
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)

@@ -25,14 +25,13 @@ from hascheduler.dispatch.decisions import (
     Send,
     Settlement,
 )
-from hascheduler.dispatch.failures import Failures
-from hascheduler.dispatch.fires import Fires
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced, Settled, TermBegan, TransportSeen, TrustLost
 from hascheduler.dispatch.jobs import Jobs
 from hascheduler.dispatch.ledger import Ledger
 from hascheduler.dispatch.policy import Policy, PriorityThenArrival
 from hascheduler.dispatch.pool import SlotPool
 from hascheduler.dispatch.step import Step
+from hascheduler.dispatch.times import Times
 from hascheduler.mirror.changes import (
     DefinitionGone,
     DefinitionSeen,
@@ -45,9 +44,7 @@ from hascheduler.mirror.changes import (
 )
 from hascheduler.model.definition import Definition
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobRef, JobState, schedule_of
-from hascheduler.model.schedule import Overlap, ScheduleRef
-from hascheduler.model.schedule_documents import fired_job
+from hascheduler.model.job import JobRef, JobState
 
 
 class Dispatcher:
@@ -64,9 +61,8 @@ class Dispatcher:
         self._definitions: dict[str, Definition] = {}
         self._pool = SlotPool()
         self._ledger = Ledger()
-        self._fires = Fires()
-        self._failures = Failures()
         self._jobs = Jobs(self._config, self._policy, self._pool, self._ledger)
+        self._times = Times(self._jobs, self._ledger)
         self._doubtful: dict[str, None] = {}
         self._sends: list[Send] = []
 
@@ -84,7 +80,7 @@ class Dispatcher:
     @property
     def unreadable_schedules(self) -> Mapping[str, str]:
         """Why some schedules never fire: their triggers can't be read."""
-        return self._fires.unreadable
+        return self._times.unreadable
 
     def step(self, now: WallMs, inputs: Sequence[Input]) -> Step:
         """Fold ``inputs``, in their order, then decide if this replica leads."""
@@ -99,9 +95,9 @@ class Dispatcher:
             reasserted = bool(decisions)
             decisions += self._orphaned(now)
             decisions += self._unstarted(now)
-            decisions += self._due(now)
+            decisions += self._times.take_due(now, self._config.fires_max)
             decisions += self._replaced(now)
-            decisions += self._counts(now)
+            decisions += self._times.take_counts(now)
             if self._accepting:
                 decisions += self._dispatches(now)
             self._sends += self._jobs.take_notices()
@@ -126,17 +122,13 @@ class Dispatcher:
                 self._ledger.job_seen(job)
                 self._jobs.put(job)
             case JobGone(job_id, state):
-                self._count_end(job_id, state)
+                self._times.job_ended(job_id, state)
                 self._ledger.job_gone(job_id)
                 self._jobs.remove(job_id)
             case ScheduleSeen(schedule):
-                self._failures.schedule_seen(schedule, self._fires.schedule(schedule.name))
-                self._fires.seen(schedule)
-                self._ledger.schedule_seen(schedule)
+                self._times.seen(schedule)
             case ScheduleGone(name):
-                self._failures.schedule_gone(name)
-                self._fires.gone(name)
-                self._ledger.schedule_gone(name)
+                self._times.gone(name)
             case DefinitionSeen(definition):
                 self._definitions[definition.name] = definition
             case DefinitionGone(name):
@@ -166,10 +158,7 @@ class Dispatcher:
     def _settle(self, decision: Decision, settlement: Settlement, now: WallMs) -> None:
         is_over = self._ledger.concluded(decision, settlement)
         if isinstance(decision, Fire | PassOver):
-            if settlement is Settlement.LOST:
-                self._fires.lose(decision, now + self._config.doubt_ms)
-            elif settlement is Settlement.UNKNOWN:
-                self._fires.hold(decision.schedule)  # nothing about later times can be carried out before this is
+            self._times.settled(decision, settlement, now + self._config.doubt_ms)
         if isinstance(decision, PassOver | CountFailures):
             return
         if not is_over:
@@ -186,13 +175,6 @@ class Dispatcher:
         self._doubtful[decision.job_id] = None
         self._jobs.doubt(decision.job_id, now + self._config.doubt_ms)
 
-    def _count_end(self, job_id: str, state: JobState | None) -> None:
-        name = schedule_of(job_id)
-        schedule = self._fires.schedule(name) if name is not None else None
-        # Of a job that is not known any more this may be told again.
-        if schedule is not None and self._jobs.get(job_id) is not None:
-            self._failures.job_ended(schedule, state)
-
     def _is_only_promised(self, job_id: str) -> bool:
         job = self._jobs.get(job_id)
         return job is not None and job.rev == 1 and job.attempt == 0 and self._ledger.move(job_id) is None
@@ -203,14 +185,12 @@ class Dispatcher:
         self._telling_since_ms = now
         fired: dict[str, Fire] = {}
         latest: dict[str, JobMove] = {}
+        self._times.begin([decision for decision in reapplied if isinstance(decision, Fire | PassOver)])
         for decision in reapplied:
             match decision:
                 case Fire():
-                    self._fires.promise(decision)
                     fired[decision.job_id] = decision
-                case PassOver():
-                    self._fires.promise(decision)
-                case CountFailures():
+                case PassOver() | CountFailures():
                     pass
                 case _:
                     latest[decision.job_id] = decision
@@ -226,11 +206,8 @@ class Dispatcher:
             # Inserted a moment ago, or ended before: the reading tells, and until then its slot is kept.
             self._doubtful[job_id] = None
             if isinstance(move, Dispatch):
-                schedule = self._fires.schedule(fired[job_id].schedule)
+                schedule = self._times.schedule(fired[job_id].schedule)
                 self._jobs.occupy_unseen(job_id, schedule.template.definition if schedule else "", move.processor)
-        for schedule in self._fires.schedules():
-            if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
-                self._replace_all_but_newest(schedule)
         self._sends += self._jobs.tell_again(now)
 
     def _stop(self) -> None:
@@ -239,7 +216,7 @@ class Dispatcher:
         unseen = self._ledger.unseen_fires()
         moved = self._ledger.moves()
         self._ledger.clear()
-        self._fires.forget_promises()
+        self._times.stop()
         self._jobs.forget_replaced()
         self._sends.clear()
         for job_id in unseen:
@@ -273,46 +250,12 @@ class Dispatcher:
         self._sends += sends
         return [self._move(requeue, now) for requeue in moved]
 
-    def _due(self, now: WallMs) -> list[Decision]:
-        for name in self._fires.held():
-            if not self._ledger.has_conclusions(name):
-                self._fires.resume(name)
-        conclusions = self._fires.take_due(now, self._config.fires_max, self._jobs.of_schedule)
-        for conclusion in conclusions:
-            self._ledger.promise(conclusion, now)
-            schedule = self._fires.schedule(conclusion.schedule)
-            if schedule is not None and isinstance(conclusion, Fire):
-                self._fire(conclusion, schedule)
-        return list(conclusions)
-
-    def _fire(self, fire: Fire, schedule: ScheduleRef) -> None:
-        known = self._jobs.get(fire.job_id)
-        if known is not None:
-            # An earlier leader inserted it and the cursor did not follow; deciding it again mends that.
-            self._ledger.job_seen(known)
-            return
-        self._jobs.put(fired_job(schedule, fire.nominal_ms))
-        if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
-            self._replace_all_but_newest(schedule)
-
-    def _replace_all_but_newest(self, schedule: ScheduleRef) -> None:
-        """Of the jobs that fires made: one that somebody asked for by hand is not in the way."""
-        fired = sorted(job_id for job_id in self._jobs.of_schedule(schedule.name) if job_id.startswith("fire:"))
-        for job_id in fired[:-1]:
-            self._jobs.replace(job_id, f"replaced by {fired[-1]}")
-
     def _replaced(self, now: WallMs) -> list[Decision]:
         replaced = self._jobs.replaced()
         self._more |= len(replaced) > self._config.repairs_max
         return [
             self._move(Cancel(job.id, job.attempt, reason), now) for job, reason in replaced[: self._config.repairs_max]
         ]
-
-    def _counts(self, now: WallMs) -> list[Decision]:
-        counts = self._failures.to_count(now, self._fires.schedule, lambda name: self._ledger.count(name) is not None)
-        for count in counts:
-            self._ledger.promise(count, now)
-        return list(counts)
 
     def _dispatches(self, now: WallMs) -> list[Decision]:
         decisions: list[Decision] = []
@@ -348,7 +291,7 @@ class Dispatcher:
             return now
         oldest = self._ledger.oldest_at()
         instants = [
-            self._fires.next_at(),
+            self._times.next_at(),
             self._jobs.next_at(),
             None if oldest is None else oldest + self._config.echo_timeout_ms,
         ]

@@ -8,8 +8,8 @@ from pymongo.errors import BulkWriteError
 from hascheduler.dispatch.decisions import Conclusion, Dispatch, Fire, Settlement
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import Collection, new_job_document
+from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
-from hascheduler.model.schedule_documents import new_fire
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document
 from hascheduler.mongo.moves import claimed_fields

@@ -28,6 +28,7 @@ from hascheduler.model.documents import (
     encode_processor,
     new_job_document,
 )
+from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, may_follow
 from hascheduler.model.processor import ProcessorRef
@@ -36,7 +37,6 @@ from hascheduler.model.schedule_documents import (
     decode_schedule,
     encode_schedule_ref,
     encode_tally,
-    new_fire,
 )
 from hascheduler.model.verdict import VerdictRun
 

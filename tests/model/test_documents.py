@@ -19,6 +19,7 @@ from hascheduler.model.documents import (
     new_job_document,
 )
 from hascheduler.model.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
+from hascheduler.model.fired_jobs import fired_job, new_fire
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead
@@ -31,8 +32,6 @@ from hascheduler.model.schedule_documents import (
     decode_schedule,
     encode_schedule_ref,
     encode_template,
-    fired_job,
-    new_fire,
     new_schedule_document,
     with_leader_fields,
 )

@@ -1,0 +1,109 @@
+"""The schedules of this mind: what becomes of their times, which jobs a later fire replaces, what failed too often.
+
+Owner of `Fires` and `Failures`. It decides nothing before it is asked, and each decision is a promise from then on.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from hascheduler.dispatch.decisions import Conclusion, CountFailures, Decision, Fire, Settlement
+from hascheduler.dispatch.failures import Failures
+from hascheduler.dispatch.fires import Fires
+from hascheduler.dispatch.jobs import Jobs
+from hascheduler.dispatch.ledger import Ledger
+from hascheduler.model.fired_jobs import fired_job
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState, schedule_of
+from hascheduler.model.schedule import Overlap, ScheduleRef
+
+
+class Times:
+    def __init__(self, jobs: Jobs, ledger: Ledger) -> None:
+        self._jobs = jobs
+        self._ledger = ledger
+        self._fires = Fires()
+        self._failures = Failures()
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Why some schedules never fire."""
+        return self._fires.unreadable
+
+    def schedule(self, name: str) -> ScheduleRef | None:
+        return self._fires.schedule(name)
+
+    def next_at(self) -> int | None:
+        return self._fires.next_at()
+
+    # Facts
+
+    def seen(self, schedule: ScheduleRef) -> None:
+        self._failures.schedule_seen(schedule, self._fires.schedule(schedule.name))
+        self._fires.seen(schedule)
+        self._ledger.schedule_seen(schedule)
+
+    def gone(self, name: str) -> None:
+        self._failures.schedule_gone(name)
+        self._fires.gone(name)
+        self._ledger.schedule_gone(name)
+
+    def job_ended(self, job_id: str, state: JobState | None) -> None:
+        """To be told before the job is forgotten: of one that is not known any more this may be told again."""
+        name = schedule_of(job_id)
+        schedule = self._fires.schedule(name) if name is not None else None
+        if schedule is not None and self._jobs.get(job_id) is not None:
+            self._failures.job_ended(schedule, state)
+
+    def settled(self, conclusion: Conclusion, settlement: Settlement, doubt_until_ms: int) -> None:
+        if settlement is Settlement.LOST:
+            self._fires.lose(conclusion, doubt_until_ms)
+        elif settlement is Settlement.UNKNOWN:
+            self._fires.hold(conclusion.schedule)  # nothing about later times can be carried out before this is
+
+    # Leading
+
+    def begin(self, reapplied: Sequence[Conclusion]) -> None:
+        """Lead: ``reapplied`` is decided, and what an earlier leader did not get to replace is replaced."""
+        for conclusion in reapplied:
+            self._fires.promise(conclusion)
+        for schedule in self._fires.schedules():
+            if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
+                self._replace_all_but_newest(schedule)
+
+    def stop(self) -> None:
+        self._fires.forget_promises()
+
+    def take_due(self, now: WallMs, limit: int) -> list[Decision]:
+        """What becomes of the times that are due."""
+        for name in self._fires.held():
+            if not self._ledger.has_conclusions(name):
+                self._fires.resume(name)
+        conclusions = self._fires.take_due(now, limit, self._jobs.of_schedule)
+        for conclusion in conclusions:
+            self._ledger.promise(conclusion, now)
+            schedule = self._fires.schedule(conclusion.schedule)
+            if schedule is not None and isinstance(conclusion, Fire):
+                self._fire(conclusion, schedule)
+        return list(conclusions)
+
+    def take_counts(self, now: WallMs) -> list[CountFailures]:
+        """The failures that are to be written down, and the schedules to be paused for them."""
+        counts = self._failures.to_count(now, self._fires.schedule, lambda name: self._ledger.count(name) is not None)
+        for count in counts:
+            self._ledger.promise(count, now)
+        return counts
+
+    def _fire(self, fire: Fire, schedule: ScheduleRef) -> None:
+        known = self._jobs.get(fire.job_id)
+        if known is not None:
+            # An earlier leader inserted it and the cursor did not follow; deciding it again mends that.
+            self._ledger.job_seen(known)
+            return
+        self._jobs.put(fired_job(schedule, fire.nominal_ms))
+        if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
+            self._replace_all_but_newest(schedule)
+
+    def _replace_all_but_newest(self, schedule: ScheduleRef) -> None:
+        """Of the jobs that fires made: one that somebody asked for by hand is not in the way."""
+        fired = sorted(job_id for job_id in self._jobs.of_schedule(schedule.name) if job_id.startswith("fire:"))
+        for job_id in fired[:-1]:
+            self._jobs.replace(job_id, f"replaced by {fired[-1]}")

@@ -1,0 +1,83 @@
+"""The job that a schedule makes for a nominal time: what is stored, and what a mirror will see of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
+from hascheduler.model.rendering import placeholder_values, render
+from hascheduler.model.schedule import Overlap, ScheduleRef
+from hascheduler.model.schedule_documents import decode_policy, decode_template
+
+Document = Mapping[str, Any]
+
+
+def job_of(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, serial: bool) -> NewJob | None:
+    """The job ``job_id`` that the stored ``schedule`` makes for ``nominal_ms``; None where its template is unreadable.
+
+    Everything follows from the arguments, so every leader makes the same. It counts as submitted at its nominal time.
+    """
+    try:
+        template = decode_template(schedule.get("job"))
+    except InvalidInput:
+        return None
+    stored_labels, payload = schedule.get("labels"), schedule.get("payload")
+    labels = stored_labels if isinstance(stored_labels, dict) else {}
+    if schedule.get("render"):
+        payload = render(payload, placeholder_values(name, template.target, job_id, nominal_ms, labels))
+    return NewJob(
+        id=job_id,
+        definition=template.definition,
+        target=template.target,
+        payload=payload,
+        tenant=template.tenant,
+        lane=template.lane,
+        fairness_key=template.fairness_key,
+        priority=template.priority,
+        mode=template.mode,
+        labels=labels,
+        submitted_at_ms=nominal_ms,
+        schedule=name,
+        nominal_ms=nominal_ms,
+        serial=serial,
+    )
+
+
+def fires_serially(overlap: Overlap) -> bool:
+    """Whether a fired job has to wait until those before it have ended."""
+    return overlap in {Overlap.BUFFER_ONE, Overlap.CANCEL_RUNNING}
+
+
+def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
+    """The job that a fire inserts, as the mirror will see it: what the core may act on before the echo arrives."""
+    template = schedule.template
+    return JobRef(
+        id=fire_job_id(schedule.name, nominal_ms),
+        rev=1,
+        state=JobState.PENDING,
+        attempt=0,
+        definition=template.definition,
+        target=template.target,
+        tenant=template.tenant,
+        lane=template.lane,
+        fairness_key=template.fairness_key,
+        priority=template.priority,
+        mode=template.mode,
+        submitted_at_ms=nominal_ms,
+        sequence=0,
+        not_before_ms=None,
+        processor=None,
+        dispatched_at_ms=None,
+        cancel_requested_at_ms=None,
+        serial=fires_serially(schedule.policy.overlap),
+    )
+
+
+def new_fire(name: str, schedule: Document, nominal_ms: WallMs) -> NewJob | None:
+    """The job that a fire inserts; None where the stored ``schedule`` makes none, as somebody broke it by hand."""
+    try:
+        overlap = decode_policy(schedule.get("policy")).overlap
+    except InvalidInput:
+        return None
+    return job_of(name, schedule, fire_job_id(name, nominal_ms), nominal_ms, serial=fires_serially(overlap))
