@@ -4,10 +4,13 @@
 
     Input ──► Dispatcher.step(now, inputs) ──► Step: decisions ──► journal, then applied, then published
                 │                                    sends     ──► published (promised already)
-                ├─ fires      which nominal times are due
+                ├─ times      schedules: `fires` knows what is due, `conclusions` what becomes of it, `failures` counts
                 ├─ waiting    pending jobs, in the policy's order
                 ├─ pool       processors and their slots
                 └─ ledger     what was promised and has not come back in the stream yet
+
+Two more rooms are shared with the world outside: `stretches` and `edits` say which nominal times are in force and what
+an edit makes of them, `chain` and `judge` whether a decision may still be carried out, and whether it was.
 
 Every replica folds the same facts; only the one that was told `TermBegan` decides. A decision takes effect in here at
 once, as a promise: its job holds its slot and its nominal time is spent. The promise ends when the stream shows what
