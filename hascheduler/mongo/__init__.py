@@ -3,23 +3,24 @@
 Every store here is thin: one method, one exchange, no state of its own. A document belongs to its collection; who may
 write which field is the table below. Stores take the database handle of `connection`, PyMongo's or Motor's.
 
-================ ============================ ======================================= ===================================
+================ ============================ ======================================= =================================
 collection       written by                   write concern                           found by
-================ ============================ ======================================= ===================================
+================ ============================ ======================================= =================================
 ``leases``       MongoLeaseStore              majority                                _id (shard)
 ``journal``      MongoJournal                 majority: the insert is the fence       _id {shard, seq}, a range
 ``jobs``         MongoClaimStore (leader),    claims: 1, as the journal already has   _id; (state, _id): the snapshot
                  MongoWorkStore (processor),  a majority and what does not come back  and lists; (definition, _id) and
                  MongoJobStore (API)          is applied again; all others: majority  (schedule, _id): lists
-``schedules``    MongoScheduleStore (API),    majority; cursor, tally, failures as    _id (name)
-                 MongoClaimStore (leader)     claims
-``verdicts``     MongoClaimStore (leader)     majority: no mirror would miss one      _id <schedule>:<first time>, a range
+``schedules``    MongoScheduleStore (API),    majority; cursor and counts as claims   _id (name)
+                 MongoClaimStore (leader)
+``verdicts``     MongoClaimStore (leader)     majority: no mirror would miss one      _id <schedule>:<time>, a range
 ``definitions``  MongoDefinitionStore         majority                                _id (name)
 ``processors``   MongoWorkStore               majority                                _id
 ``replicas``     MongoReplicaBoard            majority                                _id
-================ ============================ ======================================= ===================================
+================ ============================ ======================================= =================================
 
-``expire_at`` of jobs, verdicts, replicas and processors has a TTL index. No other index: each costs every write of a job.
+``expire_at`` of jobs, verdicts, replicas and processors has a TTL index. No other index: each costs every write of a
+job.
 
 What must hold:
 
