@@ -116,7 +116,11 @@ class Fires:
             schedule = self._schedules[due[0]]
             cursor_ms, tally = self._decided(schedule)
             room = min(limit - len(conclusions), _AT_ONCE_MAX)
-            new = conclude(schedule, cursor_ms, tally, now, live=live(schedule.name), limit=room)
+            try:
+                new = conclude(schedule, cursor_ms, tally, now, live=live(schedule.name), limit=room)
+            except InvalidInput as error:  # a trigger in its past, written by hand
+                self.unreadable[schedule.name] = str(error)
+                continue
             if new:
                 self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally)
             self._arm(schedule, not_before_ms=0 if new else now + 1)

@@ -2,7 +2,8 @@
 
 from hascheduler.dispatch.decisions import Conclusion, Fire
 from hascheduler.dispatch.fires import Fires
-from hascheduler.model.trigger import Interval, Once, Trigger
+from hascheduler.model.schedule import Stretch
+from hascheduler.model.trigger import Cron, Interval, Once, Trigger
 from tests.dispatch.nouns import fire, make_schedule, wall
 
 
@@ -57,6 +58,20 @@ def test_forgotten_promises_are_due_again_from_the_cursor_that_was_seen() -> Non
     fires.seen(make_schedule("s", cursor_ms=wall(1_000)))
     fires.forget_promises()
     assert take_due(fires, 3_000) == fires_of(2_000, 3_000)
+
+
+def test_a_trigger_that_somebody_broke_never_fires_and_holds_up_no_other() -> None:
+    broken = Trigger(Cron("nonsense"))
+    fires = Fires()
+    fires.seen(make_schedule("a", trigger=broken))
+    fires.seen(make_schedule("b", past=(Stretch(broken, wall(1_500), wall(9_000)),)))
+    fires.seen(make_schedule("s"))
+    assert take_due(fires, 1_000) == fires_of(1_000)
+    assert sorted(fires.unreadable) == ["a", "b"]
+    fires.seen(make_schedule("a", rev=2, cursor_ms=wall(1_000)))
+    fires.gone("b")
+    assert fires.unreadable == {}
+    assert take_due(fires, 2_000) == [*fires_of(2_000, schedule="a"), *fires_of(2_000)]
 
 
 def test_a_promise_made_elsewhere_is_kept() -> None:
