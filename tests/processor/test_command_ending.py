@@ -84,22 +84,22 @@ async def grown(book: Path) -> None:
     await until(lambda: len(listed(book)) == 3)
 
 
-async def cancel(stage: Stage) -> None:
+async def cancel(stage: Stage, _: Path) -> None:
     stage.world.tell(MessageKind.CANCEL, "a")
 
 
-async def drain(stage: Stage) -> None:
+async def drain(stage: Stage, _: Path) -> None:
     stage.processor.drain()
 
 
-async def revoke(stage: Stage) -> None:
+async def revoke(stage: Stage, _: Path) -> None:
     stage.world.jobs["a"].attempt = 2
 
 
-async def fence(stage: Stage) -> None:
+async def fence(stage: Stage, book: Path) -> None:
     stage.world.down = True
     stage.clock.now_ms += 400
-    await until(lambda: not psutil.Process().children())
+    await until(lambda: not living(book))
     stage.world.down = False
 
 
@@ -117,7 +117,7 @@ async def test_however_the_attempt_is_taken_away_the_whole_tree_ends(
     monkeypatch: pytest.MonkeyPatch,
     book: Path,
     program: str,
-    end: Callable[[Stage], Awaitable[None]],
+    end: Callable[[Stage, Path], Awaitable[None]],
     state: JobState,
 ) -> None:
     monkeypatch.setattr(running, "GRACE_S", 0.3)
@@ -125,7 +125,7 @@ async def test_however_the_attempt_is_taken_away_the_whole_tree_ends(
         job = stage.world.dispatch("a", "command", tree(book, program))
         await grown(book)
         assert len(living(book)) == 3
-        await end(stage)
+        await end(stage, book)
         await until(lambda: not living(book))
         await until(lambda: job.state is state)
     assert our_zombies() == []
