@@ -96,15 +96,19 @@ def _never(trigger: Trigger) -> InvalidInput:
         case Cron(expression):
             problem = f"{expression[:64]!r} names no day that exists, so it would never fire"
             return InvalidInput(("expression",), problem, "an expression with a time before 2100")
+        case Interval():
+            return InvalidInput(("every",), "it would never fire", "an interval with a time from 1970 to 2099")
         case _:
-            return InvalidInput(("at",), "it would never fire", "an instant before 2100")
+            return InvalidInput(("at",), "it would never fire", "an instant from 1970 to 2099")
 
 
 def _check_jitter(trigger: Trigger) -> None:
     jitter_ms = trigger.jitter_ms
     if not jitter_ms:
         return
-    if not 0 <= jitter_ms <= JITTER_MAX_MS:
+    if jitter_ms < 0:
+        raise InvalidInput(("jitter",), "it is negative", "0 or longer")
+    if jitter_ms > JITTER_MAX_MS:
         raise InvalidInput(("jitter",), f"{format_duration(jitter_ms)} is too long", "at most 1d")
     shortest_ms = _shortest_gap_ms(trigger)
     if shortest_ms is not None and jitter_ms >= shortest_ms:

@@ -10,9 +10,13 @@ Several wall times that do not exist, in one gap, are one fire. Expressions whos
 the hour whatever the clock does, as in Vixie cron.
 
 Differences from CronSim 2.8, which follows Debian's cron, over ten years in five zones (the tests hold the list to be
-exact). CronSim treats an expression whose *minute* begins with a star as real time as well: in a gap such a one does
-not fire at all there, here it fires once after the gap (``*/30 2 * * *``), and in a fold it fires in both passes there,
-in the first here.
+exact):
+
+1. CronSim treats an expression whose *minute* begins with a star as real time as well: in a gap such a one does not
+   fire at all there, here it fires once after the gap (``*/30 2 * * *``), and in a fold it fires in both passes there,
+   in the first here.
+2. In real time it overlooks the first time after a fold of half an hour (Lord Howe, ``0 */2 * * *``).
+3. It overlooks the first hour of a day that begins with a gap (Apia on 26 September 2010, ``*/45 1-2 * * 0``).
 """
 
 from collections.abc import Iterator
@@ -25,7 +29,7 @@ from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.trigger import Cron
 from hascheduler.triggers.expressions import is_hourly, walls_of
 from hascheduler.triggers.walls import Walls
-from hascheduler.triggers.zones import DAY_S, first_instant, offset_s, span_at, transitions, zone_of
+from hascheduler.triggers.zones import DAY_S, first_instant, offset_of, span_at, transitions, zone_of
 
 _LATEST_S = LATEST_MS // 1_000 - 1
 _CACHED_MAX = 4_096
@@ -80,13 +84,8 @@ class _FixedHours:
         self._zone = zone
 
     def after(self, after_s: int) -> int | None:
-        wall_s = self._walls.after(after_s + offset_s(self._zone, after_s))
-        while wall_s is not None:
-            at_s = first_instant(self._zone, wall_s)
-            if at_s > after_s:  # in the second pass of a fold, the wall times to come were in the first
-                return at_s
-            wall_s = self._walls.after(wall_s)
-        return None
+        wall_s = self._walls.after(self._wall_reached(after_s))
+        return None if wall_s is None else first_instant(self._zone, wall_s)
 
     def through(self, through_s: int) -> int | None:
         wall_s = self._walls.through(self._wall_reached(through_s))
@@ -102,8 +101,9 @@ class _FixedHours:
 
     def _wall_reached(self, at_s: int) -> int:
         """The last wall time whose instant is at or before ``at_s``: in a second pass, the end of the first."""
-        wall_s = at_s + offset_s(self._zone, at_s)
-        if datetime.fromtimestamp(at_s, self._zone).fold:
+        moment = datetime.fromtimestamp(at_s, self._zone)
+        wall_s = at_s + offset_of(moment)
+        if moment.fold:
             for fold in transitions(self._zone, at_s - DAY_S, at_s):
                 wall_s = max(wall_s, fold.wall_before_s - 1)
         return wall_s

@@ -89,7 +89,7 @@ def _note(trigger: Trigger, nominal_ms: int) -> str | None:
 
 def _explanation(cron: Cron, change: Transition) -> str:
     day = f"{_moment(change.wall_before_s):%a %d %b %Y}"
-    moves = f"the clock goes from {_hand(change.wall_before_s)} to {_hand(change.wall_after_s)}"
+    moves = f"the clock goes from {_hand(change.wall_before_s)} to {_reached(change)}"
     begins = f"{day}: {moves}"
     hourly = is_hourly(cron.expression)
     if change.is_gap:
@@ -99,7 +99,7 @@ def _explanation(cron: Cron, change: Transition) -> str:
         if not missing:
             return f"{begins}; none of its times lies in between"
         verb = "does" if " " not in missing else "do"
-        return f"{begins}; {missing} {verb} not exist, it fires once, right after, at {_hand(change.wall_after_s)}"
+        return f"{begins}; {missing} {verb} not exist, it fires once, right after, at {_reached(change)}"
     walls = walls_of(cron.expression)
     twice = walls.count(change.wall_after_s - 1, change.wall_before_s - 1)
     if not twice:
@@ -123,9 +123,11 @@ def _missing(cron: Cron, change: Transition) -> str:
 
 
 def _of_that_day(trigger: Trigger, change: Transition) -> Iterator[WallMs]:
-    """Where there are many, those nearest to the change."""
-    begins_s = change.wall_before_s - change.wall_before_s % DAY_S - change.offset_before_s
-    ends_ms = (begins_s + DAY_S + change.offset_before_s - change.offset_after_s) * 1_000
+    """Of the days that the wall times of the change lie in; where there are many, those nearest to it."""
+    last_s = change.wall_after_s if change.is_gap else change.wall_before_s - 1
+    first_s = min(change.wall_before_s, change.wall_after_s)
+    begins_s = first_s - first_s % DAY_S - change.offset_before_s
+    ends_ms = (last_s - last_s % DAY_S + DAY_S - change.offset_after_s) * 1_000
     nominal_ms: int | None = change.at_s * 1_000
     for _ in range(_NOMINAL_SHOWN_MAX // 2):
         earlier = latest_nominal(trigger, (nominal_ms or 0) - 1)
@@ -142,6 +144,13 @@ def _of_that_day(trigger: Trigger, change: Transition) -> Iterator[WallMs]:
 
 def _moment(wall_s: int) -> datetime:
     return datetime.fromtimestamp(wall_s, UTC)
+
+
+def _reached(change: Transition) -> str:
+    """What the clock shows after the change, with the day if that is another one."""
+    if change.wall_before_s // DAY_S == change.wall_after_s // DAY_S:
+        return _hand(change.wall_after_s)
+    return f"{_hand(change.wall_after_s)} on {_moment(change.wall_after_s):%a %d %b}"
 
 
 def _hand(wall_s: int) -> str:

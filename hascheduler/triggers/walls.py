@@ -1,7 +1,7 @@
 """The wall times that a cron expression names, on a calendar without time zones, in whole seconds since 1970.
 
-The times of a day are a product of its fields, so the next one, the newest one and how
-many there are come from bisection instead of one step a time; the days come from the day fields, a month at a time.
+The times of a day are a product of its fields, so the next one, the newest one and how many there are come from
+bisection instead of one step a time; the days come from the day fields, a month at a time.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,7 +18,6 @@ Field = list[int | Literal["*", "l"]]
 _EPOCH = date(1970, 1, 1)
 # Wall times lead instants by up to half a day, or lag behind.
 _LAST_DAY = LATEST_MS // 1_000 // DAY_S + 1
-_MONTHS_KEPT_MAX = 36
 
 
 class Walls:
@@ -41,6 +40,7 @@ class Walls:
         self._per_day = self._per_hour * len(self._hours)
         self._first_s = self._hours[0] * 3_600 + self._minutes[0] * 60 + self._seconds[0]
         self._last_s = self._hours[-1] * 3_600 + self._minutes[-1] * 60 + self._seconds[-1]
+        # By the weekday of the 1st and the length: 28 kinds of month at most, kept as small numbers.
         self._known: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def after(self, wall_s: int) -> int | None:
@@ -120,7 +120,7 @@ class Walls:
         if not 0 <= day <= _LAST_DAY:
             return False
         when = _EPOCH + timedelta(days=day)
-        return day in self._month(when.year, when.month)
+        return when.day in self._month(when.year, when.month)[1]
 
     def _days_from(self, day: int) -> Iterator[int]:
         if day > _LAST_DAY:
@@ -128,8 +128,9 @@ class Walls:
         when = _EPOCH + timedelta(days=max(day, 0))
         year, month = when.year, when.month
         while date(year, month, 1) <= _EPOCH + timedelta(days=_LAST_DAY):
-            days = self._month(year, month)
-            yield from days[bisect_left(days, day) :]
+            before, named = self._month(year, month)
+            for number in named[bisect_left(named, day - before) :]:
+                yield before + number
             year, month = (year, month + 1) if month < 12 else (year + 1, 1)
 
     def _days_back_from(self, day: int) -> Iterator[int]:
@@ -138,8 +139,9 @@ class Walls:
         when = _EPOCH + timedelta(days=min(day, _LAST_DAY))
         year, month = when.year, when.month
         while year >= _EPOCH.year:
-            days = self._month(year, month)
-            yield from reversed(days[: bisect_right(days, day)])
+            before, named = self._month(year, month)
+            for number in reversed(named[: bisect_right(named, day - before)]):
+                yield before + number
             year, month = (year, month - 1) if month > 1 else (year - 1, 12)
 
     def _count_days(self, first: int, last: int) -> int:
@@ -147,26 +149,26 @@ class Walls:
         day = max(first, 0)
         while day <= min(last, _LAST_DAY):
             when = _EPOCH + timedelta(days=day)
-            days = self._month(when.year, when.month)
-            count += bisect_right(days, last) - bisect_left(days, day)
+            before, named = self._month(when.year, when.month)
+            count += bisect_right(named, last - before) - bisect_left(named, day - before)
             day += monthrange(when.year, when.month)[1] - when.day + 1
         return count
 
-    def _month(self, year: int, month: int) -> tuple[int, ...]:
+    def _month(self, year: int, month: int) -> tuple[int, tuple[int, ...]]:
+        """The day before the 1st, and which numbers of that month are named."""
+        before = date(year, month, 1).toordinal() - _EPOCH.toordinal() - 1
         if month not in self._months:
-            return ()
-        known = self._known.get((year, month))
-        if known is None:
-            if len(self._known) >= _MONTHS_KEPT_MAX:
-                self._known.clear()
-            known = self._known[(year, month)] = tuple(self._days_of(year, month))
-        return known
-
-    def _days_of(self, year: int, month: int) -> Iterator[int]:
-        first = (date(year, month, 1) - _EPOCH).days
-        length = monthrange(year, month)[1]
-        # 1970 began on a Thursday; in cron Sunday is 0.
-        return (first + n - 1 for n in range(1, length + 1) if self._names(n, (first + n + 3) % 7, length))
+            return before, ()
+        weekday, length = monthrange(year, month)
+        named = self._known.get((weekday, length))
+        if named is None:
+            named = self._known[(weekday, length)] = tuple(
+                # Python's weekdays begin with Monday, those of cron with Sunday.
+                number
+                for number in range(1, length + 1)
+                if self._names(number, (weekday + number) % 7, length)
+            )
+        return before, named
 
     def _names(self, number: int, weekday: int, length: int) -> bool:
         """Whether the day fields name the day ``number`` of a month that has ``length``."""

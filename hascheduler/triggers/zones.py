@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from hascheduler.errors import InvalidInput
 
 DAY_S = 86_400
-# Changes closer to each other than this would be overlooked; the closest on record are weeks apart.
+# Changes closer to each other than this would be overlooked; since 1970 the closest are a week apart (Boa Vista, 2000).
 _PROBE_EVERY_S = 3 * DAY_S
 
 
@@ -54,12 +54,18 @@ def zone_of(name: str) -> ZoneInfo:
 
 @lru_cache(1)
 def _known_zones() -> frozenset[str]:
-    return frozenset(available_timezones())
+    # Two that name no place: whatever this machine is set to, which may differ by replica, and "not set".
+    return frozenset(available_timezones()) - {"localtime", "Factory"}
 
 
 def offset_s(zone: ZoneInfo, at_s: int) -> int:
     """What to add to the instant to get the wall time."""
-    offset = datetime.fromtimestamp(at_s, zone).utcoffset()
+    return offset_of(datetime.fromtimestamp(at_s, zone))
+
+
+def offset_of(moment: datetime) -> int:
+    """The offset, in seconds, of a moment that has a zone."""
+    offset = moment.utcoffset()
     assert offset is not None
     return int(offset.total_seconds())
 

@@ -1,11 +1,36 @@
-"""Nights in which the clock is changed, zone by zone: which instants a cron names then."""
+"""Nights in which the clock is changed, zone by zone: which instants a cron names then.
+
+The random test asks a slow reader of the rules, which looks at the wall clock minute by minute.
+"""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hascheduler.model.instants import format_instant, parse_instant
 from hascheduler.model.trigger import Cron, Trigger
-from hascheduler.triggers import clock_changes, count_nominal, next_nominal
+from hascheduler.triggers import clock_changes, count_nominal, latest_nominal, next_nominal
 from hascheduler.triggers.cron import local
+
+# Months in which the clock was or will be changed: by an hour, half an hour, a quarter, two hours, a day; at midnight;
+# twice in a week (Boa Vista).
+MONTHS = {
+    "Europe/London": ("2027-03", "2027-10"),
+    "America/New_York": ("2027-03", "2027-11"),
+    "Australia/Lord_Howe": ("2027-04", "2027-10"),
+    "Africa/Casablanca": ("2026-02", "2026-03"),
+    "Pacific/Apia": ("2011-12", "2010-09"),
+    "Pacific/Kwajalein": ("1993-08",),
+    "Asia/Beirut": ("2027-03", "2027-10"),
+    "America/Havana": ("2027-03", "2027-11"),
+    "Antarctica/Troll": ("2027-03", "2027-10"),
+    "Asia/Kathmandu": ("1985-12",),
+    "America/Caracas": ("2007-12", "2016-05"),
+    "America/Boa_Vista": ("2000-10",),
+}
 
 # Each: the zone, from (UTC, excluded), and for some expressions the local times that follow, with their offsets.
 NIGHTS = [
@@ -53,6 +78,67 @@ def test_the_night_of_a_clock_change(timezone: str, after: str, expression: str,
     assert found == expected
 
 
+@st.composite
+def around_a_change(draw: st.DrawFn) -> tuple[str, int, int]:
+    """A zone, and from when (exclusive) until when, in seconds, around a change of its clock."""
+    timezone = draw(st.sampled_from(sorted(MONTHS)))
+    begin = datetime.fromisoformat(draw(st.sampled_from(MONTHS[timezone])) + "-01T00:00:00+00:00")
+    begin_ms = int(begin.timestamp()) * 1_000
+    changes = clock_changes(Trigger(Cron("0 0 * * *", timezone)), begin_ms - 1, begin_ms + 31 * 86_400_000)
+    assert changes
+    at_minute = draw(st.sampled_from(changes)).at_ms // 60_000
+    after_minute = at_minute + draw(st.integers(-1_800, 240))
+    return timezone, after_minute * 60, (after_minute + draw(st.integers(1, 3_000))) * 60
+
+
+@given(
+    around_a_change(),
+    st.sets(st.integers(0, 59), min_size=1, max_size=4),
+    st.sets(st.integers(0, 23), min_size=1) | st.sampled_from([1, 2, 3]),
+)
+@settings(max_examples=250)
+def test_around_a_change_they_are_those_of_the_rules(
+    window: tuple[str, int, int], minutes: set[int], hours: set[int] | int
+) -> None:
+    timezone, after_s, through_s = window
+    hour = f"*/{hours}" if isinstance(hours, int) else ",".join(map(str, sorted(hours)))
+    trigger = Trigger(Cron(f"{','.join(map(str, sorted(minutes)))} {hour} * * *", timezone))
+    expected = _by_the_rules(ZoneInfo(timezone), minutes, hours, after_s, through_s)
+    found = []
+    nominal_ms = next_nominal(trigger, after_s * 1_000)
+    while nominal_ms is not None and nominal_ms <= through_s * 1_000:
+        found.append(nominal_ms // 1_000)
+        nominal_ms = next_nominal(trigger, nominal_ms)
+    assert found == expected
+    assert count_nominal(trigger, after_s * 1_000, through_s * 1_000) == len(expected)
+    if expected:
+        assert latest_nominal(trigger, through_s * 1_000) == expected[-1] * 1_000
+
+
+def _by_the_rules(zone: ZoneInfo, minutes: set[int], hours: set[int] | int, after_s: int, through_s: int) -> list[int]:
+    def is_named(wall_s: int) -> bool:
+        hour = wall_s // 3_600 % 24
+        return wall_s // 60 % 60 in minutes and (hour % hours == 0 if isinstance(hours, int) else hour in hours)
+
+    found = []
+    # What the clock has shown at the latest, from well before any fold that may matter.
+    shown_s = _wall_s(zone, after_s - 2 * 86_400)
+    for at_s in range(after_s - 2 * 86_400 + 60, through_s + 60, 60):
+        wall_s = _wall_s(zone, at_s)
+        if isinstance(hours, int):
+            fires = is_named(wall_s)
+        else:  # for the first time it shows it, or has jumped over it
+            fires = any(is_named(passed_s) for passed_s in range(shown_s + 60, wall_s + 60, 60))
+        shown_s = max(shown_s, wall_s)
+        if fires and at_s > after_s:
+            found.append(at_s)
+    return found
+
+
+def _wall_s(zone: ZoneInfo, at_s: int) -> int:
+    return int(datetime.fromtimestamp(at_s, zone).replace(tzinfo=UTC).timestamp())
+
+
 def test_from_within_the_second_pass_the_first_pass_is_over() -> None:
     trigger = Trigger(Cron("*/10 2 * * *", "Europe/Paris"))
     second_pass = parse_instant("2027-10-31T01:15Z")  # 02:15, the second time
@@ -98,6 +184,53 @@ def test_clock_changes_are_explained(expression: str, gap: str, fold: str) -> No
     assert [change.explanation for change in changes] == [gap, fold]
     assert [change.kind for change in changes] == ["gap", "fold"]
     assert [(change.offset_before_s, change.offset_after_s) for change in changes] == [(3_600, 7_200), (7_200, 3_600)]
+
+
+@pytest.mark.parametrize(
+    ("timezone", "expression", "around", "words", "fires"),
+    [
+        # a day that did not exist: the fires of the day after it are shown
+        (
+            "Pacific/Apia",
+            "0 9 * * *",
+            "2011-12",
+            "Fri 30 Dec 2011: the clock goes from 00:00 to 00:00 on Sat 31 Dec; 09:00 does not exist, it fires once, "
+            "right after, at 00:00 on Sat 31 Dec",
+            ["31T00:00+14:00", "31T09:00+14:00"],
+        ),
+        # put back at midnight: the hour that comes twice is of the day before
+        (
+            "Asia/Beirut",
+            "30 23 * * *",
+            "2027-10",
+            "Sun 31 Oct 2027: the clock goes from 00:00 to 23:00 on Sat 30 Oct; 23:30 comes twice, it fires the first "
+            "time only",
+            ["30T23:30+03:00"],
+        ),
+        (
+            "Asia/Beirut",
+            "30 0 * * *",
+            "2027-03",
+            "Sun 28 Mar 2027: the clock goes from 00:00 to 01:00; 00:30 does not exist, it fires once, right after, at "
+            "01:00",
+            ["28T01:00+03:00"],
+        ),
+    ],
+)
+def test_changes_at_midnight_name_the_day_and_show_its_fires(
+    timezone: str, expression: str, around: str, words: str, fires: list[str]
+) -> None:
+    cron = Cron(expression, timezone)
+    begin_ms = parse_instant(f"{around}-01T00:00Z")
+    (change,) = clock_changes(Trigger(cron), begin_ms, begin_ms + 31 * 86_400_000)
+    assert change.explanation == words
+    assert [local(cron, at_ms).isoformat(timespec="minutes")[8:] for at_ms in change.nominal_ms] == fires
+
+
+def test_changes_a_week_apart_are_told_apart() -> None:
+    trigger = Trigger(Cron("0 12 * * *", "America/Boa_Vista"))  # 2000: summer time, for a week
+    changes = clock_changes(trigger, parse_instant("2000-10-01T00:00Z"), parse_instant("2000-11-01T00:00Z"))
+    assert [change.kind for change in changes] == ["gap", "fold"]
 
 
 def test_a_zone_without_clock_changes_has_none() -> None:

@@ -26,13 +26,13 @@ INSTANTS = st.integers(T0, parse_instant("2031-01-01T00:00Z"))
 
 def field(low: int, high: int) -> st.SearchStrategy[str]:
     number = st.integers(low, high)
-    ranges = st.tuples(number, number).map(sorted).map(lambda ends: f"{ends[0]}-{ends[1]}")
+    ranges = st.lists(number, min_size=2, max_size=2, unique=True).map(sorted).map(lambda ends: f"{ends[0]}-{ends[1]}")
     return st.one_of(
         st.just("*"),
         number.map(str),
         st.lists(number, min_size=1, max_size=3, unique=True).map(lambda numbers: ",".join(map(str, numbers))),
         ranges,
-        st.integers(2, 9).map(lambda step: f"*/{step}"),
+        st.integers(2, min(9, high)).map(lambda step: f"*/{step}"),
         st.tuples(ranges, st.integers(2, 5)).map(lambda both: f"{both[0]}/{both[1]}"),
     )
 
@@ -119,7 +119,18 @@ def test_long_stretches_are_counted_at_once() -> None:
         ("0 0 * * 5#2", "2027-02-01T00:00Z", "2027-02-12T00:00Z"),
         ("0 0 * * L5", "2027-02-01T00:00Z", "2027-02-26T00:00Z"),
         ("0 9 * JAN,jul MON-Fri", "2027-02-01T00:00Z", "2027-07-01T09:00Z"),
-        ("0 22-2/2 * * *", "2027-02-01T00:00Z", "2027-02-01T02:00Z"),
+        ("0 22-2 * * *", "2027-02-01T00:00Z", "2027-02-01T01:00Z"),
+        ("0 22-2 * * *", "2027-02-01T02:00Z", "2027-02-01T22:00Z"),
+        ("0 0 * * fri-mon", "2027-02-01T00:00Z", "2027-02-05T00:00Z"),
+        ("0 0 * * 1-7/3", "2027-02-05T00:00Z", "2027-02-07T00:00Z"),  # Monday, Thursday, Sunday
+        ("*/60 * * * *", "2027-02-01T00:00Z", "2027-02-01T01:00Z"),
+        ("*/45 * * * *", "2027-02-01T00:45Z", "2027-02-01T01:00Z"),
+        ("0 0 * * fri#2", "2027-02-01T00:00Z", "2027-02-12T00:00Z"),
+        # which day fields are restricted
+        ("0 0 1 * 0-6", "2027-02-02T00:00Z", "2027-02-03T00:00Z"),
+        ("0 0 1-31 * 5", "2027-02-02T00:00Z", "2027-02-03T00:00Z"),
+        ("0 0 */2 * 0-6", "2027-02-01T00:00Z", "2027-02-03T00:00Z"),
+        ("0 0 */2 * 2", "2027-02-01T00:00Z", "2027-02-02T00:00Z"),
         ("0 0 13 * 5", "2027-02-01T00:00Z", "2027-02-05T00:00Z"),
         ("0 0 * * 7", "2027-02-01T00:00Z", "2027-02-07T00:00Z"),
         ("5/20 * * * *", "2027-02-01T00:06Z", "2027-02-01T00:25Z"),
@@ -172,6 +183,15 @@ def test_what_is_upcoming_is_what_will_fire(
     if len(shown) < 40 and len(shown) < len(listed(trigger, after_ms, 40)):
         assert max_fires is not None
         assert fires == max_fires - 1
+
+
+def test_excluded_times_do_not_use_up_the_fires() -> None:
+    window = Window(WallMs(T0 + 2_000), WallMs(T0 + 4_000))
+    trigger = Trigger(Interval(1_000, T0), max_fires=4, exclude=(window,))
+    shown = [(one.nominal_ms - T0, one.excluded) for one in upcoming("s", trigger, T0, fired=1)]
+    assert shown == [(1_000, False), (2_000, True), (3_000, True), (4_000, False), (5_000, False)]
+    assert list(upcoming("s", trigger, T0, fired=4)) == []
+    assert list(upcoming("s", trigger, T0, fired=9)) == []
 
 
 def test_a_day_of_notes_says_which_times_are_odd() -> None:
