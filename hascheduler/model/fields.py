@@ -25,6 +25,8 @@ def identifier(id: object, *, longest: int = ID_CHARACTERS_MAX) -> str:
 
 def text(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
     value = fields.get(name)
+    if type(value) is str and value:  # nearly always: there are many documents
+        return value
     if not isinstance(value, str) or not (value or empty):
         raise InvalidInput((name,), _wrong(fields, name), "a text")
     return value
@@ -36,6 +38,8 @@ def text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
 
 def integer(fields: Mapping[str, Any], name: str, *, default: int | None = None) -> int:
     value = fields.get(name, default)
+    if type(value) is int and -INTEGER_MAX <= value <= INTEGER_MAX:  # nearly always
+        return value
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidInput((name,), _wrong(fields, name), "an integer")
     if not -INTEGER_MAX <= value <= INTEGER_MAX:

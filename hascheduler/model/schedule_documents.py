@@ -150,9 +150,12 @@ def encode_policy(policy: SchedulePolicy) -> dict[str, Any]:
     }
 
 
+_DEFAULT_POLICY_STORED = encode_policy(DEFAULT_POLICY)
+
+
 def decode_policy(fields: object) -> SchedulePolicy:
     """The defaults where nothing is stored."""
-    if fields is None:
+    if fields is None or fields == _DEFAULT_POLICY_STORED:
         return DEFAULT_POLICY
     if not isinstance(fields, Mapping):
         raise InvalidInput(("policy",), "not an object")
@@ -174,12 +177,15 @@ def encode_tally(tally: Tally) -> list[int]:
     return [getattr(tally, name) for name in _TALLIED]
 
 
+_NOTHING_STORED = encode_tally(NOTHING_DECIDED)
+
+
 def decode_tally(value: object) -> Tally:
-    if value is None:
+    if value is None or value == _NOTHING_STORED:
         return NOTHING_DECIDED
     if not isinstance(value, list) or len(value) != len(_TALLIED) or not all(isinstance(n, int) for n in value):
         raise InvalidInput(("tally",), f"{str(value)[:64]!r}", f"the {len(_TALLIED)} counts {', '.join(_TALLIED)}")
-    return Tally(*value) if any(value) else NOTHING_DECIDED
+    return Tally(*value)
 
 
 def encode_basis(basis: Basis) -> list[int | None]:

@@ -49,14 +49,14 @@ def latest_nominal(cron: Cron, through_ms: int) -> WallMs | None:
     """The newest nominal time at or before ``through_ms``."""
     if through_ms < 0:
         return None
-    found = _read(cron).through(min(through_ms // 1_000, _LATEST_S))
+    found = _read(cron).times.through(min(through_ms // 1_000, _LATEST_S))
     return None if found is None or found < 0 else WallMs(found * 1_000)
 
 
 def count_nominal(cron: Cron, after_ms: int, through_ms: int) -> int:
     """How many there are after ``after_ms`` through ``through_ms``, in a time that does not grow with the count."""
     after_s, through_s = max(after_ms // 1_000, -1), min(through_ms // 1_000, _LATEST_S)
-    return _read(cron).count(after_s, through_s) if after_s < through_s else 0
+    return _read(cron).times.count(after_s, through_s) if after_s < through_s else 0
 
 
 def check(cron: Cron) -> None:
@@ -69,10 +69,27 @@ def check(cron: Cron) -> None:
 
 
 @lru_cache(_CACHED_MAX)
-def _read(cron: Cron) -> "_FixedHours | _RealTime":
+def _read(cron: Cron) -> "_Searched":
     check(cron)
     kind = _RealTime if is_hourly(cron.expression) else _FixedHours
-    return kind(walls_of(cron.expression), zone_of(cron.timezone))
+    return _Searched(kind(walls_of(cron.expression), zone_of(cron.timezone)))
+
+
+class _Searched:
+    """Many schedules have one expression, and most of them wait for the same time: it is searched once."""
+
+    def __init__(self, times: "_FixedHours | _RealTime") -> None:
+        self.times = times
+        # After every instant from the first until before the second comes the second.
+        self._known = (0, 0)
+
+    def after(self, after_s: int) -> int | None:
+        if self._known[0] <= after_s < self._known[1]:
+            return self._known[1]
+        found = self.times.after(after_s)
+        if found is not None:
+            self._known = (after_s, found)
+        return found
 
 
 class _FixedHours:

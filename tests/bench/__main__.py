@@ -16,6 +16,7 @@ from rich.table import Table
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
 from tests.bench.failover import measure_failover
 from tests.bench.fires import measure_fires
+from tests.bench.schedules import measure_schedules
 
 app = typer.Typer(help=__doc__, add_completion=False)
 _DATABASE = "hascheduler-bench"
@@ -34,10 +35,19 @@ def failover(kills: int = 5, replicas: int = 3, processors: int = 2) -> None:
 
 
 @app.command()
+def schedules(count: int = 100_000, idle_seconds: int = 20, changes: int = 200) -> None:
+    """Schedules that wait: time to ready, memory, idle CPU, and how soon a change is in force."""
+    folder = Path(".run/bench/schedules")
+    folder.mkdir(parents=True, exist_ok=True)
+    _show("schedules", asyncio.run(measure_schedules(count, idle_seconds, changes, folder)))
+
+
+@app.command()
 def all(replicas: Annotated[int, typer.Option(help="For every benchmark.")] = 3, processors: int = 2) -> None:
     """Every benchmark with its defaults."""
     fires(replicas=replicas, processors=processors)
     failover(replicas=replicas, processors=processors)
+    schedules()
 
 
 def _run(name: str, replicas: int, processors: int, measure: Callable[[Stack], Awaitable[dict[str, Any]]]) -> None:
@@ -51,13 +61,16 @@ def _run(name: str, replicas: int, processors: int, measure: Callable[[Stack], A
         async with open_stack(plan, console.print) as stack:
             return {"transport": stack.transport, **await measure(stack)}
 
-    figures = asyncio.run(run())
+    _show(name, asyncio.run(run()))
+
+
+def _show(name: str, figures: dict[str, Any]) -> None:
     table = Table(title=f"{name}: python -m tests.bench {shlex.join(sys.argv[1:])}", title_justify="left")
     table.add_column("figure")
     table.add_column("value", justify="right")
     for figure, value in figures.items():
         table.add_row(figure, str(value))
-    console.print(table)
+    Console(stderr=True).print(table)
     sys.stdout.write(json.dumps({name: figures}) + "\n")
 
 

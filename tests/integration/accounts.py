@@ -25,7 +25,7 @@ async def decided(processes: Processes, name: str) -> dict[str, Any]:
 
     async def nothing_is_due() -> bool:
         page = await processes.get(f"/v1/schedules/{name}/verdicts?limit=1")
-        return page["undecided"]["because"] != "due"
+        return bool(page["undecided"]["because"] != "due")
 
     await eventually(nothing_is_due, f"each time of {name} has its verdict")
     return await processes.get(f"/v1/schedules/{name}")
