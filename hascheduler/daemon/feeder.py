@@ -154,9 +154,10 @@ class Feeder:
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
-    """What a snapshot brings holds no cycles and stays: to search it again and again for garbage is half of the time
-    that reading it takes, and later a pause. It is left out of all collections from then on."""
+    """What a snapshot brings holds no cycles and stays: to search it again and again for garbage is much of the time
+    that reading it takes, and later a pause. It is left out of all collections until the next snapshot."""
     gc.disable()
+    gc.unfreeze()
     try:
         yield
     finally:

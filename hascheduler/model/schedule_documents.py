@@ -155,10 +155,13 @@ _DEFAULT_POLICY_STORED = encode_policy(DEFAULT_POLICY)
 
 def decode_policy(fields: object) -> SchedulePolicy:
     """The defaults where nothing is stored."""
-    if fields is None or fields == _DEFAULT_POLICY_STORED:
+    if fields is None:
         return DEFAULT_POLICY
     if not isinstance(fields, Mapping):
         raise InvalidInput(("policy",), "not an object")
+    # Nearly always. A float that equals an integer is not one.
+    if fields == _DEFAULT_POLICY_STORED and type(fields["grace_ms"]) is type(fields["catch_up_max"]) is int:
+        return DEFAULT_POLICY
     failures = fields.get("pause_after_failures")
     return _shared_policy(
         integer(fields, "grace_ms", default=GRACE_MS_DEFAULT),
@@ -177,15 +180,12 @@ def encode_tally(tally: Tally) -> list[int]:
     return [getattr(tally, name) for name in _TALLIED]
 
 
-_NOTHING_STORED = encode_tally(NOTHING_DECIDED)
-
-
 def decode_tally(value: object) -> Tally:
-    if value is None or value == _NOTHING_STORED:
+    if value is None:
         return NOTHING_DECIDED
     if not isinstance(value, list) or len(value) != len(_TALLIED) or not all(isinstance(n, int) for n in value):
         raise InvalidInput(("tally",), f"{str(value)[:64]!r}", f"the {len(_TALLIED)} counts {', '.join(_TALLIED)}")
-    return Tally(*value)
+    return Tally(*value) if any(value) else NOTHING_DECIDED
 
 
 def encode_basis(basis: Basis) -> list[int | None]:

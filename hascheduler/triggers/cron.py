@@ -84,8 +84,9 @@ class _Searched:
         self._known = (0, 0)
 
     def after(self, after_s: int) -> int | None:
-        if self._known[0] <= after_s < self._known[1]:
-            return self._known[1]
+        known_after_s, known_s = self._known
+        if known_after_s <= after_s < known_s:
+            return known_s
         found = self.times.after(after_s)
         if found is not None:
             self._known = (after_s, found)

@@ -35,11 +35,11 @@ def failover(kills: int = 5, replicas: int = 3, processors: int = 2) -> None:
 
 
 @app.command()
-def schedules(count: int = 100_000, idle_seconds: int = 20, changes: int = 200) -> None:
+def schedules(count: int = 100_000, idle_seconds: int = 20, changes: int = 200, repeats: int = 1) -> None:
     """Schedules that wait: time to ready, memory, idle CPU, and how soon a change is in force."""
     folder = Path(".run/bench/schedules")
     folder.mkdir(parents=True, exist_ok=True)
-    _show("schedules", asyncio.run(measure_schedules(count, idle_seconds, changes, folder)))
+    _show("schedules", asyncio.run(measure_schedules(count, idle_seconds, changes, repeats, folder)))
 
 
 @app.command()

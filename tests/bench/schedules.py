@@ -3,7 +3,10 @@
 The mix: 40 % intervals of 1 to 25 hours with anchors of their own, 45 % crons (about 2,000 pairs of an expression and
 one of 24 zones), 5 % lists of times, 5 % one-offs, 5 % crons with jitter and a window. They are written straight into
 the database. One replica is started with none and one with all of them, one after the other; memory is what it keeps
-for itself (USS), CPU its own seconds in a quiet span.
+for itself (USS), CPU its own seconds in a quiet span. *Ready* is from the start of the process until it is ready and
+leads: its term begins behind all the schedules in the core's inbox, so nothing is decided before all timers are set.
+With ``repeats`` the figures of the full replica are medians, and ``best_`` the best of them; ``…_of_target`` is the
+median divided by the target, so 1 or less is within it.
 
 A *change in force*: a one-off is made over HTTP, due ``AHEAD_MS`` after the request is sent; the lag is from its
 nominal time to the leader's journal entry. A change that takes longer than ``AHEAD_MS`` to be in force shows as lag; so
@@ -19,6 +22,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import httpx
@@ -45,9 +49,10 @@ _SETTLE_S = 5
 _READY_LIMIT_S = 120
 _NEVER_MS = 10_000
 AHEAD_MS = 20
+_TARGETS = {"ready_s": 6, "memory_above_empty_mb": 120, "idle_cpu_percent": 2, "change_in_force_p99_ms": 50}
 
 
-async def measure_schedules(count: int, idle_s: int, changes: int, folder: Path) -> dict[str, Any]:
+async def measure_schedules(count: int, idle_s: int, changes: int, repeats: int, folder: Path) -> dict[str, Any]:
     async with start_mongod() as mongod:
         client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(mongod.uri)
         async with _replica(mongod.uri, "bench-empty", folder) as replica:
@@ -57,20 +62,34 @@ async def measure_schedules(count: int, idle_s: int, changes: int, folder: Path)
         for start in range(0, count, _BATCH):
             await schedules.insert_many(documents[start : start + _BATCH], ordered=False)
         del documents
-        async with _replica(mongod.uri, "bench-full", folder) as replica:
-            full = await _resting(replica, idle_s)
-            in_force = await _changes(replica, client, changes)
+        rounds: list[dict[str, float]] = []
+        for number in range(repeats):
+            async with _replica(mongod.uri, "bench-full", folder) as replica:
+                resting = await _resting(replica, idle_s)
+                lags = await _changes(replica, client, f"soon-{number}", changes)
+            rounds.append(_figures(resting, empty, lags))
         await client.close()
+    medians = {name: round(median(one[name] for one in rounds), 2) for name in rounds[0]}
     return {
         "schedules": count,
-        "ready_s": full["ready_s"],
+        "repeats": repeats,
         "ready_empty_s": empty["ready_s"],
+        "idle_cpu_empty_percent": empty["cpu_percent"],
+        **medians,
+        **{f"best_{name}": min(one[name] for one in rounds) for name in _TARGETS},
+        **{f"{name}_of_target": round(medians[name] / target, 2) for name, target in _TARGETS.items()},
+    }
+
+
+def _figures(full: dict[str, float], empty: dict[str, float], lags: list[int]) -> dict[str, float]:
+    return {
+        "ready_s": full["ready_s"],
         "memory_mb": full["memory_mb"],
         "memory_above_empty_mb": round(full["memory_mb"] - empty["memory_mb"], 1),
         "idle_cpu_percent": full["cpu_percent"],
-        "idle_cpu_empty_percent": empty["cpu_percent"],
-        "change_in_force_p50_ms": AHEAD_MS + percentile(in_force, 50),
-        "change_in_force_p99_ms": AHEAD_MS + percentile(in_force, 99),
+        "idle_cpu_above_empty_percent": round(full["cpu_percent"] - empty["cpu_percent"], 2),
+        "change_in_force_p50_ms": AHEAD_MS + percentile(lags, 50),
+        "change_in_force_p99_ms": AHEAD_MS + percentile(lags, 99),
     }
 
 
@@ -131,7 +150,7 @@ async def _replica(uri: str, database: str, folder: Path) -> AsyncIterator[_Repl
             await child.wait()
 
 
-async def _resting(replica: _Replica, idle_s: int) -> dict[str, Any]:
+async def _resting(replica: _Replica, idle_s: int) -> dict[str, float]:
     """Once it is ready and leads: how long that took, and what it costs while nothing happens."""
     async with httpx.AsyncClient(base_url=replica.url, timeout=5) as http, asyncio.timeout(_READY_LIMIT_S):
         while not await _leads(http):  # noqa: ASYNC110  # another process can't tell
@@ -158,12 +177,12 @@ async def _leads(http: httpx.AsyncClient) -> bool:
         return False
 
 
-async def _changes(replica: _Replica, client: AsyncMongoClient[dict[str, Any]], changes: int) -> list[int]:
+async def _changes(replica: _Replica, client: AsyncMongoClient[dict[str, Any]], prefix: str, changes: int) -> list[int]:
     """From each one-off's nominal time to the entry that decided it; what was never decided counts as ten seconds."""
     nominal_ms: dict[str, int] = {}
     async with httpx.AsyncClient(base_url=replica.url, timeout=5) as http:
         for number in range(changes):
-            name, at_ms = f"soon-{number}", int(time.time() * 1_000) + AHEAD_MS
+            name, at_ms = f"{prefix}-{number}", int(time.time() * 1_000) + AHEAD_MS
             trigger = {"type": "once", "at": format_instant(at_ms)}
             await http.post("/v1/schedules", json={"name": name, "trigger": trigger, "job": {"definition": "log"}})
             nominal_ms[name] = at_ms

@@ -82,8 +82,10 @@ class Processes:
         await eventually(lambda: self._is_ready(process), f"{name} is ready")
         return process
 
-    async def processor(self, name: str, *, slots: int = 8, **environment: str) -> Process:
-        arguments = ["processor", "processors.log", "processors.sleep", "--name", name, "--slots", str(slots)]
+    async def processor(self, name: str, *modules: str, slots: int = 8, **environment: str) -> Process:
+        """One with the handlers of ``modules``; of ``log`` and ``sleep`` where none are named."""
+        handlers = modules or ("processors.log", "processors.sleep")
+        arguments = ["processor", *handlers, "--name", name, "--slots", str(slots)]
         process = await self._start(name, arguments, **environment)
         self.processors[name] = process
         await eventually(lambda: self._is_registered(name), f"{name} is registered")

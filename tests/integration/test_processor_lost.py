@@ -24,8 +24,8 @@ async def test_a_dead_processors_job_runs_elsewhere_with_the_next_attempt(proces
     first = await processes.processor("first")
     job_id = await _submit(processes, 1)
     await _in_state(processes, job_id, "running")
-    await processes.processor("second")
     await first.kill()
+    await processes.processor("second")
     job = await _in_state(processes, job_id, "succeeded")
     assert job["attempt"] == 2
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["lost", "succeeded"]

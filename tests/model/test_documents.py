@@ -30,6 +30,7 @@ from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePo
 from hascheduler.model.schedule_documents import (
     NewSchedule,
     decode_schedule,
+    encode_policy,
     encode_schedule_ref,
     encode_template,
     new_schedule_document,
@@ -147,6 +148,12 @@ def test_a_hostile_document_is_read_or_refused(collection: Collection, data: st.
     assert refusal is None or (refusal.path and len(str(refusal)) < 400)
 
 
+OLD = ScheduleRef(
+    "s", 1, Trigger(Once(WallMs(9))), JobTemplate("log", "t", "tenant", "default", "", 5, "queued"), WallMs(1),
+    since_ms=WallMs(1), cursor_ms=WallMs(3),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -195,16 +202,24 @@ def test_what_the_leader_writes_alone_is_read_like_the_whole(before: ScheduleRef
     assert with_leader_fields(before, written) == whole
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tally", [0.0] * 6),
+        ("policy", {**encode_policy(OLD.policy), "grace_ms": 60_000.0}),
+    ],
+)
+def test_a_float_is_no_count_even_where_it_equals_one(field: str, value: object) -> None:
+    with pytest.raises(InvalidInput):
+        decode_schedule(OLD.name, {**encode_schedule_ref(OLD), field: value})
+
+
 def test_a_schedule_of_an_older_version_has_the_defaults() -> None:
     fields = {name: value for name, value in encode_schedule_ref(OLD).items() if name in _OLD_FIELDS}
     assert decode_schedule(OLD.name, fields) == OLD
 
 
 _OLD_FIELDS = ("rev", "trigger", "job", "cursor_ms", "created_at_ms")
-OLD = ScheduleRef(
-    "s", 1, Trigger(Once(WallMs(9))), JobTemplate("log", "t", "tenant", "default", "", 5, "queued"), WallMs(1),
-    since_ms=WallMs(1), cursor_ms=WallMs(3),
-)  # fmt: skip
 
 
 @given(RUNS)
