@@ -25,16 +25,16 @@ from hascheduler.triggers import due_ms, latest_nominal, next_nominal
 
 
 def conclude(
-    schedule: ScheduleRef, cursor_ms: int, tally: Tally, now: int, *, live: Iterable[str], limit: int
+    schedule: ScheduleRef, cursor_ms: int, tally: Tally, now: int, *, live: dict[str, None], limit: int
 ) -> list[Conclusion]:
     """The conclusions about the times after ``cursor_ms`` that are due by ``now``; of fires at most ``limit``.
 
-    ``live`` are the ids of the schedule's jobs that have not ended, oldest first.
+    ``live`` are the ids of the schedule's jobs that have not ended, oldest first; it is read, not changed.
     """
     backlog = [times for times in undecided(schedule, cursor_ms, now) if not _is_exhausted(times, tally)]
     late_through = _line(schedule, [times for times in backlog if times.verdict is None], now)
     late_verdict = Verdict.COALESCED if schedule.policy.catch_up is CatchUp.LATEST else Verdict.MISSED
-    concluding = _Concluding(schedule, cursor_ms, tally, list(live))
+    concluding = _Concluding(schedule, cursor_ms, tally, live)
     considered = 0
     for times in backlog:
         trigger = times.trigger
@@ -104,12 +104,13 @@ def _newest_due(schedule: ScheduleRef, backlog: Sequence[OpenTimes], now: int) -
 class _Concluding:
     """The conclusions so far, the tally after them, and the live jobs if they were carried out."""
 
-    def __init__(self, schedule: ScheduleRef, cursor_ms: int, tally: Tally, live: list[str]) -> None:
+    def __init__(self, schedule: ScheduleRef, cursor_ms: int, tally: Tally, live: dict[str, None]) -> None:
         self.conclusions: list[Conclusion] = []
         self.tally = tally
         self._cursor_ms = cursor_ms
         self._schedule = schedule
         self._live = live
+        self._fired: list[str] = []
 
     def fire(self, nominal_ms: WallMs) -> None:
         job_id = fire_job_id(self._schedule.name, nominal_ms)
@@ -119,7 +120,7 @@ class _Concluding:
             return
         self.tally = self.tally.plus(Verdict.FIRED)
         self.conclusions.append(Fire(self._schedule.name, nominal_ms, self._basis(), self.tally))
-        self._live.append(job_id)
+        self._fired.append(job_id)
 
     def pass_over(self, times: OpenTimes, verdict: Verdict) -> None:
         first_ms, last_ms = times.first(), times.last()
@@ -128,10 +129,10 @@ class _Concluding:
 
     def _in_the_way(self) -> str | None:
         match self._schedule.policy.overlap:
-            case Overlap.SKIP if self._live:
-                return self._live[0]
-            case Overlap.BUFFER_ONE if len(self._live) > 1:
-                return self._live[-1]
+            case Overlap.SKIP if self._live or self._fired:
+                return next(iter(self._live), None) or self._fired[0]
+            case Overlap.BUFFER_ONE if len(self._live) + len(self._fired) > 1:
+                return self._fired[-1] if self._fired else next(reversed(self._live))
             case _:
                 return None
 

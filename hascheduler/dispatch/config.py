@@ -1,6 +1,33 @@
-"""The core's limits and times."""
+"""The core's limits and times, and the policy by which it chooses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from hascheduler.model.policy import (
+    DEFAULT_PRESET,
+    ON_DEMAND_BONUS_MAX_DEFAULT,
+    PRESETS,
+    Criteria,
+    IdleKeyStart,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyConfig:
+    """Which job goes first, and how many may run.
+
+    ``criteria`` are compared one after the other. ``max_concurrency`` caps all dispatched and running jobs together
+    (None: no cap). ``on_demand_bonus_max`` is in milli-points (None: the bonus grows for ever). ``cost_alpha`` is the
+    weight of the newest elapsed time in a learned cost, in thousandths. A fairness key or a learned cost that nothing
+    has touched for ``idle_ttl_ms`` is forgotten.
+    """
+
+    criteria: Criteria = PRESETS[DEFAULT_PRESET]
+    max_concurrency: int | None = None
+    on_demand_bonus_max: int | None = ON_DEMAND_BONUS_MAX_DEFAULT
+    idle_key_start: IdleKeyStart = IdleKeyStart.MIN
+    learn_cost: bool = True
+    cost_alpha: int = 300
+    idle_ttl_ms: int = 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +46,7 @@ class DispatchConfig:
     start_timeout_ms: int = 5_000
     echo_timeout_ms: int = 5_000
     doubt_ms: int = 1_000
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
 
     @property
     def move_after_ms(self) -> int:

@@ -11,6 +11,7 @@ nothing is decided before `TermBegan` or after `TrustLost`.
 
 from collections.abc import Mapping, Sequence
 
+from hascheduler.dispatch.accounts import Accounts
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import (
     Cancel,
@@ -25,32 +26,41 @@ from hascheduler.dispatch.decisions import (
     Send,
     Settlement,
 )
-from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced, Settled, TermBegan, TransportSeen, TrustLost
-from hascheduler.dispatch.jobs import Jobs
-from hascheduler.dispatch.ledger import Ledger
-from hascheduler.dispatch.policy import Policy, PriorityThenArrival
-from hascheduler.dispatch.pool import SlotPool
+from hascheduler.dispatch.explanation import Explanation
+from hascheduler.dispatch.inputs import (
+    AccountsRestored,
+    Input,
+    ProcessorLost,
+    Resynced,
+    Settled,
+    TermBegan,
+    TransportSeen,
+    TrustLost,
+)
+from hascheduler.dispatch.mind import Mind
 from hascheduler.dispatch.step import Step
-from hascheduler.dispatch.times import Times
 from hascheduler.mirror.changes import (
     DefinitionGone,
     DefinitionSeen,
     JobGone,
     JobSeen,
+    LaneGone,
+    LaneSeen,
     ProcessorGone,
     ProcessorSeen,
     ScheduleGone,
     ScheduleSeen,
+    TenantGone,
+    TenantSeen,
 )
-from hascheduler.model.definition import Definition
+from hascheduler.model.fired_jobs import fired_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 
 
 class Dispatcher:
-    def __init__(self, config: DispatchConfig | None = None, policy: Policy | None = None) -> None:
+    def __init__(self, config: DispatchConfig | None = None) -> None:
         self._config = config or DispatchConfig()
-        self._policy = policy or PriorityThenArrival()
         self._leading = False
         self._accepting = True
         self._telling_since_ms = 0
@@ -58,11 +68,11 @@ class Dispatcher:
         self._forget()
 
     def _forget(self) -> None:
-        self._definitions: dict[str, Definition] = {}
-        self._pool = SlotPool()
-        self._ledger = Ledger()
-        self._jobs = Jobs(self._config, self._policy, self._pool, self._ledger)
-        self._times = Times(self._jobs, self._ledger)
+        self._mind = Mind(self._config)
+        self._ledger = self._mind.ledger
+        self._pool = self._mind.pool
+        self._jobs = self._mind.jobs
+        self._times = self._mind.times
         self._doubtful: dict[str, None] = {}
         self._sends: list[Send] = []
 
@@ -82,9 +92,27 @@ class Dispatcher:
         """Why some schedules never fire: their triggers can't be read."""
         return self._times.unreadable
 
+    def explain(self, job_id: str, now: WallMs) -> Explanation | None:
+        """Why that job waits, as far as this mind knows; None: no live job of that id is known here."""
+        return self._mind.explainer.explain(job_id, now, is_silent=self._leading and not self._accepting)
+
+    def unschedulable(self) -> list[str]:
+        """The ids of waiting jobs that no processor that is there could ever run, in order; at most 10,000."""
+        return self._mind.explainer.unschedulable()
+
+    def accumulated_cost_ms(self, fairness_key: str) -> int:
+        return self._mind.accounts.cost(fairness_key)
+
+    def learned_cost_ms(self, definition: str, target: str) -> int | None:
+        return self._mind.accounts.learned(definition, target)
+
+    def accounts(self, now: WallMs, limit: int) -> Accounts:
+        """What the next start without any replica should begin with; the newest ``limit`` of each kind."""
+        return self._mind.accounts.snapshot(now, limit)
+
     def step(self, now: WallMs, inputs: Sequence[Input]) -> Step:
         """Fold ``inputs``, in their order, then decide if this replica leads."""
-        self._jobs.advance(now)
+        self._mind.advance(now)
         for seen in inputs:
             self._fold(seen, now)
         decisions: list[Decision] = []
@@ -121,18 +149,26 @@ class Dispatcher:
             case JobSeen(job):
                 self._ledger.job_seen(job)
                 self._jobs.put(job)
-            case JobGone(job_id, state):
-                self._times.job_ended(job_id, state)
-                self._ledger.job_gone(job_id)
-                self._jobs.remove(job_id)
+            case JobGone():
+                self._mind.job_gone(seen, now)
             case ScheduleSeen(schedule):
                 self._times.seen(schedule)
             case ScheduleGone(name):
                 self._times.gone(name)
             case DefinitionSeen(definition):
-                self._definitions[definition.name] = definition
+                self._mind.define(definition.name, definition, now)
             case DefinitionGone(name):
-                self._definitions.pop(name, None)
+                self._mind.define(name, None, now)
+            case LaneSeen(lane):
+                self._mind.set_lane(lane.name, lane)
+            case LaneGone(name):
+                self._mind.set_lane(name, None)
+            case TenantSeen(tenant):
+                self._mind.set_tenant(tenant.name, tenant, now)
+            case TenantGone(name):
+                self._mind.set_tenant(name, None, now)
+            case AccountsRestored(accounts):
+                self._mind.accounts.restore(accounts)
             case ProcessorSeen(processor):
                 self._pool.seen(processor)
             case ProcessorGone(processor_id):
@@ -206,8 +242,10 @@ class Dispatcher:
             # Inserted a moment ago, or ended before: the reading tells, and until then its slot is kept.
             self._doubtful[job_id] = None
             if isinstance(move, Dispatch):
-                schedule = self._times.schedule(fired[job_id].schedule)
-                self._jobs.occupy_unseen(job_id, schedule.template.definition if schedule else "", move.processor)
+                fire = fired[job_id]
+                schedule = self._times.schedule(fire.schedule)
+                if schedule is not None:  # else the reading alone can tell what it holds
+                    self._jobs.occupy_unseen(fired_job(schedule, fire.nominal_ms), move.processor)
         self._sends += self._jobs.tell_again(now)
 
     def _stop(self) -> None:
@@ -260,21 +298,13 @@ class Dispatcher:
     def _dispatches(self, now: WallMs) -> list[Decision]:
         decisions: list[Decision] = []
         while len(decisions) < self._config.dispatches_max:
-            job_id = self._jobs.waiting.first(self._placeable)
-            job = self._jobs.get(job_id) if job_id is not None else None
-            processor_id = self._pool.choose(job.definition) if job is not None else None
-            if job is None or processor_id is None:
+            found = self._mind.line.first(now)
+            if found is None:
                 return decisions
+            job, processor_id = found
             decisions.append(self._move(Dispatch(job.id, job.attempt + 1, processor_id), now))
         self._more = True
         return decisions
-
-    def _placeable(self, definition: str) -> bool:
-        limits = self._definitions.get(definition)
-        cap = limits.max_concurrency if limits is not None else None
-        if cap is not None and self._pool.running(definition) >= cap:
-            return False
-        return self._pool.choose(definition) is not None
 
     def _move(self, decision: JobMove, now: WallMs) -> Decision:
         self._ledger.promise(decision, now)
@@ -282,7 +312,7 @@ class Dispatcher:
         return decision
 
     def _attempts_max(self, job: JobRef) -> int:
-        return self._definitions.get(job.definition, Definition(job.definition)).attempts_max
+        return self._mind.rules.definition(job.definition).attempts_max
 
     def _wake_at(self, now: WallMs) -> WallMs | None:
         if not self._leading:
@@ -293,6 +323,7 @@ class Dispatcher:
         instants = [
             self._times.next_at(),
             self._jobs.next_at(),
+            self._mind.gates.next_at() if self._accepting and len(self._mind.line) else None,
             None if oldest is None else oldest + self._config.echo_timeout_ms,
         ]
         soonest = min((at for at in instants if at is not None), default=None)

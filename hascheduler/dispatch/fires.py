@@ -5,7 +5,7 @@ stretch that they lie in is over. A conclusion that was decided and has not come
 cursor and tally, so that nothing is decided again from the older ones that the stream still shows.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from hascheduler.dispatch.conclusions import conclude
 from hascheduler.dispatch.decisions import Conclusion
@@ -103,29 +103,29 @@ class Fires:
             self._promised.pop(name, None)
         self._arm(self._schedules[name], not_before_ms=until_ms)
 
-    def take_due(self, now: WallMs, limit: int, live: Callable[[str], Iterable[str]]) -> list[Conclusion]:
+    def take_due(self, now: WallMs, limit: int, live: Callable[[str], dict[str, None]]) -> Iterator[list[Conclusion]]:
         """What becomes of the times that are due, each promised from here on; of one schedule in their order.
 
-        ``live`` tells the jobs of a schedule that have not ended. When the limit is reached the rest stays due.
+        ``live`` tells the jobs of a schedule that have not ended. A schedule may come more than once, so the jobs of
+        what was given must be among them before more is asked for. When the limit is reached the rest stays due.
         """
-        conclusions: list[Conclusion] = []
-        while len(conclusions) < limit:
+        while limit > 0:
             due = next(self._timers.take_due(now, 1), None)
             if due is None:
-                break
+                return
             schedule = self._schedules[due[0]]
             cursor_ms, tally = self._decided(schedule)
-            room = min(limit - len(conclusions), _AT_ONCE_MAX)
+            at_once = min(limit, _AT_ONCE_MAX)
             try:
-                new = conclude(schedule, cursor_ms, tally, now, live=live(schedule.name), limit=room)
+                new = conclude(schedule, cursor_ms, tally, now, live=live(schedule.name), limit=at_once)
             except InvalidInput as error:  # a trigger in its past, written by hand
                 self.unreadable[schedule.name] = str(error)
                 continue
             if new:
                 self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally)
             self._arm(schedule, not_before_ms=0 if new else now + 1)
-            conclusions += new
-        return conclusions
+            limit -= len(new)
+            yield new
 
     def next_at(self) -> int | None:
         return self._timers.next_at()

@@ -2,16 +2,21 @@
 
 from dataclasses import dataclass
 
+from hascheduler.dispatch.accounts import Accounts
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.mirror.changes import (
     DefinitionGone,
     DefinitionSeen,
     JobGone,
     JobSeen,
+    LaneGone,
+    LaneSeen,
     ProcessorGone,
     ProcessorSeen,
     ScheduleGone,
     ScheduleSeen,
+    TenantGone,
+    TenantSeen,
 )
 
 
@@ -35,6 +40,13 @@ class TrustLost:
 @dataclass(frozen=True, slots=True)
 class Resynced:
     """Forget everything; the facts that follow are a fresh snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountsRestored:
+    """What the fairness keys had consumed, and what had been learned, by the newest record of an earlier leader."""
+
+    accounts: Accounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +77,6 @@ class TransportSeen:
 
 Input = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
-    | ProcessorLost | TransportSeen | TermBegan | TrustLost | Resynced | Settled
+    | LaneSeen | LaneGone | TenantSeen | TenantGone | ProcessorLost | TransportSeen | TermBegan | TrustLost
+    | Resynced | AccountsRestored | Settled
 )  # fmt: skip

@@ -1,29 +1,44 @@
-"""Where each live job stands in this mind: waiting, holding a slot, held back, or orphaned.
+"""Where each live job stands in this mind: waiting, holding a slot, set apart, or orphaned.
 
-Owner of the job table, of the queues and slots that follow from it, and of the timers on jobs. `reconsider` derives a
-job's place from three things only: what the stream shows, what the ledger has promised on top, and whether the job is
-held back. It may be called at any time, and twice is once.
+Owner of the job table, of the line and the slots that follow from it, and of the timers on jobs. `reconsider` derives
+a job's place from three things only: what the stream shows, what the ledger has promised on top, and whether the job
+is in doubt. It may be called at any time, and twice is once.
 """
 
+from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import Cancel, CancelNotice, Dispatch, Publish, Requeue, Send
+from hascheduler.dispatch.gates import Gates
 from hascheduler.dispatch.ledger import Ledger
-from hascheduler.dispatch.policy import Policy
+from hascheduler.dispatch.line import Line
+from hascheduler.dispatch.occupancy import Occupancy
 from hascheduler.dispatch.pool import SlotPool
 from hascheduler.dispatch.siblings import Siblings
 from hascheduler.dispatch.timers import Timers
-from hascheduler.dispatch.waiting import Waiting
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
 
 
 class Jobs:
-    def __init__(self, config: DispatchConfig, policy: Policy, pool: SlotPool, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        config: DispatchConfig,
+        *,
+        ledger: Ledger,
+        pool: SlotPool,
+        gates: Gates,
+        occupancy: Occupancy,
+        accounts: FairAccounts,
+        line: Line,
+    ) -> None:
         self._config = config
-        self._pool = pool
         self._ledger = ledger
+        self._pool = pool
+        self._gates = gates
+        self._occupancy = occupancy
+        self._accounts = accounts
+        self.line = line
         self._now = 0
         self._table: dict[str, JobRef] = {}
-        self.waiting = Waiting(policy)
         self._not_before = Timers()
         self._doubted = Timers()
         self._starts = Timers()
@@ -33,26 +48,35 @@ class Jobs:
         self._notices: list[CancelNotice] = []
         self._siblings = Siblings()
         self._replaced: dict[str, str] = {}
+        self._charged: dict[str, int] = {}
 
     def get(self, job_id: str) -> JobRef | None:
         return self._table.get(job_id)
 
-    def of_schedule(self, schedule: str) -> list[str]:
-        """The ids of its jobs that have not ended, oldest first."""
+    def of_schedule(self, schedule: str) -> dict[str, None]:
+        """The ids of its jobs that have not ended, oldest first; read only, and true until the next change."""
         return self._siblings.of(schedule)
 
     def put(self, job: JobRef) -> None:
-        if job.id not in self._table:
+        known = self._table.get(job.id)
+        if known is None:
             self._siblings.add(job.id)
+            self._accounts.arrive(job.fairness_key)
+        elif known.fairness_key != job.fairness_key:
+            self._accounts.arrive(job.fairness_key)
+            self._accounts.leave(known.fairness_key, self._now)
         self._table[job.id] = job
         self._doubted.clear(job.id)
         self.reconsider(job.id)
 
     def remove(self, job_id: str) -> None:
-        self._table.pop(job_id, None)
+        job = self._table.pop(job_id, None)
+        if job is not None:
+            self._accounts.leave(job.fairness_key, self._now)
         self._siblings.remove(job_id)
-        self.waiting.remove(job_id)
+        self.line.remove(job_id)
         self._release(job_id)
+        self._charged.pop(job_id, None)
         self._replaced.pop(job_id, None)
         self._orphans.pop(job_id, None)
         self._withdrawn.pop(job_id, None)
@@ -73,24 +97,28 @@ class Jobs:
             return
         move = self._ledger.move(job_id)
         if isinstance(move, Dispatch):
-            self._place(job, move.processor)
+            self._place(job, move.processor, move.attempt)
         elif isinstance(move, Cancel) and job.state in OCCUPYING:
             pass  # it keeps its slot until it has ended
         elif move is not None:
             self._set_apart(job)
         elif job.state in OCCUPYING and job.processor is not None:
-            self._place(job, job.processor)
+            self._place(job, job.processor, job.attempt)
             self._watch(job, job.processor)
         elif job_id in self._doubted or job.state is not JobState.PENDING:
             self._set_apart(job)
         elif job.cancel_requested_at_ms is not None:
             self._set_apart(job)
             self._withdrawn[job_id] = None
-        elif job.serial and any(self._pool.holds(sibling) for sibling in self._siblings.beside(job_id)):
-            self._set_apart(job)
-            self._siblings.hold(job_id)
         else:
             self._queue(job)
+
+    def is_in_doubt(self, job_id: str) -> bool:
+        return job_id in self._doubted
+
+    def is_replaced(self, job_id: str) -> bool:
+        """Whether a later fire takes its place."""
+        return job_id in self._replaced
 
     def orphan(self, processor_id: str) -> None:
         """The processor is gone or lost: what holds its slots must be looked at."""
@@ -138,10 +166,10 @@ class Jobs:
     def forget_replaced(self) -> None:
         self._replaced.clear()
 
-    def occupy_unseen(self, job_id: str, definition: str, processor_id: str) -> None:
+    def occupy_unseen(self, job: JobRef, processor_id: str) -> None:
         """A job that has yet to be read holds a slot already."""
-        self._siblings.add(job_id)
-        self._pool.occupy(job_id, definition, processor_id)
+        self._siblings.add(job.id)
+        self._occupancy.take(job, processor_id)
 
     # Time
 
@@ -203,32 +231,36 @@ class Jobs:
         self._release(job.id)
         self._starts.clear(job.id)
         if (job.not_before_ms or 0) <= self._now:
-            self.waiting.add(job)
+            self.line.add(job)
         else:
-            self.waiting.remove(job.id)
+            self.line.remove(job.id)
             self._not_before.set(job.id, job.not_before_ms or 0)
 
     def _set_apart(self, job: JobRef) -> None:
         self._release(job.id)
-        self.waiting.remove(job.id)
+        self.line.remove(job.id)
         self._starts.clear(job.id)
 
-    def _place(self, job: JobRef, processor_id: str) -> None:
-        self.waiting.remove(job.id)
+    def _place(self, job: JobRef, processor_id: str, attempt: int) -> None:
         self._not_before.clear(job.id)
-        is_new = not self._pool.holds(job.id)
-        self._pool.occupy(job.id, job.definition, processor_id)
-        if is_new:
-            for sibling in self._siblings.beside(job.id):
-                if sibling in self.waiting and self._table[sibling].serial:
-                    self.reconsider(sibling)
+        self._charge(job, attempt)
+        # Its locks first: nothing that waits for them need be looked at when it leaves the line.
+        self._occupancy.take(job, processor_id)
+        self.line.remove(job.id)
+
+    def _charge(self, job: JobRef, attempt: int) -> None:
+        """Every attempt is charged once, by the leader that promises it or when the stream shows it."""
+        if self._charged.get(job.id) == attempt:
+            return
+        self._charged[job.id] = attempt
+        is_shown = job.attempt == attempt
+        if not (is_shown and self._accounts.is_counted(job.dispatched_at_ms)):
+            self._accounts.charge(job.fairness_key, job.definition, job.target)
+            self._gates.spend(job.definition, self._now)
 
     def _release(self, job_id: str) -> None:
-        """Give the slot back, if it holds one, and let those go on that waited for that."""
-        if self._pool.holds(job_id):
-            self._pool.release(job_id)
-            for sibling in self._siblings.take_held(job_id):
-                self.reconsider(sibling)
+        """Give back what it holds, if it holds something, and let those go on that waited for that."""
+        self.line.freed(self._occupancy.release(job_id))
 
     def _watch(self, job: JobRef, processor_id: str) -> None:
         if not self._pool.is_live(processor_id):

@@ -1,112 +1,219 @@
-"""Processors and their slots: who could take a job of this definition, and who should.
+"""Processors, their slots and resources: who could take a job of this definition, and who should.
 
-An inverted index leads from a definition to its processors. Among those with a free slot the most specialised goes
-first (fewest definitions; ``*`` counts as infinitely many), then the least busy, then the smaller id: versatile
-processors stay free for the jobs that only they can take.
+An inverted index leads from a definition to the `Profile`s of processors that support it. Among those with a free slot
+and the resources the most specialised goes first (fewest definitions; ``*`` counts as infinitely many), then the least
+busy, then the smaller id: versatile processors stay free for the jobs that only they can take.
 
 A job occupies its slot by id, whether or not its processor is known (yet, or any more): releasing an unknown job is a
 no-op, and a processor that comes back finds its slots as they are.
 """
 
 from collections import Counter
-from fractions import Fraction
+from collections.abc import Iterable
 
-from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef
+from hascheduler.dispatch.profiles import Profile
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.resources import SLOTS, Resources
 
 
 class SlotPool:
+    """Three counts say what has not changed since: ``arrivals`` of processors that came, went or changed, ``changes``
+    in which profiles have free slots, and how often it was ``relieved``: a slot or a processor is there again.
+    """
+
     def __init__(self) -> None:
         self._processors: dict[str, ProcessorRef] = {}
         self._lost: dict[str, int] = {}
-        self._by_definition: dict[str, set[str]] = {}
-        self._busy: dict[str, set[str]] = {}
-        self._places: dict[str, tuple[str, str]] = {}
-        self._running: Counter[str] = Counter()
+        self._profiles: dict[frozenset[str], Profile] = {}
+        self._supporting: dict[str, list[Profile]] = {}
+        self._free: dict[str, int] = {}
+        self._busy: dict[str, dict[str, None]] = {}
+        self._used: dict[str, Counter[str]] = {}
+        self._places: dict[str, tuple[str, Resources]] = {}
+        self.totals: Counter[str] = Counter()
+        """What the processors that live have of each resource, slots included."""
+        self.arrivals = 0
+        self.changes = 0
+        self.relieved = 0
 
     # Processors
 
     def seen(self, processor: ProcessorRef) -> None:
         """The processor's newest registration or heartbeat. A beat later than the lost one brings it back."""
         known = self._processors.get(processor.id)
-        if known is None or known.definitions != processor.definitions:
-            self._unindex(known)
-            for definition in processor.definitions:
-                self._by_definition.setdefault(definition, set()).add(processor.id)
-        self._processors[processor.id] = processor
-        if processor.id in self._lost and processor.beat > self._lost[processor.id]:
+        is_back = processor.id in self._lost and processor.beat > self._lost[processor.id]
+        if known is not None and not is_back and _offers(known) == _offers(processor):
+            self._processors[processor.id] = processor  # a mere heartbeat, nearly always
+            return
+        self._leave(processor.id)
+        if is_back:
             del self._lost[processor.id]
+        self._processors[processor.id] = processor
+        self._enter(processor)
 
     def lost(self, processor_id: str, beat: int) -> None:
         """Its heartbeat stood still at ``beat``; news of a later one has precedence."""
         known = self._processors.get(processor_id)
         if known is not None and known.beat <= beat:
+            self._leave(processor_id)
             self._lost[processor_id] = beat
 
     def gone(self, processor_id: str) -> None:
-        self._unindex(self._processors.pop(processor_id, None))
+        self._leave(processor_id)
+        self._processors.pop(processor_id, None)
         self._lost.pop(processor_id, None)
 
     def is_live(self, processor_id: str) -> bool:
         return processor_id in self._processors and processor_id not in self._lost
 
+    def live(self) -> list[ProcessorRef]:
+        """Those whose heartbeat goes on, by id; draining ones too."""
+        return [self._processors[id] for id in sorted(self._processors) if id not in self._lost]
+
     # Slots
 
-    def occupy(self, job_id: str, definition: str, processor_id: str) -> None:
-        """The job holds a slot of that processor, and no other slot."""
-        if self._places.get(job_id) == (processor_id, definition):
+    def occupy(self, job_id: str, processor_id: str, needs: Resources) -> None:
+        """The job holds a slot of that processor and ``needs`` of its resources, and none of another."""
+        if self._places.get(job_id) == (processor_id, needs):
             return
         self.release(job_id)
-        self._places[job_id] = (processor_id, definition)
-        self._busy.setdefault(processor_id, set()).add(job_id)
-        self._running[definition] += 1
+        self._places[job_id] = (processor_id, needs)
+        self._busy.setdefault(processor_id, {})[job_id] = None
+        if needs:
+            self._used.setdefault(processor_id, Counter()).update(dict(needs))
+        self._recount(processor_id)
 
-    def holds(self, job_id: str) -> bool:
-        """Whether the job holds a slot."""
-        return job_id in self._places
+    def processor_of(self, job_id: str) -> str | None:
+        """Whose slot the job holds."""
+        place = self._places.get(job_id)
+        return None if place is None else place[0]
 
     def release(self, job_id: str) -> None:
         place = self._places.pop(job_id, None)
         if place is None:
             return
-        processor_id, definition = place
+        processor_id, needs = place
         busy = self._busy[processor_id]
-        busy.discard(job_id)
+        del busy[job_id]
         if not busy:
             del self._busy[processor_id]
-        self._running[definition] -= 1
-        if not self._running[definition]:
-            del self._running[definition]
+        if needs:
+            self._used[processor_id].subtract(dict(needs))
+            if not any(self._used[processor_id].values()):
+                del self._used[processor_id]
+        self.relieved += 1
+        self._recount(processor_id)
 
     def occupants(self, processor_id: str) -> list[str]:
         """The ids of the jobs that hold its slots, in order."""
         return sorted(self._busy.get(processor_id, ()))
 
-    def running(self, definition: str) -> int:
-        """How many jobs of the definition hold a slot."""
-        return self._running[definition]
+    def left(self, processor: ProcessorRef) -> tuple[int, Resources]:
+        """The slots and resources that it has left."""
+        used = self._used.get(processor.id, Counter())
+        resources = tuple((name, amount - used[name]) for name, amount in processor.resources)
+        return processor.slots - len(self._busy.get(processor.id, ())), resources
 
-    def choose(self, definition: str) -> str | None:
+    # Choosing
+
+    def choose(self, definition: str, needs: Resources) -> str | None:
         """The processor that should take the next job of ``definition``, or None when all are busy or unable."""
-        best: tuple[float, Fraction, str] | None = None
-        for wanted in (definition, ANY_DEFINITION):
-            for processor_id in self._by_definition.get(wanted, ()):
-                rank = self._rank(self._processors[processor_id])
-                if rank is not None and (best is None or rank < best):
-                    best = rank
+        best: tuple[float, float, str] | None = None
+        for profile in self.supporting(definition):
+            if best is not None and profile.breadth > best[0]:
+                break
+            if profile.free:
+                found = self._first_with(profile, needs) if needs else profile.first()
+                if found is not None and (best is None or (profile.breadth, *found) < best):
+                    best = (profile.breadth, *found)
         return best[2] if best else None
 
-    def _rank(self, processor: ProcessorRef) -> tuple[float, Fraction, str] | None:
-        busy = len(self._busy.get(processor.id, ()))
-        if busy >= processor.slots or processor.draining or processor.id in self._lost:
-            return None
-        breadth = float("inf") if processor.takes_any else float(len(processor.definitions))
-        return (breadth, Fraction(busy, processor.slots), processor.id)
+    def free(self, definition: str) -> int:
+        """How many slots a job of ``definition`` could take."""
+        return sum([profile.free for profile in self.supporting(definition)])
 
-    def _unindex(self, processor: ProcessorRef | None) -> None:
-        if processor is None:
+    def could_run(self, definition: str, needs: Resources) -> bool:
+        """Whether some processor that takes new jobs could run it, were it idle."""
+        takers = [processor for processor in self.live() if not processor.draining and processor.slots > 0]
+        return any(_supports(processor, definition) and _has(processor, needs) for processor in takers)
+
+    def supporting(self, definition: str) -> list[Profile]:
+        """Those whose processors run jobs of ``definition``, the most specialised first."""
+        known = self._supporting.get(definition)
+        if known is None:
+            found = [profile for profile in self._profiles.values() if profile.supports(definition)]
+            known = self._supporting[definition] = sorted(found, key=lambda profile: profile.breadth)
+        return known
+
+    def profiles(self) -> Iterable[Profile]:
+        return self._profiles.values()
+
+    def _first_with(self, profile: Profile, needs: Resources) -> tuple[float, str] | None:
+        for ratio, processor_id in profile.in_order():
+            processor, used = self._processors[processor_id], self._used.get(processor_id, Counter())
+            has = dict(processor.resources)
+            if all(has.get(name, 0) - used[name] >= amount for name, amount in needs):
+                return ratio, processor_id
+        return None
+
+    # Counting
+
+    def _enter(self, processor: ProcessorRef) -> None:
+        if processor.id in self._lost:
             return
-        for definition in processor.definitions:
-            members = self._by_definition[definition]
-            members.discard(processor.id)
-            if not members:
-                del self._by_definition[definition]
+        self.totals.update({SLOTS: processor.slots, **dict(processor.resources)})
+        self.arrivals += 1
+        self.changes += 1
+        if processor.definitions not in self._profiles:
+            self._profiles[processor.definitions] = Profile(processor.definitions)
+            self._supporting.clear()
+        self._free[processor.id] = 0
+        self.relieved += 1
+        self._recount(processor.id)
+
+    def _leave(self, processor_id: str) -> None:
+        """Nothing of it counts any more."""
+        if self._free.pop(processor_id, None) is None:
+            return
+        processor = self._processors[processor_id]
+        self.totals.subtract({SLOTS: processor.slots, **dict(processor.resources)})
+        self.arrivals += 1
+        self.changes += 1
+        profile = self._profiles[processor.definitions]
+        profile.withdraw(processor_id)
+        members = [id for id in self._free if self._processors[id].definitions == processor.definitions]
+        profile.free = sum(self._free[id] for id in members)
+        if not members:
+            del self._profiles[processor.definitions]
+            self._supporting.clear()
+
+    def _recount(self, processor_id: str) -> None:
+        before = self._free.get(processor_id)
+        if before is None:
+            return
+        processor = self._processors[processor_id]
+        busy = len(self._busy.get(processor_id, ()))
+        free = 0 if processor.draining else max(processor.slots - busy, 0)
+        self._free[processor_id] = free
+        profile = self._profiles[processor.definitions]
+        had_free = profile.free > 0
+        profile.free += free - before
+        if had_free != (profile.free > 0):
+            self.changes += 1
+        if free:
+            profile.offer(processor_id, busy, processor.slots)
+        else:
+            profile.withdraw(processor_id)
+
+
+def _offers(processor: ProcessorRef) -> tuple[frozenset[str], int, bool, Resources]:
+    return (processor.definitions, processor.slots, processor.draining, processor.resources)
+
+
+def _supports(processor: ProcessorRef, definition: str) -> bool:
+    return processor.takes_any or definition in processor.definitions
+
+
+def _has(processor: ProcessorRef, needs: Resources) -> bool:
+    has = dict(processor.resources)
+    return all(has.get(name, 0) >= amount for name, amount in needs)

@@ -77,13 +77,15 @@ class Times:
         for name in self._fires.held():
             if not self._ledger.has_conclusions(name):
                 self._fires.resume(name)
-        conclusions = self._fires.take_due(now, limit, self._jobs.of_schedule)
-        for conclusion in conclusions:
-            self._ledger.promise(conclusion, now)
-            schedule = self._fires.schedule(conclusion.schedule)
-            if schedule is not None and isinstance(conclusion, Fire):
-                self._fire(conclusion, schedule)
-        return list(conclusions)
+        decisions: list[Decision] = []
+        for conclusions in self._fires.take_due(now, limit, self._jobs.of_schedule):
+            for conclusion in conclusions:
+                self._ledger.promise(conclusion, now)
+                schedule = self._fires.schedule(conclusion.schedule)
+                if schedule is not None and isinstance(conclusion, Fire):
+                    self._fire(conclusion, schedule)
+            decisions += conclusions
+        return decisions
 
     def take_counts(self, now: WallMs) -> list[CountFailures]:
         """The failures that are to be written down, and the schedules to be paused for them."""

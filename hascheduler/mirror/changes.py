@@ -12,10 +12,12 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.documents import Collection
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.journal import JournalHead
+from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.tenant import Tenant
 
 
 class Operation(StrEnum):
@@ -45,10 +47,14 @@ class JobSeen:
 
 @dataclass(frozen=True, slots=True)
 class JobGone:
-    """The job ended (as ``state`` says), was deleted, or can no longer be read; it holds no slot any more."""
+    """The job ended (as ``state`` says), was deleted, or can no longer be read; it holds no slot any more.
+
+    ``finished_at_ms`` is when it ended, by the clock of who ended it.
+    """
 
     id: str
     state: JobState | None = None
+    finished_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,26 @@ class DefinitionSeen:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSeen:
+    lane: Lane
+
+
+@dataclass(frozen=True, slots=True)
+class LaneGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSeen:
+    tenant: Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class TenantGone:
     name: str
 
 
@@ -119,5 +145,6 @@ class Quarantined:
 
 Seen = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
-    | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | Quarantined
+    | LaneSeen | LaneGone | TenantSeen | TenantGone | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen
+    | ReplicaGone | Quarantined
 )  # fmt: skip

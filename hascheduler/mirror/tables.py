@@ -10,6 +10,7 @@ from typing import Any
 from hascheduler.mirror import changes as seen
 from hascheduler.model import documents
 from hascheduler.model.documents import Collection
+from hascheduler.model.fields import is_integer
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.schedule_documents import (
     LEADER_FIELDS,
@@ -49,7 +50,10 @@ def _left(gone: Callable[[str], seen.Seen]) -> Callable[[str, Mapping[str, Any]]
 
 def _job_left(id: str, fields: Mapping[str, Any]) -> seen.JobGone:
     state = fields.get("state")
-    return seen.JobGone(id, JobState(state) if state in _TERMINAL else None)
+    finished_at_ms = fields.get("finished_at_ms")
+    return seen.JobGone(
+        id, JobState(state) if state in _TERMINAL else None, finished_at_ms if is_integer(finished_at_ms) else None
+    )
 
 
 _TERMINAL = frozenset(state.value for state in TERMINAL)
@@ -82,6 +86,22 @@ TABLES: dict[Collection, Table] = {
         arrived=seen.DefinitionSeen,
         left=_left(seen.DefinitionGone),
         revision=lambda definition: (definition.rev,),
+        revised="rev",
+    ),
+    Collection.LANES: Table(
+        decode=documents.decode_lane,
+        encode=documents.encode_lane,
+        arrived=seen.LaneSeen,
+        left=_left(seen.LaneGone),
+        revision=lambda lane: (lane.rev,),
+        revised="rev",
+    ),
+    Collection.TENANTS: Table(
+        decode=documents.decode_tenant,
+        encode=documents.encode_tenant,
+        arrived=seen.TenantSeen,
+        left=_left(seen.TenantGone),
+        revision=lambda tenant: (tenant.rev,),
         revised="rev",
     ),
     Collection.PROCESSORS: Table(

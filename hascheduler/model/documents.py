@@ -12,22 +12,29 @@ from enum import StrEnum
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT, Definition
+from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT, DEFAULT_COST_MS_DEFAULT, Definition, RateLimit
 from hascheduler.model.fields import (
     identifier,
     instant_or_none,
     integer,
-    job_state,
+    is_integer,
+    positive,
+    positive_or_none,
     text,
     text_or_none,
+    wrong,
 )
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.lane import PRIORITY_MAX, PROMOTE_AFTER_MS_DEFAULT, Lane
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.policy import criteria
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.resources import Resources, decode_resources, encode_resources
 from hascheduler.model.schedule_documents import SCHEDULE_FIELDS
+from hascheduler.model.tenant import Tenant
 from hascheduler.model.verdict import Verdict, VerdictRun
 
 Document = Mapping[str, Any]
@@ -41,19 +48,26 @@ class Collection(StrEnum):
     LEASES = "leases"
     JOURNAL = "journal"
     REPLICAS = "replicas"
+    LANES = "lanes"
+    TENANTS = "tenants"
     VERDICTS = "verdicts"
     """The API alone reads them; no mirror does."""
 
 
 MIRRORED = tuple(collection for collection in Collection if collection is not Collection.VERDICTS)
 LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
-    Collection.DEFINITIONS: ("rev", "max_concurrency", "attempts_max"),
+    Collection.DEFINITIONS: (
+        "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",
+        "resources",
+    ),
+    Collection.LANES: ("rev", "weight", "promote_after_ms", "criteria"),
+    Collection.TENANTS: ("rev", "max_running"),
     Collection.SCHEDULES: SCHEDULE_FIELDS,
-    Collection.PROCESSORS: ("name", "shard", "definitions", "slots", "beat", "draining", "parked"),
+    Collection.PROCESSORS: ("name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources"),
     Collection.JOBS: (
         "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
         "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
-        "serial",
+        "serial", "started_at_ms", "finished_at_ms", "resources",
     ),
     Collection.LEASES: (
         "holder", "term", "renewals", "endpoint", "acquired_at_ms", "renewed_at_ms", "lease_duration_ms", "transitions",
@@ -95,6 +109,7 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         "finished_at_ms": None,
         "cancel_requested_at_ms": None,
         "serial": job.serial,
+        "resources": _resources_or_none(job.resources),
         "result": None,
         "error": None,
         "attempts": [],
@@ -105,7 +120,7 @@ def decode_job(id: object, fields: Document) -> JobRef:
     return JobRef(
         id=identifier(id),
         rev=integer(fields, "rev"),
-        state=job_state(fields),
+        state=decode_job_state(fields),
         attempt=integer(fields, "attempt"),
         definition=text(fields, "definition"),
         target=text(fields, "target"),
@@ -121,34 +136,106 @@ def decode_job(id: object, fields: Document) -> JobRef:
         dispatched_at_ms=instant_or_none(fields, "dispatched_at_ms"),
         cancel_requested_at_ms=instant_or_none(fields, "cancel_requested_at_ms"),
         serial=bool(fields.get("serial")),
+        started_at_ms=instant_or_none(fields, "started_at_ms"),
+        resources=None if fields.get("resources") is None else decode_resources(fields["resources"]),
     )
+
+
+def decode_job_state(fields: Document) -> JobState:
+    try:
+        return JobState(fields.get("state", ""))
+    except ValueError:
+        raise InvalidInput(("state",), wrong(fields, "state"), " or ".join(JobState)) from None
 
 
 def encode_job_ref(job: JobRef) -> dict[str, Any]:
     """The lean fields of a job, as `decode_job` reads them."""
-    return {name: getattr(job, name) for name in LEAN_FIELDS[Collection.JOBS]}
+    return {name: getattr(job, name) for name in _OF_LIVE_JOBS} | {"resources": _resources_or_none(job.resources)}
 
 
-# Definitions, processors
+_OF_LIVE_JOBS = tuple(name for name in LEAN_FIELDS[Collection.JOBS] if name not in ("resources", "finished_at_ms"))
+
+
+def _resources_or_none(resources: Resources | None) -> dict[str, int] | None:
+    return None if resources is None else encode_resources(resources)
+
+
+# Definitions, lanes, tenants, processors
 
 
 def encode_definition(definition: Definition) -> dict[str, Any]:
+    limit = definition.rate_limit
     return {
         "_id": definition.name,
         "rev": definition.rev,
         "max_concurrency": definition.max_concurrency,
         "attempts_max": definition.attempts_max,
+        "default_cost_ms": definition.default_cost_ms,
+        "conflict_group": definition.conflict_group,
+        "tier": definition.tier,
+        "rate_limit": None if limit is None else {"count": limit.count, "per_ms": limit.per_ms},
+        "resources": encode_resources(definition.resources),
     }
 
 
 def decode_definition(id: object, fields: Document) -> Definition:
-    cap = fields.get("max_concurrency")
     return Definition(
         name=identifier(id),
         rev=integer(fields, "rev"),
-        max_concurrency=None if cap is None else integer(fields, "max_concurrency"),
+        max_concurrency=positive_or_none(fields, "max_concurrency"),
         attempts_max=integer(fields, "attempts_max", default=ATTEMPTS_MAX_DEFAULT),
+        default_cost_ms=integer(fields, "default_cost_ms", default=DEFAULT_COST_MS_DEFAULT),
+        conflict_group=text_or_none(fields, "conflict_group"),
+        tier=positive_or_none(fields, "tier"),
+        rate_limit=_decode_rate_limit(fields.get("rate_limit")),
+        resources=decode_resources(fields.get("resources")),
     )
+
+
+def _decode_rate_limit(value: object) -> RateLimit | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise InvalidInput(("rate_limit",), f"a {type(value).__name__}", "an object of count and per_ms")
+    return RateLimit(positive(value, "count"), positive(value, "per_ms"))
+
+
+def encode_lane(lane: Lane) -> dict[str, Any]:
+    return {
+        "_id": lane.name,
+        "rev": lane.rev,
+        "weight": lane.weight,
+        "promote_after_ms": list(lane.promote_after_ms),
+        "criteria": None if lane.criteria is None else [criterion.value for criterion in lane.criteria],
+    }
+
+
+def decode_lane(id: object, fields: Document) -> Lane:
+    steps = fields.get("promote_after_ms", [PROMOTE_AFTER_MS_DEFAULT])
+    if not isinstance(steps, list) or len(steps) not in (1, PRIORITY_MAX + 1) or not all(map(_is_positive, steps)):
+        raise InvalidInput(("promote_after_ms",), f"{str(steps)[:64]}", f"a list of 1 or {PRIORITY_MAX + 1} spans")
+    listed = fields.get("criteria")
+    if listed is not None and not isinstance(listed, list):
+        raise InvalidInput(("criteria",), f"a {type(listed).__name__}", "a list of criteria")
+    return Lane(
+        name=identifier(id),
+        rev=integer(fields, "rev"),
+        weight=positive(fields, "weight"),
+        promote_after_ms=tuple(steps),
+        criteria=None if listed is None else criteria(listed, "criteria"),
+    )
+
+
+def _is_positive(value: object) -> bool:
+    return is_integer(value) and value > 0  # type: ignore[operator]  # an integer, as said
+
+
+def encode_tenant(tenant: Tenant) -> dict[str, Any]:
+    return {"_id": tenant.name, "rev": tenant.rev, "max_running": tenant.max_running}
+
+
+def decode_tenant(id: object, fields: Document) -> Tenant:
+    return Tenant(identifier(id), integer(fields, "rev"), positive_or_none(fields, "max_running"))
 
 
 def encode_processor(processor: ProcessorRef) -> dict[str, Any]:
@@ -161,6 +248,7 @@ def encode_processor(processor: ProcessorRef) -> dict[str, Any]:
         "beat": processor.beat,
         "draining": processor.draining,
         "parked": processor.parked,
+        "resources": encode_resources(processor.resources),
     }
 
 
@@ -177,6 +265,7 @@ def decode_processor(id: object, fields: Document) -> ProcessorRef:
         beat=integer(fields, "beat"),
         draining=bool(fields.get("draining")),
         parked=integer(fields, "parked", default=0),
+        resources=decode_resources(fields.get("resources")),
     )
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState
 
 INTEGER_MAX = 2**53 - 1
 """Far enough for every count and instant; what the code adds to one still fits the 64 bits of a stored integer."""
@@ -28,7 +27,7 @@ def text(fields: Mapping[str, Any], name: str, *, empty: bool = False) -> str:
     if type(value) is str and value:  # nearly always: there are many documents
         return value
     if not isinstance(value, str) or not (value or empty):
-        raise InvalidInput((name,), _wrong(fields, name), "a text")
+        raise InvalidInput((name,), wrong(fields, name), "a text")
     return value
 
 
@@ -41,10 +40,21 @@ def integer(fields: Mapping[str, Any], name: str, *, default: int | None = None)
     if type(value) is int and -INTEGER_MAX <= value <= INTEGER_MAX:  # nearly always
         return value
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput((name,), _wrong(fields, name), "an integer")
+        raise InvalidInput((name,), wrong(fields, name), "an integer")
     if not -INTEGER_MAX <= value <= INTEGER_MAX:
         raise InvalidInput((name,), f"{value}", "an integer of at most 53 bits")
     return value
+
+
+def positive(fields: Mapping[str, Any], name: str) -> int:
+    value = integer(fields, name)
+    if value < 1:
+        raise InvalidInput((name,), f"{value}", "at least 1")
+    return value
+
+
+def positive_or_none(fields: Mapping[str, Any], name: str) -> int | None:
+    return None if fields.get(name) is None else positive(fields, name)
 
 
 def is_integer(value: object) -> bool:
@@ -55,12 +65,6 @@ def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
     return None if fields.get(name) is None else WallMs(integer(fields, name))
 
 
-def job_state(fields: Mapping[str, Any]) -> JobState:
-    try:
-        return JobState(fields.get("state", ""))
-    except ValueError:
-        raise InvalidInput(("state",), _wrong(fields, "state"), " or ".join(JobState)) from None
-
-
-def _wrong(fields: Mapping[str, Any], name: str) -> str:
+def wrong(fields: Mapping[str, Any], name: str) -> str:
+    """What is there instead of what was expected."""
     return f"{str(fields[name])[:64]!r} ({type(fields[name]).__name__})" if name in fields else "missing"

@@ -1,16 +1,12 @@
 """The job that a schedule makes for a nominal time: what is stored, and what a mirror will see of it."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from hascheduler.errors import InvalidInput
+from hascheduler.model.documents import Document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
 from hascheduler.model.rendering import placeholder_values, render
 from hascheduler.model.schedule import Overlap, ScheduleRef
 from hascheduler.model.schedule_documents import decode_policy, decode_template
-
-Document = Mapping[str, Any]
 
 
 def job_of(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, serial: bool) -> NewJob | None:
@@ -41,6 +37,7 @@ def job_of(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, se
         schedule=name,
         nominal_ms=nominal_ms,
         serial=serial,
+        resources=template.resources,
     )
 
 
@@ -71,6 +68,7 @@ def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
         dispatched_at_ms=None,
         cancel_requested_at_ms=None,
         serial=fires_serially(schedule.policy.overlap),
+        resources=template.resources,
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hascheduler.model.instants import WallMs
+from hascheduler.model.resources import Resources
 
 
 class JobState(StrEnum):
@@ -117,7 +118,7 @@ class JobRef:
 
     ``attempt`` is the number of the newest attempt, 0 before the first. ``processor`` holds that attempt while the
     job is dispatched or running. Arrival order is ``(submitted_at_ms, sequence, id)``. A ``serial`` job starts only
-    when no other job of its schedule holds a slot.
+    when no other job of its schedule holds a slot. ``resources`` None: what its definition says.
     """
 
     id: str
@@ -138,6 +139,8 @@ class JobRef:
     dispatched_at_ms: WallMs | None
     cancel_requested_at_ms: WallMs | None
     serial: bool = False
+    started_at_ms: WallMs | None = None
+    resources: Resources | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +163,4 @@ class NewJob:
     schedule: str | None = None
     nominal_ms: WallMs | None = None
     serial: bool = False
+    resources: Resources | None = None

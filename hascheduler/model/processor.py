@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from hascheduler.model.resources import NOTHING, Resources
+
 ANY_DEFINITION = "*"
 
 
@@ -10,6 +12,7 @@ class ProcessorRef:
     """``id`` is unique per process start. ``beat`` grows with every heartbeat: only its *change* means alive.
 
     ``definitions`` may hold ``"*"``: it takes jobs of every definition. A draining one gets no new jobs.
+    ``resources`` are what its jobs share besides the slots.
     ``name`` and ``parked`` (messages it could not read) are for people.
     """
 
@@ -21,6 +24,7 @@ class ProcessorRef:
     beat: int
     draining: bool
     parked: int
+    resources: Resources = NOTHING
 
     @property
     def takes_any(self) -> bool:

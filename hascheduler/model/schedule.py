@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hascheduler.model.instants import WallMs
+from hascheduler.model.resources import Resources
 from hascheduler.model.trigger import Trigger
 from hascheduler.model.verdict import NOTHING_DECIDED, Tally
 
@@ -72,6 +73,7 @@ class JobTemplate:
     fairness_key: str
     priority: int
     mode: str
+    resources: Resources | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fields import NAME_CHARACTERS_MAX, identifier, integer, text
 from hascheduler.model.instants import WallMs
+from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.schedule import (
     CATCH_UP_MAX_DEFAULT,
     DEFAULT_POLICY,
@@ -209,6 +210,7 @@ def encode_template(template: JobTemplate) -> dict[str, Any]:
         "fairness_key": template.fairness_key,
         "priority": template.priority,
         "mode": template.mode,
+        "resources": None if template.resources is None else encode_resources(template.resources),
     }
 
 
@@ -223,6 +225,7 @@ def decode_template(fields: object) -> JobTemplate:
         fairness_key=intern(text(fields, "fairness_key", empty=True)),
         priority=integer(fields, "priority"),
         mode=intern(text(fields, "mode")),
+        resources=None if fields.get("resources") is None else decode_resources(fields["resources"]),
     )
 
 

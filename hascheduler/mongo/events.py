@@ -22,8 +22,11 @@ from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection
 
 _LOSSES = frozenset({"drop", "rename", "dropDatabase", "invalidate"})
-_NESTED = [Collection.SCHEDULES.value, Collection.PROCESSORS.value]
-"""The collections with lean fields that have parts: trigger, job, definitions."""
+_NESTED = [
+    collection.value
+    for collection in (Collection.SCHEDULES, Collection.PROCESSORS, Collection.DEFINITIONS, Collection.LANES)
+]
+"""The collections with lean fields that have parts and may be edited; a job's resources stay as they are."""
 
 
 class Told(Enum):

@@ -13,7 +13,7 @@ from pymongo import DESCENDING
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import Collection, decode_verdict, verdict_id
-from hascheduler.model.fields import integer, job_state
+from hascheduler.model.fields import integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.verdict import Verdict, VerdictRun
@@ -65,7 +65,7 @@ class MongoVerdictStore:
 
 def _fired_record(schedule: str, job: dict[str, Any]) -> VerdictRecord:
     nominal_ms = WallMs(integer(job, "nominal_ms"))
-    return VerdictRecord(VerdictRun(schedule, Verdict.FIRED, nominal_ms, nominal_ms, 1), job_state(job))
+    return VerdictRecord(VerdictRun(schedule, Verdict.FIRED, nominal_ms, nominal_ms, 1), decode_job_state(job))
 
 
 def _readable(documents: Sequence[dict[str, Any]], read: Any) -> list[VerdictRecord]:

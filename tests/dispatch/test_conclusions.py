@@ -26,7 +26,7 @@ def concluded(
     schedule: ScheduleRef, now_s: float, *, live: Iterable[str] = (), limit: int = 10_000
 ) -> list[Conclusion]:
     now = wall(round(now_s * 1_000))
-    return conclude(schedule, schedule.cursor_ms, schedule.tally, now, live=live, limit=limit)
+    return conclude(schedule, schedule.cursor_ms, schedule.tally, now, live=dict.fromkeys(live), limit=limit)
 
 
 def in_words(conclusions: Iterable[Conclusion]) -> list[str]:
@@ -89,7 +89,7 @@ def test_a_portion_is_continued_where_it_ended() -> None:
     schedule = schedule_of()
     first = concluded(schedule, 5, limit=2)
     assert in_words(first) == ["1 fired", "2 fired"]
-    rest = conclude(schedule, first[-1].nominal_ms, first[-1].tally, wall(5_000), live=(), limit=9)
+    rest = conclude(schedule, first[-1].nominal_ms, first[-1].tally, wall(5_000), live={}, limit=9)
     assert in_words(rest) == ["3 fired", "4 fired", "5 fired"]
 
 
@@ -187,13 +187,13 @@ def test_a_time_is_due_when_its_jitter_is_over_and_holds_up_those_after_it() -> 
     schedule = make_schedule("s", trigger=trigger)
     due = due_ms("s", trigger, wall(1_000))
     assert wall(1_000) < due <= wall(1_900)
-    assert conclude(schedule, wall(0), Tally(), due - 1, live=(), limit=9) == []
-    assert in_words(conclude(schedule, wall(0), Tally(), due, live=(), limit=9)) == ["1 fired"]
+    assert conclude(schedule, wall(0), Tally(), due - 1, live={}, limit=9) == []
+    assert in_words(conclude(schedule, wall(0), Tally(), due, live={}, limit=9)) == ["1 fired"]
 
 
 def test_lateness_counts_from_when_it_was_due() -> None:
     trigger = Trigger(Interval(1_000, wall(0)), jitter_ms=900)
     due = due_ms("s", trigger, wall(1_000))
     schedule = make_schedule("s", trigger=trigger, policy=SchedulePolicy(grace_ms=0, catch_up=CatchUp.NONE))
-    assert in_words(conclude(schedule, wall(0), Tally(), due, live=(), limit=9)) == ["1 fired"]
-    assert in_words(conclude(schedule, wall(0), Tally(), due + 1, live=(), limit=9)) == ["1 missed"]
+    assert in_words(conclude(schedule, wall(0), Tally(), due, live={}, limit=9)) == ["1 fired"]
+    assert in_words(conclude(schedule, wall(0), Tally(), due + 1, live={}, limit=9)) == ["1 missed"]

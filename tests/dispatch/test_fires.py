@@ -12,7 +12,7 @@ def fires_of(*spans_ms: int, schedule: str = "s") -> list[Fire]:
 
 
 def take_due(fires: Fires, span_ms: int, limit: int = 10) -> list[Conclusion]:
-    return fires.take_due(wall(span_ms), limit, lambda _: [])
+    return [conclusion for of_one in fires.take_due(wall(span_ms), limit, lambda _: {}) for conclusion in of_one]
 
 
 def test_a_nominal_time_is_due_when_it_has_come_and_once() -> None:

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
+
 from hascheduler.dispatch.decisions import Cancel, CancelNotice, CountFailures, Dispatch, Fire, PassOver, Settlement
-from hascheduler.dispatch.inputs import Settled
+from hascheduler.dispatch.inputs import Settled, TermBegan
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.job import JobState, backfill_job_id, fire_job_id
 from hascheduler.model.schedule import Overlap, SchedulePolicy
@@ -13,8 +15,8 @@ from tests.dispatch.scene import Scene, processors
 FIRST, SECOND, THIRD = (fire_job_id("s", wall(second * 1_000)) for second in (1, 2, 3))
 
 
-def scene_with(overlap: Overlap, pause_after_failures: int | None = None) -> Scene:
-    policy = SchedulePolicy(overlap=overlap, pause_after_failures=pause_after_failures)
+def scene_with(overlap: Overlap, pause_after_failures: int | None = None, grace_ms: int = 60_000) -> Scene:
+    policy = SchedulePolicy(grace_ms=grace_ms, overlap=overlap, pause_after_failures=pause_after_failures)
     schedule = make_schedule("s", policy=policy)
     return Scene(ScheduleSeen(schedule), *processors("p", slots=8))
 
@@ -31,6 +33,27 @@ def test_a_buffered_job_starts_when_the_one_before_it_has_ended() -> None:
     assert kinds(scene.at(3_000).decisions) == ["PassOver"]
     step = scene.at(3_100, JobSeen(running(FIRST, "p", serial=True)), JobGone(FIRST, JobState.SUCCEEDED))
     assert step.decisions == (Dispatch(SECOND, 1, "p"),)
+
+
+@pytest.mark.parametrize(("overlap", "fires"), [(Overlap.SKIP, 1), (Overlap.BUFFER_ONE, 2)])
+def test_a_long_backlog_that_is_taken_in_portions_overlaps_no_more_than_a_short_one(
+    overlap: Overlap, fires: int
+) -> None:
+    decisions = list(scene_with(overlap, grace_ms=10**6).at(250_000).decisions)
+    assert [type(decision) for decision in decisions].count(Fire) == fires
+    passed_over = [decision.run.count for decision in decisions if isinstance(decision, PassOver)]
+    assert sum(passed_over) == 250 - fires
+
+
+def test_a_serial_job_waits_for_one_that_has_yet_to_be_read() -> None:
+    schedule = make_schedule("s", policy=SchedulePolicy(overlap=Overlap.BUFFER_ONE))
+    reapplied = (Fire("s", wall(2_000), schedule.basis_at(wall(1_000))), Dispatch(SECOND, 1, "p"))
+    scene = Scene(
+        ScheduleSeen(schedule), *processors("p", slots=8), JobSeen(make_job(FIRST, serial=True)), leading=False
+    )
+    step = scene.at(2_100, TermBegan(2, reapplied))
+    assert not [decision for decision in step.decisions if isinstance(decision, Dispatch)]
+    assert scene.at(2_200, JobGone(SECOND, JobState.SUCCEEDED)).decisions == (Dispatch(FIRST, 1, "p"),)
 
 
 def test_serial_jobs_take_their_turns_in_the_order_of_the_queue() -> None:

@@ -1,0 +1,155 @@
+"""What each fairness key has consumed, and what jobs of a definition cost on a target.
+
+A dispatch charges its key the estimated cost at that moment: the learned cost of (definition, target), else the
+definition's default. An attempt that ends teaches its cost, by an exponentially weighted moving average. Every replica
+keeps these accounts from the same stream, so that a new leader goes on with them; `Accounts` carries them over a time
+without any replica. They decide who goes first, never whether something is lost or doubled: accounts that are a few
+charges apart on two replicas are no harm.
+"""
+
+import heapq
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from hascheduler.dispatch.config import PolicyConfig
+from hascheduler.dispatch.rules import Rules
+from hascheduler.model.policy import IdleKeyStart
+
+KEPT_MAX = 100_000
+"""Keys without jobs, and learned costs; beyond that those that were touched longest ago are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """``accumulated`` are (key, cost_ms, touched_at_ms), ``learned`` (definition, target, cost_ms, touched_at_ms).
+
+    Attempts dispatched by ``as_of_ms`` are in them.
+    """
+
+    accumulated: tuple[tuple[str, int, int], ...] = ()
+    learned: tuple[tuple[str, str, int, int], ...] = ()
+    as_of_ms: int = 0
+
+
+class FairAccounts:
+    """Owner of the accumulated and the learned costs. An accumulated cost never falls while its key has jobs."""
+
+    def __init__(self, policy: PolicyConfig, rules: Rules) -> None:
+        self._policy = policy
+        self._rules = rules
+        self._cost: dict[str, int] = {}
+        self._live: dict[str, int] = {}
+        self._idle: OrderedDict[str, int] = OrderedDict()
+        self._lowest: list[tuple[int, str]] = []
+        self._learned: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
+        self._as_of_ms = 0
+
+    def cost(self, key: str) -> int:
+        """What the key has accumulated, in ms."""
+        return self._cost.get(key, 0)
+
+    def learned(self, definition: str, target: str) -> int | None:
+        known = self._learned.get((definition, target))
+        return known[0] if known is not None else None
+
+    def estimate(self, definition: str, target: str) -> int:
+        """What a dispatch would be charged, in ms."""
+        known = self._learned.get((definition, target))
+        return known[0] if known is not None else self._rules.definition(definition).default_cost_ms
+
+    # Keys
+
+    def arrive(self, key: str) -> None:
+        """One more job of that key is there."""
+        count = self._live.get(key, 0)
+        if count:
+            self._live[key] = count + 1
+            return
+        lowest = self._lowest_active()
+        self._live[key] = 1
+        self._idle.pop(key, None)
+        if self._policy.idle_key_start is IdleKeyStart.MIN and lowest is not None and lowest > self.cost(key):
+            self._cost[key] = lowest
+        heapq.heappush(self._lowest, (self.cost(key), key))
+
+    def leave(self, key: str, now: int) -> None:
+        """One of its jobs has ended."""
+        count = self._live.get(key, 0) - 1
+        if count > 0:
+            self._live[key] = count
+            return
+        self._live.pop(key, None)
+        if key in self._cost:
+            self._idle[key] = now
+
+    def is_counted(self, dispatched_at_ms: int | None) -> bool:
+        """Whether that dispatch is in the restored accounts already."""
+        return dispatched_at_ms is not None and dispatched_at_ms <= self._as_of_ms
+
+    def charge(self, key: str, definition: str, target: str) -> None:
+        """A job of the key was dispatched."""
+        self._cost[key] = self.cost(key) + self.estimate(definition, target)
+
+    # Costs
+
+    def learn(self, definition: str, target: str, elapsed_ms: int, now: int) -> None:
+        """An attempt ran for so long."""
+        if not self._policy.learn_cost:
+            return
+        known = self.learned(definition, target)
+        alpha = self._policy.cost_alpha
+        cost = elapsed_ms if known is None else (alpha * elapsed_ms + (1_000 - alpha) * known) // 1_000
+        self._learned[(definition, target)] = (cost, now)
+        self._learned.move_to_end((definition, target))
+
+    # Memory
+
+    def advance(self, now: int) -> None:
+        """Forget what has been idle for too long."""
+        before = now - self._policy.idle_ttl_ms
+        while self._idle:
+            key, since_ms = next(iter(self._idle.items()))
+            if since_ms > before and len(self._idle) <= KEPT_MAX:
+                break
+            del self._idle[key]
+            del self._cost[key]
+        while self._learned:
+            _, touched_at_ms = next(iter(self._learned.values()))
+            if touched_at_ms > before and len(self._learned) <= KEPT_MAX:
+                break
+            self._learned.popitem(last=False)
+
+    def snapshot(self, now: int, limit: int) -> Accounts:
+        """What a start after a time without replicas needs; the newest ``limit`` of each kind."""
+        keys = [(key, self.cost(key), self._idle.get(key, now)) for key in self._cost]
+        keys.sort(key=lambda row: row[2], reverse=True)
+        learned = [(*pair, cost, at_ms) for pair, (cost, at_ms) in reversed(self._learned.items())]
+        return Accounts(tuple(keys[:limit]), tuple(learned[:limit]), now)
+
+    def restore(self, accounts: Accounts) -> None:
+        """Begin with these: what is known already and is more, stays."""
+        self._as_of_ms = accounts.as_of_ms
+        for key, cost, at_ms in sorted(accounts.accumulated, key=lambda row: row[2]):
+            self._cost[key] = max(self.cost(key), cost)
+            if key in self._live:
+                heapq.heappush(self._lowest, (self._cost[key], key))
+            else:
+                self._idle[key] = at_ms
+        for definition, target, cost, at_ms in sorted(accounts.learned, key=lambda row: row[3]):
+            self._learned.setdefault((definition, target), (cost, at_ms))
+
+    def _lowest_active(self) -> int | None:
+        """The smallest accumulated cost among the keys that have jobs."""
+        heap = self._lowest
+        if len(heap) > 1_024 and len(heap) > 2 * len(self._live):
+            heap[:] = [(self.cost(key), key) for key in self._live]
+            heapq.heapify(heap)
+        while heap:
+            cost, key = heap[0]
+            if key not in self._live:
+                heapq.heappop(heap)
+            elif cost != self.cost(key):
+                heapq.heapreplace(heap, (self.cost(key), key))
+            else:
+                return cost
+        return None

@@ -1,0 +1,86 @@
+"""Jobs that the same rules admit: one kind for each definition, demand for resources, and tenant with a quota.
+
+Whether a job may run now depends on its kind alone, but for the locks on its target. So each kind is one bit, and what
+may run now is one number: no job that can't run is ever looked at.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from hascheduler.dispatch.rules import Rules
+from hascheduler.model.definition import Definition
+from hascheduler.model.job import JobRef
+from hascheduler.model.resources import Resources
+
+_MANY = 1_024
+
+
+class Kind:
+    """``needs`` are the resources that its jobs take besides a slot; ``tenant`` is None where there is no quota."""
+
+    __slots__ = ("bit", "definition", "needs", "own", "queued", "tenant")
+
+    def __init__(self, bit: int, definition: Definition, own: Resources | None, tenant: str | None) -> None:
+        self.bit = bit
+        self.definition = definition
+        self.own = own
+        self.needs = definition.resources if own is None else own
+        self.tenant = tenant
+        self.queued = 0
+
+
+class Kinds:
+    """Owner of the kinds there are. ``changes`` grows when one is added or forgotten, or its definition changes."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._kinds: dict[tuple[str, Resources | None, str | None], Kind] = {}
+        self._of_definition: dict[str, int] = {}
+        self._of_tenant: dict[str, int] = {}
+        self.changes = 0
+
+    @property
+    def of_definition(self) -> Mapping[str, int]:
+        """The bits of each definition's kinds."""
+        return self._of_definition
+
+    @property
+    def of_tenant(self) -> Mapping[str, int]:
+        """The bits of the kinds of each tenant with a quota."""
+        return self._of_tenant
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self._kinds.values())
+
+    def of(self, job: JobRef) -> Kind:
+        tenant = job.tenant if self._rules.tenants and self._rules.quota(job.tenant) is not None else None
+        key = (job.definition, job.resources, tenant)
+        known = self._kinds.get(key)
+        if known is None:
+            known = Kind(len(self._kinds), self._rules.definition(job.definition), job.resources, tenant)
+            self._kinds[key] = known
+            bit = 1 << known.bit
+            self._of_definition[job.definition] = self._of_definition.get(job.definition, 0) | bit
+            if tenant is not None:
+                self._of_tenant[tenant] = self._of_tenant.get(tenant, 0) | bit
+            self.changes += 1
+        return known
+
+    def redefined(self, name: str) -> list[Kind]:
+        """The definition is another now; the kinds that follow it."""
+        definition = self._rules.definition(name)
+        found = [kind for kind in self._kinds.values() if kind.definition.name == name]
+        for kind in found:
+            kind.definition = definition
+            kind.needs = definition.resources if kind.own is None else kind.own
+        self.changes += 1
+        return found
+
+    def are_too_many(self) -> bool:
+        """Whether most of many have no jobs: then to `forget` them is worth beginning anew with the others."""
+        return len(self._kinds) > _MANY and 2 * sum(kind.queued > 0 for kind in self._kinds.values()) < len(self._kinds)
+
+    def forget(self) -> None:
+        """All of them; each comes back with its next job."""
+        for table in (self._kinds, self._of_definition, self._of_tenant):
+            table.clear()
+        self.changes += 1

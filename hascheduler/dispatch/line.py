@@ -1,0 +1,417 @@
+"""The jobs that wait, and which of them goes next.
+
+::
+
+    Line ─► Node      one lane and one tier, as far as the policy begins with those
+             └─► Group    one kind, one flow (and one priority, where priorities age)
+                  └─► Cell     one fairness key, one priority: oldest first
+    Parking: jobs that a lock holds back
+
+A decision looks at the nodes, and in the best of them at the first job of each group that may run now. What a group
+says of its first job may be too good, never too bad (see `groups`), so only the winner has to be looked at again: when
+it is not what was said, its group says anew, and the choice is made again. Adding and removing a job cost the same
+however many there are.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from hascheduler.dispatch.accounts import FairAccounts
+from hascheduler.dispatch.cells import Cell, arrival
+from hascheduler.dispatch.config import PolicyConfig
+from hascheduler.dispatch.criteria import Measures
+from hascheduler.dispatch.dominant_share import LaneShares
+from hascheduler.dispatch.gates import Gates
+from hascheduler.dispatch.groups import Entry, Group
+from hascheduler.dispatch.kinds import Kind, Kinds
+from hascheduler.dispatch.locks import Lock, LockTable
+from hascheduler.dispatch.nodes import Node
+from hascheduler.dispatch.orders import Order
+from hascheduler.dispatch.parking import Origin, Parking
+from hascheduler.dispatch.pool import SlotPool
+from hascheduler.dispatch.rules import Rules
+from hascheduler.dispatch.score import GROWING, GROWN, ON_DEMAND, QUEUED, Flow, grown_after_ms, standing
+from hascheduler.model.job import JobRef
+from hascheduler.model.policy import Criterion
+
+_GroupKey = tuple[str | None, Kind, Flow, int | None]
+_NodeKey = tuple[str | None, int | None]
+_Item = TypeVar("_Item")
+_GROUPS_MAX = 4_096
+"""Before those that are empty are looked for."""
+
+
+class Line:
+    """Owner of the waiting jobs. It reads the rest: rules, slots, gates, locks, costs and shares."""
+
+    def __init__(
+        self,
+        policy: PolicyConfig,
+        *,
+        rules: Rules,
+        pool: SlotPool,
+        kinds: Kinds,
+        gates: Gates,
+        locks: LockTable,
+        accounts: FairAccounts,
+        shares: LaneShares,
+        measures: Measures,
+    ) -> None:
+        self._rules = rules
+        self._pool = pool
+        self._kinds = kinds
+        self._gates = gates
+        self._locks = locks
+        self._accounts = accounts
+        self._shares = shares
+        self._measures = measures
+        self._order = Order(policy.criteria)
+        self._own_orders: dict[str, Order] = {}
+        self._grown_after_ms = grown_after_ms(policy)
+        self._grown_through_ms = -(2**63)
+        self._growing: list[tuple[int, str]] = []
+        self._queued: dict[str, JobRef] = {}
+        self._groups: dict[_GroupKey, Group] = {}
+        self._nodes: dict[_NodeKey, Node] = {}
+        self._parking = Parking()
+        self._freed: dict[Lock, None] = {}
+        self._groups_max = _GROUPS_MAX
+        self._unfit = 0
+        self._unfit_since: tuple[int, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._queued)
+
+    def __contains__(self, job_id: str) -> bool:
+        return job_id in self._queued
+
+    def jobs(self) -> Iterable[JobRef]:
+        """All that wait, in no order that matters."""
+        return self._queued.values()
+
+    # What comes and goes
+
+    def add(self, job: JobRef) -> None:
+        """Have the job wait, or move it if its place has changed."""
+        known = self._queued.get(job.id)
+        if known is not None:
+            if known is job or _place(known) == _place(job):
+                return
+            self.remove(job.id)
+        if len(self._groups) > self._groups_max:
+            self._tidy()
+        self._queued[job.id] = job
+        kind = self._kinds.of(job)
+        kind.queued += 1
+        self._put(self._group_for(job, kind), job)
+
+    def remove(self, job_id: str) -> None:
+        job = self._queued.pop(job_id, None)
+        if job is None:
+            return
+        self._kinds.of(job).queued -= 1
+        for lock in self._locks.wanted(job):
+            if lock in self._parking:
+                self._freed[lock] = None  # it may have been the one that the others let go first
+
+    def freed(self, locks: Iterable[Lock]) -> None:
+        """Nobody holds these any more."""
+        for lock in locks:
+            if lock in self._parking:
+                self._freed[lock] = None
+
+    def redefined(self, name: str) -> None:
+        """The definition is another now: its tier and its conflict group may be."""
+        kinds = set(self._kinds.redefined(name))
+        for group in self._groups.values():
+            if group.kind in kinds:
+                self._regroup(group)
+        for (group, key), job in self._parking.take_of_definition(name):
+            if self._is_waiting(job):
+                self._to_cell(group, key, job)
+
+    def lane_changed(self, name: str) -> None:
+        criteria = self._rules.lane(name).criteria
+        has_own = criteria is not None and self._order.criteria[0] is Criterion.LANE
+        before = self._own_orders.pop(name, None)
+        if criteria is not None and has_own:
+            inner = tuple(each for each in criteria if each is not Criterion.LANE)
+            self._own_orders[name] = Order((Criterion.LANE, *inner))
+        after = self._own_orders.get(name)
+        if (before.criteria if before else None) != (after.criteria if after else None):
+            self.replant(lambda job: job.lane == name)
+
+    def replant(self, which: Callable[[JobRef], bool]) -> None:
+        """Other rules say where those jobs belong."""
+        for job in [job for job in self._queued.values() if which(job)]:
+            self.remove(job.id)
+            # As another object, so that it is not taken for the one that is still in its old cell.
+            self.add(replace(job))
+
+    # What is next
+
+    def first(self, now: int) -> tuple[JobRef, str] | None:
+        """The job that goes next and the processor that should take it, or None; it stays in the line."""
+        self._advance(now)
+        while True:
+            self._unpark()
+            group = self._best(self._ready(now), now)
+            if group is None:
+                return None
+            job = group.best
+            if job is None or not self._is_current(group, job):
+                self._refresh(group)
+                continue
+            processor_id = self._pool.choose(group.kind.definition.name, group.kind.needs)
+            if processor_id is not None:
+                return job, processor_id
+            self._unfit |= 1 << group.kind.bit
+
+    def order_of(self, lane: str) -> Order:
+        """How the jobs of that lane are ordered among each other."""
+        return self._own_orders.get(lane, self._order) if self._own_orders else self._order
+
+    def has_own_orders(self) -> bool:
+        return bool(self._own_orders)
+
+    def _ready(self, now: int) -> int:
+        since = (self._pool.relieved, self._kinds.changes)
+        if since != self._unfit_since:
+            self._unfit_since, self._unfit = since, 0
+        return self._gates.open(now) & ~self._unfit
+
+    def _best(self, ready: int, now: int) -> Group | None:
+        """The group whose first job goes first, if that is what it says."""
+        nodes = [node for node in self._nodes.values() if node.mask & ready]
+        if not nodes:
+            return None
+        order = self._order
+        if self._own_orders:
+            # Lanes with orders of their own can't be compared job by job.
+            lane = min({node.lane or "" for node in nodes}, key=lambda name: (self._lane_value(name), name))
+            nodes = [node for node in nodes if node.lane == lane]
+            order = self.order_of(lane)
+        for criterion in order.nodes:
+            if len(nodes) > 1:
+                nodes = _least(nodes, self._node_value(criterion))
+        groups = nodes[0].of(ready) if len(nodes) == 1 else [group for node in nodes for group in node.of(ready)]
+        if not order.is_fixed:
+            groups = [group for group in groups if self._scan(group, now)]
+            if not groups:
+                return self._best(ready, now)
+        unknown = [group for group in groups if group.best is None]
+        if unknown:
+            for group in unknown:
+                self._refresh(group)
+            return self._best(ready, now)
+        for criterion in order.rest:
+            if len(groups) < 2:
+                break
+            groups = _least(groups, self._group_value(criterion, now))
+        if len(groups) < 2:
+            return groups[0] if groups else None
+        return min(groups, key=lambda group: arrival(_best_of(group)))
+
+    def _node_value(self, criterion: Criterion) -> Callable[[Node], object]:
+        if criterion is Criterion.LANE:
+            return lambda node: self._lane_value(node.lane or "")
+        return lambda node: -(node.tier or 0)
+
+    def _group_value(self, criterion: Criterion, now: int) -> Callable[[Group], object]:
+        if criterion is Criterion.FAIRNESS:
+            return _cost_of  # as it was when the group said who is first: not more than it is now
+        measure = self._measures[criterion]
+        return lambda group: measure.value(_best_of(group), now)
+
+    def _lane_value(self, lane: str) -> Fraction:
+        return self._shares.share(lane)
+
+    # Groups
+
+    def _group_for(self, job: JobRef, kind: Kind) -> Group:
+        order = self.order_of(job.lane)
+        lane = job.lane if order.has_lane or order.ages else None
+        key = (lane, kind, self._flow_of(job, order), job.priority if order.ages else None)
+        known = self._groups.get(key)
+        if known is None:
+            known = self._groups[key] = Group(lane, kind, key[2], order)
+        return known
+
+    def _flow_of(self, job: JobRef, order: Order) -> Flow:
+        if job.mode != ON_DEMAND or not order.has_score:
+            return QUEUED
+        if self._grown_after_ms is None:
+            return GROWING
+        if job.submitted_at_ms <= self._grown_through_ms:
+            return GROWN
+        heapq.heappush(self._growing, (job.submitted_at_ms, job.id))
+        return GROWING
+
+    def _put(self, group: Group, job: JobRef) -> None:
+        key = (job.fairness_key if group.order.has_fairness else None, job.priority)
+        lock = self._locks.held_of(job)
+        if lock is not None:
+            self._park(lock, (group, key), job)
+        else:
+            self._to_cell(group, key, job)
+
+    def _to_cell(self, group: Group, key: tuple[str | None, int], job: JobRef) -> None:
+        if group.is_full:
+            group.sweep(self._is_waiting)
+        cell = group.cell_for(key)
+        if cell.is_full:
+            cell.sweep(self._is_waiting)
+        if cell.put(job):
+            group.push(cell, self._entry(group, cell, job))
+            if not group.is_active:
+                self._node_for(group).activate(group)
+
+    def _node_for(self, group: Group) -> Node:
+        order = group.order
+        lane = group.lane if order.nodes and Criterion.LANE in order.nodes else None
+        key = (lane, group.kind.definition.tier if order.has_tier else None)
+        if group.node is None or (group.node.lane, group.node.tier) != key:
+            known = self._nodes.get(key)
+            group.node = known if known is not None else self._nodes.setdefault(key, Node(*key))
+        return group.node
+
+    def _regroup(self, group: Group) -> None:
+        was_active = group.is_active
+        if was_active and group.node is not None:
+            group.node.deactivate(group)
+        group.best = None
+        if was_active:
+            self._node_for(group).activate(group)
+
+    def _entry(self, group: Group, cell: Cell, job: JobRef) -> Entry:
+        fixed = group.order.fixed
+        tail = (job.submitted_at_ms, job.sequence, job.id, cell)
+        if not fixed:
+            return tail
+        values = [
+            self._accounts.cost(job.fairness_key) if each is Criterion.FAIRNESS else standing(job, group.flow)
+            for each in fixed
+        ]
+        return (*values, *tail)
+
+    def _is_current(self, group: Group, job: JobRef) -> bool:
+        return (
+            self._is_waiting(job)
+            and (not group.order.has_fairness or self._accounts.cost(job.fairness_key) == group.cost)
+            and not self._has_grown(group, job)
+            and self._locks.held_of(job) is None
+        )
+
+    def _refresh(self, group: Group) -> None:
+        if group.refresh(self._front, self._entry) is None and group.node is not None:
+            group.node.deactivate(group)
+        elif group.best is not None:
+            group.cost = self._accounts.cost(group.best.fairness_key)
+
+    def _scan(self, group: Group, now: int) -> bool:
+        """Compare the first jobs of all cells; whether there is one."""
+        criteria = [each for each in group.order.rest if each is not Criterion.LANE and each is not Criterion.TIER]
+        best: tuple[object, ...] | None = None
+        for cell in list(group.cells()):
+            job = self._front(group, cell)
+            if job is None:
+                group.drop(cell)
+                continue
+            worth = (*(self._measures[each].value(job, now) for each in criteria), arrival(job))
+            if best is None or worth < best:
+                best = worth
+                group.best, group.cost = job, self._accounts.cost(job.fairness_key)
+        if best is None:
+            group.best = None
+            if group.node is not None:
+                group.node.deactivate(group)
+        return best is not None
+
+    def _front(self, group: Group, cell: Cell) -> JobRef | None:
+        """The first of the cell that waits and that no lock holds back; those before it are dropped, or parked."""
+        while True:
+            job = cell.first
+            if job is None:
+                return None
+            if self._is_waiting_in(group, job):
+                lock = self._locks.held_of(job)
+                if lock is None:
+                    return job
+                cell.drop()
+                self._park(lock, (group, cell.key), job)
+            else:
+                cell.drop()
+
+    def _is_waiting(self, job: JobRef) -> bool:
+        return self._queued.get(job.id) is job
+
+    def _is_waiting_in(self, group: Group, job: JobRef) -> bool:
+        return self._is_waiting(job) and not self._has_grown(group, job)
+
+    def _has_grown(self, group: Group, job: JobRef) -> bool:
+        return group.flow == GROWING and job.submitted_at_ms <= self._grown_through_ms
+
+    # Locks and time
+
+    def _park(self, lock: Lock, origin: Origin, job: JobRef) -> None:
+        self._parking.park(lock, origin, job, self._is_waiting_in)
+        for other in self._locks.wanted(job):
+            if other != lock and other in self._parking:
+                self._freed[other] = None  # those behind it that wait for this one need not wait for it
+
+    def _unpark(self) -> None:
+        while self._freed:
+            lock, _ = self._freed.popitem()
+            if self._locks.is_held(lock):
+                continue
+            for (group, key), job in self._parking.take_first(lock, self._is_waiting_in):
+                self._to_cell(group, key, job)
+
+    def _advance(self, now: int) -> None:
+        """On-demand jobs whose bonus has reached its maximum age like queued ones from then on."""
+        if self._grown_after_ms is None:
+            return
+        self._grown_through_ms = max(self._grown_through_ms, now - self._grown_after_ms)
+        while self._growing and self._growing[0][0] <= self._grown_through_ms:
+            submitted_at_ms, job_id = heapq.heappop(self._growing)
+            job = self._queued.get(job_id)
+            if job is not None and job.submitted_at_ms == submitted_at_ms and job.mode == ON_DEMAND:
+                self._put(self._group_for(job, self._kinds.of(job)), job)
+                self.freed(self._locks.wanted(job))  # others of its old cell may have waited for it to go first
+
+    def _tidy(self) -> None:
+        """Begin anew without the groups and kinds that nobody is in any more."""
+        jobs = list(self._queued.values())
+        for table in (self._queued, self._groups, self._nodes, self._growing, self._freed):
+            table.clear()
+        self._parking.clear()
+        self._kinds.forget()
+        for job in jobs:
+            self.add(job)
+        self._groups_max = max(_GROUPS_MAX, 2 * len(self._groups))
+
+
+def _place(job: JobRef) -> tuple[object, ...]:
+    """All that says where a job belongs."""
+    return (
+        job.definition, job.target, job.tenant, job.lane, job.fairness_key, job.priority, job.mode, job.submitted_at_ms,
+        job.sequence, job.serial, job.resources,
+    )  # fmt: skip
+
+
+def _least(items: list[_Item], value: Callable[[_Item], Any]) -> list[_Item]:
+    values = [value(item) for item in items]
+    least = min(values)
+    return [item for item, its in zip(items, values, strict=True) if its == least]
+
+
+def _cost_of(group: Group) -> int:
+    return group.cost
+
+
+def _best_of(group: Group) -> JobRef:
+    assert group.best is not None
+    return group.best

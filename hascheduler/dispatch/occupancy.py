@@ -1,0 +1,60 @@
+"""Who holds a slot, and all that a job holds with it: resources, locks, its part of caps, quotas and shares."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hascheduler.dispatch.dominant_share import LaneShares
+from hascheduler.dispatch.gates import Gates
+from hascheduler.dispatch.locks import Lock, Locks, LockTable
+from hascheduler.dispatch.pool import SlotPool
+from hascheduler.dispatch.rules import Rules
+from hascheduler.model.job import JobRef
+from hascheduler.model.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a job took; it gives back the same, whatever the rules say by then."""
+
+    definition: str
+    tenant: str
+    lane: str
+    needs: Resources
+    locks: Locks
+
+
+class Occupancy:
+    """Owner of what each job holds; the pool, the gates, the lanes and the locks count it."""
+
+    def __init__(self, rules: Rules, pool: SlotPool, gates: Gates, shares: LaneShares, locks: LockTable) -> None:
+        self._rules = rules
+        self._pool = pool
+        self._gates = gates
+        self._shares = shares
+        self._locks = locks
+        self._held: dict[str, _Held] = {}
+
+    def holds(self, job_id: str) -> bool:
+        return job_id in self._held
+
+    def take(self, job: JobRef, processor_id: str) -> None:
+        """The job holds a slot of that processor, and none of another."""
+        held = self._held.get(job.id)
+        if held is None:
+            needs = self._rules.definition(job.definition).resources if job.resources is None else job.resources
+            held = _Held(job.definition, job.tenant, job.lane, needs, self._locks.taken(job))
+            self._held[job.id] = held
+            self._gates.take(held.definition, held.tenant)
+            self._shares.take(held.lane, held.needs)
+            self._locks.take(job.id, held.locks)
+        self._pool.occupy(job.id, processor_id, held.needs)
+
+    def release(self, job_id: str) -> Sequence[Lock]:
+        """Give everything back, if it holds something; the locks that are free now."""
+        held = self._held.pop(job_id, None)
+        if held is None:
+            return ()
+        self._pool.release(job_id)
+        self._gates.give_back(held.definition, held.tenant)
+        self._shares.give_back(held.lane, held.needs)
+        return self._locks.give_back(job_id, held.locks)

@@ -1,0 +1,58 @@
+"""Rate limits: one token bucket per definition that has one, exact in whole numbers.
+
+A bucket's level is counted in ``1 / per_ms`` of a token: every millisecond adds ``count`` of them, a dispatch takes
+``per_ms``. It begins full. A clock that goes back adds nothing.
+"""
+
+from dataclasses import dataclass
+
+from hascheduler.dispatch.rules import Rules
+from hascheduler.model.definition import RateLimit
+
+
+@dataclass(slots=True)
+class _Bucket:
+    limit: RateLimit
+    level: int
+    at_ms: int
+
+    def refill(self, now: int) -> None:
+        if now > self.at_ms:
+            full = self.limit.count * self.limit.per_ms
+            self.level = min(full, self.level + (now - self.at_ms) * self.limit.count)
+            self.at_ms = now
+
+    @property
+    def wait_ms(self) -> int:
+        """How long until it holds a token."""
+        return max(0, -((self.level - self.limit.per_ms) // self.limit.count))
+
+
+class Rates:
+    """Owner of the buckets."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._buckets: dict[str, _Bucket] = {}
+
+    def take(self, definition: str, now: int) -> None:
+        """A job of it was dispatched; there may be no token where another mind decided that."""
+        bucket = self._bucket(definition, now)
+        if bucket is not None:
+            bucket.level = max(0, bucket.level - bucket.limit.per_ms)
+
+    def next_at(self, definition: str, now: int) -> int | None:
+        """When the next token is there: ``now`` or later; None where there is no limit."""
+        bucket = self._bucket(definition, now)
+        return None if bucket is None else now + bucket.wait_ms
+
+    def _bucket(self, definition: str, now: int) -> _Bucket | None:
+        limit = self._rules.definition(definition).rate_limit
+        bucket = self._buckets.get(definition)
+        if limit is None:
+            self._buckets.pop(definition, None)
+            return None
+        if bucket is None or bucket.limit != limit:
+            bucket = self._buckets[definition] = _Bucket(limit, limit.count * limit.per_ms, now)
+        bucket.refill(now)
+        return bucket

@@ -1,0 +1,25 @@
+"""What people set: definitions, lanes and tenants as last seen. Whoever is unknown has the defaults."""
+
+from hascheduler.model.definition import Definition
+from hascheduler.model.lane import Lane
+from hascheduler.model.tenant import Tenant
+
+
+class Rules:
+    """Owner of the three tables; who derives something from them is told by whoever changes them."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, Definition] = {}
+        self.lanes: dict[str, Lane] = {}
+        self.tenants: dict[str, Tenant] = {}
+
+    def definition(self, name: str) -> Definition:
+        return self.definitions.get(name) or Definition(name)
+
+    def lane(self, name: str) -> Lane:
+        return self.lanes.get(name) or Lane(name)
+
+    def quota(self, tenant: str) -> int | None:
+        """How many of its jobs may run."""
+        known = self.tenants.get(tenant)
+        return known.max_running if known is not None else None

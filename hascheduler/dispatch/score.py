@@ -1,0 +1,62 @@
+"""The formulas by which jobs are compared: score and aged priority, in whole milli-points and milliseconds.
+
+A job's age is the time since its submission. Jobs of one *flow* age alike, so their order stays as it is::
+
+    queued     16 points a second
+    growing    48: an on-demand job whose bonus still grows
+    grown      16: one whose bonus has reached its maximum
+"""
+
+from typing import Final
+
+from hascheduler.dispatch.config import PolicyConfig
+from hascheduler.model.job import JobRef
+from hascheduler.model.lane import PRIORITY_MAX, Lane
+
+PRIORITY_POINTS = 1_024_000
+AGE_POINTS_PER_MS = 16
+RARITY_POINTS = 500_000
+ON_DEMAND_POINTS = 4_096_000
+ON_DEMAND_POINTS_PER_MS = 32
+ON_DEMAND = "on_demand"
+
+
+Flow = int
+QUEUED: Final = 0
+GROWING: Final = 1
+GROWN: Final = 2
+
+
+def score(job: JobRef, now: int, compatible_free_slots: int, bonus_max: int | None) -> int:
+    """In milli-points; the highest goes first."""
+    age_ms = now - job.submitted_at_ms
+    points = PRIORITY_POINTS * job.priority + AGE_POINTS_PER_MS * age_ms
+    if compatible_free_slots > 0:
+        points += RARITY_POINTS // compatible_free_slots
+    if job.mode == ON_DEMAND:
+        points += on_demand_bonus(age_ms, bonus_max)
+    return points
+
+
+def on_demand_bonus(age_ms: int, bonus_max: int | None) -> int:
+    bonus = ON_DEMAND_POINTS + ON_DEMAND_POINTS_PER_MS * age_ms
+    return bonus if bonus_max is None else min(bonus, bonus_max)
+
+
+def grown_after_ms(policy: PolicyConfig) -> int | None:
+    """The age from which an on-demand job's bonus no longer grows; None: never."""
+    if policy.on_demand_bonus_max is None:
+        return None
+    return -((ON_DEMAND_POINTS - policy.on_demand_bonus_max) // ON_DEMAND_POINTS_PER_MS)
+
+
+def standing(job: JobRef, flow: Flow) -> int:
+    """The smaller, the higher the score among jobs of that flow and one definition, at any time."""
+    points_per_ms = AGE_POINTS_PER_MS + (ON_DEMAND_POINTS_PER_MS if flow == GROWING else 0)
+    return points_per_ms * job.submitted_at_ms - PRIORITY_POINTS * job.priority
+
+
+def aged_priority(job: JobRef, now: int, lane: Lane) -> int:
+    """The job's priority, one step higher for every span of the lane's that it has waited, 10 at most."""
+    steps = max(now - job.submitted_at_ms, 0) // lane.promote_after(job.priority)
+    return min(PRIORITY_MAX, job.priority + steps)

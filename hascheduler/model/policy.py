@@ -1,0 +1,78 @@
+"""Which job goes first, by name: the criteria there are, and the orders of them that have a name.
+
+A policy is a list of criteria, compared one after the other; whatever they leave equal is ordered by arrival, which
+ends in the job's id. How each is computed is `hascheduler.dispatch`'s business.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from hascheduler.errors import InvalidInput
+
+
+class Criterion(StrEnum):
+    LANE = "lane"
+    """The lane with the smallest weighted dominant share first."""
+    TIER = "tier"
+    """The highest tier first; definitions without one come last."""
+    FAIRNESS = "fairness"
+    """The fairness key with the smallest accumulated cost first."""
+    AGED_PRIORITY = "aged_priority"
+    """The highest priority first, which grows while a job waits."""
+    SCORE = "score"
+    """The highest score first: priority, age, rarity of slots, and a bonus for on-demand jobs."""
+    ARRIVAL = "arrival"
+    """The oldest first."""
+
+
+Criteria = tuple[Criterion, ...]
+
+DEFAULT_PRESET = "balanced"
+PRESETS: dict[str, Criteria] = {
+    "affinity": (Criterion.SCORE, Criterion.ARRIVAL),
+    "fair": (Criterion.TIER, Criterion.FAIRNESS, Criterion.ARRIVAL),
+    "swimlanes": (Criterion.LANE, Criterion.AGED_PRIORITY, Criterion.ARRIVAL),
+    "balanced": (Criterion.LANE, Criterion.TIER, Criterion.FAIRNESS, Criterion.SCORE, Criterion.ARRIVAL),
+}
+
+
+class IdleKeyStart(StrEnum):
+    """Where a fairness key starts that had no job."""
+
+    ZERO = "zero"
+    """At what it had accumulated, 0 if nothing is known of it."""
+    MIN = "min"
+    """At least at the smallest accumulated cost among the keys that have jobs: idling earns no credit."""
+
+
+ON_DEMAND_BONUS_MAX_DEFAULT = 20_480_000
+"""Milli-points; reached after 512 s."""
+
+
+def criteria(policy: str | Sequence[str], path: str = "policy") -> Criteria:
+    """The criteria of a preset, or of a list of their names (a text may list them with commas).
+
+    A list ends with ``arrival`` whether or not it says so; an unknown or repeated name is an `InvalidInput`.
+    """
+    if isinstance(policy, str):
+        if policy in PRESETS:
+            return PRESETS[policy]
+        names = [name.strip() for name in policy.split(",")]
+    else:
+        names = [str(name) for name in policy]
+    known = set(Criterion)
+    for name in names:
+        if name not in known:
+            expected = f"a preset ({', '.join(PRESETS)}) or a list of {', '.join(Criterion)}"
+            raise InvalidInput((path,), f"{str(name)[:64]!r} is unknown", expected)
+        if names.count(name) > 1:
+            raise InvalidInput((path,), f"{name!r} is named twice", "each criterion once")
+    listed = tuple(Criterion(name) for name in names)
+    if Criterion.ARRIVAL in listed[:-1]:
+        raise InvalidInput((path,), "'arrival' leaves nothing equal", "arrival last")
+    return listed if listed[-1:] == (Criterion.ARRIVAL,) else (*listed, Criterion.ARRIVAL)
+
+
+def bonus_max_of(policy: str) -> int | None:
+    """The largest on-demand bonus of a preset: none in ``affinity``, which is the published formula."""
+    return None if policy == "affinity" else ON_DEMAND_BONUS_MAX_DEFAULT

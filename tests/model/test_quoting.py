@@ -1,0 +1,21 @@
+"""What a message quotes of what others sent."""
+
+import pytest
+
+from hascheduler.model.quoting import quoted
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": 1}, "an object"), ([1], "a list"), (None, "null"), (True, "true"), (7, "7"), ("a\nb", "'a\\nb'"),
+        ("x" * 62, f"'{'x' * 62}'"), ("x" * 63, f"'{'x' * 59}…"),
+    ],
+)  # fmt: skip
+def test_scalars_are_quoted_and_of_others_only_what_they_are(value: object, text: str) -> None:
+    assert quoted(value) == text
+
+
+def test_how_much_is_quoted_may_be_said() -> None:
+    assert quoted("x" * 98, 100) == f"'{'x' * 98}'"
+    assert quoted("x" * 99, 100) == f"'{'x' * 95}…"
