@@ -11,7 +11,10 @@ from hascheduler.dispatch.pool import SlotPool
 from hascheduler.dispatch.rules import Rules
 from hascheduler.model.resources import SLOTS, Resources
 
+Rank = tuple[float, Fraction]
+"""Rounding keeps the order, so where two floats differ the fractions need not be compared, which is dear."""
 _NOTHING = Fraction(0)
+_IDLE: Rank = (0.0, _NOTHING)
 
 
 def dominant_share(used: Mapping[str, int], total: Mapping[str, int], weight: int) -> Fraction:
@@ -31,7 +34,7 @@ class LaneShares:
         self._pool = pool
         self._since = -1
         self._used: dict[str, Counter[str]] = {}
-        self._shares: dict[str, Fraction] = {}
+        self._ranks: dict[str, Rank] = {}
 
     def take(self, lane: str, needs: Resources) -> None:
         """One of its jobs holds a slot, and ``needs``."""
@@ -39,7 +42,7 @@ class LaneShares:
         used[SLOTS] += 1
         for name, amount in needs:
             used[name] += amount
-        self._shares.pop(lane, None)
+        self._ranks.pop(lane, None)
 
     def give_back(self, lane: str, needs: Resources) -> None:
         used = self._used[lane]
@@ -48,18 +51,23 @@ class LaneShares:
             used[name] -= amount
         if not used[SLOTS]:
             del self._used[lane]
-        self._shares.pop(lane, None)
+        self._ranks.pop(lane, None)
 
     def share(self, lane: str) -> Fraction:
+        return self.rank(lane)[1]
+
+    def rank(self, lane: str) -> Rank:
+        """Orders lanes as their shares do."""
         if self._since != self._pool.arrivals:
             self._since = self._pool.arrivals
-            self._shares.clear()
-        known = self._shares.get(lane)
+            self._ranks.clear()
+        known = self._ranks.get(lane)
         if known is None:
             used = self._used.get(lane)
             if used is None:
-                return _NOTHING
-            known = self._shares[lane] = dominant_share(used, self._pool.totals, self._rules.lane(lane).weight)
+                return _IDLE
+            share = dominant_share(used, self._pool.totals, self._rules.lane(lane).weight)
+            known = self._ranks[lane] = (float(share), share)
         return known
 
     def used(self, lane: str) -> Mapping[str, int]:
@@ -67,4 +75,4 @@ class LaneShares:
 
     def reweighed(self, lane: str) -> None:
         """Its weight is another now."""
-        self._shares.pop(lane, None)
+        self._ranks.pop(lane, None)

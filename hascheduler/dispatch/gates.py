@@ -32,6 +32,7 @@ class Gates:
         # What each gate holds back, by its cause: the definition, the tier, the tenant, and the definition again.
         self._full: dict[tuple[Rule, str | int], int] = {}
         self._dry_until_ms: dict[str, int] = {}
+        self._of_tier: dict[int, int] = {}
         self._closed = 0
         self._kinds_seen = -1
         self._profiles: dict[Profile, int] = {}
@@ -168,7 +169,7 @@ class Gates:
             case Rule.TENANT, str():
                 return self._kinds.of_tenant.get(cause, 0)
             case _:
-                return sum(1 << kind.bit for kind in self._kinds if kind.definition.tier == cause)
+                return self._of_tier.get(int(cause), 0)
 
     def _combine(self) -> None:
         self._closed = 0
@@ -180,6 +181,11 @@ class Gates:
         self._kinds_seen = self._kinds.changes
         self._profiles.clear()
         self._pool_seen = -1
+        self._of_tier.clear()
+        for kind in self._kinds:
+            tier = kind.definition.tier
+            if tier is not None:
+                self._of_tier[tier] = self._of_tier.get(tier, 0) | 1 << kind.bit
         causes: list[tuple[Rule, str | int]] = [
             *((Rule.DEFINITION, name) for name in self.of_definition),
             *((Rule.TIER, tier) for tier in self.of_tier),

@@ -21,23 +21,45 @@ Entry = tuple[object, ...]
 
 
 class Group:
-    """``best`` is the first job, or None where that is not known, and ``cost`` what its key had consumed then.
+    """``best`` is the first job, or None where that is not known.
 
+    ``cost`` is what its key had consumed then, ``standing`` what its score makes of it among jobs of its flow, and
+    ``since_ms`` when it was submitted. ``step`` is the lane and the priority, where priorities age: what one rule ages.
     ``node`` is where the group competes.
     """
 
-    __slots__ = ("_cells", "_full_at", "_heap", "best", "cost", "flow", "is_active", "kind", "lane", "node", "order")
+    __slots__ = (
+        "_cells",
+        "_full_at",
+        "_heap",
+        "best",
+        "cost",
+        "flow",
+        "is_active",
+        "kind",
+        "lane",
+        "node",
+        "order",
+        "since_ms",
+        "standing",
+        "step",
+    )
 
-    def __init__(self, lane: str | None, kind: Kind, flow: Flow, order: Order) -> None:
+    def __init__(
+        self, lane: str | None, kind: Kind, flow: Flow, step: tuple[str | None, int] | None, order: Order
+    ) -> None:
         self.lane = lane
         self.kind = kind
         self.flow = flow
+        self.step = step
         self.order = order
         self._cells: dict[tuple[str | None, int], Cell] = {}
         self._heap: list[Entry] = []
         self._full_at = SWEEP_MIN
         self.best: JobRef | None = None
         self.cost = 0
+        self.standing = 0
+        self.since_ms = 0
         self.is_active = False
         self.node: Node | None = None
 

@@ -16,7 +16,6 @@ however many there are.
 import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, TypeVar
 
 from hascheduler.dispatch.accounts import FairAccounts
@@ -33,7 +32,20 @@ from hascheduler.dispatch.orders import Order
 from hascheduler.dispatch.parking import Origin, Parking
 from hascheduler.dispatch.pool import SlotPool
 from hascheduler.dispatch.rules import Rules
-from hascheduler.dispatch.score import GROWING, GROWN, ON_DEMAND, QUEUED, Flow, grown_after_ms, standing
+from hascheduler.dispatch.score import (
+    GROWING,
+    GROWN,
+    ON_DEMAND,
+    QUEUED,
+    RARITY_POINTS,
+    Flow,
+    aged_priority,
+    bonuses,
+    grown_after_ms,
+    rarity,
+    standing,
+    submitted_by,
+)
 from hascheduler.model.job import JobRef
 from hascheduler.model.policy import Criterion
 
@@ -70,6 +82,7 @@ class Line:
         self._measures = measures
         self._order = Order(policy.criteria)
         self._own_orders: dict[str, Order] = {}
+        self._bonus_max = policy.on_demand_bonus_max
         self._grown_after_ms = grown_after_ms(policy)
         self._grown_through_ms = -(2**63)
         self._growing: list[tuple[int, str]] = []
@@ -167,6 +180,7 @@ class Line:
                 continue
             processor_id = self._pool.choose(group.kind.definition.name, group.kind.needs)
             if processor_id is not None:
+                group.best = None  # most likely it goes now
                 return job, processor_id
             self._unfit |= 1 << group.kind.bit
 
@@ -185,18 +199,20 @@ class Line:
 
     def _best(self, ready: int, now: int) -> Group | None:
         """The group whose first job goes first, if that is what it says."""
+        if not ready:
+            return None
         nodes = [node for node in self._nodes.values() if node.mask & ready]
         if not nodes:
             return None
         order = self._order
         if self._own_orders:
             # Lanes with orders of their own can't be compared job by job.
-            lane = min({node.lane or "" for node in nodes}, key=lambda name: (self._lane_value(name), name))
+            lane = min({node.lane or "" for node in nodes}, key=lambda name: (self._shares.rank(name), name))
             nodes = [node for node in nodes if node.lane == lane]
             order = self.order_of(lane)
         for criterion in order.nodes:
             if len(nodes) > 1:
-                nodes = _least(nodes, self._node_value(criterion))
+                nodes = _least(nodes, self._node_values(criterion, nodes))
         groups = nodes[0].of(ready) if len(nodes) == 1 else [group for node in nodes for group in node.of(ready)]
         if not order.is_fixed:
             groups = [group for group in groups if self._scan(group, now)]
@@ -206,28 +222,63 @@ class Line:
         if unknown:
             for group in unknown:
                 self._refresh(group)
-            return self._best(ready, now)
+            groups = [group for group in groups if group.best is not None]
+            if not groups:
+                return self._best(ready, now)
         for criterion in order.rest:
             if len(groups) < 2:
                 break
-            groups = _least(groups, self._group_value(criterion, now))
+            groups = _least(groups, self._group_values(criterion, groups, now))
         if len(groups) < 2:
             return groups[0] if groups else None
         return min(groups, key=lambda group: arrival(_best_of(group)))
 
-    def _node_value(self, criterion: Criterion) -> Callable[[Node], object]:
+    def _node_values(self, criterion: Criterion, nodes: list[Node]) -> list[Any]:
         if criterion is Criterion.LANE:
-            return lambda node: self._lane_value(node.lane or "")
-        return lambda node: -(node.tier or 0)
+            ranks = {lane: self._shares.rank(lane or "") for lane in {node.lane for node in nodes}}
+            return [ranks[node.lane] for node in nodes]
+        return [node.rank for node in nodes]
 
-    def _group_value(self, criterion: Criterion, now: int) -> Callable[[Group], object]:
+    def _group_values(self, criterion: Criterion, groups: list[Group], now: int) -> list[Any]:
+        """What the criterion makes of what each group says of its first job."""
         if criterion is Criterion.FAIRNESS:
-            return _cost_of  # as it was when the group said who is first: not more than it is now
+            return [group.cost for group in groups]  # as it was then: not more than it is now
+        if criterion is Criterion.SCORE:
+            return self._scores(groups, now)
+        if criterion is Criterion.AGED_PRIORITY:
+            return self._aged(groups, now)
         measure = self._measures[criterion]
-        return lambda group: measure.value(_best_of(group), now)
+        return [measure.value(_best_of(group), now) for group in groups]
 
-    def _lane_value(self, lane: str) -> Fraction:
-        return self._shares.share(lane)
+    def _scores(self, groups: list[Group], now: int) -> list[int]:
+        """Smaller goes first. Rarity, which is dear to work out, is left out where it can't make a group the first."""
+        less = bonuses(now, self._bonus_max)
+        values = [group.standing - less[group.flow] for group in groups]
+        within_reach = min(values) + RARITY_POINTS
+        for n, value in enumerate(values):
+            if value <= within_reach:
+                values[n] = value - rarity(self._pool.free(groups[n].kind.definition.name))
+        return values
+
+    def _aged(self, groups: list[Group], now: int) -> list[int]:
+        """0 for those of the highest aged priority, 1 for the others.
+
+        Of the jobs that one rule ages the oldest has the highest; and how old another must be for the same is one
+        number for each rule.
+        """
+        oldest: dict[tuple[str | None, int] | None, Group] = {}
+        for group in groups:
+            known = oldest.get(group.step)
+            if known is None or group.since_ms < known.since_ms:
+                oldest[group.step] = group
+        firsts = [(step, _best_of(group)) for step, group in oldest.items()]
+        lanes = [self._rules.lane(job.lane) for _, job in firsts]
+        highest = max(aged_priority(job, now, lane) for (_, job), lane in zip(firsts, lanes, strict=True))
+        old_enough = {
+            step: submitted_by(job.priority, highest, now, lane)
+            for (step, job), lane in zip(firsts, lanes, strict=True)
+        }
+        return [0 if group.since_ms <= old_enough[group.step] else 1 for group in groups]
 
     # Groups
 
@@ -237,7 +288,7 @@ class Line:
         key = (lane, kind, self._flow_of(job, order), job.priority if order.ages else None)
         known = self._groups.get(key)
         if known is None:
-            known = self._groups[key] = Group(lane, kind, key[2], order)
+            known = self._groups[key] = Group(lane, kind, key[2], (lane, job.priority) if order.ages else None, order)
         return known
 
     def _flow_of(self, job: JobRef, order: Order) -> Flow:
@@ -309,7 +360,7 @@ class Line:
         if group.refresh(self._front, self._entry) is None and group.node is not None:
             group.node.deactivate(group)
         elif group.best is not None:
-            group.cost = self._accounts.cost(group.best.fairness_key)
+            self._appraise(group, group.best)
 
     def _scan(self, group: Group, now: int) -> bool:
         """Compare the first jobs of all cells; whether there is one."""
@@ -323,12 +374,19 @@ class Line:
             worth = (*(self._measures[each].value(job, now) for each in criteria), arrival(job))
             if best is None or worth < best:
                 best = worth
-                group.best, group.cost = job, self._accounts.cost(job.fairness_key)
+                group.best = job
         if best is None:
             group.best = None
             if group.node is not None:
                 group.node.deactivate(group)
+        elif group.best is not None:
+            self._appraise(group, group.best)
         return best is not None
+
+    def _appraise(self, group: Group, job: JobRef) -> None:
+        group.cost = self._accounts.cost(job.fairness_key)
+        group.standing = standing(job, group.flow)
+        group.since_ms = job.submitted_at_ms
 
     def _front(self, group: Group, cell: Cell) -> JobRef | None:
         """The first of the cell that waits and that no lock holds back; those before it are dropped, or parked."""
@@ -402,14 +460,9 @@ def _place(job: JobRef) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _least(items: list[_Item], value: Callable[[_Item], Any]) -> list[_Item]:
-    values = [value(item) for item in items]
+def _least(items: list[_Item], values: list[Any]) -> list[_Item]:
     least = min(values)
-    return [item for item, its in zip(items, values, strict=True) if its == least]
-
-
-def _cost_of(group: Group) -> int:
-    return group.cost
+    return [item for item, value in zip(items, values, strict=True) if value == least]
 
 
 def _best_of(group: Group) -> JobRef:

@@ -6,14 +6,15 @@ from hascheduler.dispatch.groups import Group
 class Node:
     """Owner of which of its groups are active: have a job that no lock holds back, as far as is known.
 
-    ``mask`` has the bits of their kinds.
+    ``mask`` has the bits of their kinds, ``rank`` is smaller the higher the tier.
     """
 
-    __slots__ = ("_active", "_found", "lane", "mask", "tier")
+    __slots__ = ("_active", "_found", "lane", "mask", "rank", "tier")
 
     def __init__(self, lane: str | None, tier: int | None) -> None:
         self.lane = lane
         self.tier = tier
+        self.rank = -(tier or 0)
         self.mask = 0
         self._active: dict[int, list[Group]] = {}
         self._found: dict[int, list[Group]] = {}

@@ -130,7 +130,10 @@ class SlotPool:
 
     def free(self, definition: str) -> int:
         """How many slots a job of ``definition`` could take."""
-        return sum([profile.free for profile in self.supporting(definition)])
+        free = 0
+        for profile in self._supporting.get(definition) or self.supporting(definition):
+            free += profile.free
+        return free
 
     def could_run(self, definition: str, needs: Resources) -> bool:
         """Whether some processor that takes new jobs could run it, were it idle."""

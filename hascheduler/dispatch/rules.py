@@ -1,5 +1,7 @@
 """What people set: definitions, lanes and tenants as last seen. Whoever is unknown has the defaults."""
 
+from functools import lru_cache
+
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
 from hascheduler.model.tenant import Tenant
@@ -14,12 +16,22 @@ class Rules:
         self.tenants: dict[str, Tenant] = {}
 
     def definition(self, name: str) -> Definition:
-        return self.definitions.get(name) or Definition(name)
+        return self.definitions.get(name) or _default_definition(name)
 
     def lane(self, name: str) -> Lane:
-        return self.lanes.get(name) or Lane(name)
+        return self.lanes.get(name) or _default_lane(name)
 
     def quota(self, tenant: str) -> int | None:
         """How many of its jobs may run."""
         known = self.tenants.get(tenant)
         return known.max_running if known is not None else None
+
+
+@lru_cache(maxsize=4_096)
+def _default_definition(name: str) -> Definition:
+    return Definition(name)
+
+
+@lru_cache(maxsize=4_096)
+def _default_lane(name: str) -> Lane:
+    return Lane(name)

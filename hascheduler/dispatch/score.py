@@ -19,6 +19,7 @@ RARITY_POINTS = 500_000
 ON_DEMAND_POINTS = 4_096_000
 ON_DEMAND_POINTS_PER_MS = 32
 ON_DEMAND = "on_demand"
+FAR_FUTURE_MS = 2**63
 
 
 Flow = int
@@ -31,16 +32,25 @@ def score(job: JobRef, now: int, compatible_free_slots: int, bonus_max: int | No
     """In milli-points; the highest goes first."""
     age_ms = now - job.submitted_at_ms
     points = PRIORITY_POINTS * job.priority + AGE_POINTS_PER_MS * age_ms
-    if compatible_free_slots > 0:
-        points += RARITY_POINTS // compatible_free_slots
+    points += rarity(compatible_free_slots)
     if job.mode == ON_DEMAND:
         points += on_demand_bonus(age_ms, bonus_max)
     return points
 
 
+def rarity(compatible_free_slots: int) -> int:
+    """Few slots to choose from are worth more; without any the job waits, whatever its score."""
+    return RARITY_POINTS // compatible_free_slots if compatible_free_slots > 0 else 0
+
+
 def on_demand_bonus(age_ms: int, bonus_max: int | None) -> int:
     bonus = ON_DEMAND_POINTS + ON_DEMAND_POINTS_PER_MS * age_ms
     return bonus if bonus_max is None else min(bonus, bonus_max)
+
+
+def bonuses(now: int, bonus_max: int | None) -> tuple[int, int, int]:
+    """By flow: a `standing` less that, and less the points for rarity, orders all jobs as their scores do then."""
+    return (0, ON_DEMAND_POINTS + ON_DEMAND_POINTS_PER_MS * now, bonus_max or 0)
 
 
 def grown_after_ms(policy: PolicyConfig) -> int | None:
@@ -58,5 +68,13 @@ def standing(job: JobRef, flow: Flow) -> int:
 
 def aged_priority(job: JobRef, now: int, lane: Lane) -> int:
     """The job's priority, one step higher for every span of the lane's that it has waited, 10 at most."""
-    steps = max(now - job.submitted_at_ms, 0) // lane.promote_after(job.priority)
-    return min(PRIORITY_MAX, job.priority + steps)
+    age_ms = now - job.submitted_at_ms
+    if age_ms <= 0 or job.priority >= PRIORITY_MAX:
+        return min(PRIORITY_MAX, job.priority)
+    return min(PRIORITY_MAX, job.priority + age_ms // lane.promote_after(job.priority))
+
+
+def submitted_by(priority: int, level: int, now: int, lane: Lane) -> int:
+    """By when a job of that priority was submitted that has reached the aged priority ``level``."""
+    steps = level - min(PRIORITY_MAX, priority)
+    return FAR_FUTURE_MS if steps <= 0 else now - steps * lane.promote_after(priority)
