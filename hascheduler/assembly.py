@@ -21,16 +21,20 @@ from hascheduler.clock import SystemClock
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.liveness import Liveness
 from hascheduler.daemon.replica import Replica
-from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.errors import StoreUnavailable
+from hascheduler.model.documents import Collection, encode_definition, encode_lane, encode_tenant
+from hascheduler.model.policy import IdleKeyStart, bonus_max_of, criteria
+from hascheduler.model.resource_texts import parse_resources
+from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database, connect, open_database
-from hascheduler.mongo.definitions import MongoDefinitionStore
 from hascheduler.mongo.deliveries import MongoDeliveries, MongoTransport
 from hascheduler.mongo.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
+from hascheduler.mongo.nouns import MongoNounStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream import MongoChangeSource
@@ -62,7 +66,9 @@ async def serve(settings: Settings) -> None:
             create_app(
                 ApiServices(
                     schedules=MongoScheduleStore(database),
-                    definitions=MongoDefinitionStore(database),
+                    definitions=MongoNounStore(database, Collection.DEFINITIONS, encode_definition),
+                    lanes=MongoNounStore(database, Collection.LANES, encode_lane),
+                    tenants=MongoNounStore(database, Collection.TENANTS, encode_tenant),
                     jobs=MongoJobStore(database, settings.job_retention_ms),
                     verdicts=MongoVerdictStore(database),
                     view=replica.view,
@@ -95,6 +101,7 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         name=name,
         shard=settings.shard,
         slots=settings.slots,
+        resources=parse_resources(settings.resources),
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
         heartbeat_deadline_ms=settings.heartbeat_timeout_ms - settings.heartbeat_interval_ms,
         drain_grace_ms=settings.drain_grace_ms,
@@ -130,7 +137,7 @@ def _replica(settings: Settings, replica_id: str, database: Database, liveness: 
         retry_period_ms=settings.retry_period_ms,
         heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
         journal_retention_ms=settings.journal_retention_ms,
-        dispatch=DispatchConfig(start_timeout_ms=settings.start_timeout_ms),
+        dispatch=DispatchConfig(start_timeout_ms=settings.start_timeout_ms, policy=policy_config(settings)),
     )
     return Replica(
         config,
@@ -138,10 +145,27 @@ def _replica(settings: Settings, replica_id: str, database: Database, liveness: 
         leases=MongoLeaseStore(database),
         journal=MongoJournal(database),
         claims=MongoClaimStore(database, settings.job_retention_ms),
+        accounts=MongoAccountStore(database),
         board=MongoReplicaBoard(database),
         transport=_transport(settings),
         liveness=liveness,
         clock=clock,
+    )
+
+
+def policy_config(settings: Settings) -> PolicyConfig:
+    """What is not set follows the preset."""
+    bonus_max, idle_key_start = settings.on_demand_bonus_max, settings.idle_key_start
+    if bonus_max is None:
+        bonus_max = bonus_max_of(settings.policy)
+    return PolicyConfig(
+        criteria=criteria(settings.policy),
+        max_concurrency=settings.max_concurrency,
+        on_demand_bonus_max=None if bonus_max == "none" else bonus_max,
+        idle_key_start=idle_key_start or (IdleKeyStart.ZERO if settings.policy == "fair" else IdleKeyStart.MIN),
+        learn_cost=settings.learn_cost,
+        cost_alpha=settings.cost_alpha,
+        idle_ttl_ms=settings.idle_ttl_ms,
     )
 
 

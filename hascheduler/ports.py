@@ -8,12 +8,13 @@ Expected outcomes are return values. No method waits for ever: adapters set time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from hascheduler.dispatch.accounts import Accounts
 from hascheduler.dispatch.decisions import Decision, Settlement
+from hascheduler.dispatch.explanation import Explanation
 from hascheduler.mirror.changes import Change
 from hascheduler.model import documents
-from hascheduler.model.definition import Definition
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState, NewJob
 from hascheduler.model.journal import JournalHead
@@ -22,6 +23,7 @@ from hascheduler.model.message import Message
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.simulate.recording import Ended, Heading, RecordedStep
 
 # Time
 
@@ -143,6 +145,16 @@ class ChangeSource(Protocol):
 
     async def fetch(self, collection: documents.Collection, ids: Sequence[str]) -> Sequence[Change]:
         """The present state of those documents: a PUT for each that is there, a DELETE for each that is not."""
+        ...
+
+
+class AccountStore(Protocol):
+    async def save(self, shard: str, term: int, accounts: Accounts) -> bool:
+        """Replace what is stored; False when a later term has stored something. Need not survive a fail-over."""
+        ...
+
+    async def load(self, shard: str) -> Accounts:
+        """What was saved last, or empty accounts; `InvalidInput` when that can't be read."""
         ...
 
 
@@ -281,6 +293,8 @@ class WorkStore(Protocol):
 StoredDocument = Mapping[str, Any]
 """A whole stored document, ``_id`` and all, in the form of `hascheduler.model.documents`."""
 
+Noun_contra = TypeVar("Noun_contra", contravariant=True)
+
 
 class ScheduleStore(Protocol):
     async def create(self, document: StoredDocument) -> StoredDocument | None:
@@ -326,16 +340,18 @@ class VerdictStore(Protocol):
         ...
 
 
-class DefinitionStore(Protocol):
-    async def create(self, definition: Definition) -> StoredDocument | None:
+class NounStore(Protocol[Noun_contra]):
+    """Definitions, lanes or tenants: each is written as a whole, under its name."""
+
+    async def create(self, noun: Noun_contra) -> StoredDocument | None:
         """Insert with rev 1; None when the name is taken."""
         ...
 
-    async def put(self, definition: Definition) -> tuple[StoredDocument, bool]:
-        """Create or replace (the stored rev grows, ``definition.rev`` is ignored); the document, and if it is new."""
+    async def put(self, noun: Noun_contra) -> tuple[StoredDocument, bool]:
+        """Create or replace (the stored rev grows, ``noun.rev`` is ignored); the document, and if it is new."""
         ...
 
-    async def replace(self, definition: Definition, rev: int) -> StoredDocument | None:
+    async def replace(self, noun: Noun_contra, rev: int) -> StoredDocument | None:
         """Replace the one at that revision; None when there is none."""
         ...
 
@@ -398,15 +414,34 @@ class Cluster:
     """Live jobs by state, schedules, definitions."""
     quarantine: Sequence[tuple[str, str, str]]
     """(collection, id, reason), the newest first, at most a hundred."""
+    quarantined: int
+    """How many there are in all."""
     stream_lag_ms: int | None
     position: str
     digest: str
+
+
+Recording = tuple[Heading, AsyncIterator[RecordedStep | Ended]]
+"""What a leader is told and decides from now on; whoever reads it too slowly is told that it ended."""
 
 
 class ClusterView(Protocol):
     """What the API may ask of the replica it runs in; reads only."""
 
     def cluster(self) -> Cluster: ...
+
+    def explain(self, job_id: str) -> Explanation | None:
+        """Why that job waits, or who has it; None when no live job of that id is known here."""
+        ...
+
+    def unschedulable(self) -> Collection[str]:
+        """The ids of the pending jobs that no processor which lives could ever run: as of a second ago, and not all
+        where there are thousands."""
+        ...
+
+    def record(self, for_ms: int) -> Recording | None:
+        """None when this replica does not lead, or is being recorded by too many already."""
+        ...
 
     @property
     def ready(self) -> bool:

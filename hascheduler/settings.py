@@ -7,6 +7,8 @@ not (``HASCHEDULER_LEASE_DURATION`` sets ``lease_duration_ms``). Each secret can
 
 import os
 import socket
+from collections.abc import Callable
+from decimal import Decimal, DecimalException
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,6 +18,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import parse_duration
+from hascheduler.model.policy import (
+    DEFAULT_PRESET,
+    ON_DEMAND_BONUS_MAX_DEFAULT,
+    PRESETS,
+    Criterion,
+    IdleKeyStart,
+    criteria,
+)
+from hascheduler.model.quoting import quoted
+from hascheduler.model.resource_texts import parse_resources
 
 PREFIX = "HASCHEDULER_"
 _SECRETS = ("MONGODB_URI", "AMQP_URL")
@@ -41,6 +53,46 @@ def _duration(variable: str, default: str, description: str) -> Any:
     )
 
 
+def _checked(value: object, read: Callable[[str], object]) -> object:
+    """``value``, if ``read`` takes its text."""
+    try:
+        read(str(value))
+    except InvalidInput as error:
+        raise ValueError(f"{error.problem}; expected {error.expected}") from None
+    return value
+
+
+def _policy(value: object) -> object:
+    return _checked(value, criteria)
+
+
+def _resources(value: object) -> object:
+    return _checked(value, parse_resources)
+
+
+def _whole_or_none(value: object) -> object:
+    if isinstance(value, str) and value != _NONE and not (value.isascii() and value.isdecimal() and len(value) < 20):
+        raise ValueError(f"{quoted(value)}; expected a whole number, or {_NONE}")
+    return value
+
+
+def _unbounded(value: object) -> object:
+    value = _whole_or_none(value)
+    return None if value == _NONE else value
+
+
+def _thousandths(value: object) -> int:
+    """``0.3`` is 300."""
+    try:
+        thousandths = Decimal(str(value)) * 1_000
+    except DecimalException:
+        thousandths = Decimal(-1)
+    if not thousandths.is_finite() or not 0 <= thousandths <= 1_000 or thousandths != int(thousandths):
+        raise ValueError(f"{quoted(value)}; expected 0 to 1, with at most three decimals")
+    return int(thousandths)
+
+
+_NONE = "none"
 Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
 
 
@@ -89,7 +141,34 @@ class Settings(BaseSettings):
     job_retention_ms: Milliseconds = _duration("JOB_RETENTION", "7d", "finished jobs are kept for so long")
     journal_retention_ms: Milliseconds = _duration("JOURNAL_RETENTION", "24h", "journal entries are kept for so long")
 
+    policy: Annotated[str, BeforeValidator(_policy)] = Field(
+        default=DEFAULT_PRESET,
+        description=f"which job goes first: {', '.join(PRESETS)}, or some of {', '.join(Criterion)}, with commas"
+        f" [{DEFAULT_PRESET}]",
+    )
+    max_concurrency: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
+        default=None, ge=1, le=10_000_000, description="how many jobs run at once in all; none: no limit [none]"
+    )
+    on_demand_bonus_max: Annotated[int | Literal["none"] | None, BeforeValidator(_whole_or_none)] = Field(
+        default=None,
+        description="the most that waiting adds to an on-demand job's score, in milli-points; none: no limit"
+        f" [{ON_DEMAND_BONUS_MAX_DEFAULT}; none with affinity]",
+    )
+    idle_key_start: IdleKeyStart | None = Field(
+        default=None,
+        description="where a fairness key starts that had no job: zero, what it had consumed; min, at least where the"
+        " least of the others is [zero with fair, else min]",
+    )
+    learn_cost: bool = Field(default=True, description="learn what jobs cost from how long they take [true]")
+    cost_alpha: Annotated[int, BeforeValidator(_thousandths)] = Field(
+        default=300, validate_default=False, description="the weight of the newest in a learned cost, 0 to 1 [0.3]"
+    )
+    idle_ttl_ms: Milliseconds = _duration("IDLE_TTL", "24h", "costs that nothing has touched for so long are forgotten")
+
     slots: int = Field(default=8, ge=1, le=10_000, description="jobs a processor runs at once [8]")
+    resources: Annotated[str, BeforeValidator(_resources)] = Field(
+        default="", description="what a processor's jobs share besides the slots, such as cpu=8,gpu=1 [nothing]"
+    )
     drain_grace_ms: Milliseconds = _duration("DRAIN_GRACE", "20s", "on SIGTERM running jobs may take so long to end")
 
     log_format: Literal["auto", "console", "json"] = Field(
@@ -108,6 +187,8 @@ class Settings(BaseSettings):
         if self.job_retention_ms < 600_000 or self.journal_retention_ms < 600_000:
             # A decision may be applied again after a failover; a job deleted before that would be inserted again.
             raise _wrong("JOB_RETENTION", "and JOURNAL_RETENTION must be at least 10m")
+        if self.idle_ttl_ms < 60_000:
+            raise _wrong("IDLE_TTL", "must be at least 1m")
         if not self.allow_unauthenticated and not _is_loopback(self.http_host):
             raise _wrong(
                 "HTTP_HOST",

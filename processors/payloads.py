@@ -12,8 +12,10 @@ from pydantic_core import PydanticCustomError
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import format_duration, parse_duration
+from hascheduler.model.quoting import quoted
 
 _Payload = TypeVar("_Payload", bound="Payload")
+_QUOTED_LENGTH_MAX = 100
 _TYPES = {
     "bool_type": "true or false",
     "dict_type": "an object",
@@ -44,19 +46,8 @@ def wrong(problem: str, expected: str) -> PydanticCustomError:
 
 
 def shown(value: object) -> str:
-    """``value`` as a message may quote it: scalars, shortened; of anything else only what it is."""
-    match value:
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case _:
-            text = repr(value)
-            return text if len(text) <= 100 else f"{text[:96]}…"
+    """``value`` as a message may quote it."""
+    return quoted(value, _QUOTED_LENGTH_MAX)
 
 
 def within(shortest: str, longest: str) -> AfterValidator:

@@ -9,11 +9,13 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import Basis, JobTemplate
 from hascheduler.model.schedule_documents import NewSchedule, new_schedule_document
+from hascheduler.model.tenant import Tenant
 from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.ports import JournalEntry
 
@@ -45,6 +47,14 @@ def make_fire(second: int, after_second: int | None = None, schedule: str = "tic
 
 def make_definition(name: str = "log", **only_what_matters: Any) -> Definition:
     return replace(Definition(name), **only_what_matters)
+
+
+def make_lane(name: str = "slow", **only_what_matters: Any) -> Lane:
+    return replace(Lane(name), **only_what_matters)
+
+
+def make_tenant(name: str = "acme", **only_what_matters: Any) -> Tenant:
+    return replace(Tenant(name), **only_what_matters)
 
 
 def make_lease(holder: str = "r1", **only_what_matters: Any) -> LeaseRecord:

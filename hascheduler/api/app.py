@@ -10,7 +10,10 @@ from hascheduler.api import (
     definitions,
     health,
     jobs,
+    lanes,
+    metrics,
     processors,
+    recording,
     refusals,
     schedule_backfill,
     schedule_pauses,
@@ -18,6 +21,7 @@ from hascheduler.api import (
     schedule_trigger,
     schedule_verdicts,
     schedules,
+    tenants,
 )
 from hascheduler.api.body import MERGE_PATCH
 from hascheduler.api.guard import Guard
@@ -29,8 +33,8 @@ __all__ = ["ApiServices", "create_app"]
 
 _DESCRIPTION = """\
 Durations are texts such as `"90s"`, `"1m30s"`, `"200ms"`, or numbers of seconds; instants are RFC 3339 with an offset.
-Unknown fields and query parameters are refused. An answer with one schedule or definition has its revision as `ETag`;
-what changes it takes `If-Match`. Ids of jobs hold `:` and may stand in a path as they are.
+Unknown fields and query parameters are refused. An answer with one schedule, definition, lane or tenant has
+its revision as `ETag`; what changes it takes `If-Match`. Ids of jobs hold `:` and may stand in a path as they are.
 Every refusal is `application/problem+json` (RFC 9457) and names each field, what is wrong and what would be right."""
 
 _SCHEDULES = (schedules, schedule_pauses, schedule_trigger, schedule_backfill, schedule_previews, schedule_verdicts)
@@ -66,8 +70,9 @@ def create_app(services: ApiServices) -> FastAPI:
     app.add_middleware(Guard)
     refusals.install(app)
     v1 = APIRouter(prefix="/v1", responses=ANY_REFUSAL)
-    for noun in (*_SCHEDULES, definitions, jobs, processors, cluster):
+    for noun in (*_SCHEDULES, definitions, lanes, tenants, jobs, processors, cluster, recording):
         v1.include_router(noun.router)
     app.include_router(v1)
     app.include_router(health.router)
+    app.include_router(metrics.router)
     return app

@@ -10,11 +10,15 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.problems import problem
+from hascheduler.api.recording import PATH as RECORDING_PATH
+from hascheduler.api.recording import S_MAX as RECORDING_S_MAX
 
 log = structlog.get_logger(__name__)
 
 IN_FLIGHT_MAX = 256
 _PATIENCE_S = 30
+_OWN_LIMITS = {RECORDING_PATH: RECORDING_S_MAX + _PATIENCE_S}
+"""Answers that go on for as long as they were asked to."""
 _UNCOUNTED = frozenset({"/livez", "/readyz"})
 
 
@@ -44,6 +48,7 @@ class Guard:
 
     async def _within_limits(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
+        patience_s = _OWN_LIMITS.get(scope["path"], _PATIENCE_S)
 
         async def watched_send(message: Message) -> None:
             nonlocal started
@@ -51,11 +56,11 @@ class Guard:
             await send(message)
 
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(patience_s):
                 await self._app(scope, receive, watched_send)
         except TimeoutError:
             log.warning("request_took_too_long", method=scope["method"], path=scope["path"])
-            answer = problem(HTTPStatus.SERVICE_UNAVAILABLE, "timed-out", f"no answer within {_PATIENCE_S} s")
+            answer = problem(HTTPStatus.SERVICE_UNAVAILABLE, "timed-out", f"no answer within {patience_s} s")
         except Exception:  # the last line: a defect of ours is logged here and must not reach the caller
             log.exception("request_failed", method=scope["method"], path=scope["path"])
             answer = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "a defect of the server; see its log")

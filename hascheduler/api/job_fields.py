@@ -4,10 +4,12 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
+from hascheduler.api.resource_fields import ResourceAmounts
 from hascheduler.api.texts import Name, Strict, Text, TextOrEmpty
+from hascheduler.model.resources import Resources, resources
 
 TENANT = "default"
-"""The one tenant there is for now."""
+"""Who owns a job that does not say so."""
 
 Mode = Literal["queued", "on_demand"]
 
@@ -16,6 +18,18 @@ class JobFields(Strict):
     definition: Name = Field(description="The type of job: which handler runs it", examples=["log"])
     payload: JsonValue = Field(default=None, description="What the handler gets: any JSON")
     priority: int = Field(default=5, ge=0, le=10, description="10 is the most urgent")
-    fairness_key: TextOrEmpty = Field(default=TENANT, description="Keys share capacity; default: the tenant")
+    tenant: Name = Field(default=TENANT, description="Who owns it")
+    fairness_key: TextOrEmpty | None = Field(
+        default=None, description="The key that has consumed least goes first; default: the tenant"
+    )
     lane: Text = Field(default="default", description="The class of work it belongs to")
     mode: Mode = Field(default="queued", description="`on_demand`: somebody is waiting for the answer")
+    resources: ResourceAmounts | None = Field(
+        default=None, description="What it needs besides a slot; null: what its definition says"
+    )
+
+    def key(self) -> str:
+        return self.tenant if self.fairness_key is None else self.fairness_key
+
+    def needs(self) -> Resources | None:
+        return None if self.resources is None else resources(self.resources)

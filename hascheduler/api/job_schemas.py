@@ -1,12 +1,12 @@
 """Jobs as requests submit them and as answers show them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.config import JsonDict
 
-from hascheduler.api.job_fields import TENANT, JobFields
+from hascheduler.api.job_fields import JobFields
 from hascheduler.api.pages import PageQuery
 from hascheduler.api.shown import instant, instant_or_none, plain_json, texts
 from hascheduler.api.texts import InstantMs, Labels, Text
@@ -36,14 +36,15 @@ class SubmitJobBody(JobFields):
             definition=self.definition,
             target=self.target or id,
             payload=self.payload,
-            tenant=TENANT,
+            tenant=self.tenant,
             lane=self.lane,
-            fairness_key=self.fairness_key,
+            fairness_key=self.key(),
             priority=self.priority,
             mode=self.mode,
             labels=dict(self.labels),
             submitted_at_ms=now,
             not_before_ms=None if self.not_before is None else WallMs(self.not_before),
+            resources=self.needs(),
         )
 
 
@@ -63,9 +64,12 @@ _SUMMARY_EXAMPLE: JsonDict = {
     "definition": "log",
     "target": "demo",
     "priority": 5,
+    "tenant": "default",
     "fairness_key": "default",
     "lane": "default",
     "mode": "queued",
+    "resources": None,
+    "unschedulable": False,
     "labels": {"team": "a"},
     "schedule": "tick",
     "nominal_at": "2030-01-01T00:00:09.000Z",
@@ -93,9 +97,12 @@ class JobSummary(BaseModel):
     definition: str
     target: str
     priority: int
+    tenant: str
     fairness_key: str
     lane: str
     mode: str
+    resources: dict[str, int] | None = Field(description="Null: what its definition says")
+    unschedulable: bool = Field(description="It waits, and no processor that lives could ever run it")
     labels: dict[str, str]
     schedule: str | None = Field(description="The schedule that made it, if one did")
     nominal_at: str | None = Field(description="The nominal time that it was made for")
@@ -128,26 +135,28 @@ class JobResponse(JobSummary):
 
 
 class CancelResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"answer": "cancelled"}]})
+
     answer: CancelAnswer = Field(description="`already_running`: the running attempt was asked to stop")
 
 
-def show_job_summary(document: StoredDocument) -> JobSummary:
-    """`InvalidInput` when the stored document can't be read."""
-    return JobSummary(**_summary(document))
+def show_job_summary(document: StoredDocument, unschedulable: Collection[str]) -> JobSummary:
+    """`InvalidInput` when the stored document can't be read. ``unschedulable`` has the ids of all such jobs."""
+    return JobSummary(**_summary(document, unschedulable))
 
 
-def show_job(document: StoredDocument) -> JobResponse:
-    """`InvalidInput` when the stored document can't be read."""
+def show_job(document: StoredDocument, unschedulable: Collection[str]) -> JobResponse:
+    """As `show_job_summary`, with everything about it."""
     attempts = document.get("attempts")
     return JobResponse(
-        **_summary(document),
+        **_summary(document, unschedulable),
         payload=plain_json(document.get("payload")),
         result=plain_json(document.get("result")),
         attempts=[_attempt(record) for record in attempts] if isinstance(attempts, list) else [],
     )
 
 
-def _summary(document: StoredDocument) -> dict[str, Any]:
+def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[str, Any]:
     job = decode_job(document["_id"], document)
     return {
         "id": job.id,
@@ -156,9 +165,12 @@ def _summary(document: StoredDocument) -> dict[str, Any]:
         "definition": job.definition,
         "target": job.target,
         "priority": job.priority,
+        "tenant": job.tenant,
         "fairness_key": job.fairness_key,
         "lane": job.lane,
         "mode": job.mode,
+        "resources": None if job.resources is None else dict(job.resources),
+        "unschedulable": job.state is JobState.PENDING and job.id in unschedulable,
         "labels": texts(document, "labels"),
         "schedule": _text_or_none(document, "schedule"),
         "nominal_at": instant_or_none(document, "nominal_ms"),

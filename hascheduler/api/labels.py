@@ -5,13 +5,14 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from hascheduler.api.pages import PageQuery
-from hascheduler.api.texts import LABELS_MAX, NAME, TEXT_LENGTH_MAX, shown, wrong
+from hascheduler.api.texts import LABELS_MAX, NAME, TEXT_LENGTH_MAX, wrong
+from hascheduler.model.quoting import quoted
 
 
 def _label(text: str) -> str:
     key, separator, value = text.partition("=")
     if not separator or not NAME.match(key) or len(value) > TEXT_LENGTH_MAX:
-        raise wrong(f"{shown(text)} is not a label", "key=value, as in team=a")
+        raise wrong(f"{quoted(text)} is not a label", "key=value, as in team=a")
     return text
 
 

@@ -14,6 +14,7 @@ class ProcessorResponse(BaseModel):
     shard: str
     definitions: list[str] = Field(description="What it runs; `*` is everything")
     slots: int
+    resources: dict[str, int] = Field(description="What its jobs share besides the slots")
     occupied: int = Field(description="Slots with a dispatched or running job")
     alive: bool = Field(description="Whether its heartbeat still changes")
     draining: bool = Field(description="It gets no new jobs")
@@ -35,6 +36,7 @@ async def list_processors(services: Services) -> ProcessorsResponse:
                 shard=processor.shard,
                 definitions=sorted(processor.definitions),
                 slots=processor.slots,
+                resources=dict(processor.resources),
                 occupied=occupied,
                 alive=alive,
                 draining=processor.draining,

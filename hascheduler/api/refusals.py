@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match
 
 from hascheduler.api.problems import FieldError, Path, Refusal, invalid, problem
-from hascheduler.api.texts import shown
 from hascheduler.errors import CallerError, InvalidInput, NotFound, RevisionMismatch, WorldError
+from hascheduler.model.quoting import quoted
 
 log = structlog.get_logger(__name__)
 
@@ -97,15 +97,15 @@ def _field_error(error: Mapping[str, Any], body: Any) -> FieldError:
         case "union_tag_not_found":
             return FieldError((*path, "type"), "missing", "cron, interval, times or once")
         case "union_tag_invalid":
-            return FieldError((*path, "type"), f"{shown(context['tag'])} is unknown", context["expected_tags"])
+            return FieldError((*path, "type"), f"{quoted(context['tag'])} is unknown", context["expected_tags"])
         case "literal_error" | "enum":
-            return FieldError(path, f"{shown(value)} is unknown", context["expected"])
+            return FieldError(path, f"{quoted(value)} is unknown", context["expected"])
         case "greater_than_equal":
-            return FieldError(path, f"{shown(value)} is too small", f"at least {context['ge']}")
+            return FieldError(path, f"{quoted(value)} is too small", f"at least {context['ge']}")
         case "less_than_equal":
-            return FieldError(path, f"{shown(value)} is too large", f"at most {context['le']}")
+            return FieldError(path, f"{quoted(value)} is too large", f"at most {context['le']}")
         case _ if kind in _EXPECTED_TYPES:
-            return FieldError(path, f"{shown(value)} is not {_EXPECTED_TYPES[kind]}", _EXPECTED_TYPES[kind])
+            return FieldError(path, f"{quoted(value)} is not {_EXPECTED_TYPES[kind]}", _EXPECTED_TYPES[kind])
         case _:
             return FieldError(path, str(error["msg"]))
 

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 
-from hascheduler.api.job_fields import TENANT, JobFields
+from hascheduler.api.job_fields import JobFields
 from hascheduler.api.texts import DurationMs, Labels, Name, Strict, Text, wrong
 from hascheduler.api.trigger_schemas import TriggerBody
 from hascheduler.errors import InvalidInput
@@ -41,11 +41,12 @@ class TemplateBody(JobFields):
         return JobTemplate(
             definition=self.definition,
             target=self.target or schedule,
-            tenant=TENANT,
+            tenant=self.tenant,
             lane=self.lane,
-            fairness_key=self.fairness_key,
+            fairness_key=self.key(),
             priority=self.priority,
             mode=self.mode,
+            resources=self.needs(),
         )
 
 

@@ -42,9 +42,11 @@ _EXAMPLE: JsonDict = {
         "payload": {"message": "hello"},
         "render": False,
         "priority": 5,
+        "tenant": "default",
         "fairness_key": "default",
         "lane": "default",
         "mode": "queued",
+        "resources": None,
     },
     "labels": {"team": "a"},
     "created_at": "2030-01-01T00:00:00.000Z",
@@ -71,9 +73,11 @@ class TemplateResponse(BaseModel):
     payload: JsonValue
     render: bool
     priority: int
+    tenant: str
     fairness_key: str
     lane: str
     mode: str
+    resources: dict[str, int] | None
 
 
 class CountsResponse(BaseModel):
@@ -140,7 +144,11 @@ def show_schedule(document: StoredDocument) -> ScheduleResponse:
 
 def request_form(document: StoredDocument) -> dict[str, Any]:
     """What a request would have to say to get this schedule; `InvalidInput` when it can't be read."""
-    return show_schedule(document).model_dump(mode="json", by_alias=True, include=_REQUESTED)
+    form = show_schedule(document).model_dump(mode="json", by_alias=True, include=_REQUESTED)
+    if form["job"]["fairness_key"] == form["job"]["tenant"]:
+        # The default: it goes where the tenant goes.
+        del form["job"]["fairness_key"]
+    return form
 
 
 _REQUESTED = set(ReplaceScheduleBody.model_fields) - {"name", "paused"}
@@ -175,7 +183,9 @@ def _show_template(template: JobTemplate, document: StoredDocument) -> TemplateR
         payload=plain_json(document.get("payload")),
         render=bool(document.get("render")),
         priority=template.priority,
+        tenant=template.tenant,
         fairness_key=template.fairness_key,
         lane=template.lane,
         mode=template.mode,
+        resources=None if template.resources is None else dict(template.resources),
     )

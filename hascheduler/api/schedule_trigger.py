@@ -51,7 +51,7 @@ async def trigger_schedule(
     for job_id in replaced:
         await services.jobs.cancel(job_id, services.clock.wall_ms())
     response.headers["Location"] = f"/v1/jobs/{job.id}"
-    return show_job(document)
+    return show_job(document, services.view.unschedulable())
 
 
 async def _let_in(name: str, overlap: Overlap, services: ApiServices) -> list[str]:

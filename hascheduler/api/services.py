@@ -6,7 +6,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from hascheduler.ports import Clock, ClusterView, DefinitionStore, JobStore, ScheduleStore, VerdictStore
+from hascheduler.model.definition import Definition
+from hascheduler.model.lane import Lane
+from hascheduler.model.tenant import Tenant
+from hascheduler.ports import Clock, ClusterView, JobStore, NounStore, ScheduleStore, VerdictStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +17,9 @@ class ApiServices:
     """``new_job_id`` gives ids that never repeat and that sort by the time of submission."""
 
     schedules: ScheduleStore
-    definitions: DefinitionStore
+    definitions: NounStore[Definition]
+    lanes: NounStore[Lane]
+    tenants: NounStore[Tenant]
     jobs: JobStore
     verdicts: VerdictStore
     view: ClusterView

@@ -5,26 +5,21 @@ from typing import Any
 
 from fastapi import Response
 
+from hascheduler.api import revisions
 from hascheduler.api.etags import Precondition, etag
 from hascheduler.api.refusals import Unreadable
 from hascheduler.api.same_json import is_same_json
 from hascheduler.api.schedule_shown import ScheduleResponse, show_schedule
 from hascheduler.api.services import ApiServices
-from hascheduler.errors import Conflict, InvalidInput, NotFound
+from hascheduler.errors import InvalidInput
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schedule_documents import decode_schedule
 from hascheduler.ports import StoredDocument
 from hascheduler.triggers import next_nominal
 
-TRIES_MAX = 5
-"""How often an edit is made again because somebody else was first."""
-
 
 async def stored_schedule(name: str, services: ApiServices) -> StoredDocument:
-    document = await services.schedules.get(name)
-    if document is None:
-        raise NotFound("schedule", name)
-    return document
+    return await revisions.stored("schedule", name, services.schedules)
 
 
 def read_schedule(document: StoredDocument) -> ScheduleRef:
@@ -50,12 +45,11 @@ async def edit_schedule(
 ) -> StoredDocument:
     """Write what ``change`` makes of the stored schedule, or makes of it anew where somebody else was first.
 
-    What would change nothing is not written, so the revision stays. Gives the schedule as it is stored then;
-    `RevisionMismatch` where another revision is demanded, `Conflict` where others are first all the time.
+    What would change nothing is not written, so the revision stays. Gives the schedule as it is stored then; the
+    refusals are those of `revisions.at_revision`.
     """
-    for _ in range(TRIES_MAX):
-        stored = await stored_schedule(name, services)
-        precondition.demand("schedule", name, stored)
+
+    async def write(stored: StoredDocument) -> StoredDocument | None:
         fields = change(stored)
         changed = {
             field: value
@@ -64,23 +58,13 @@ async def edit_schedule(
         }
         if not changed:
             return stored
-        edited = await services.schedules.edit(name, _rev(stored), changed)
-        if edited is not None:
-            return edited
-    raise Conflict(f"schedule {name!r} is being changed by others; try again")
+        return await services.schedules.edit(name, revisions.revision("schedule", stored), changed)
+
+    return await revisions.at_revision("schedule", name, services.schedules, precondition, write)
 
 
 async def delete_schedule(name: str, services: ApiServices, precondition: Precondition) -> None:
-    if precondition.tags is None:
-        if not await services.schedules.delete(name):
-            raise NotFound("schedule", name)
-        return
-    for _ in range(TRIES_MAX):
-        stored = await stored_schedule(name, services)
-        precondition.demand("schedule", name, stored)
-        if await services.schedules.delete(name, stored.get("rev")):
-            return
-    raise Conflict(f"schedule {name!r} is being changed by others; try again")
+    await revisions.delete("schedule", name, services.schedules, precondition)
 
 
 def show(document: StoredDocument, response: Response) -> ScheduleResponse:
@@ -91,14 +75,3 @@ def show(document: StoredDocument, response: Response) -> ScheduleResponse:
         raise Unreadable("schedule", str(document["_id"]), error) from error
     response.headers["ETag"] = etag(document)
     return shown
-
-
-def _rev(document: StoredDocument) -> int:
-    rev = document.get("rev")
-    if isinstance(rev, bool) or not isinstance(rev, int):
-        # Without it there is no telling who was first.
-        problem = InvalidInput(
-            ("rev",), f"{str(rev)[:64]!r} is no revision", "an integer; delete it and create it anew"
-        )
-        raise Unreadable("schedule", str(document["_id"]), problem)
-    return rev

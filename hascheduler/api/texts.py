@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import parse_duration
 from hascheduler.model.instants import parse_instant
+from hascheduler.model.quoting import quoted
 
 TEXT_LENGTH_MAX = 256
 LABELS_MAX = 64
@@ -32,25 +33,9 @@ def wrong(problem: str, expected: str) -> PydanticCustomError:
     return PydanticCustomError("wrong", "{problem}", {"problem": problem, "expected": expected})
 
 
-def shown(value: object) -> str:
-    """``value`` as a message may quote it: scalars, shortened; of anything else only what it is."""
-    match value:
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case _:
-            text = repr(value)
-            return text if len(text) <= 64 else f"{text[:60]}…"
-
-
 def _name(text: str) -> str:
     if not NAME.match(text):
-        raise wrong(f"{shown(text)} is not a name", _NAME_EXPECTED)
+        raise wrong(f"{quoted(text)} is not a name", _NAME_EXPECTED)
     return text
 
 
@@ -64,7 +49,7 @@ def _text_or_empty(text: str) -> str:
     if len(text) > TEXT_LENGTH_MAX:
         raise wrong(f"{len(text)} characters", f"at most {TEXT_LENGTH_MAX}")
     if not text.isprintable() and any(unicodedata.category(character) in _UNPRINTABLE for character in text):
-        raise wrong(f"{shown(text)} holds a control character", "printable text")
+        raise wrong(f"{quoted(text)} holds a control character", "printable text")
     return text
 
 
@@ -76,7 +61,7 @@ def _labels(labels: dict[str, str]) -> dict[str, str]:
 
 def _duration(value: Any) -> int:
     if isinstance(value, str) and len(value) > _TIME_LENGTH_MAX:
-        raise wrong(f"{shown(value)} is not a duration", 'a duration such as "90s" or "1m30s"')
+        raise wrong(f"{quoted(value)} is not a duration", 'a duration such as "90s" or "1m30s"')
     try:
         return parse_duration(value)
     except InvalidInput as error:
@@ -85,7 +70,7 @@ def _duration(value: Any) -> int:
 
 def _instant(value: Any) -> int:
     if not isinstance(value, str):
-        raise wrong(f"{shown(value)} is not a text", "an RFC 3339 instant with an offset")
+        raise wrong(f"{quoted(value)} is not a text", "an RFC 3339 instant with an offset")
     try:
         return parse_instant(value)
     except InvalidInput as error:

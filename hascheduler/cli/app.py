@@ -14,8 +14,14 @@ _COMMANDS = {
     "demo": "hascheduler.cli.demo:demo",
     "cluster": "hascheduler.cli.cluster:cluster",
     "schedule": "hascheduler.cli.schedule:schedule",
+    "job": "hascheduler.cli.job:job",
+    "why": "hascheduler.cli.why:why",
     "definition": "hascheduler.cli.definition:definition",
+    "lane": "hascheduler.cli.lane:lane",
+    "tenant": "hascheduler.cli.tenant:tenant",
     "apply": "hascheduler.cli.apply:apply",
+    "simulate": "hascheduler.cli.simulate:simulate",
+    "record": "hascheduler.cli.record:record",
 }
 
 # Plain help: in a table the names of environment variables would be cut off.

@@ -39,11 +39,12 @@ def apply(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Make schedules and definitions as files say.
+    """Make schedules, definitions, lanes and tenants as files say.
 
-    Documents are `kind: Schedule` or `kind: Definition`, `name: …`, and the rest as in a request. Nothing is sent while
-    any of them is wrong. What is changed is what was shown: if somebody was faster, that document fails. Asks first;
-    without a terminal it does nothing but say so (status 2), unless with --yes. Status 1: some documents failed.
+    Documents are `kind: Schedule`, `Definition`, `Lane` or `Tenant`, `name: …`, and the rest as in a request. Nothing
+    is sent while any of them is wrong. What is changed is what was shown: if somebody was faster, that document fails.
+    Asks first; without a terminal it does nothing but say so (status 2), unless with --yes. Status 1: some documents
+    failed.
     """
     manifests = read_manifests(files, SystemClock().wall_ms())
     with Client(url) as client:

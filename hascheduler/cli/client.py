@@ -19,6 +19,7 @@ Query = Sequence[tuple[str, str]]
 
 _PATIENCE_S = 5.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
 _NOT_FOUND = "urn:hascheduler:problem:not-found"
 
 
@@ -96,6 +97,19 @@ class Client:
             raise self._refused(response.status_code, answer)
         return answer
 
+    def lines(self, path: str, query: Query = (), *, patience_s: float) -> Iterator[str]:
+        """The lines of an answer that goes on; nothing for ``patience_s`` is the world's fault."""
+        try:
+            with self._http.stream("GET", path, params=list(query), timeout=patience_s) as response:
+                if not response.is_success:
+                    response.read()
+                    raise self._refused(response.status_code, response.json())
+                yield from response.iter_lines()
+        except httpx.ConnectError:
+            raise WorldError(f"nothing answers at {self._http.base_url}; is a replica running there?") from None
+        except (httpx.HTTPError, ValueError) as error:
+            raise WorldError(f"{self._http.base_url} broke off ({type(error).__name__})") from None
+
     def _refused(self, status: int, answer: object) -> CallerError | WorldError:
         problem = answer if isinstance(answer, dict) else {}
         detail = str(problem.get("detail", ""))
@@ -116,6 +130,15 @@ def path_of(kind: str, name: str, *rest: str) -> str:
     """``/v1/<kind>s/<name>/…``; `InvalidInput` when nothing can have that name."""
     demand_name(name, ("NAME",))
     return "/".join((f"/v1/{kind}s", name, *rest))
+
+
+def job_path(id: str, *rest: str) -> str:
+    """``/v1/jobs/<id>/…``; `InvalidInput` when no job can have that id."""
+    if not _JOB_ID.fullmatch(id):
+        raise InvalidInput(
+            ("JOB",), f"{id[:64]!r} is no id of a job", "such as job:0194f3… or fire:nightly:1893456000000"
+        )
+    return "/".join(("/v1/jobs", id, *rest))
 
 
 def demand_name(name: str, path: tuple[str, ...]) -> None:

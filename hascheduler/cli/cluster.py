@@ -11,6 +11,7 @@ from hascheduler.cli.live import not_both, show
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
 from hascheduler.cli.tables import new_table, or_dash, print_json, yes_or_no
+from hascheduler.model.resource_texts import format_resources
 
 
 @example("hascheduler cluster --watch")
@@ -71,12 +72,13 @@ def _replicas(answer: Answer) -> Table:
 
 
 def _processors(answer: Answer) -> Table:
-    table = new_table("Processors", "processor", "runs", "slots", "alive", "draining", "parked")
+    table = new_table("Processors", "processor", "runs", "slots", "resources", "alive", "draining", "parked")
     for processor in answer["processors"]:
         table.add_row(
             Text(processor["id"]),
             Text(", ".join(processor["definitions"])),
             f"{processor['occupied']}/{processor['slots']}",
+            format_resources(processor["resources"]),
             yes_or_no(processor["alive"]),
             "yes" if processor["draining"] else "",
             str(processor["parked"]),

@@ -1,67 +1,91 @@
 """The commands on definitions."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.console import RenderableType
-from rich.text import Text
 
-from hascheduler.cli.client import Client, path_of
-from hascheduler.cli.diffs import as_text, as_yaml
-from hascheduler.cli.editing import edit_document
+from hascheduler.cli.deleting import delete_stored
+from hascheduler.cli.job_options import RESOURCES, read_resources
 from hascheduler.cli.names import DefinitionName, NewName
-from hascheduler.cli.normal_forms import normal_definition
+from hascheduler.cli.nouns import Answer, Nouns
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
-from hascheduler.cli.questions import agreed
-from hascheduler.cli.tables import console, new_table, or_dash, print_json
-from hascheduler.cli.trigger_options import whole_or_none
+from hascheduler.cli.tables import or_dash
+from hascheduler.cli.trigger_options import or_none, whole_or_none
+from hascheduler.errors import InvalidInput
+from hascheduler.model.resource_texts import format_resources
 
 _LIMITS: Options = {
     "max_concurrency": Annotated[
         str | None,
         typer.Option("--max-concurrency", metavar="N", help="How many of its jobs run at once; none: no limit."),
     ],
+    "tier": Annotated[
+        str | None,
+        typer.Option("--tier", metavar="N", help="Higher goes first, and so many of that tier run at once."),
+    ],
+    "conflict_group": Annotated[
+        str | None,
+        typer.Option("--conflict-group", metavar="NAME", help="Two of one group never work on one target at once."),
+    ],
+    "rate_limit": Annotated[
+        str | None, typer.Option("--rate-limit", metavar="N/SPAN", help="How fast its jobs start, such as 100/1s.")
+    ],
+    "default_cost": Annotated[
+        str | None,
+        typer.Option("--default-cost", metavar="SPAN", help="What a job is charged until that is learned; default 1s."),
+    ],
+    "resources": RESOURCES,
     "attempts": Annotated[
         str | None, typer.Option("--attempts", metavar="N", help="Attempts that may be lost before a job fails.")
     ],
 }
 
 
+def _cells(one: Answer) -> tuple[str, ...]:
+    limit = one["rate_limit"]
+    return (
+        or_dash(one["max_concurrency"]),
+        or_dash(one["tier"]),
+        or_dash(one["conflict_group"]),
+        "–" if limit is None else f"{limit['count']}/{limit['per']}",
+        one["default_cost"],
+        format_resources(one["resources"]) or "–",
+        str(one["retry"]["attempts"]),
+    )
+
+
+_definitions = Nouns(
+    "definition",
+    ("max", "tier", "conflicts", "rate", "cost", "resources", "attempts"),
+    _cells,
+    "There are no definitions; every job has the default limits.",
+)
+
+
 @example("hascheduler definition list")
 def list_definitions(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List the definitions."""
-    with Client(url) as client:
-        found = list(client.items("/v1/definitions"))
-    if as_json:
-        print_json({"items": found})
-    else:
-        console().print(_table(found))
+    _definitions.list(url, as_json=as_json)
 
 
 @example("hascheduler definition get repack")
 def get(name: DefinitionName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_manifest: AsYaml = False) -> None:
     """Show one definition."""
-    with Client(url) as client:
-        answer = client.get(path_of("definition", name))
-    if as_manifest and not as_json:
-        typer.echo(as_yaml({"kind": "Definition", **normal_definition(answer)}), nl=False)
-    else:
-        _show(answer, as_json=as_json)
+    _definitions.get(name, url, as_json=as_json, as_manifest=as_manifest)
 
 
-@example("hascheduler definition put repack --max-concurrency 3 --attempts 5")
+@example(
+    "hascheduler definition put repack --max-concurrency 3 --conflict-group git --tier 10 \\",
+    "    --rate-limit 100/1s --default-cost 20s --resources cpu=2 --attempts 5",
+)
 @with_options("given", _LIMITS)
 def put(name: NewName, url: Url = DEFAULT_URL, as_json: AsJson = False, *, given: Given) -> None:
     """Make or replace a definition.
 
     What is left out gets its default.
     """
-    body = _body(given)
-    with Client(url) as client:
-        answer = client.ask("PUT", path_of("definition", name), body)
-    _show(answer, as_json=as_json)
+    _definitions.put(name, _body(given), url, as_json=as_json)
 
 
 @example("hascheduler definition edit repack --max-concurrency none", "EDITOR=vi hascheduler definition edit repack")
@@ -70,62 +94,37 @@ def edit(
     name: DefinitionName, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJson = False, *, given: Given
 ) -> None:
     """Edit a definition, by options or in $EDITOR."""
-    path, body = path_of("definition", name), _body(given)
-    with Client(url) as client:
-        answer = client.ask("PATCH", path, body) if body else _in_editor(client, name, yes=yes)
-    _show(answer, as_json=as_json)
+    _definitions.edit(name, _body(given), url, yes=yes, as_json=as_json)
 
 
 @example("hascheduler definition delete repack --yes")
 def delete(name: DefinitionName, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Delete a definition. Its jobs go on, with the default limits."""
-    with Client(url) as client:
-        path = path_of("definition", name)
-        stored = client.get(path)
-        deleted = agreed(f"Delete the definition {name}?", yes=yes)
-        if deleted:
-            client.ask("DELETE", path, rev=stored["rev"])
-    if as_json:
-        print_json({"name": name, "deleted": deleted})
-    else:
-        console().print(f"deleted {name}" if deleted else "left as it is", markup=False)
+    delete_stored("definition", name, yes=yes, url=url, as_json=as_json)
 
 
 def _body(given: Given) -> dict[str, Any]:
     body: dict[str, Any] = {}
-    if "max_concurrency" in given:
-        body["max_concurrency"] = whole_or_none("--max-concurrency", given["max_concurrency"])
+    for name, flag in (("max_concurrency", "--max-concurrency"), ("tier", "--tier")):
+        if name in given:
+            body[name] = whole_or_none(flag, given[name])
+    for name in ("conflict_group", "default_cost"):
+        if name in given:
+            body[name] = or_none(given[name])
+    if "rate_limit" in given:
+        body["rate_limit"] = _rate_limit(given["rate_limit"])
+    if "resources" in given:
+        body["resources"] = read_resources(given["resources"])
     if "attempts" in given:
         attempts = whole_or_none("--attempts", given["attempts"])
         body["retry"] = None if attempts is None else {"attempts": attempts}
     return body
 
 
-def _in_editor(client: Client, name: str, *, yes: bool) -> dict[str, Any]:
-    path = path_of("definition", name)
-    stored = client.get(path)
-
-    def write(edited: dict[str, Any]) -> dict[str, Any]:
-        body = {part: value for part, value in edited.items() if part != "name"}
-        return client.ask("PUT", path, body, rev=stored["rev"])
-
-    return edit_document(name, normal_definition(stored), normal_definition, write, yes=yes) or stored
-
-
-def _show(answer: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-    else:
-        console().print(as_text(normal_definition(answer)))
-
-
-def _table(found: Sequence[dict[str, Any]]) -> RenderableType:
-    if not found:
-        return Text("There are no definitions; every job has the default limits.", style="dim")
-    table = new_table("", "name", "max concurrency", "attempts", "revision")
-    for one in found:
-        attempts = (one.get("retry") or {}).get("attempts")
-        table.add_row(
-            Text(one["name"], style="bold"), or_dash(one.get("max_concurrency")), or_dash(attempts), str(one["rev"])
-        )
-    return table
+def _rate_limit(text: str) -> dict[str, Any] | None:
+    if or_none(text) is None:
+        return None
+    count, slash, per = text.partition("/")
+    if not slash:
+        raise InvalidInput(("--rate-limit",), f"{text[:64]!r} is not N/SPAN", "such as 100/1s")
+    return {"count": whole_or_none("--rate-limit", count), "per": per}

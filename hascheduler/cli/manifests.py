@@ -1,6 +1,6 @@
-"""Reads the files that `hascheduler apply` is given: YAML documents of schedules and definitions.
+"""Reads the files that `hascheduler apply` is given: YAML documents of schedules, definitions, lanes and tenants.
 
-``{kind: Schedule, name: …, the rest as in a request}``, or ``kind: Definition``. All are looked at before anything is
+``{kind: Schedule, name: …, the rest as in a request}``, or another kind. All are looked at before anything is
 sent, and all that is wrong is told at once: by file, number of the document, and field.
 """
 
@@ -13,7 +13,17 @@ from typing import Any
 
 from hascheduler.cli.client import demand_name
 from hascheduler.cli.documents import TEXT_LENGTH_MAX, located, read_documents
-from hascheduler.cli.normal_forms import JOB, MISFIRE, RETRY, normal_definition, normal_schedule
+from hascheduler.cli.normal_forms import (
+    DEFINITION,
+    JOB,
+    LANE,
+    MISFIRE,
+    NORMAL,
+    RATE_LIMIT,
+    RETRY,
+    TENANT,
+    normal_schedule,
+)
 from hascheduler.cli.trigger_bodies import kind_of, read_trigger
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.instants import WallMs
@@ -25,13 +35,21 @@ MANAGED = ("managed-by", "hascheduler-apply")
 _ENDINGS = (".yaml", ".yml", ".json")
 _ERRORS_SHOWN_MAX = 10
 
-SCHEDULE_FIELDS = ("name", "trigger", "misfire", "overlap", "pause_after_failures", "paused", "job", "labels")
-DEFINITION_FIELDS = ("name", "max_concurrency", "retry")
+FIELDS: Mapping[str, Sequence[str]] = {
+    "schedule": ("name", "trigger", "misfire", "overlap", "pause_after_failures", "paused", "job", "labels"),
+    "definition": ("name", *DEFINITION),
+    "lane": ("name", *LANE),
+    "tenant": ("name", *TENANT),
+}
+"""What a document of each kind may say."""
+
+_KINDS = {kind.capitalize(): kind for kind in FIELDS}
+_KINDS_EXPECTED = "Schedule, Definition, Lane or Tenant"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one document wants; ``body`` is a request in its normal form, ``kind`` is schedule or definition.
+    """What one document wants; ``body`` is a request in its normal form, ``kind`` one of `FIELDS`.
 
     ``paused`` None: whether the schedule is paused is not the document's business.
     """
@@ -98,22 +116,26 @@ def _files(path: Path) -> list[Path]:
 
 def _manifest(document: object, now_ms: WallMs) -> Manifest:
     fields = dict(_object(document, ()))
-    kind = fields.pop("kind", None)
+    said = fields.pop("kind", None)
     name = fields.get("name")
-    if kind not in ("Schedule", "Definition"):
-        raise InvalidInput(("kind",), "missing" if kind is None else f"{str(kind)[:64]!r}", "Schedule or Definition")
+    kind = _KINDS.get(said) if isinstance(said, str) else None
+    if kind is None:
+        raise InvalidInput(("kind",), "missing" if said is None else f"{str(said)[:64]!r}", _KINDS_EXPECTED)
     if not isinstance(name, str):
         raise InvalidInput(("name",), "missing" if name is None else kind_of(name), "a text")
     demand_name(name, ("name",))
-    if kind == "Definition":
-        _only(fields, DEFINITION_FIELDS, ())
-        _only(_object(fields.get("retry") or {}, ("retry",)), RETRY, ("retry",))
-        return Manifest("definition", name, normal_definition(fields))
-    return _schedule(name, fields, now_ms)
+    _only(fields, FIELDS[kind], ())
+    if kind == "schedule":
+        return _schedule(name, fields, now_ms)
+    for part, known in _PARTS.items():
+        _only(_object(fields.get(part) or {}, (part,)), known, (part,))
+    return Manifest(kind, name, NORMAL[kind](fields))
+
+
+_PARTS: Mapping[str, Sequence[str]] = {"retry": tuple(RETRY), "rate_limit": RATE_LIMIT}
 
 
 def _schedule(name: str, fields: dict[str, Any], now_ms: WallMs) -> Manifest:
-    _only(fields, SCHEDULE_FIELDS, ())
     check_trigger(read_trigger(fields.get("trigger"), now_ms), ("trigger",))
     job = _object(fields.get("job"), ("job",))
     _only(job, JOB, ("job",))

@@ -24,6 +24,14 @@ def complete_definition(ctx: Any, args: list[str], incomplete: str) -> list[str]
     return _names("definitions", ctx, incomplete)
 
 
+def complete_lane(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    return _names("lanes", ctx, incomplete)
+
+
+def complete_tenant(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    return _names("tenants", ctx, incomplete)
+
+
 ScheduleName = Annotated[
     str, typer.Argument(metavar="NAME", help="The schedule", show_default=False, autocompletion=complete_schedule)
 ]
@@ -31,6 +39,13 @@ NewName = Annotated[str, typer.Argument(metavar="NAME", help="What it is to be c
 DefinitionName = Annotated[
     str, typer.Argument(metavar="NAME", help="The definition", show_default=False, autocompletion=complete_definition)
 ]
+LaneName = Annotated[
+    str, typer.Argument(metavar="NAME", help="The lane", show_default=False, autocompletion=complete_lane)
+]
+TenantName = Annotated[
+    str, typer.Argument(metavar="NAME", help="The tenant", show_default=False, autocompletion=complete_tenant)
+]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id", show_default=False)]
 
 
 def _names(kind: str, ctx: Any, incomplete: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Schedules and definitions in one form, whoever wrote them, so that what is equal looks equal.
+"""Schedules, definitions, lanes and tenants in one form, whoever wrote them, so that what is equal looks equal.
 
 The form is that of a request, in one order, with texts for spans and instants as the replica writes them, and without
 what says nothing: fields that have their default, and those that only answers have.
@@ -9,9 +9,11 @@ from contextlib import suppress
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT
+from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT, DEFAULT_COST_MS_DEFAULT
 from hascheduler.model.durations import format_duration, parse_duration
 from hascheduler.model.instants import format_instant, parse_instant
+from hascheduler.model.lane import PROMOTE_AFTER_MS_DEFAULT
+from hascheduler.model.policy import criteria
 from hascheduler.model.schedule import DEFAULT_POLICY
 
 MISFIRE = {
@@ -24,13 +26,27 @@ JOB = {
     "target": None,
     "payload": None,
     "priority": 5,
-    "fairness_key": "default",
+    "tenant": "default",
+    "fairness_key": None,
     "lane": "default",
     "mode": "queued",
+    "resources": None,
     "render": False,
 }
 _TRIGGER = ("type", "expression", "timezone", "every", "anchor", "at", "jitter", "start_at", "end_at", "max_fires")
 RETRY = {"attempts": ATTEMPTS_MAX_DEFAULT}
+RATE_LIMIT = ("count", "per")
+DEFINITION: dict[str, Any] = {
+    "default_cost": format_duration(DEFAULT_COST_MS_DEFAULT),
+    "max_concurrency": None,
+    "conflict_group": None,
+    "tier": None,
+    "rate_limit": None,
+    "resources": {},
+    "retry": {},
+}
+LANE = {"weight": 1, "promote_after": format_duration(PROMOTE_AFTER_MS_DEFAULT), "policy": None}
+TENANT = {"max_running": None}
 _ANSWERED = {
     "rev", "created_at", "paused_at", "paused_because", "last_nominal_at", "next_at", "next_due_at", "counts",
     "failures_in_a_row",
@@ -57,9 +73,30 @@ def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def normal_definition(body: Mapping[str, Any]) -> dict[str, Any]:
-    normal = {name: value for name, value in body.items() if name not in _ANSWERED and value is not None}
-    retry = _part(normal.pop("retry", None), lambda part: _without_defaults(part, RETRY))
-    return normal | ({"retry": retry} if retry else {})
+    forms = {
+        "default_cost": _span,
+        "rate_limit": lambda limit: _part(limit, _rate_limit),
+        "retry": lambda retry: _part(retry, lambda part: _without_defaults(part, RETRY)),
+    }
+    return _normal(body, forms, DEFINITION)
+
+
+def normal_lane(body: Mapping[str, Any]) -> dict[str, Any]:
+    return _normal(body, {"promote_after": _steps, "policy": _criteria}, LANE)
+
+
+def normal_tenant(body: Mapping[str, Any]) -> dict[str, Any]:
+    return _normal(body, {}, TENANT)
+
+
+def _normal(
+    body: Mapping[str, Any], forms: Mapping[str, Callable[[Any], Any]], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The name first, then what is known of the noun, then what is not."""
+    fields = {name: body[name] for name in ("name", *defaults, *body) if body.get(name) is not None}
+    formed = {name: forms[name](value) if name in forms else value for name, value in fields.items()}
+    kept = _without_defaults({name: value for name, value in formed.items() if name not in _ANSWERED}, defaults)
+    return {**({"name": kept["name"]} if "name" in kept else {}), **kept}
 
 
 def _part(value: Any, form: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
@@ -73,7 +110,26 @@ def _misfire(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _job(body: Mapping[str, Any], schedule: Any) -> dict[str, Any]:
     fields = {name: value for name, value in body.items() if (name, value) != ("target", schedule)}
+    if fields.get("fairness_key") == (fields.get("tenant") or JOB["tenant"]):
+        fields["fairness_key"] = None
     return _without_defaults(fields, JOB)
+
+
+def _rate_limit(limit: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: limit[name] for name in (*RATE_LIMIT, *limit) if name in limit}
+    return {**fields, **({"per": _span(fields["per"])} if "per" in fields else {})}
+
+
+def _steps(value: Any) -> Any:
+    return [_span(one) for one in value] if isinstance(value, list) else _span(value)
+
+
+def _criteria(value: Any) -> Any:
+    """The list that a preset stands for; what is no policy stays."""
+    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(name, str) for name in value)):
+        with suppress(InvalidInput):
+            return [criterion.value for criterion in criteria(value)]
+    return value
 
 
 def _trigger(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,3 +178,12 @@ def _instant(value: Any) -> Any:
     with suppress(InvalidInput):
         return format_instant(parse_instant(value)).replace(".000Z", "Z") if isinstance(value, str) else value
     return value
+
+
+NORMAL: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "schedule": normal_schedule,
+    "definition": normal_definition,
+    "lane": normal_lane,
+    "tenant": normal_tenant,
+}
+"""The form of each kind."""

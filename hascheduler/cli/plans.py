@@ -8,7 +8,7 @@ from typing import Any
 from hascheduler.cli.client import Client, path_of
 from hascheduler.cli.diffs import diff
 from hascheduler.cli.manifests import MANAGED, Manifest
-from hascheduler.cli.normal_forms import normal_definition, normal_schedule
+from hascheduler.cli.normal_forms import NORMAL, normal_schedule
 
 
 class Change(StrEnum):
@@ -35,8 +35,8 @@ class Step:
 
 
 def plan(client: Client, manifests: Sequence[Manifest], *, prune: bool) -> list[Step]:
-    """Definitions first, as schedules name them; what is pruned last."""
-    ordered = sorted(manifests, key=lambda manifest: manifest.kind != "definition")
+    """Schedules after what they name; what is pruned last."""
+    ordered = sorted(manifests, key=lambda manifest: manifest.kind == "schedule")
     steps = [_step(client, manifest) for manifest in ordered]
     return [*steps, *(_pruned(client, manifests) if prune else ())]
 
@@ -46,7 +46,7 @@ def carry_out(client: Client, step: Step) -> None:
     path = path_of(step.kind, step.name)
     if step.change is Change.PRUNED:
         client.ask("DELETE", path, rev=step.rev)
-    elif step.kind == "definition":
+    elif step.kind != "schedule":
         assert step.after is not None
         body = {part: value for part, value in step.after.items() if part != "name"}
         client.ask("PUT", path, body, rev=step.rev, new=step.rev is None)
@@ -77,8 +77,7 @@ def _step(client: Client, manifest: Manifest) -> Step:
         after = normal_schedule({**after, "paused": True})
     if stored is None:
         return Step(manifest.kind, manifest.name, Change.CREATED, None, after)
-    normal = normal_schedule if manifest.kind == "schedule" else normal_definition
-    before = normal(stored)
+    before = NORMAL[manifest.kind](stored)
     if manifest.kind == "schedule":
         if manifest.paused is None and before.get("paused"):
             after = normal_schedule({**after, "paused": True})

@@ -49,7 +49,7 @@ class Feeder:
         presence: Presence,
         *,
         tell: Callable[[Sequence[Seen]], Awaitable[None]],
-        restarted: Callable[[], None],
+        restarted: Callable[[], Awaitable[None]],
         hurried: Callable[[], bool],
     ) -> None:
         self._source = source
@@ -118,7 +118,7 @@ class Feeder:
     async def _read_all(self, stream: ChangeStream) -> None:
         self._complete = False
         self.mirror = Mirror()
-        self._restarted()
+        await self._restarted()
         read = 0
         with _without_collecting():
             async for changes in stream.snapshot():

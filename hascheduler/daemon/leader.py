@@ -83,6 +83,10 @@ class Leader:
         """Whether this replica decides now."""
         return self.office() is not None
 
+    def deciding_term(self) -> int | None:
+        """The present term while this replica decides."""
+        return self._elector.term if self.leading else None
+
     @property
     def in_term(self) -> bool:
         """Whether a term is held here, or is about to begin."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from hascheduler.daemon.bookkeeper import Bookkeeper
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.feeder import Feeder
 from hascheduler.daemon.inbox import Inbox
@@ -10,17 +11,27 @@ from hascheduler.daemon.leader import Leader
 from hascheduler.daemon.liveness import Liveness
 from hascheduler.daemon.presence import Presence
 from hascheduler.daemon.publisher import Publisher
+from hascheduler.daemon.recorder import Recorder
 from hascheduler.daemon.stepper import Stepper
 from hascheduler.daemon.view import ReplicaView
 from hascheduler.daemon.vigil import Vigil
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.heartbeats import Heartbeats
-from hascheduler.dispatch.inputs import Input, Resynced
+from hascheduler.dispatch.inputs import AccountsRestored, Input, Resynced
 from hascheduler.election.config import ElectionConfig
 from hascheduler.election.elector import Elector
 from hascheduler.mirror.changes import JournalSeen, LeaseGone, LeaseSeen, Quarantined, ReplicaGone, ReplicaSeen, Seen
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.ports import ChangeSource, ClaimStore, Clock, Journal, LeaseStore, ReplicaBoard, Transport
+from hascheduler.ports import (
+    AccountStore,
+    ChangeSource,
+    ClaimStore,
+    Clock,
+    Journal,
+    LeaseStore,
+    ReplicaBoard,
+    Transport,
+)
 
 
 class Replica:
@@ -37,6 +48,7 @@ class Replica:
         leases: LeaseStore,
         journal: Journal,
         claims: ClaimStore,
+        accounts: AccountStore,
         board: ReplicaBoard,
         transport: Transport,
         liveness: Liveness,
@@ -66,11 +78,14 @@ class Replica:
             progressing=self._progressing,
         )
         core = Dispatcher(config.dispatch)
+        self._bookkeeper = Bookkeeper(core, accounts, clock, shard=config.shard, term=self._leader.deciding_term)
+        recorder = Recorder(core, clock, term=self._leader.deciding_term)
         self._stepper = Stepper(
             core,
             heartbeats=Heartbeats(config.heartbeat_timeout_ms),
             inbox=self._inbox,
             publisher=self._publisher,
+            recorder=recorder,
             clock=clock,
             office=self._leader.office,
             listening=lambda: self._presence.fresh,
@@ -84,6 +99,7 @@ class Replica:
             leader=self._leader,
             stepper=self._stepper,
             core=core,
+            recorder=recorder,
             clock=clock,
         )
 
@@ -95,10 +111,12 @@ class Replica:
                 loops.create_task(self._publisher.run(), name="publisher"),
                 loops.create_task(self._stepper.run(), name="stepper"),
                 loops.create_task(self._leader.run(), name="leader"),
+                loops.create_task(self._bookkeeper.run(), name="bookkeeper"),
                 loops.create_task(self._liveness.run(), name="liveness"),
                 loops.create_task(self._vigil.run(), name="vigil"),
             ]
             await self._stopping.wait()
+            await self._bookkeeper.save()
             await self._leader.resign()
             for task in running:
                 task.cancel()
@@ -133,9 +151,11 @@ class Replica:
             if isinstance(fact, JournalSeen) and fact.head.shard == self._config.shard:
                 self._leader.journal_seen(fact.head)
 
-    def _restarted(self) -> None:
-        self._inbox.put_now(Resynced())
+    async def _restarted(self) -> None:
         self._leader.restarted()
+        self._inbox.put_now(Resynced())
+        # Before the jobs, so that a dispatch that is in the accounts is not charged again.
+        self._inbox.put_now(AccountsRestored(await self._bookkeeper.load()))
 
     def _progressing(self) -> bool:
         return self._clock.mono_ms() - self._stepper.turned_at_ms < self._config.renew_deadline_ms

@@ -12,6 +12,7 @@ import structlog
 
 from hascheduler.daemon.inbox import Inbox
 from hascheduler.daemon.publisher import Publisher
+from hascheduler.daemon.recorder import Recorder
 from hascheduler.dispatch.decisions import Decision
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.heartbeats import Heartbeats
@@ -47,6 +48,7 @@ class Stepper:
         heartbeats: Heartbeats,
         inbox: Inbox,
         publisher: Publisher,
+        recorder: Recorder,
         clock: Clock,
         office: Callable[[], Office | None],
         listening: Callable[[], bool],
@@ -56,6 +58,7 @@ class Stepper:
         self._heartbeats = heartbeats
         self._inbox = inbox
         self._publisher = publisher
+        self._recorder = recorder
         self._clock = clock
         self._office = office
         self._listening = listening
@@ -88,8 +91,11 @@ class Stepper:
         self._watch_processors(inputs)
         if office is None:
             inputs.append(TrustLost())
-        step = self._core.step(self._clock.wall_ms(), inputs)
+            self._recorder.follows()
+        now = self._clock.wall_ms()
+        step = self._core.step(now, inputs)
         self._wake_at_ms = step.wake_at_ms
+        self._recorder.stepped(now, inputs, step.decisions)
         if step.doubtful:
             self._want(step.doubtful)
         if office is None:

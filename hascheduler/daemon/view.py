@@ -1,18 +1,25 @@
 """What this replica sees of the whole, for people: read from its mirror, never from the database."""
 
 from collections import Counter
+from collections.abc import Collection as SomeOf
+from dataclasses import replace
 
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.feeder import Feeder
 from hascheduler.daemon.leader import Leader
 from hascheduler.daemon.presence import Presence
+from hascheduler.daemon.recorder import Recorder
 from hascheduler.daemon.stepper import Stepper
 from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.explanation import Block, Explanation, Rule
 from hascheduler.model.documents import Collection
-from hascheduler.ports import Clock, Cluster
+from hascheduler.ports import Clock, Cluster, Recording
+from hascheduler.simulate.recording import Heading
 
 _QUARANTINE_SHOWN_MAX = 100
 _WEDGED_AFTER_MS = 60_000
+_LOOK_AGAIN_MS = 1_000
+_NOBODY_LEADS = Block(Rule.NOT_LEADING, "no replica leads at the moment", "when one takes the lease")
 
 
 class ReplicaView:
@@ -27,6 +34,7 @@ class ReplicaView:
         leader: Leader,
         stepper: Stepper,
         core: Dispatcher,
+        recorder: Recorder,
         clock: Clock,
     ) -> None:
         self._config = config
@@ -35,7 +43,10 @@ class ReplicaView:
         self._leader = leader
         self._stepper = stepper
         self._core = core
+        self._recorder = recorder
         self._clock = clock
+        self._unschedulable: frozenset[str] = frozenset()
+        self._look_again_at_ms: int = clock.mono_ms()
 
     @property
     def ready(self) -> bool:
@@ -57,6 +68,7 @@ class ReplicaView:
         mirror = self._feeder.mirror
         states = Counter(job.state.value for job in mirror.nouns(Collection.JOBS).values())
         processors = mirror.nouns(Collection.PROCESSORS)
+        unreadable = self._unreadable()
         return Cluster(
             replica_id=self._config.replica_id,
             lease=self._leader.lease,
@@ -77,12 +89,44 @@ class ReplicaView:
             },
             quarantine=[
                 (str(collection), id, reason)
-                for (collection, id), reason in reversed(self._unreadable()[-_QUARANTINE_SHOWN_MAX:])
+                for (collection, id), reason in reversed(unreadable[-_QUARANTINE_SHOWN_MAX:])
             ],
+            quarantined=len(unreadable),
             stream_lag_ms=self._presence.lag_ms,
             position=self._feeder.position,
             digest=mirror.digest,
         )
+
+    def explain(self, job_id: str) -> Explanation | None:
+        explanation = self._core.explain(job_id, self._clock.wall_ms())
+        if explanation is None or explanation.state != "waiting" or self._somebody_leads():
+            return explanation
+        others = [block for block in explanation.blocks if block.rule is not Rule.NOT_LEADING]
+        return replace(explanation, blocks=(_NOBODY_LEADS, *others))
+
+    def unschedulable(self) -> SomeOf[str]:
+        now = self._clock.mono_ms()
+        if now >= self._look_again_at_ms:
+            # Each look goes through the jobs that wait, and there may be a great many of them.
+            self._unschedulable = frozenset(self._core.unschedulable())
+            self._look_again_at_ms = now + _LOOK_AGAIN_MS
+        return self._unschedulable
+
+    def record(self, for_ms: int) -> Recording | None:
+        term = self._recorder.term()
+        if term is None or self._recorder.is_taken:
+            return None
+        heading = Heading(self._clock.wall_ms(), self._config.replica_id, term, self._config.dispatch)
+        return heading, self._recorder.record(for_ms)
+
+    def _somebody_leads(self) -> bool:
+        """As far as people are concerned: here alone a remote clock's word is taken."""
+        lease = self._leader.lease
+        if self._leader.leading:
+            return True
+        if lease is None or not lease.holder:
+            return False
+        return self._clock.wall_ms() - lease.renewed_at_ms <= lease.lease_duration_ms
 
     def _unreadable(self) -> list[tuple[tuple[Collection, str], str]]:
         """The documents that the mirror set aside, and the schedules whose times the core can't tell."""

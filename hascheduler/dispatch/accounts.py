@@ -9,10 +9,15 @@ charges apart on two replicas are no harm.
 
 import heapq
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
 
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.dispatch.rules import Rules
+from hascheduler.errors import InvalidInput
+from hascheduler.model.fields import integer
 from hascheduler.model.policy import IdleKeyStart
 
 KEPT_MAX = 100_000
@@ -31,6 +36,34 @@ class Accounts:
     as_of_ms: int = 0
 
 
+def encode_accounts(accounts: Accounts) -> dict[str, Any]:
+    """The stored form, without an id."""
+    return {
+        "accumulated": [list(row) for row in accounts.accumulated],
+        "learned": [list(row) for row in accounts.learned],
+        "as_of_ms": accounts.as_of_ms,
+    }
+
+
+def decode_accounts(fields: Mapping[str, Any]) -> Accounts:
+    """Nothing stored is empty accounts; what is wrong with the rest is an `InvalidInput`."""
+    return Accounts(
+        _rows(fields, "accumulated", (str, int, int)),
+        _rows(fields, "learned", (str, str, int, int)),
+        integer(fields, "as_of_ms", default=0),
+    )
+
+
+def _rows(fields: Mapping[str, Any], name: str, types: tuple[type, ...]) -> Any:
+    rows = fields.get(name, [])
+    if not isinstance(rows, list):
+        raise InvalidInput((name,), f"a {type(rows).__name__}", "a list")
+    for n, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != len(types) or not all(map(isinstance, row, types)):
+            raise InvalidInput((name, n), f"{str(row)[:64]}", f"a list of {len(types)} texts and whole numbers")
+    return tuple(tuple(row) for row in rows)
+
+
 class FairAccounts:
     """Owner of the accumulated and the learned costs. An accumulated cost never falls while its key has jobs."""
 
@@ -43,6 +76,7 @@ class FairAccounts:
         self._lowest: list[tuple[int, str]] = []
         self._learned: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
         self._as_of_ms = 0
+        self._restored: set[str] = set()
 
     def cost(self, key: str) -> int:
         """What the key has accumulated, in ms."""
@@ -68,8 +102,10 @@ class FairAccounts:
         lowest = self._lowest_active()
         self._live[key] = 1
         self._idle.pop(key, None)
-        if self._policy.idle_key_start is IdleKeyStart.MIN and lowest is not None and lowest > self.cost(key):
+        begins = self._policy.idle_key_start is IdleKeyStart.MIN and key not in self._restored
+        if begins and lowest is not None and lowest > self.cost(key):
             self._cost[key] = lowest
+        self._restored.discard(key)
         heapq.heappush(self._lowest, (self.cost(key), key))
 
     def leave(self, key: str, now: int) -> None:
@@ -113,6 +149,7 @@ class FairAccounts:
                 break
             del self._idle[key]
             del self._cost[key]
+            self._restored.discard(key)
         while self._learned:
             _, touched_at_ms = next(iter(self._learned.values()))
             if touched_at_ms > before and len(self._learned) <= KEPT_MAX:
@@ -120,17 +157,19 @@ class FairAccounts:
             self._learned.popitem(last=False)
 
     def snapshot(self, now: int, limit: int) -> Accounts:
-        """What a start after a time without replicas needs; the newest ``limit`` of each kind."""
-        keys = [(key, self.cost(key), self._idle.get(key, now)) for key in self._cost]
-        keys.sort(key=lambda row: row[2], reverse=True)
-        learned = [(*pair, cost, at_ms) for pair, (cost, at_ms) in reversed(self._learned.items())]
-        return Accounts(tuple(keys[:limit]), tuple(learned[:limit]), now)
+        """What a start after a time without replicas needs; of each kind the newest ``limit``."""
+        active = ((key, self.cost(key), now) for key in self._live)
+        idle = ((key, self.cost(key), at_ms) for key, at_ms in reversed(self._idle.items()))
+        learned = ((*pair, cost, at_ms) for pair, (cost, at_ms) in reversed(self._learned.items()))
+        return Accounts(tuple(islice(chain(active, idle), limit)), tuple(islice(learned, limit)), now)
 
     def restore(self, accounts: Accounts) -> None:
         """Begin with these: what is known already and is more, stays."""
         self._as_of_ms = accounts.as_of_ms
         for key, cost, at_ms in sorted(accounts.accumulated, key=lambda row: row[2]):
             self._cost[key] = max(self.cost(key), cost)
+            if at_ms >= accounts.as_of_ms:
+                self._restored.add(key)  # it had jobs, so it does not begin with those that are read now
             if key in self._live:
                 heapq.heappush(self._lowest, (self._cost[key], key))
             else:

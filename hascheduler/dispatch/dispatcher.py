@@ -9,7 +9,7 @@ What must hold: at most one move is promised per job; a nominal time is conclude
 nothing is decided before `TermBegan` or after `TrustLost`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hascheduler.dispatch.accounts import Accounts
 from hascheduler.dispatch.config import DispatchConfig
@@ -38,6 +38,7 @@ from hascheduler.dispatch.inputs import (
     TrustLost,
 )
 from hascheduler.dispatch.mind import Mind
+from hascheduler.dispatch.portrait import portrait
 from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import (
     DefinitionGone,
@@ -109,6 +110,10 @@ class Dispatcher:
     def accounts(self, now: WallMs, limit: int) -> Accounts:
         """What the next start without any replica should begin with; the newest ``limit`` of each kind."""
         return self._mind.accounts.snapshot(now, limit)
+
+    def portrait(self, now: WallMs) -> Iterator[Input]:
+        """What another mind would have to be told to know what this one knows, and to lead."""
+        return portrait(self._mind, now, accepting=self._accepting)
 
     def step(self, now: WallMs, inputs: Sequence[Input]) -> Step:
         """Fold ``inputs``, in their order, then decide if this replica leads."""

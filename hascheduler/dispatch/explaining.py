@@ -76,10 +76,7 @@ class Explainer:
         stuck = {
             kind for kind in self._kinds if kind.queued and not self._pool.could_run(kind.definition.name, kind.needs)
         }
-        if not stuck:
-            return []
-        found = (job.id for job in self._line.jobs() if self._kinds.of(job) in stuck)
-        return sorted(islice(found, UNSCHEDULABLE_MAX))
+        return sorted({job.id for job in islice(self._line.jobs_of(stuck), UNSCHEDULABLE_MAX)}) if stuck else []
 
     # What holds it back
 

@@ -53,6 +53,9 @@ class Jobs:
     def get(self, job_id: str) -> JobRef | None:
         return self._table.get(job_id)
 
+    def all(self) -> list[JobRef]:
+        return list(self._table.values())
+
     def of_schedule(self, schedule: str) -> dict[str, None]:
         """The ids of its jobs that have not ended, oldest first; read only, and true until the next change."""
         return self._siblings.of(schedule)

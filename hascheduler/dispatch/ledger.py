@@ -78,6 +78,10 @@ class Ledger:
         """What was promised for the failures of that schedule, and has not been seen yet."""
         return self._counts.get(schedule)
 
+    def promises(self) -> list[Decision]:
+        """What was promised and has not come back, oldest first."""
+        return list(self._promises)
+
     def promise(self, decision: Decision, now: WallMs) -> None:
         self._promises[decision] = _Promise(decision, now)
         match decision:

@@ -14,7 +14,7 @@ however many there are.
 """
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -104,6 +104,16 @@ class Line:
     def jobs(self) -> Iterable[JobRef]:
         """All that wait, in no order that matters."""
         return self._queued.values()
+
+    def jobs_of(self, kinds: Collection[Kind]) -> Iterator[JobRef]:
+        """Those of these kinds that wait; one may come twice."""
+        for group in self._groups.values():
+            if group.kind in kinds:
+                for cell in group.cells():
+                    yield from (job for job in cell.jobs() if self._is_waiting_in(group, job))
+        for (group, _), jobs in self._parking.jobs():
+            if group.kind in kinds:
+                yield from (job for job in jobs if self._is_waiting_in(group, job))
 
     # What comes and goes
 

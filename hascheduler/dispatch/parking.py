@@ -5,7 +5,7 @@ only the first of each cell goes back: it is the one that goes before the others
 """
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from hascheduler.dispatch.cells import SWEEP_MIN, arrival
 from hascheduler.dispatch.groups import Group
@@ -24,6 +24,10 @@ class Parking:
 
     def __contains__(self, lock: Lock) -> bool:
         return lock in self._parked
+
+    def jobs(self) -> Iterator[tuple[Origin, list[JobRef]]]:
+        """All that are parked, by where they came from; some may have left the line."""
+        return (each for origins in self._parked.values() for each in origins.items())
 
     def park(self, lock: Lock, origin: Origin, job: JobRef, is_waiting: Callable[[Group, JobRef], bool]) -> None:
         jobs = self._parked.setdefault(lock, {}).setdefault(origin, [])

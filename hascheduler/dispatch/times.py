@@ -31,6 +31,9 @@ class Times:
     def schedule(self, name: str) -> ScheduleRef | None:
         return self._fires.schedule(name)
 
+    def schedules(self) -> list[ScheduleRef]:
+        return list(self._fires.schedules())
+
     def next_at(self) -> int | None:
         return self._fires.next_at()
 

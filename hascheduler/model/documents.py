@@ -18,6 +18,7 @@ from hascheduler.model.fields import (
     instant_or_none,
     integer,
     is_integer,
+    not_negative,
     positive,
     positive_or_none,
     text,
@@ -52,9 +53,12 @@ class Collection(StrEnum):
     TENANTS = "tenants"
     VERDICTS = "verdicts"
     """The API alone reads them; no mirror does."""
+    ACCOUNTS = "accounts"
+    """Read before a snapshot; no mirror has them."""
 
 
-MIRRORED = tuple(collection for collection in Collection if collection is not Collection.VERDICTS)
+_UNMIRRORED = (Collection.VERDICTS, Collection.ACCOUNTS)
+MIRRORED = tuple(collection for collection in Collection if collection not in _UNMIRRORED)
 LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.DEFINITIONS: (
         "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",
@@ -184,7 +188,7 @@ def decode_definition(id: object, fields: Document) -> Definition:
         rev=integer(fields, "rev"),
         max_concurrency=positive_or_none(fields, "max_concurrency"),
         attempts_max=integer(fields, "attempts_max", default=ATTEMPTS_MAX_DEFAULT),
-        default_cost_ms=integer(fields, "default_cost_ms", default=DEFAULT_COST_MS_DEFAULT),
+        default_cost_ms=not_negative(fields, "default_cost_ms", default=DEFAULT_COST_MS_DEFAULT),
         conflict_group=text_or_none(fields, "conflict_group"),
         tier=positive_or_none(fields, "tier"),
         rate_limit=_decode_rate_limit(fields.get("rate_limit")),

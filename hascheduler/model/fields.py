@@ -53,6 +53,13 @@ def positive(fields: Mapping[str, Any], name: str) -> int:
     return value
 
 
+def not_negative(fields: Mapping[str, Any], name: str, *, default: int | None = None) -> int:
+    value = integer(fields, name, default=default)
+    if value < 0:
+        raise InvalidInput((name,), f"{value}", "at least 0")
+    return value
+
+
 def positive_or_none(fields: Mapping[str, Any], name: str) -> int | None:
     return None if fields.get(name) is None else positive(fields, name)
 

@@ -14,7 +14,9 @@ collection       written by                   write concern                     
 ``schedules``    MongoScheduleStore (API),    majority; cursor and counts as claims   _id (name)
                  MongoClaimStore (leader)
 ``verdicts``     MongoClaimStore (leader)     majority: no mirror would miss one      _id <schedule>:<time>, a range
-``definitions``  MongoDefinitionStore         majority                                _id (name)
+``definitions``  MongoNounStore (API)         majority                                _id (name)
+``lanes``        MongoNounStore (API)         majority                                _id (name)
+``tenants``      MongoNounStore (API)         majority                                _id (name)
 ``processors``   MongoWorkStore               majority                                _id
 ``replicas``     MongoReplicaBoard            majority                                _id
 ================ ============================ ======================================= =================================

@@ -12,7 +12,7 @@ from typing import Any
 from pymongo import DESCENDING
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents import Collection, decode_verdict, verdict_id
+from hascheduler.model.documents import Collection, decode_job_state, decode_verdict, verdict_id
 from hascheduler.model.fields import integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id

@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.resources import NOTHING, Resources
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessorConfig:
-    """``id`` is unique per process start. ``heartbeat_deadline_ms`` must be below the leader's heartbeat timeout."""
+    """``id`` is unique per process start. ``heartbeat_deadline_ms`` must be below the leader's heartbeat timeout.
+
+    ``resources`` are what the jobs share besides the slots; the leader counts them, nothing here does.
+    """
 
     id: str
     name: str
@@ -16,6 +20,7 @@ class ProcessorConfig:
     heartbeat_interval_ms: int
     heartbeat_deadline_ms: int
     drain_grace_ms: int
+    resources: Resources = NOTHING
 
     def __post_init__(self) -> None:
         if not self.id:

@@ -80,6 +80,7 @@ class Heartbeat:
                 beat=self._beat,
                 draining=self._draining,
                 parked=self._parked(),
+                resources=self._config.resources,
             )
         )
         log.info("registered", processor=self._config.id, definitions=sorted(self._definitions))

@@ -2,20 +2,20 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, PassOver, Settlement
+from hascheduler.dispatch.explanation import Explanation
 from hascheduler.memory.claims import MemoryClaimStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
-from hascheduler.memory.definitions import MemoryDefinitionStore
 from hascheduler.memory.jobs import MemoryJobStore
+from hascheduler.memory.nouns import MemoryNounStore
 from hascheduler.memory.schedules import MemoryScheduleStore
 from hascheduler.memory.verdicts import MemoryVerdictStore
-from hascheduler.model.definition import Definition
-from hascheduler.model.documents import Collection
+from hascheduler.model.documents import Collection, encode_definition, encode_lane, encode_tenant
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
@@ -23,11 +23,12 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule_documents import decode_schedule
 from hascheduler.model.verdict import Verdict, VerdictRun
-from hascheduler.ports import Cluster, StoredDocument
+from hascheduler.ports import Cluster, Recording, StoredDocument
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000
 
+Noun = TypeVar("Noun")
 Overtaker = Callable[[], Awaitable[object]]
 
 
@@ -60,16 +61,18 @@ class OvertakenScheduleStore(MemoryScheduleStore):
         return await super().delete(name, rev)
 
 
-class OvertakenDefinitionStore(MemoryDefinitionStore):
+class OvertakenNounStore(MemoryNounStore[Noun]):
     """Before each write that demands a revision, the next one of ``overtakers`` gets through."""
 
-    def __init__(self, connection: MemoryConnection) -> None:
-        super().__init__(connection)
+    def __init__(
+        self, connection: MemoryConnection, collection: Collection, encode: Callable[[Noun], dict[str, Any]]
+    ) -> None:
+        super().__init__(connection, collection, encode)
         self.overtakers: list[Overtaker] = []
 
-    async def replace(self, definition: Definition, rev: int) -> StoredDocument | None:
+    async def replace(self, noun: Noun, rev: int) -> StoredDocument | None:
         await _overtaken(self.overtakers)
-        return await super().replace(definition, rev)
+        return await super().replace(noun, rev)
 
     async def delete(self, name: str, rev: int | None = None) -> bool:
         await _overtaken(self.overtakers)
@@ -83,21 +86,33 @@ async def _overtaken(overtakers: list[Overtaker]) -> None:
 
 @dataclass
 class StandingView:
-    """A small cluster that never changes, but for the two switches."""
+    """A small cluster that never changes, but for the switches, and what it knows of jobs."""
 
     ready: bool = True
     alive: bool = True
     holder: str = "replica-1.aa"
     broken: bool = False
+    explanations: dict[str, Explanation] = field(default_factory=dict)
+    never_to_run: set[str] = field(default_factory=set)
 
     @property
     def unready_reason(self) -> str:
         return "" if self.ready else "the mirror is not complete yet"
 
+    def explain(self, job_id: str) -> Explanation | None:
+        return self.explanations.get(job_id)
+
+    def unschedulable(self) -> set[str]:
+        return self.never_to_run
+
+    def record(self, for_ms: int) -> Recording | None:
+        """Nothing happens here that could be recorded."""
+        return None
+
     def cluster(self) -> Cluster:
         if self.broken:
             raise RuntimeError("a secret detail")
-        processor = ProcessorRef("p-1.bb", "p-1", "default", frozenset({"sleep", "log"}), 8, 3, False, 0)
+        processor = ProcessorRef("p-1.bb", "p-1", "default", frozenset({"sleep", "log"}), 8, 3, False, 0, (("cpu", 8),))
         status = ReplicaStatus(
             "replica-1.aa", "replica-1", 4, NOW, "127.0.0.1:8080", "127.0.0.1:9", True, 3, "7.1", "d", 1
         )
@@ -111,6 +126,7 @@ class StandingView:
             processors=[(processor, 2, True)],
             counts={"pending": 1, "schedules": 2},
             quarantine=[("jobs", "bad", "state: missing")],
+            quarantined=1,
             stream_lag_ms=3,
             position="7.1",
             digest="d",
@@ -124,7 +140,9 @@ class World:
         self.database = MemoryDatabase()
         self.connection = MemoryConnection(self.database)
         self.schedules = OvertakenScheduleStore(self.connection)
-        self.definitions = OvertakenDefinitionStore(self.connection)
+        self.definitions = OvertakenNounStore(self.connection, Collection.DEFINITIONS, encode_definition)
+        self.lanes = OvertakenNounStore(self.connection, Collection.LANES, encode_lane)
+        self.tenants = OvertakenNounStore(self.connection, Collection.TENANTS, encode_tenant)
         self.jobs = MemoryJobStore(self.connection, RETENTION_MS)
         self.verdicts = MemoryVerdictStore(self.connection)
         self.view = StandingView()
@@ -135,6 +153,8 @@ class World:
         return ApiServices(
             schedules=self.schedules,
             definitions=self.definitions,
+            lanes=self.lanes,
+            tenants=self.tenants,
             jobs=self.jobs,
             verdicts=self.verdicts,
             view=self.view,

@@ -34,7 +34,7 @@ async def test_a_lease_that_was_given_back_has_no_leader(client: httpx.AsyncClie
 async def test_processors_are_shown(client: httpx.AsyncClient) -> None:
     item = (await client.get("/v1/processors")).json()["items"][0]
     assert (item["id"], item["definitions"], item["slots"]) == ("p-1.bb", ["log", "sleep"], 8)
-    assert (item["occupied"], item["alive"]) == (2, True)
+    assert (item["occupied"], item["alive"], item["resources"]) == (2, True, {"cpu": 8})
 
 
 async def test_health_says_why_not(client: httpx.AsyncClient, world: World) -> None:

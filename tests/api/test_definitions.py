@@ -5,26 +5,46 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.definition import Definition, RateLimit
+from hascheduler.model.documents import Collection, decode_definition
 from tests.api.doubles import World
 from tests.api.requests import check_problem, get
 
 LOG = "/v1/definitions/log"
+PLAIN: dict[str, Any] = {
+    "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None, "tier": None,
+    "rate_limit": None, "resources": {}, "retry": {"attempts": 5},
+}  # fmt: skip
+FULL: dict[str, Any] = {
+    "default_cost": "20s", "max_concurrency": 3, "conflict_group": "git", "tier": 10,
+    "rate_limit": {"count": 100, "per": "1s"}, "resources": {"cpu": 2}, "retry": {"attempts": 2},
+}  # fmt: skip
 
 
 async def test_a_definition_is_created_then_replaced(client: httpx.AsyncClient, world: World) -> None:
     answer = await client.put(LOG, json={"max_concurrency": 3})
     assert answer.status_code == 201
     assert answer.headers["location"] == LOG
-    assert answer.json() == {"name": "log", "rev": 1, "max_concurrency": 3, "retry": {"attempts": 5}}
+    assert answer.json() == PLAIN | {"max_concurrency": 3}
     answer = await client.put(LOG, json={"retry": {"attempts": 2}})
     assert answer.status_code == 200
-    assert answer.json() == {"name": "log", "rev": 2, "max_concurrency": None, "retry": {"attempts": 2}}
+    assert answer.json() == PLAIN | {"rev": 2, "retry": {"attempts": 2}}
     assert await get(client, LOG) == answer.json()
     assert (await get(client, "/v1/definitions"))["items"] == [answer.json()]
     assert (await client.delete(LOG)).status_code == 204
     check_problem(await client.delete(LOG), 404)
     assert world.everything() == World().everything()
+
+
+async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, world: World) -> None:
+    shown = (await client.put(LOG, json=FULL)).json()
+    assert shown == {"name": "log", "rev": 1, **FULL}
+    stored = world.stored(Collection.DEFINITIONS, "log")
+    assert decode_definition("log", stored) == Definition(
+        "log", 1, 3, 2, 20_000, "git", 10, RateLimit(100, 1_000), (("cpu", 2),)
+    )
+    nulls = {name: None for name in FULL if name != "retry"}
+    assert (await client.put(LOG, json=nulls)).json() == PLAIN | {"rev": 2}
 
 
 async def test_with_if_none_match_it_is_created_only(client: httpx.AsyncClient) -> None:
@@ -43,12 +63,18 @@ async def test_with_if_none_match_it_is_created_only(client: httpx.AsyncClient) 
         ({"retry": {"attempts": 7}}, {"rev": 2, "retry": {"attempts": 7}}),
         ({"retry": {"attempts": None}}, {"rev": 2, "retry": {"attempts": 5}}),
         ({"retry": None, "max_concurrency": 1}, {"rev": 2, "max_concurrency": 1, "retry": {"attempts": 5}}),
+        ({"default_cost": 20, "conflict_group": "git"}, {"rev": 1}),
+        ({"default_cost": None}, {"rev": 2, "default_cost": "1s"}),
+        ({"rate_limit": {"count": 5}}, {"rev": 2, "rate_limit": {"count": 5, "per": "1s"}}),
+        ({"rate_limit": None}, {"rev": 2, "rate_limit": None}),
+        ({"resources": {"gpu": 1}}, {"rev": 2, "resources": {"cpu": 2, "gpu": 1}}),
+        ({"resources": {"cpu": None}, "tier": None}, {"rev": 2, "resources": {}, "tier": None}),
     ],
 )
 async def test_a_patch_changes_what_it_names(
     client: httpx.AsyncClient, patch: dict[str, Any], shown: dict[str, Any]
 ) -> None:
-    before = (await client.put(LOG, json={"max_concurrency": 3, "retry": {"attempts": 2}})).json()
+    before = (await client.put(LOG, json=FULL)).json()
     answer = await client.patch(LOG, json=patch)
     assert answer.status_code == 200
     assert answer.json() == {**before, **shown}
@@ -62,6 +88,7 @@ async def test_a_patch_changes_what_it_names(
         ({"retry": 3}, "retry"),
         ({"retry": {"attempts": 101}}, "retry.attempts"),
         ({"retry": {"backoff": "2s"}}, "retry.backoff"),
+        ({"rate_limit": {"count": 5}}, "rate_limit.per"),
         ({"name": "sleep"}, "name"),
         ({"rev": 3}, "rev"),
     ],

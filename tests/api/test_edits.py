@@ -222,3 +222,18 @@ async def test_an_edit_keeps_a_payload_that_is_more_than_json(client: httpx.Asyn
     world.rewrite(Collection.SCHEDULES, "tick", payload=payload)
     await patch(client, {"overlap": "skip"})
     assert world.schedule()["payload"] == payload
+
+
+async def test_the_fairness_key_follows_the_tenant_unless_it_is_another(client: httpx.AsyncClient) -> None:
+    await create(client, job={"definition": "log", "tenant": "acme"})
+    assert (await patch(client, {"job": {"tenant": "other"}}))["job"]["fairness_key"] == "other"
+    await patch(client, {"job": {"fairness_key": "mine"}})
+    assert (await patch(client, {"job": {"tenant": "acme"}}))["job"]["fairness_key"] == "mine"
+    assert (await patch(client, {"job": {"fairness_key": None}}))["job"]["fairness_key"] == "acme"
+
+
+async def test_resources_are_merged_and_null_is_what_the_definition_says(client: httpx.AsyncClient) -> None:
+    await create(client)
+    assert (await patch(client, {"job": {"resources": {"cpu": 2}}}))["job"]["resources"] == {"cpu": 2}
+    assert (await patch(client, {"job": {"resources": {"gpu": 1, "cpu": None}}}))["job"]["resources"] == {"gpu": 1}
+    assert (await patch(client, {"job": {"resources": None}}))["job"]["resources"] is None

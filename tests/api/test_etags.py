@@ -1,4 +1,4 @@
-"""``ETag``, ``If-Match`` and ``If-None-Match``, of schedules and definitions alike."""
+"""``ETag``, ``If-Match`` and ``If-None-Match``, of all that is written by name."""
 
 import asyncio
 from typing import Any
@@ -13,10 +13,14 @@ from tests.api.requests import TICK, check_problem
 THINGS: dict[str, dict[str, Any]] = {
     "/v1/schedules/tick": TICK,
     "/v1/definitions/log": {"max_concurrency": 3},
+    "/v1/lanes/bulk": {"weight": 3},
+    "/v1/tenants/acme": {"max_running": 3},
 }
 CHANGES: dict[str, dict[str, Any]] = {
     "/v1/schedules/tick": {"overlap": "skip"},
     "/v1/definitions/log": {"max_concurrency": 4},
+    "/v1/lanes/bulk": {"weight": 4},
+    "/v1/tenants/acme": {"max_running": 4},
 }
 each_thing = pytest.mark.parametrize("path", THINGS)
 
@@ -137,13 +141,12 @@ async def test_what_is_not_there_is_at_no_revision(client: httpx.AsyncClient, wo
 
 def overtaken(world: World, client: httpx.AsyncClient, path: str) -> None:
     """Somebody else is first with a change, once."""
-    overtakers = world.schedules.overtakers if "schedules" in path else world.definitions.overtakers
-    collection = Collection.SCHEDULES if "schedules" in path else Collection.DEFINITIONS
+    kind = path.split("/")[2]
 
     async def change() -> None:
-        world.rewrite(collection, path.rpartition("/")[2], rev=2, labels={"first": "1"}, attempts_max=9)
+        world.rewrite(Collection(kind), path.rpartition("/")[2], rev=2, labels={"first": "1"}, attempts_max=9)
 
-    overtakers.append(change)
+    getattr(world, kind).overtakers.append(change)
 
 
 @each_thing
@@ -179,7 +182,8 @@ async def test_a_change_that_is_overtaken_is_made_where_any_revision_will_do(
 @each_thing
 async def test_of_two_edits_of_one_revision_one_is_made(client: httpx.AsyncClient, path: str) -> None:
     await made(client, path)
-    bodies = ({"labels": {"n": str(n)}} if "schedules" in path else {"max_concurrency": 5 + n} for n in range(2))
+    [(field, value)] = CHANGES[path].items()
+    bodies = ({"labels": {"n": str(n)}} if "schedules" in path else {field: value + 1 + n} for n in range(2))
     answers = await asyncio.gather(*(client.patch(path, json=body, headers={"if-match": '"1"'}) for body in bodies))
     assert sorted(answer.status_code for answer in answers) == [200, 412]
     assert (await client.get(path)).headers["etag"] == '"2"'

@@ -1,8 +1,10 @@
 """Jobs: what is stored, what is shown."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx
+import pytest
 
 from hascheduler.model.documents import Collection
 from tests.api.doubles import NOW, World
@@ -21,7 +23,8 @@ async def test_a_job_is_stored_with_its_defaults_and_shown(client: httpx.AsyncCl
     assert shown["id"] == "job:0001"
     assert shown["state"] == "pending"
     assert shown["submitted_at"] == "2030-01-01T00:00:00.000Z"
-    assert not {"_id", "rev", "tenant", "sequence", "submitted_at_ms", "expire_at"} & set(shown)
+    assert (shown["tenant"], shown["resources"], shown["unschedulable"]) == ("default", None, False)
+    assert not {"_id", "rev", "sequence", "submitted_at_ms", "expire_at"} & set(shown)
 
 
 async def test_everything_that_can_be_said_of_a_job_is_kept(client: httpx.AsyncClient, world: World) -> None:
@@ -30,15 +33,49 @@ async def test_everything_that_can_be_said_of_a_job_is_kept(client: httpx.AsyncC
         "target": "demo",
         "payload": [{"seconds": 1.5}],
         "priority": 0,
+        "tenant": "acme",
         "fairness_key": "k",
         "lane": "slow",
         "mode": "on_demand",
+        "resources": {"cpu": 2},
         "labels": {"a": "b"},
         "not_before": "2030-01-01T00:00:01.5Z",
     }
     shown = (await client.post("/v1/jobs", json=body)).json()
     assert {name: shown[name] for name in body} == {**body, "not_before": "2030-01-01T00:00:01.500Z"}
-    assert world.job("job:0001")["not_before_ms"] == NOW + 1500
+    stored = world.job("job:0001")
+    assert (stored["not_before_ms"], stored["tenant"], stored["resources"]) == (NOW + 1500, "acme", {"cpu": 2})
+
+
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [({}, "acme"), ({"fairness_key": None}, "acme"), ({"fairness_key": ""}, ""), ({"fairness_key": "k"}, "k")],
+)
+async def test_the_fairness_key_is_the_tenant_unless_it_is_said(
+    client: httpx.AsyncClient, body: dict[str, Any], key: str
+) -> None:
+    shown = (await client.post("/v1/jobs", json={"definition": "log", "tenant": "acme", **body})).json()
+    assert shown["fairness_key"] == key
+
+
+async def test_a_job_that_needs_nothing_is_not_one_that_needs_what_its_definition_says(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    for needs in (dict[str, int](), None):
+        shown = (await client.post("/v1/jobs", json={"definition": "log", "resources": needs})).json()
+        assert shown["resources"] == world.job(shown["id"])["resources"] == needs
+
+
+async def test_a_job_that_can_never_run_is_marked_while_it_waits(client: httpx.AsyncClient, world: World) -> None:
+    for _ in range(3):
+        await client.post("/v1/jobs", json={"definition": "log"})
+    world.view.never_to_run = {"job:0001", "job:0002"}
+    await client.post("/v1/jobs/job:0002/cancel")  # which the mirror may not have seen yet
+    items = (await client.get("/v1/jobs")).json()["items"]
+    assert {item["id"]: item["unschedulable"] for item in items} == {
+        "job:0001": True, "job:0002": False, "job:0003": False
+    }  # fmt: skip
+    assert (await client.get("/v1/jobs/job:0001")).json()["unschedulable"] is True
 
 
 async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_left(

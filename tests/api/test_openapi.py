@@ -7,7 +7,10 @@ import httpx
 import pytest
 
 from hascheduler.api.app import create_app
-from hascheduler.api.job_schemas import JobResponse, JobSummary
+from hascheduler.api.definition_schemas import DefinitionBody, DefinitionResponse
+from hascheduler.api.job_schemas import JobResponse, JobSummary, SubmitJobBody
+from hascheduler.api.job_why import WhyResponse
+from hascheduler.api.lane_schemas import LaneBody, LaneResponse
 from hascheduler.api.preview_schemas import EditPreviewResponse, PreviewResponse
 from hascheduler.api.schedule_backfill import BackfillBody, BackfillResponse
 from hascheduler.api.schedule_pauses import PauseBody, ResumeBody
@@ -16,6 +19,7 @@ from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceSchedule
 from hascheduler.api.schedule_shown import ScheduleResponse
 from hascheduler.api.schedule_trigger import TriggerNowBody
 from hascheduler.api.schedule_verdicts import VerdictsResponse
+from hascheduler.api.tenant_schemas import TenantBody, TenantResponse
 from tests.api.doubles import World
 from tests.api.requests import create
 
@@ -42,6 +46,21 @@ OPERATIONS = {
     "put_definition": ("PUT", "/v1/definitions/{name}", {"200", "201", "409", "412", "413", "422"}),
     "patch_definition": ("PATCH", "/v1/definitions/{name}", {"200", "404", "409", "412", "413", "422"}),
     "delete_definition": ("DELETE", "/v1/definitions/{name}", {"204", "404", "409", "412", "422"}),
+    "list_lanes": ("GET", "/v1/lanes", {"200", "422"}),
+    "get_lane": ("GET", "/v1/lanes/{name}", {"200", "304", "404", "422"}),
+    "put_lane": ("PUT", "/v1/lanes/{name}", {"200", "201", "409", "412", "413", "422"}),
+    "patch_lane": ("PATCH", "/v1/lanes/{name}", {"200", "404", "409", "412", "413", "422"}),
+    "delete_lane": ("DELETE", "/v1/lanes/{name}", {"204", "404", "409", "412", "422"}),
+    "list_tenants": ("GET", "/v1/tenants", {"200", "422"}),
+    "get_tenant": ("GET", "/v1/tenants/{name}", {"200", "304", "404", "422"}),
+    "put_tenant": ("PUT", "/v1/tenants/{name}", {"200", "201", "409", "412", "413", "422"}),
+    "patch_tenant": ("PATCH", "/v1/tenants/{name}", {"200", "404", "409", "412", "413", "422"}),
+    "delete_tenant": ("DELETE", "/v1/tenants/{name}", {"204", "404", "409", "412", "422"}),
+    "submit_job": ("POST", "/v1/jobs", {"201", "413", "422"}),
+    "list_jobs": ("GET", "/v1/jobs", {"200", "422"}),
+    "get_job": ("GET", "/v1/jobs/{id}", {"200", "404"}),
+    "explain_job": ("GET", "/v1/jobs/{id}/why", {"200", "404"}),
+    "cancel_job": ("POST", "/v1/jobs/{id}/cancel", {"200", "404"}),
 }
 
 
@@ -51,11 +70,11 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield method.upper(), path, operation
 
 
-def test_the_operations_of_schedules_and_definitions_are_these() -> None:
+def test_the_operations_are_these() -> None:
     found = {
         operation["operationId"]: (method, path, set(operation["responses"]) - {"4XX", "5XX"})
         for method, path, operation in operations()
-        if {"schedules", "definitions"} & set(operation["tags"])
+        if {"schedules", "definitions", "lanes", "tenants", "jobs"} & set(operation["tags"])
     }
     assert found == OPERATIONS
 
@@ -81,7 +100,8 @@ def test_answers_with_one_thing_tell_of_their_tag() -> None:
     }
     assert tagged == {
         "create_schedule", "get_schedule", "replace_schedule", "patch_schedule", "pause_schedule", "resume_schedule",
-        "get_definition", "put_definition", "patch_definition",
+        "get_definition", "put_definition", "patch_definition", "get_lane", "put_lane", "patch_lane", "get_tenant",
+        "put_tenant", "patch_tenant",
     }  # fmt: skip
 
 
@@ -112,7 +132,8 @@ def test_every_body_and_every_answer_has_an_example() -> None:
     [
         CreateScheduleBody, ReplaceScheduleBody, ScheduleResponse, PauseBody, ResumeBody, TriggerNowBody, BackfillBody,
         BackfillResponse, PreviewBody, PreviewResponse, EditPreviewResponse, VerdictsResponse,
-        JobSummary, JobResponse,
+        JobSummary, JobResponse, SubmitJobBody, WhyResponse, DefinitionBody, DefinitionResponse, LaneBody, LaneResponse,
+        TenantBody, TenantResponse,
     ],
 )  # fmt: skip
 def test_examples_are_what_they_are_examples_of(model: Any) -> None:
@@ -125,6 +146,16 @@ async def test_the_examples_of_a_schedule_are_taken(client: httpx.AsyncClient) -
     for example in DOCUMENT["components"]["schemas"]["CreateScheduleBody"]["examples"]:
         shown = await create(client, **example)
         assert set(shown) == set(ScheduleResponse.model_json_schema()["examples"][0])
+
+
+@pytest.mark.parametrize("kind", ["definition", "lane", "tenant"])
+async def test_the_examples_of_what_has_a_name_are_taken_and_shown_so(client: httpx.AsyncClient, kind: str) -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    [example] = schemas[f"{kind.capitalize()}Body"]["examples"]
+    answer = await client.put(f"/v1/{kind}s/a", json=example)
+    assert answer.json() == {"name": "a", "rev": 1, **example}
+    [shown] = schemas[f"{kind.capitalize()}Response"]["examples"]
+    assert set(shown) == set(answer.json())
 
 
 def test_what_a_request_must_have_is_said() -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -58,12 +59,20 @@ payloads = st.recursive(
     ),
     max_leaves=6,
 )
+amounts = st.dictionaries(st.sampled_from(["cpu", "gpu", "a-b_1"]), st.integers(1, 10**9))
 bodies = st.fixed_dictionaries(
     {
         "trigger": st.builds(lambda pattern, narrowing: {**pattern, **narrowing}, patterns, narrowings),
         "job": st.fixed_dictionaries(
             {"definition": st.just("log"), "payload": payloads},
-            optional={"target": st.just("a b"), "priority": st.integers(0, 10), "mode": st.just("on_demand")},
+            optional={
+                "target": st.just("a b"),
+                "priority": st.integers(0, 10),
+                "mode": st.just("on_demand"),
+                "tenant": st.sampled_from(["default", "acme"]),
+                "fairness_key": st.sampled_from([None, "", "default", "acme"]),
+                "resources": st.none() | amounts,
+            },
         ),
     },
     optional={
@@ -111,6 +120,44 @@ async def test_what_is_shown_may_be_sent_again_and_changes_nothing(
     # Created anew from what was shown it is the same schedule.
     assert await create(client, **sent, name=name) == shown
     await client.delete(path)
+
+
+spans = st.integers(1_000, 7 * DAY_MS).map(lambda ms: f"{ms}ms")
+counts = st.none() | st.integers(1, 1_000_000)
+NOUNS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+    "definitions": {
+        "default_cost": st.none() | spans | st.just(0),
+        "max_concurrency": counts,
+        "conflict_group": st.sampled_from([None, "git"]),
+        "tier": counts,
+        "rate_limit": st.none() | st.builds(lambda count, per: {"count": count, "per": per}, st.integers(1, 9), spans),
+        "resources": st.none() | amounts,
+        "retry": st.builds(lambda attempts: {"attempts": attempts}, st.integers(1, 100)),
+    },
+    "lanes": {
+        "weight": counts,
+        "promote_after": st.none() | spans | st.lists(spans, min_size=11, max_size=11),
+        "policy": st.sampled_from([None, "fair", "tier,score", ["lane", "aged_priority"], ["arrival"], []]),
+    },
+    "tenants": {"max_running": counts},
+}
+
+
+@pytest.mark.parametrize("kind", NOUNS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+async def test_so_may_definitions_lanes_and_tenants(client: httpx.AsyncClient, kind: str, data: st.DataObject) -> None:
+    path = f"/v1/{kind}/a"
+    body = data.draw(st.fixed_dictionaries({}, optional=NOUNS[kind]))
+    created = await client.put(path, json=body)
+    assert created.status_code == 201, created.text
+    shown = created.json()
+    assert shown == await get(client, path)
+    sent = {field: shown[field] for field in NOUNS[kind]}
+    for method, again in [("PUT", sent), ("PUT", body), ("PATCH", {}), ("PATCH", without_nulls(sent))]:
+        answer = await client.request(method, path, json=again)
+        assert (answer.status_code, answer.json()) == (200, shown)
+    assert (await client.delete(path)).status_code == 204
 
 
 def without_nulls(value: Any) -> Any:

@@ -63,6 +63,47 @@ async def test_what_is_new_is_shown_and_made(replica: Replica, world: World, fil
     assert tick["payload"] == {"day": "2030-02-01"}
 
 
+_NOUNS = """\
+kind: Tenant
+name: acme
+max_running: 5
+---
+kind: Lane
+name: bulk
+policy: fair
+promote_after: 90
+---
+kind: Definition
+name: repack
+rate_limit: {per: 60, count: 5}
+resources: {cpu: 2}
+---
+kind: Schedule
+name: nightly
+trigger: {type: cron, expression: "@daily"}
+job: {definition: repack, tenant: acme, lane: bulk, resources: {cpu: 1}}
+"""
+
+
+async def test_lanes_and_tenants_are_applied_too_and_before_the_schedules(
+    replica: Replica, world: World, file: Path
+) -> None:
+    want(file, _NOUNS)
+    assert (await replica.done("apply", "-f", str(file), "--yes")).out.endswith("\n4 created\n")
+    assert world.stored(Collection.LANES, "bulk")["criteria"] == ["tier", "fairness", "arrival"]
+    job = world.schedule("nightly")["job"]
+    assert (job["tenant"], job["fairness_key"], job["resources"]) == ("acme", "acme", {"cpu": 1})
+    assert (await replica.done("apply", "-f", str(file))).out == "4 unchanged\n"
+    shown = [await replica.done(kind, "get", name, "--yaml") for kind, name in (("lane", "bulk"), ("tenant", "acme"))]
+    again = "---\n".join(ended.out for ended in shown)
+    assert (await replica.done("apply", "-f", "-", input=again)).out == "2 unchanged\n"
+    want(file, _NOUNS.replace("policy: fair", "weight: 2").replace("max_running: 5", "max_running: 6"))
+    ended = await replica.done("apply", "-f", str(file), "--yes")
+    assert "-max_running: 5\n+max_running: 6" in ended.out
+    assert ended.out.endswith("\n2 changed, 2 unchanged\n")
+    assert world.stored(Collection.LANES, "bulk")["criteria"] is None
+
+
 async def test_applying_again_changes_nothing_and_asks_nothing(replica: Replica, world: World, file: Path) -> None:
     await replica.done("apply", "-f", str(file), "--yes")
     before = world.everything()

@@ -34,16 +34,19 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 def test_help_lists_the_commands() -> None:
     shown = run("--help")
     assert shown.returncode == 0
-    commands = ("serve", "processor", "dev", "demo", "cluster", "schedule", "definition", "apply")
+    commands = (
+        "serve", "processor", "dev", "demo", "cluster", "schedule", "job", "why", "definition", "lane", "tenant",
+        "apply",
+    )  # fmt: skip
     assert all(f"\n  {command} " in shown.stdout for command in commands)
     assert "--install-completion" in shown.stdout
 
 
-@pytest.mark.parametrize("group", ["schedule", "definition"])
+@pytest.mark.parametrize("group", ["schedule", "definition", "lane", "tenant", "job"])
 def test_the_commands_of_a_group_are_told_in_whole_lines_and_each_has_an_example(group: str) -> None:
     _, _, commands = invoke(group, "--help").out.partition("Commands:\n")
     told = [line.split(maxsplit=1) for line in commands.splitlines() if line]
-    assert len(told) >= 5
+    assert len(told) >= 4
     for name, text in told:
         assert not text.endswith("...")
         shown = invoke(group, name, "--help")
@@ -87,6 +90,8 @@ def test_the_command_line_is_light_until_a_command_is_chosen() -> None:
         (["serve", "--lease-duration", "1s"], "LEASE_DURATION: must exceed RENEW_DEADLINE"),
         (["serve", "--http-host", "0.0.0.0"], "not loopback"),
         (["processor", "processors.log", "--slots", "0"], "HASCHEDULER_SLOTS"),
+        (["processor", "processors.log", "--resources", "cpu"], "HASCHEDULER_RESOURCES"),
+        (["serve", "--policy", "luck"], "HASCHEDULER_POLICY"),
         (["cluster", "--url", "nonsense"], "--url"),
         (["cluster", "--json", "--watch"], "--json"),
     ],

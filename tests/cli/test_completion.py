@@ -44,6 +44,9 @@ def completed(line: str, shell: str = "bash", **variables: str) -> list[str]:
         ("hascheduler schedule add x --catch", {"--catch-up", "--catch-up-limit"}),
         ("hascheduler schedule add x --overlap b", {"buffer_one"}),
         ("hascheduler definition pu", {"put"}),
+        ("hascheduler lane e", {"edit"}),
+        ("hascheduler definition put x --r", {"--rate-limit", "--resources"}),
+        ("hascheduler job list --state p", {"pending"}),
         ("hascheduler apply --dry", {"--dry-run"}),
     ],
 )
@@ -54,7 +57,8 @@ def test_commands_and_options_are_completed(line: str, offered: set[str]) -> Non
 async def test_names_are_completed_from_the_replica(replica: Replica) -> None:
     for name in ("nightly", "nightly-2", "night", "other"):
         await replica.done("schedule", "add", name, "--every", "1s", "--definition", "log")
-    await replica.done("definition", "put", "repack")
+    for kind, name in (("definition", "repack"), ("lane", "bulk"), ("tenant", "acme")):
+        await replica.done(kind, "put", name)
 
     async def offered(line: str, **variables: str) -> set[str]:
         return set(await asyncio.to_thread(completed, line, **variables))
@@ -64,6 +68,8 @@ async def test_names_are_completed_from_the_replica(replica: Replica) -> None:
     assert await offered(f"hascheduler schedule pause --url {replica.url} o") == {"other"}
     assert await offered("hascheduler schedule get zz", HASCHEDULER_URL=replica.url) == set()
     assert await offered("hascheduler definition edit r", HASCHEDULER_URL=replica.url) == {"repack"}
+    assert await offered("hascheduler lane delete b", HASCHEDULER_URL=replica.url) == {"bulk"}
+    assert await offered("hascheduler job submit log --tenant a", HASCHEDULER_URL=replica.url) == {"acme"}
 
 
 @pytest.mark.parametrize("listening", [True, False], ids=["nobody answers", "nobody is there"])

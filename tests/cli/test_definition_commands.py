@@ -10,12 +10,31 @@ from tests.cli.invoking import Replica
 async def test_a_definition_is_made_shown_listed_edited_and_deleted(replica: Replica) -> None:
     assert "There are no definitions" in (await replica.done("definition", "list")).out
     made: Any = (await replica.done("definition", "put", "repack", "--max-concurrency", "3", "--json")).json
-    assert made == {"name": "repack", "rev": 1, "max_concurrency": 3, "retry": {"attempts": 5}}
+    assert (made["name"], made["rev"], made["max_concurrency"], made["retry"]) == ("repack", 1, 3, {"attempts": 5})
     edited = await replica.done("definition", "edit", "repack", "--attempts", "9", "--max-concurrency", "none")
     assert edited.out == "name: repack\nretry:\n  attempts: 9\n"
     assert "repack" in (await replica.done("definition", "list")).out
     assert (await replica.done("definition", "delete", "repack", "--yes")).out == "deleted repack\n"
     assert (await replica.run("definition", "get", "repack")).err == "hascheduler: no definition 'repack'\n"
+
+
+_OPTIONS = (
+    "--default-cost", "20s", "--max-concurrency", "3", "--conflict-group", "git", "--tier", "10", "--rate-limit",
+    "100/1s", "--resources", "cpu=2,gpu=1", "--attempts", "9",
+)  # fmt: skip
+
+
+async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica) -> None:
+    made = await replica.done("definition", "put", "repack", *_OPTIONS)
+    assert made.out == (
+        "name: repack\ndefault_cost: 20s\nmax_concurrency: 3\nconflict_group: git\ntier: 10\n"
+        "rate_limit:\n  count: 100\n  per: 1s\nresources:\n  cpu: 2\n  gpu: 1\nretry:\n  attempts: 9\n"
+    )
+    shown = (await replica.done("definition", "list", COLUMNS="120")).out
+    assert all(text in shown for text in ("20s", "git", "100/1s", "cpu=2,gpu=1"))
+    none = ["none" if not option.startswith("--") else option for option in _OPTIONS]
+    assert (await replica.done("definition", "edit", "repack", *none)).out == "name: repack\n"
+    assert (await replica.done("definition", "put", "repack", *none)).out == "name: repack\n"
 
 
 async def test_putting_replaces_the_whole(replica: Replica) -> None:
@@ -28,6 +47,11 @@ async def test_putting_replaces_the_whole(replica: Replica) -> None:
     [
         (["put", "repack", "--max-concurrency", "0"], "max_concurrency: 0 is too small"),
         (["put", "repack", "--attempts", "many"], "--attempts: 'many' is not a whole number"),
+        (["put", "repack", "--rate-limit", "100"], "--rate-limit: '100' is not N/SPAN"),
+        (["put", "repack", "--rate-limit", "many/1s"], "--rate-limit: 'many' is not a whole number"),
+        (["put", "repack", "--rate-limit", "5/soon"], "rate_limit.per: 'soon' is not a duration"),
+        (["put", "repack", "--resources", "cpu"], "--resources: 'cpu' is no amount"),
+        (["put", "repack", "--default-cost", "8d"], "default_cost: 8d is out of range"),
         (["put", "a/b"], "NAME: 'a/b' is not a name"),
         (["edit", "nobody", "--attempts", "3"], "no definition 'nobody'"),
         (["delete", "nobody", "--yes"], "no definition 'nobody'"),

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.api.definition_schemas import DefinitionBody, RetryBody
+from hascheduler.api.definition_schemas import DefinitionBody, RateLimitBody, RetryBody
+from hascheduler.api.lane_schemas import LaneBody
 from hascheduler.api.schedule_schemas import CreateScheduleBody, MisfireBody, TemplateBody
-from hascheduler.cli.manifests import DEFINITION_FIELDS, SCHEDULE_FIELDS, Manifest, read_manifests
-from hascheduler.cli.normal_forms import JOB, MISFIRE, RETRY
+from hascheduler.api.tenant_schemas import TenantBody
+from hascheduler.cli.manifests import FIELDS, Manifest, read_manifests
+from hascheduler.cli.normal_forms import DEFINITION, JOB, LANE, MISFIRE, RATE_LIMIT, RETRY, TENANT
 from hascheduler.errors import CallerError
 from hascheduler.model.instants import WallMs
+from tests.cli.invoking import Replica
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
 
@@ -51,6 +54,14 @@ def test_a_definition_is_read(tmp_path: Path) -> None:
     assert manifest == Manifest("definition", "repack", {"name": "repack", "max_concurrency": 3})
 
 
+def test_lanes_and_tenants_are_read(tmp_path: Path) -> None:
+    text = "{kind: Lane, name: bulk, weight: 2, policy: fair}\n---\n{kind: Tenant, name: acme, max_running: 9}"
+    assert read(tmp_path, text) == [
+        Manifest("lane", "bulk", {"name": "bulk", "weight": 2, "policy": ["tier", "fairness", "arrival"]}),
+        Manifest("tenant", "acme", {"name": "acme", "max_running": 9}),
+    ]
+
+
 def test_a_folder_is_read_at_any_depth_in_order_without_what_is_hidden(tmp_path: Path) -> None:
     for name in ("b.yml", "a/z.yaml", "c.json", ".hidden/x.yaml", "notes.txt", "a/.y.yaml"):
         file = tmp_path / name
@@ -63,12 +74,17 @@ def test_a_folder_is_read_at_any_depth_in_order_without_what_is_hidden(tmp_path:
     ("text", "said"),
     [
         ("{name: a}", "document 1, kind: missing"),
-        ("{kind: Schedul, name: a}", "document 1, kind: 'Schedul'; expected Schedule or Definition"),
+        ("{kind: Schedul, name: a}", "document 1, kind: 'Schedul'; expected Schedule, Definition, Lane or Tenant"),
+        ("{kind: [Lane], name: a}", "document 1, kind: \"['Lane']\""),
         ("[1]", "document 1: a list"),
         ("{kind: Definition}", "document 1, name: missing"),
         ("{kind: Definition, name: a/b}", "document 1, name: 'a/b' is not a name"),
         ("{kind: Definition, name: 5}", "document 1, name: a number"),
-        ("{kind: Definition, name: a, tier: 3}", "document 1, tier: no such field"),
+        ("{kind: Definition, name: a, teir: 3}", "document 1, teir: no such field; expected tier"),
+        ("{kind: Definition, name: a, rate_limit: 3}", "document 1, rate_limit: a number"),
+        ("{kind: Definition, name: a, rate_limit: {every: 3}}", "document 1, rate_limit.every: no such field"),
+        ("{kind: Lane, name: a, tier: 3}", "document 1, tier: no such field"),
+        ("{kind: Tenant, name: a, weight: 3}", "document 1, weight: no such field; expected one of name, max_running"),
         ("{kind: Definition, name: a, retry: 3}", "document 1, retry: a number"),
         ("{kind: Definition, name: a}\n---\n{kind: Definition, name: a}", "document 2, name: 'a' is also in"),
         (f"{_SCHEDULE}triger: {{}}", "document 1, triger: no such field; expected trigger"),
@@ -115,11 +131,21 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
 
 
 def test_the_fields_that_are_known_are_those_of_the_api() -> None:
-    assert set(SCHEDULE_FIELDS) == set(CreateScheduleBody.model_fields)
+    assert set(FIELDS["schedule"]) == set(CreateScheduleBody.model_fields)
     assert set(JOB) == set(TemplateBody.model_fields)
     assert set(MISFIRE) == set(MisfireBody.model_fields)
-    assert set(DEFINITION_FIELDS) == {"name", *DefinitionBody.model_fields}
+    for kind, schema in (("definition", DefinitionBody), ("lane", LaneBody), ("tenant", TenantBody)):
+        assert set(FIELDS[kind]) == {"name", *schema.model_fields}
     assert set(RETRY) == set(RetryBody.model_fields)
+    assert set(RATE_LIMIT) == set(RateLimitBody.model_fields)
+
+
+@pytest.mark.parametrize(("kind", "known"), [("definition", DEFINITION), ("lane", LANE), ("tenant", TENANT)])
+async def test_what_is_left_out_of_a_noun_is_what_the_replica_takes_for_it(
+    replica: Replica, kind: str, known: dict[str, object]
+) -> None:
+    shown = (await replica.done(kind, "put", "a", "--json")).json
+    assert {name: shown[name] for name in known} == known | ({"retry": RETRY} if "retry" in known else {})
 
 
 @pytest.mark.parametrize(("known", "schema"), [(JOB, TemplateBody), (MISFIRE, MisfireBody), (RETRY, RetryBody)])

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hascheduler.cli.normal_forms import normal_definition, normal_schedule
+from hascheduler.cli.normal_forms import NORMAL as FORMS
+from hascheduler.cli.normal_forms import normal_definition, normal_lane, normal_schedule, normal_tenant
 
 TICK: dict[str, Any] = {
     "name": "tick",
@@ -24,6 +25,7 @@ NORMAL: dict[str, Any] = {**TICK, "trigger": {"type": "interval", "every": "1m30
         {"misfire": {"grace": 60, "catch_up": "latest", "limit": 1000}},
         {"misfire": {"grace": "60s"}},
         {"job": {"definition": "log", "target": "tick", "payload": None, "priority": 5, "render": False}},
+        {"job": {"definition": "log", "tenant": "default", "fairness_key": "default", "resources": None}},
         {"trigger": {"type": "interval", "every": 90, "jitter": "0s", "start_at": None, "exclude": []}},
         {"rev": 7, "next_at": None, "counts": {"fired": 1}, "created_at": "2030-01-01T00:00:00.000Z"},
     ],
@@ -70,12 +72,15 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["at", "grace", "type"]), inner),
     max_leaves=8,
 )
-_PARTS = ["name", "labels", "paused", "trigger", "misfire", "overlap", "job", "retry", "rev"]
+_PARTS = [
+    "name", "labels", "paused", "trigger", "misfire", "overlap", "job", "retry", "rev", "default_cost", "rate_limit",
+    "resources", "weight", "promote_after", "policy",
+]  # fmt: skip
 
 
 @given(body=st.dictionaries(st.sampled_from(_PARTS), _JSON))
 def test_whatever_it_is_it_has_a_form_that_is_its_own(body: dict[str, Any]) -> None:
-    for normal in (normal_schedule, normal_definition):
+    for normal in FORMS.values():
         assert normal(normal(body)) == normal(body)
 
 
@@ -84,3 +89,33 @@ def test_definitions_have_one_form_too() -> None:
         "name": "a"
     }
     assert normal_definition({"name": "a", "retry": {"attempts": 6}}) == {"name": "a", "retry": {"attempts": 6}}
+
+
+@pytest.mark.parametrize(
+    ("job", "normal"),
+    [
+        ({"tenant": "acme", "fairness_key": "acme"}, {"tenant": "acme"}),
+        ({"tenant": "acme", "fairness_key": "default"}, {"tenant": "acme", "fairness_key": "default"}),
+        ({"fairness_key": ""}, {"fairness_key": ""}),
+        ({"resources": {}}, {"resources": {}}),
+        ({"resources": {"cpu": 1}}, {"resources": {"cpu": 1}}),
+    ],
+)
+def test_the_fairness_key_is_left_out_where_it_is_the_tenant(job: dict[str, Any], normal: dict[str, Any]) -> None:
+    assert normal_schedule({**TICK, "job": {"definition": "log", **job}})["job"] == {"definition": "log", **normal}
+
+
+def test_spans_and_policies_of_nouns_have_one_form() -> None:
+    body = {"retry": {"attempts": 5}, "resources": {}, "rate_limit": {"per": 60, "count": 3}, "default_cost": 90}
+    normal = normal_definition({"tier": 4, **body, "name": "a", "conflict_group": None})
+    assert normal == {"name": "a", "default_cost": "1m30s", "tier": 4, "rate_limit": {"count": 3, "per": "1m"}}
+    assert [*normal] == ["name", "default_cost", "tier", "rate_limit"]
+    assert [*normal["rate_limit"]] == ["count", "per"]
+    assert normal_definition({"name": "a", "default_cost": "1000ms"}) == {"name": "a"}
+    assert normal_lane({"name": "b", "promote_after": 60, "weight": 1}) == {"name": "b"}
+    assert normal_lane({"policy": "tier, score", "promote_after": ["60s"] * 11}) == {
+        "promote_after": ["1m"] * 11,
+        "policy": ["tier", "score", "arrival"],
+    }
+    assert normal_lane({"policy": "luck"}) == {"policy": "luck"}
+    assert normal_tenant({"name": "c", "rev": 3, "max_running": None}) == {"name": "c"}

@@ -20,7 +20,8 @@ async def test_everything_that_an_option_says_arrives(replica: Replica) -> None:
         "--start-at", "2030-02-01T00:00:00Z", "--end-at", "2031-02-01T00:00:00Z",
         "--exclude", "2030-12-24T00:00:00Z/2030-12-27T00:00:00Z",
         "--definition", "repack", "--target", "demo", "--payload", '{"day": "${nominal_date}"}', "--render",
-        "--priority", "9", "--lane", "slow", "--fairness-key", "team-a",
+        "--priority", "9", "--lane", "slow", "--fairness-key", "team-a", "--tenant", "acme", "--mode", "on_demand",
+        "--resources", "cpu=2,gpu=1",
         "--grace", "5m", "--catch-up", "all", "--catch-up-limit", "10", "--overlap", "skip",
         "--pause-after-failures", "3", "--label", "team=a", "--label", "why=a=b", "--paused",
     )  # fmt: skip
@@ -46,7 +47,9 @@ async def test_everything_that_an_option_says_arrives(replica: Replica) -> None:
         "priority": 9,
         "lane": "slow",
         "fairness_key": "team-a",
-        "mode": "queued",
+        "tenant": "acme",
+        "mode": "on_demand",
+        "resources": {"cpu": 2, "gpu": 1},
     }
 
 

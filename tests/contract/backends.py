@@ -6,37 +6,43 @@ from typing import Any, Protocol
 
 import pytest
 
+from hascheduler.memory.accounts import MemoryAccountStore
 from hascheduler.memory.claims import MemoryClaimStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
-from hascheduler.memory.definitions import MemoryDefinitionStore
 from hascheduler.memory.jobs import MemoryJobStore
 from hascheduler.memory.journal import MemoryJournal
 from hascheduler.memory.leases import MemoryLeaseStore
+from hascheduler.memory.nouns import MemoryNounStore
 from hascheduler.memory.replicas import MemoryReplicaBoard
 from hascheduler.memory.schedules import MemoryScheduleStore
 from hascheduler.memory.stream import MemoryChangeSource
 from hascheduler.memory.verdicts import MemoryVerdictStore
 from hascheduler.memory.work import MemoryWorkStore
-from hascheduler.model.documents import Collection
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents import Collection, encode_definition, encode_lane, encode_tenant
+from hascheduler.model.lane import Lane
+from hascheduler.model.tenant import Tenant
+from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.definitions import MongoDefinitionStore
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
+from hascheduler.mongo.nouns import MongoNounStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream import MongoChangeSource
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work import MongoWorkStore
 from hascheduler.ports import (
+    AccountStore,
     ChangeSource,
     ClaimStore,
-    DefinitionStore,
     JobStore,
     Journal,
     LeaseStore,
+    NounStore,
     ReplicaBoard,
     ScheduleStore,
     VerdictStore,
@@ -68,10 +74,13 @@ class Backend:
     journal: Journal
     claims: ClaimStore
     source: ChangeSource
+    accounts: AccountStore
     board: ReplicaBoard
     work: WorkStore
     schedules: ScheduleStore
-    definitions: DefinitionStore
+    definitions: NounStore[Definition]
+    lanes: NounStore[Lane]
+    tenants: NounStore[Tenant]
     jobs: JobStore
     verdicts: VerdictStore
     behind: Behind
@@ -90,10 +99,13 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         journal=MemoryJournal(connection),
         claims=MemoryClaimStore(connection, RETENTION_MS),
         source=MemoryChangeSource(connection),
+        accounts=MemoryAccountStore(connection),
         board=MemoryReplicaBoard(connection),
         work=MemoryWorkStore(connection, RETENTION_MS),
         schedules=MemoryScheduleStore(connection),
-        definitions=MemoryDefinitionStore(connection),
+        definitions=MemoryNounStore(connection, Collection.DEFINITIONS, encode_definition),
+        lanes=MemoryNounStore(connection, Collection.LANES, encode_lane),
+        tenants=MemoryNounStore(connection, Collection.TENANTS, encode_tenant),
         jobs=MemoryJobStore(connection, RETENTION_MS),
         verdicts=MemoryVerdictStore(connection),
         behind=_BehindMemory(connection.database),
@@ -106,10 +118,13 @@ def mongo_backend(database: Database) -> Backend:
         journal=MongoJournal(database),
         claims=MongoClaimStore(database, RETENTION_MS),
         source=MongoChangeSource(database),
+        accounts=MongoAccountStore(database),
         board=MongoReplicaBoard(database),
         work=MongoWorkStore(database, RETENTION_MS),
         schedules=MongoScheduleStore(database),
-        definitions=MongoDefinitionStore(database),
+        definitions=MongoNounStore(database, Collection.DEFINITIONS, encode_definition),
+        lanes=MongoNounStore(database, Collection.LANES, encode_lane),
+        tenants=MongoNounStore(database, Collection.TENANTS, encode_tenant),
         jobs=MongoJobStore(database, RETENTION_MS),
         verdicts=MongoVerdictStore(database),
         behind=_BehindMongo(database),

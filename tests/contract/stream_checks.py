@@ -3,15 +3,16 @@
 import asyncio
 
 from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.definition import Definition
 from hascheduler.model.documents import Collection
-from hascheduler.ports import ChangeSource, DefinitionStore, JobStore
+from hascheduler.ports import ChangeSource, JobStore, NounStore
 from tests.contract.following import follow_into, opened
 from tests.factories import make_definition, make_job
 
 _WRITES_MAX = 5_000
 
 
-async def a_start_is_gap_free(source: ChangeSource, jobs: JobStore, definitions: DefinitionStore) -> None:
+async def a_start_is_gap_free(source: ChangeSource, jobs: JobStore, definitions: NounStore[Definition]) -> None:
     """Jobs are written all the while a stream is opened and its snapshot read; a mirror gets to see every one."""
     written: list[str] = []
     has_begun, has_read = asyncio.Event(), asyncio.Event()

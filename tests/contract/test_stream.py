@@ -1,16 +1,20 @@
 """`ChangeSource` and `ChangeStream`: one total order over all mirrored collections, without a gap."""
 
 import asyncio
+from dataclasses import replace
 
 from hascheduler.dispatch.decisions import Requeue
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.definition import RateLimit
+from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection, encode_definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.following import (
     PATIENCE_MS,
+    follow_into,
     opened,
     opened_anew,
     read_snapshot,
@@ -25,6 +29,7 @@ from tests.factories import (
     make_definition,
     make_entry,
     make_job,
+    make_lane,
     make_schedule,
 )
 
@@ -73,9 +78,8 @@ async def test_an_insert_is_told_whole_and_a_delete_without_fields(backend: Back
         await backend.definitions.delete("log")
         await mark(backend)
         put, delete, _ = await told(stream, "the end")
-    assert put == Change(
-        DEFINITIONS, Operation.PUT, "log", {"rev": 1, "max_concurrency": 2, "attempts_max": put.fields["attempts_max"]}
-    )
+    whole = encode_definition(make_definition("log", max_concurrency=2, rev=1))
+    assert put == Change(DEFINITIONS, Operation.PUT, whole.pop("_id"), whole)
     assert delete == Change(DEFINITIONS, Operation.DELETE, "log", {})
 
 
@@ -92,6 +96,23 @@ async def test_only_lean_fields_travel_in_the_stream_in_the_snapshot_and_in_a_fe
     for change in [*snapshot, *fetched]:
         assert change.operation is Operation.PUT
         assert set(change.fields) == set(LEAN_FIELDS[change.collection])
+
+
+async def test_an_edited_part_of_a_noun_is_told_whole(backend: Backend) -> None:
+    """Its lean fields have parts, and a mirror has no use for a part."""
+    await backend.definitions.put(make_definition("log", rate_limit=RateLimit(5, 1_000), resources=(("cpu", 2),)))
+    await backend.lanes.put(make_lane("slow", promote_after_ms=tuple(range(1, 12))))
+    mirror = Mirror()
+    async with opened(backend.source) as stream:
+        mirror.fold(await read_snapshot(stream))
+        definition = make_definition("log", rate_limit=RateLimit(6, 1_000), resources=(("cpu", 2), ("gpu", 1)))
+        lane = make_lane("slow", promote_after_ms=(1, 2, 9, *range(4, 12)))
+        await backend.definitions.put(definition)
+        await backend.lanes.put(lane)
+        await mark(backend)
+        await follow_into(mirror, backend.source, stream, "the end")
+    assert mirror.nouns(DEFINITIONS)["log"] == replace(definition, rev=2)
+    assert mirror.nouns(Collection.LANES)["slow"] == replace(lane, rev=2)
 
 
 async def test_a_patch_holds_what_changed(backend: Backend) -> None:

@@ -8,10 +8,12 @@ from tests.factories import (
     make_definition,
     make_entry,
     make_fire,
+    make_lane,
     make_lease,
     make_processor,
     make_replica,
     make_schedule,
+    make_tenant,
 )
 
 
@@ -28,6 +30,8 @@ async def write_everything(backend: Backend) -> None:
     await backend.work.register(make_processor())
     await backend.work.beat("p1", 2, draining=False, parked=0)
     await backend.definitions.put(make_definition("log"))
+    await backend.lanes.put(make_lane())
+    await backend.tenants.put(make_tenant())
     await backend.schedules.create(make_schedule())
     await backend.schedules.edit("tick", 1, {"payload": "new"})
     await applied(backend.claims, make_fire(1))

@@ -24,7 +24,7 @@ FAR = wall(10**9)
 class Scene:
     """One dispatcher and its time."""
 
-    def __init__(self, *facts: Input, leading: bool = True, **limits: int) -> None:
+    def __init__(self, *facts: Input, leading: bool = True, **limits: Any) -> None:
         self.core = Dispatcher(DispatchConfig(**limits))
         self.core.step(wall(0), facts)
         self.began = self.at(0, TermBegan(1)) if leading else Step()

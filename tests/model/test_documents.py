@@ -83,7 +83,7 @@ RUNS = st.builds(
     st.none() | NAME,
 )  # fmt: skip
 DEFINITIONS = st.builds(
-    Definition, NAME, INTEGER, st.none() | POSITIVE, INTEGER, INTEGER, st.none() | NAME, st.none() | POSITIVE,
+    Definition, NAME, INTEGER, st.none() | POSITIVE, INTEGER, COUNT, st.none() | NAME, st.none() | POSITIVE,
     st.none() | st.builds(RateLimit, POSITIVE, POSITIVE), RESOURCES,
 )  # fmt: skip
 CRITERIA = st.permutations([criterion for criterion in Criterion if criterion is not Criterion.ARRIVAL]).flatmap(

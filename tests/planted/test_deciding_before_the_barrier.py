@@ -20,6 +20,7 @@ from hascheduler.daemon.leader import Leader
 from hascheduler.daemon.liveness import Liveness
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Fire
+from hascheduler.memory.accounts import MemoryAccountStore
 from hascheduler.memory.claims import MemoryClaimStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
@@ -109,6 +110,7 @@ async def running(database: MemoryDatabase, name: str) -> AsyncIterator[tuple[Re
         leases=MemoryLeaseStore(connection),
         journal=MemoryJournal(connection),
         claims=MemoryClaimStore(connection, job_retention_ms=600_000),
+        accounts=MemoryAccountStore(connection),
         board=MemoryReplicaBoard(connection),
         transport=SilentTransport(),
         liveness=liveness,

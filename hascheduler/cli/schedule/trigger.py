@@ -6,10 +6,10 @@ import typer
 from rich.text import Text
 
 from hascheduler.cli.client import Client, path_of
+from hascheduler.cli.job_options import read_payload
 from hascheduler.cli.names import ScheduleName
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
-from hascheduler.cli.schedule_options import read_payload
 from hascheduler.cli.tables import console, print_json
 from hascheduler.model.schedule import Overlap
 

@@ -1,0 +1,62 @@
+"""``/v1/lanes``: the classes of work, and how they share. A job of an unknown one is in one with the defaults."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Response
+
+from hascheduler.api.body import JsonRoute
+from hascheduler.api.etags import IfMatch, IfNoneMatch
+from hascheduler.api.lane_schemas import LaneBody, LaneResponse, show_lane
+from hascheduler.api.nouns import GET, PATCH, Nouns, patch_body, put_answers
+from hascheduler.api.pages import Page, Paging
+from hascheduler.api.responses import refused
+from hascheduler.api.services import Services
+from hascheduler.api.texts import Name
+from hascheduler.model.documents import decode_lane
+
+router = APIRouter(prefix="/lanes", tags=["lanes"], route_class=JsonRoute)
+
+_lanes = Nouns("lane", lambda services: services.lanes, LaneBody, decode_lane, show_lane)
+
+Patch = Annotated[dict[str, Any], patch_body("a lane", {"weight": 2, "policy": None})]
+
+
+@router.put("/{name}", responses=put_answers(LaneResponse))
+async def put_lane(
+    name: Name,
+    body: LaneBody,
+    services: Services,
+    response: Response,
+    *,
+    precondition: IfMatch,
+    unless: IfNoneMatch,
+) -> LaneResponse:
+    """Create (201) or replace (200) a lane; with If-Match only replace, with If-None-Match: * only create it."""
+    return await _lanes.put(name, body, services, response, precondition=precondition, unless=unless)
+
+
+@router.get("", responses=refused(422))
+async def list_lanes(paging: Paging, services: Services) -> Page[LaneResponse]:
+    """Lanes by name, a page at a time."""
+    return await _lanes.list(paging, services)
+
+
+@router.get("/{name}", response_model=LaneResponse, responses=GET)
+async def get_lane(name: str, services: Services, response: Response, known: IfNoneMatch) -> LaneResponse | Response:
+    """One lane."""
+    return await _lanes.get(name, services, response, known)
+
+
+@router.patch("/{name}", responses=PATCH)
+async def patch_lane(
+    name: Name, body: Patch, services: Services, response: Response, precondition: IfMatch
+) -> LaneResponse:
+    """Change parts of a lane: a JSON merge patch on what GET shows, which is then checked like a PUT."""
+    return await _lanes.patch(name, body, services, response, precondition=precondition)
+
+
+@router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT, responses=refused(404, 409, 412, 422))
+async def delete_lane(name: str, services: Services, precondition: IfMatch) -> None:
+    """Delete a lane. Its jobs go on, in a lane with the defaults."""
+    await _lanes.delete(name, services, precondition)

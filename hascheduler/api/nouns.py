@@ -1,0 +1,168 @@
+"""What all routes of definitions, lanes and tenants do: each is written as a whole, under its name.
+
+A noun's own file says what it looks like; `Nouns` reads, writes and shows it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Generic, Protocol, TypeVar
+
+from fastapi import Body, Response
+from pydantic import BaseModel
+
+from hascheduler.api import revisions
+from hascheduler.api.etags import TAGGED, Precondition, Tags, etag, is_known
+from hascheduler.api.merge_patch import merge_patch, whole
+from hascheduler.api.pages import Page, PageQuery, page
+from hascheduler.api.refusals import Unreadable
+from hascheduler.api.responses import NOT_MODIFIED, Responses, refused
+from hascheduler.api.services import ApiServices
+from hascheduler.api.texts import Strict
+from hascheduler.errors import InvalidInput, NotFound, RevisionMismatch
+from hascheduler.ports import NounStore, StoredDocument
+
+GET: Responses = {200: TAGGED, **NOT_MODIFIED, **refused(404, 422)}
+PATCH: Responses = {200: TAGGED, **refused(404, 409, 412, 413, 422)}
+
+Noun = TypeVar("Noun")
+Shown = TypeVar("Shown", bound=BaseModel)
+Noun_co = TypeVar("Noun_co", covariant=True)
+
+
+class NounBody(Protocol[Noun_co]):
+    """A request's body that says all of a noun but its name."""
+
+    def noun(self, name: str, rev: int = 0) -> Noun_co: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Nouns(Generic[Noun, Shown]):
+    """``body`` is the model of a request, a `NounBody`; ``show`` gives an answer, with at least the body's fields.
+
+    ``decode`` reads a stored document, or raises `InvalidInput`.
+    """
+
+    kind: str
+    store: Callable[[ApiServices], NounStore[Noun]]
+    body: type[Strict]
+    decode: Callable[[object, StoredDocument], Noun]
+    show: Callable[[Noun], Shown]
+
+    async def put(
+        self,
+        name: str,
+        body: NounBody[Noun],
+        services: ApiServices,
+        response: Response,
+        *,
+        precondition: Precondition,
+        unless: Tags | None,
+    ) -> Shown:
+        """Create (201) or replace (200); with ``If-Match`` only replace, with ``If-None-Match: *`` only create.
+
+        What changes nothing is not written.
+        """
+        store = self.store(services)
+        if precondition.tags is not None:
+            try:
+                return self._answer(await self._edit(name, services, precondition, lambda _: body), response)
+            except NotFound:
+                raise RevisionMismatch(self.kind, name, None) from None
+        if unless is not None:
+            created = await store.create(body.noun(name))
+            if created is None:
+                raise RevisionMismatch(self.kind, name, (await revisions.stored(self.kind, name, store)).get("rev"))
+            document, is_new = created, True
+        else:
+            stored = await store.get(name)
+            if stored is not None and self._is_same(stored, body):
+                return self._answer(stored, response)
+            document, is_new = await store.put(body.noun(name))
+        if is_new:
+            response.status_code = HTTPStatus.CREATED
+            response.headers["Location"] = f"/v1/{self.kind}s/{name}"
+        return self._answer(document, response)
+
+    async def list(self, paging: PageQuery, services: ApiServices) -> Page[Shown]:
+        documents = await self.store(services).list(paging.after, paging.limit + 1)
+        return page(documents, paging.limit, self._shown)
+
+    async def get(self, name: str, services: ApiServices, response: Response, known: Tags | None) -> Shown | Response:
+        document = await revisions.stored(self.kind, name, self.store(services))
+        if is_known(known, document):
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag(document)})
+        return self._answer(document, response)
+
+    async def patch(
+        self,
+        name: str,
+        patch: Mapping[str, Any],
+        services: ApiServices,
+        response: Response,
+        *,
+        precondition: Precondition,
+    ) -> Shown:
+        """A merge patch on what a request would have to say to get the stored one, then checked like a PUT."""
+
+        def change(stored: StoredDocument) -> Any:
+            form = self._shown(stored).model_dump(mode="json", include=set(self.body.model_fields))
+            return whole(self.body, merge_patch(form, patch))
+
+        return self._answer(await self._edit(name, services, precondition, change), response)
+
+    async def delete(self, name: str, services: ApiServices, precondition: Precondition) -> None:
+        await revisions.delete(self.kind, name, self.store(services), precondition)
+
+    async def _edit(
+        self,
+        name: str,
+        services: ApiServices,
+        precondition: Precondition,
+        change: Callable[[StoredDocument], NounBody[Noun]],
+    ) -> StoredDocument:
+        store = self.store(services)
+
+        async def write(stored: StoredDocument) -> StoredDocument | None:
+            try:
+                body = change(stored)
+            except InvalidInput as error:
+                raise Unreadable(self.kind, name, error) from error
+            if self._is_same(stored, body):
+                return stored
+            return await store.replace(body.noun(name), revisions.revision(self.kind, stored))
+
+        return await revisions.at_revision(self.kind, name, store, precondition, write)
+
+    def _is_same(self, stored: StoredDocument, body: NounBody[Noun]) -> bool:
+        try:
+            return self.decode(stored["_id"], stored) == body.noun(stored["_id"], stored["rev"])
+        except InvalidInput:
+            return False
+
+    def _shown(self, document: StoredDocument) -> Shown:
+        return self.show(self.decode(document["_id"], document))
+
+    def _answer(self, document: StoredDocument, response: Response) -> Shown:
+        """What is shown of it, with its tag."""
+        try:
+            shown = self._shown(document)
+        except InvalidInput as error:
+            raise Unreadable(self.kind, str(document["_id"]), error) from error
+        response.headers["ETag"] = etag(document)
+        return shown
+
+
+def put_answers(model: type[BaseModel]) -> Responses:
+    """How OpenAPI tells of the answers to a PUT."""
+    created = {"model": model, "description": "Created", **TAGGED}
+    return {200: TAGGED, 201: created, **refused(409, 412, 413, 422)}
+
+
+def patch_body(what: str, example: dict[str, Any]) -> Any:
+    """How OpenAPI tells of the body of a PATCH."""
+    return Body(
+        description=f"Any part of {what}, as a JSON merge patch (RFC 7396): objects merge, null removes, that is, "
+        "goes back to the default",
+        examples=[example],
+    )

@@ -1,0 +1,52 @@
+"""``/v1/cluster/recording``: what the leader is told and what it decides, for as long as asked, as lines of JSON."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from hascheduler.api.responses import refused
+from hascheduler.api.services import Services
+from hascheduler.api.texts import DurationMs, Strict
+from hascheduler.errors import Conflict
+from hascheduler.ports import Recording
+from hascheduler.simulate.recording import Ended, heading_line, step_line
+
+S_MAX = 3_600
+PATH = "/v1/cluster/recording"
+MEDIA_TYPE = "application/x-ndjson"
+
+router = APIRouter(prefix="/cluster", tags=["cluster"])
+
+
+class RecordingQuery(Strict):
+    for_: Annotated[DurationMs, Field(ge=100, le=S_MAX * 1_000)] = Field(
+        default=30_000, alias="for", description=f"How long; at most {S_MAX // 60} minutes", examples=["30s"]
+    )
+
+
+@router.get(
+    "/recording",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": {MEDIA_TYPE: {}}, "description": "A recording for `hascheduler simulate`"},
+        **refused(409, 422),
+    },
+)
+async def record(query: Annotated[RecordingQuery, Query()], services: Services) -> StreamingResponse:
+    """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
+    recording = services.view.record(query.for_)
+    if recording is None:
+        raise Conflict("only the leader can be recorded, and by a few at once; /v1/cluster says who leads")
+    return StreamingResponse(_lines(recording), media_type=MEDIA_TYPE)
+
+
+async def _lines(recording: Recording) -> AsyncIterator[bytes]:
+    heading, steps = recording
+    yield orjson.dumps(heading_line(heading), option=orjson.OPT_APPEND_NEWLINE)
+    async for step in steps:
+        line = {"end": step.reason} if isinstance(step, Ended) else step_line(step)
+        yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)

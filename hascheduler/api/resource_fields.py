@@ -1,0 +1,31 @@
+"""Resources in requests: whole numbers by name, such as ``{"cpu": 2}``."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from hascheduler.api.texts import wrong
+from hascheduler.model.quoting import quoted
+from hascheduler.model.resource_texts import AMOUNT_MAX, NAME_EXPECTED, NAME_PATTERN, is_resource_name
+from hascheduler.model.resources import RESOURCE_NAMES_MAX
+
+
+def _name(name: str) -> str:
+    if not is_resource_name(name):
+        raise wrong(f"{quoted(name)} is no name for a resource", NAME_EXPECTED)
+    return name
+
+
+def _few(amounts: dict[str, int]) -> dict[str, int]:
+    if len(amounts) > RESOURCE_NAMES_MAX:
+        raise wrong(f"{len(amounts)} resources", f"at most {RESOURCE_NAMES_MAX}")
+    return amounts
+
+
+_Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern": NAME_PATTERN})]
+_Amount = Annotated[int, Field(ge=1, le=AMOUNT_MAX)]
+ResourceAmounts = Annotated[
+    dict[_Name, _Amount],
+    AfterValidator(_few),
+    Field(json_schema_extra={"maxProperties": RESOURCE_NAMES_MAX, "examples": [{"cpu": 2, "gpu": 1}]}),
+]

@@ -1,0 +1,64 @@
+"""``/v1/tenants``: who owns jobs, and how many of them may run. An unknown one has no quota."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Response
+
+from hascheduler.api.body import JsonRoute
+from hascheduler.api.etags import IfMatch, IfNoneMatch
+from hascheduler.api.nouns import GET, PATCH, Nouns, patch_body, put_answers
+from hascheduler.api.pages import Page, Paging
+from hascheduler.api.responses import refused
+from hascheduler.api.services import Services
+from hascheduler.api.tenant_schemas import TenantBody, TenantResponse, show_tenant
+from hascheduler.api.texts import Name
+from hascheduler.model.documents import decode_tenant
+
+router = APIRouter(prefix="/tenants", tags=["tenants"], route_class=JsonRoute)
+
+_tenants = Nouns("tenant", lambda services: services.tenants, TenantBody, decode_tenant, show_tenant)
+
+Patch = Annotated[dict[str, Any], patch_body("a tenant", {"max_running": None})]
+
+
+@router.put("/{name}", responses=put_answers(TenantResponse))
+async def put_tenant(
+    name: Name,
+    body: TenantBody,
+    services: Services,
+    response: Response,
+    *,
+    precondition: IfMatch,
+    unless: IfNoneMatch,
+) -> TenantResponse:
+    """Create (201) or replace (200) a tenant; with If-Match only replace, with If-None-Match: * only create it."""
+    return await _tenants.put(name, body, services, response, precondition=precondition, unless=unless)
+
+
+@router.get("", responses=refused(422))
+async def list_tenants(paging: Paging, services: Services) -> Page[TenantResponse]:
+    """Tenants by name, a page at a time."""
+    return await _tenants.list(paging, services)
+
+
+@router.get("/{name}", response_model=TenantResponse, responses=GET)
+async def get_tenant(
+    name: str, services: Services, response: Response, known: IfNoneMatch
+) -> TenantResponse | Response:
+    """One tenant."""
+    return await _tenants.get(name, services, response, known)
+
+
+@router.patch("/{name}", responses=PATCH)
+async def patch_tenant(
+    name: Name, body: Patch, services: Services, response: Response, precondition: IfMatch
+) -> TenantResponse:
+    """Change parts of a tenant: a JSON merge patch on what GET shows, which is then checked like a PUT."""
+    return await _tenants.patch(name, body, services, response, precondition=precondition)
+
+
+@router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT, responses=refused(404, 409, 412, 422))
+async def delete_tenant(name: str, services: Services, precondition: IfMatch) -> None:
+    """Delete a tenant. Its jobs go on, without a quota."""
+    await _tenants.delete(name, services, precondition)

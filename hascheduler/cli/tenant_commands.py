@@ -1,0 +1,67 @@
+"""The commands on tenants."""
+
+from typing import Annotated, Any
+
+import typer
+
+from hascheduler.cli.deleting import delete_stored
+from hascheduler.cli.names import NewName, TenantName
+from hascheduler.cli.nouns import Nouns
+from hascheduler.cli.on_demand import example
+from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
+from hascheduler.cli.tables import or_dash
+from hascheduler.cli.trigger_options import whole_or_none
+
+_QUOTA: Options = {
+    "max_running": Annotated[
+        str | None, typer.Option("--max-running", metavar="N", help="How many of its jobs run at once; none: no limit.")
+    ],
+}
+
+_tenants = Nouns(
+    "tenant",
+    ("max running",),
+    lambda one: (or_dash(one["max_running"]),),
+    "There are no tenants; no tenant has a quota.",
+)
+
+
+@example("hascheduler tenant list")
+def list_tenants(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """List the tenants."""
+    _tenants.list(url, as_json=as_json)
+
+
+@example("hascheduler tenant get acme")
+def get(name: TenantName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_manifest: AsYaml = False) -> None:
+    """Show one tenant."""
+    _tenants.get(name, url, as_json=as_json, as_manifest=as_manifest)
+
+
+@example("hascheduler tenant put acme --max-running 10")
+@with_options("given", _QUOTA)
+def put(name: NewName, url: Url = DEFAULT_URL, as_json: AsJson = False, *, given: Given) -> None:
+    """Make or replace a tenant.
+
+    What is left out gets its default.
+    """
+    _tenants.put(name, _body(given), url, as_json=as_json)
+
+
+@example("hascheduler tenant edit acme --max-running none", "EDITOR=vi hascheduler tenant edit acme")
+@with_options("given", _QUOTA)
+def edit(name: TenantName, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJson = False, *, given: Given) -> None:
+    """Edit a tenant, by options or in $EDITOR."""
+    _tenants.edit(name, _body(given), url, yes=yes, as_json=as_json)
+
+
+@example("hascheduler tenant delete acme --yes")
+def delete(name: TenantName, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Delete a tenant. Its jobs go on, without a quota."""
+    delete_stored("tenant", name, yes=yes, url=url, as_json=as_json)
+
+
+def _body(given: Given) -> dict[str, Any]:
+    if "max_running" not in given:
+        return {}
+    return {"max_running": whole_or_none("--max-running", given["max_running"])}

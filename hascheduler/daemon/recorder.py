@@ -1,0 +1,90 @@
+"""Lets somebody see what the leader is told and what it decides, from one moment on, complete or not at all.
+
+A recording begins with what the core knows, between two of its steps, and goes on with each step. It is a bounded
+queue: who reads too slowly loses the recording, never the leader its time.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+
+from hascheduler.dispatch.decisions import Decision
+from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.inputs import Input
+from hascheduler.model.instants import WallMs
+from hascheduler.ports import Clock
+from hascheduler.simulate.recording import Ended, RecordedStep
+
+RECORDINGS_MAX = 4
+_STEPS_MAX = 10_000
+_FACTS_AT_ONCE = 1_000
+
+
+class Recorder:
+    """Owner of the recordings under way. ``term`` is the present term while this replica decides, else None."""
+
+    def __init__(self, core: Dispatcher, clock: Clock, *, term: Callable[[], int | None]) -> None:
+        self._core = core
+        self._clock = clock
+        self._term = term
+        self._readers: dict[asyncio.Queue[RecordedStep | Ended], None] = {}
+
+    def stepped(self, now: WallMs, inputs: Sequence[Input], decisions: tuple[Decision, ...]) -> None:
+        """The core took a step; called after each, at once."""
+        if not self._readers or not (inputs or decisions):
+            return
+        step = RecordedStep(now, tuple(inputs), decisions)
+        for queue in list(self._readers):
+            if queue.qsize() < _STEPS_MAX:
+                queue.put_nowait(step)
+            else:
+                self._end(queue, "read too slowly")
+
+    def follows(self) -> None:
+        """This replica does not decide (any more)."""
+        for queue in list(self._readers):
+            self._end(queue, "this replica no longer leads")
+
+    def term(self) -> int | None:
+        """The term that would be recorded; None where nothing can be: this replica does not decide."""
+        return self._term()
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether there are as many recordings as there may be."""
+        return len(self._readers) >= RECORDINGS_MAX
+
+    async def record(self, for_ms: int) -> AsyncIterator[RecordedStep | Ended]:
+        """What the core knows now, then its steps for so long; ends with the reason."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + for_ms / 1_000
+        with self._queue() as queue:
+            now = self._clock.wall_ms()
+            facts = self._core.portrait(now)
+            while some := tuple(islice(facts, _FACTS_AT_ONCE)):
+                yield RecordedStep(now, some, None)
+                await asyncio.sleep(0)
+            while True:
+                try:
+                    async with asyncio.timeout_at(until):
+                        step = await queue.get()
+                except TimeoutError:
+                    yield Ended("its time was over")
+                    return
+                yield step
+                if isinstance(step, Ended):
+                    return
+
+    @contextmanager
+    def _queue(self) -> Iterator[asyncio.Queue[RecordedStep | Ended]]:
+        queue: asyncio.Queue[RecordedStep | Ended] = asyncio.Queue()
+        self._readers[queue] = None
+        try:
+            yield queue
+        finally:
+            self._readers.pop(queue, None)
+
+    def _end(self, queue: asyncio.Queue[RecordedStep | Ended], reason: str) -> None:
+        del self._readers[queue]
+        queue.put_nowait(Ended(reason))

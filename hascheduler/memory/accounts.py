@@ -1,0 +1,24 @@
+"""The newest record of what fairness keys had consumed and what jobs cost."""
+
+from hascheduler.dispatch.accounts import Accounts, decode_accounts, encode_accounts
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.model.documents import Collection
+
+
+class MemoryAccountStore:
+    """`hascheduler.ports.AccountStore`."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
+
+    async def save(self, shard: str, term: int, accounts: Accounts) -> bool:
+        async with self._connection.exchange("accounts.save") as database:
+            stored = database.find(Collection.ACCOUNTS, shard)
+            if stored is not None and stored["term"] > term:
+                return False
+            database.replace(Collection.ACCOUNTS, {"_id": shard, "term": term, **encode_accounts(accounts)})
+            return True
+
+    async def load(self, shard: str) -> Accounts:
+        async with self._connection.exchange("accounts.load") as database:
+            return decode_accounts(database.find(Collection.ACCOUNTS, shard) or {})

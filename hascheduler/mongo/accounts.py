@@ -1,0 +1,34 @@
+"""The newest record of what fairness keys had consumed and what jobs cost, for a start after a time without replicas.
+
+One document a shard, outside of the stream: whoever leads has the accounts already.
+"""
+
+from typing import Any
+
+from pymongo.errors import DuplicateKeyError
+
+from hascheduler.dispatch.accounts import Accounts, decode_accounts, encode_accounts
+from hascheduler.model.documents import Collection
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults
+
+
+class MongoAccountStore:
+    """`hascheduler.ports.AccountStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._accounts = database[Collection.ACCOUNTS.value]
+
+    async def save(self, shard: str, term: int, accounts: Accounts) -> bool:
+        fields: dict[str, Any] = {"term": term, **encode_accounts(accounts)}
+        with faults("save the accounts"):
+            try:
+                await self._accounts.replace_one({"_id": shard, "term": {"$lte": term}}, fields, upsert=True)
+            except DuplicateKeyError:
+                return False
+        return True
+
+    async def load(self, shard: str) -> Accounts:
+        with faults("load the accounts"):
+            document = await self._accounts.find_one({"_id": shard})
+        return decode_accounts(document or {})

@@ -1,0 +1,14 @@
+"""What would happen: the real dispatch core on virtual time, and what can be seen in what it did.
+
+::
+
+    text ──► parsing ──► Scenario ──► run: Dispatcher on virtual time ──► Outcome ──┬─► report   figures
+             (`reading`)                                                            └─► plot     a picture
+
+A scenario is one file, YAML or JSON, in seconds: a policy, definitions, lanes, tenants, processors, and jobs with the
+time that each takes. Nothing here knows a server, and the same file gives the same outcome on every machine.
+
+At each instant up to and including ``until``: jobs arrive one by one in the order of the file, jobs end in the order in
+which they were dispatched, processors join, drain and leave, and then jobs are dispatched until nothing is admissible.
+What a leader would read back from MongoDB is told to the core at once.
+"""

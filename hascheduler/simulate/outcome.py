@@ -1,0 +1,84 @@
+"""What happened in a run, in milliseconds from its beginning."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hascheduler.simulate.scenario import Scenario, ScenarioJob
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One dispatch and what came of it; ``order`` numbers the dispatches of the run.
+
+    ``ended_at_ms`` None: it was running at the end. ``lost``: its processor left while it ran. ``cost_ms`` is what its
+    fairness key was charged.
+    """
+
+    job: str
+    processor: str
+    order: int
+    started_at_ms: int
+    ended_at_ms: int | None
+    lost: bool
+    cost_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """One job that was submitted. ``gave_up``: its attempts were used up, so it failed at ``finished_at_ms``."""
+
+    job: ScenarioJob
+    sequence: int
+    attempts: tuple[Attempt, ...]
+    finished_at_ms: int | None
+    gave_up: bool = False
+
+    @property
+    def started_at_ms(self) -> int | None:
+        """When it was dispatched first."""
+        return self.attempts[0].started_at_ms if self.attempts else None
+
+    @property
+    def is_running(self) -> bool:
+        """At the end of the run."""
+        return bool(self.attempts) and self.attempts[-1].ended_at_ms is None
+
+    @property
+    def is_waiting(self) -> bool:
+        """At the end of the run."""
+        return self.finished_at_ms is None and not self.is_running
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``jobs`` in the order in which they were submitted, ``attempts`` in that of their dispatches.
+
+    ``completed`` are (at, job) of those that succeeded. ``costs`` are, by fairness key, the (at, accumulated cost) at
+    each change; ``accumulated_cost_ms`` is what stands at the end. ``unschedulable`` are those waiting jobs that no
+    processor there could ever run.
+    """
+
+    scenario: Scenario
+    ended_at_ms: int
+    jobs: tuple[JobRecord, ...]
+    attempts: tuple[Attempt, ...]
+    completed: tuple[tuple[int, str], ...]
+    accumulated_cost_ms: Mapping[str, int]
+    costs: Mapping[str, tuple[tuple[int, int], ...]]
+    unschedulable: tuple[str, ...]
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The ids of the jobs that wait at the end, in the order in which they were submitted."""
+        return tuple(record.job.id for record in self.jobs if record.is_waiting)
+
+
+def as_document(outcome: Outcome) -> dict[str, Any]:
+    """The outcome as programs read it, in seconds."""
+    return {
+        "dispatched": [[each.started_at_ms / 1_000, each.job, each.processor] for each in outcome.attempts],
+        "completed": [[at_ms / 1_000, job] for at_ms, job in outcome.completed],
+        "accumulated_cost": {key: cost_ms / 1_000 for key, cost_ms in outcome.accumulated_cost_ms.items()},
+        "pending": list(outcome.pending),
+    }

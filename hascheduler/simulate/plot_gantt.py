@@ -1,0 +1,112 @@
+"""Who ran what when: one row a slot, grouped by processor, one bar a run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+
+from hascheduler.dispatch.score import ON_DEMAND
+from hascheduler.simulate.outcome import Attempt, Outcome
+from hascheduler.simulate.plot_palette import INK, Palette, ink_on, shortened
+from hascheduler.simulate.plot_time import TimeScale
+from hascheduler.simulate.scenario import ScenarioProcessor
+
+_GAP = 0.6
+"""Between processors, in rows."""
+OUTLINED_MAX = 400
+LOST = "#c1121f"
+_AWAY = "#ececec"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A processor with its runs, each in the lowest slot that was free; ``slots`` that were used at once at most."""
+
+    processor: ScenarioProcessor
+    runs: tuple[tuple[Attempt, int], ...]
+    slots: int
+
+
+def rows_of(outcome: Outcome) -> list[Row]:
+    """One for each processor, in the order of the file."""
+    attempts: dict[str, list[Attempt]] = {each.id: [] for each in outcome.scenario.processors}
+    for attempt in outcome.attempts:
+        attempts[attempt.processor].append(attempt)
+    return [_row(each, attempts[each.id], outcome.ended_at_ms) for each in outcome.scenario.processors]
+
+
+def height_of(outcomes: Sequence[Outcome]) -> float:
+    """In rows, of the tallest."""
+    return max(1, *(sum(row.slots for row in rows) + _GAP * len(rows) for rows in map(rows_of, outcomes)))
+
+
+def draw_gantt(axes: Axes, outcome: Outcome, palette: Palette, scale: TimeScale, height: float) -> None:
+    jobs = {record.job.id: record.job for record in outcome.jobs}
+    axes.set_ylim(height, 0)
+    axes.grid(visible=False, axis="y")
+    ticks, names, top = [], [], _GAP / 2
+    bars: list[list[tuple[float, float]]] = []
+    colours: list[str] = []
+    edges: list[str] = []
+    outlined = len(outcome.attempts) <= OUTLINED_MAX
+    for row in rows_of(outcome):
+        _draw_absence(axes, row, top, outcome.ended_at_ms, scale)
+        for attempt, slot in row.runs:
+            job = jobs[attempt.job]
+            ended_ms = outcome.ended_at_ms if attempt.ended_at_ms is None else attempt.ended_at_ms
+            left, right, upper = scale.of(attempt.started_at_ms), scale.of(ended_ms), top + slot + 0.06
+            bars.append([(left, upper), (right, upper), (right, upper + 0.88), (left, upper + 0.88)])
+            colours.append(palette.of(job))
+            edges.append((INK if job.mode == ON_DEMAND else "white") if outlined else "none")
+            if attempt.lost:
+                axes.plot([right], [upper + 0.44], "x", color=LOST, markersize=6, markeredgewidth=1.8, zorder=5)
+            _label(axes, attempt.job, (left, right), upper + 0.46, ink_on(colours[-1]))
+        ticks.append(top + row.slots / 2)
+        names.append(shortened(row.processor.id, 18))
+        top += row.slots + _GAP
+        axes.axhline(top - _GAP / 2, color="#d8d8d8", linewidth=0.6)
+    # Bars that touch would have pale seams, were their sides smoothed.
+    axes.add_collection(
+        PolyCollection(bars, facecolors=colours, edgecolors=edges, linewidths=0.7, antialiaseds=outlined, zorder=3)
+    )
+    axes.set_yticks(ticks, names)
+
+
+def _row(processor: ScenarioProcessor, attempts: Sequence[Attempt], ended_at_ms: int) -> Row:
+    free_from: list[int] = []
+    runs: list[tuple[Attempt, int]] = []
+    for attempt in attempts:
+        slot = next((slot for slot, at_ms in enumerate(free_from) if at_ms <= attempt.started_at_ms), len(free_from))
+        if slot == len(free_from):
+            free_from.append(0)
+        free_from[slot] = ended_at_ms + 1 if attempt.ended_at_ms is None else attempt.ended_at_ms
+        runs.append((attempt, slot))
+    return Row(processor, tuple(runs), max(1, len(free_from)))
+
+
+def _draw_absence(axes: Axes, row: Row, top: float, ended_at_ms: int, scale: TimeScale) -> None:
+    """Grey where the processor is not there, dotted from where it takes no more jobs."""
+    each = row.processor
+    away = [(0, each.join_at_ms), (ended_at_ms if each.leave_at_ms is None else each.leave_at_ms, ended_at_ms)]
+    for from_ms, until_ms in away:
+        if from_ms < until_ms:
+            span = (scale.of(from_ms), scale.of(until_ms - from_ms))
+            axes.broken_barh([span], (top, row.slots), facecolor=_AWAY, zorder=1)
+    for at_ms, style in ((each.leave_at_ms, "-"), (each.drain_at_ms, ":")):
+        if at_ms is not None and at_ms <= ended_at_ms:
+            x = scale.of(at_ms)
+            axes.plot([x, x], [top, top + row.slots], style, color=LOST, linewidth=1.4, zorder=4)
+
+
+def _label(axes: Axes, id: str, across: tuple[float, float], y: float, ink: str) -> None:
+    """The job's id, if it fits into its bar."""
+    left, right = across
+    box, (start, end), (bottom, top) = axes.get_window_extent(), axes.get_xlim(), axes.get_ylim()
+    points = 72 / axes.figure.dpi
+    row_points = box.height * points / abs(top - bottom)
+    bar_points = box.width * points * (right - left) / (end - start)
+    size = min(8.0, row_points * 0.62)
+    if size >= 4.5 and bar_points >= 0.62 * size * len(id) + 3:
+        middle = (left + right) / 2
+        axes.text(middle, y, shortened(id, 64), size=size, color=ink, ha="center", va="center", zorder=4)

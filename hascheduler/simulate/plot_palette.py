@@ -1,0 +1,74 @@
+"""What the colours of a picture stand for: fairness keys, or where there is only one, what else tells jobs apart."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hascheduler.simulate.outcome import JobRecord, Outcome
+from hascheduler.simulate.scenario import ScenarioJob
+
+OTHERS = "#9a9a9a"
+INK = "#2b2b2b"
+_COLOURS = (
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7a5195", "#b5a200", "#8c564b", "#003f5c",
+)  # fmt: skip
+"""After Okabe and Ito, told apart with any eyes, and some more."""
+
+_KINDS: tuple[tuple[str, Callable[[ScenarioJob], str]], ...] = (
+    ("fairness key", lambda job: job.fairness_key),
+    ("lane", lambda job: job.lane),
+    ("definition", lambda job: job.definition),
+    ("mode", lambda job: job.mode),
+    ("priority", lambda job: str(job.priority)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """``kind`` is what the colours tell apart; ``colours`` has those that work took most of, the others are grey."""
+
+    kind: str
+    group: Callable[[ScenarioJob], str]
+    colours: dict[str, str]
+    has_others: bool
+
+    def of(self, job: ScenarioJob) -> str:
+        return self.colours.get(self.group(job), OTHERS)
+
+    @property
+    def tells_keys(self) -> bool:
+        return self.kind == _KINDS[0][0]
+
+    def label(self, group: str) -> str:
+        return shortened(group) or f"no {self.kind}"
+
+
+def palette_of(outcomes: Sequence[Outcome]) -> Palette:
+    """One that fits all of them, which are runs of the same jobs."""
+    records = [record for outcome in outcomes[:1] for record in outcome.jobs]
+    kind, group = next(
+        ((kind, group) for kind, group in _KINDS if len({group(record.job) for record in records}) > 1), _KINDS[0]
+    )
+    weights: Counter[str] = Counter()
+    for record in records:
+        weights[group(record.job)] += 1 + _worked_ms(record)
+    chosen = [name for name, _ in weights.most_common(len(_COLOURS))]
+    order = [name for name in dict.fromkeys(group(record.job) for record in records) if name in chosen]
+    colours = dict(zip(order, _COLOURS, strict=False))
+    return Palette(kind, group, colours, has_others=len(weights) > len(colours))
+
+
+def ink_on(colour: str) -> str:
+    """What can be read on it."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return INK if 299 * red + 587 * green + 114 * blue > 140_000 else "white"
+
+
+def shortened(text: str, longest: int = 24) -> str:
+    """``text`` without what a drawing would take for a formula."""
+    text = text.replace("$", r"\$")
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _worked_ms(record: JobRecord) -> int:
+    return sum((each.ended_at_ms or each.started_at_ms) - each.started_at_ms for each in record.attempts)

@@ -1,0 +1,106 @@
+"""A scenario: what there is, what is asked of it and when. All times are whole milliseconds from its beginning."""
+
+from dataclasses import dataclass, replace
+
+from hascheduler.dispatch.config import PolicyConfig
+from hascheduler.model.definition import Definition
+from hascheduler.model.lane import Lane
+from hascheduler.model.policy import Criteria, IdleKeyStart, bonus_max_of, criteria
+from hascheduler.model.processor import ANY_DEFINITION
+from hascheduler.model.resources import Resources
+from hascheduler.model.tenant import Tenant
+
+JOBS_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioJob:
+    """``duration_ms`` is how long it runs, on whichever processor. ``resources`` None: what its definition says."""
+
+    id: str
+    definition: str
+    target: str
+    tenant: str
+    lane: str
+    fairness_key: str
+    priority: int
+    mode: str
+    resources: Resources | None
+    submit_at_ms: int
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioProcessor:
+    """It takes jobs from ``join_at_ms`` until ``drain_at_ms``; what it runs at ``leave_at_ms`` has to run again."""
+
+    id: str
+    definitions: frozenset[str]
+    slots: int
+    resources: Resources
+    join_at_ms: int = 0
+    leave_at_ms: int | None = None
+    drain_at_ms: int | None = None
+
+    def supports(self, definition: str) -> bool:
+        return ANY_DEFINITION in self.definitions or definition in self.definitions
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedCost:
+    definition: str
+    target: str
+    cost_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioPolicy:
+    """What the file says of the policy; where it is silent the policy's own defaults hold, which depend on its name.
+
+    ``has_bonus_max``: the file names the maximum, which may be none.
+    """
+
+    name: str
+    criteria: Criteria
+    max_concurrency: int | None = None
+    idle_key_start: IdleKeyStart | None = None
+    has_bonus_max: bool = False
+    on_demand_bonus_max: int | None = None
+    learn_cost: bool = True
+    cost_alpha: int = 300
+
+    def config(self) -> PolicyConfig:
+        """As the core takes it."""
+        start = self.idle_key_start
+        if start is None:
+            start = IdleKeyStart.ZERO if self.name == "fair" else IdleKeyStart.MIN
+        return PolicyConfig(
+            criteria=self.criteria,
+            max_concurrency=self.max_concurrency,
+            on_demand_bonus_max=self.on_demand_bonus_max if self.has_bonus_max else bonus_max_of(self.name),
+            idle_key_start=start,
+            learn_cost=self.learn_cost,
+            cost_alpha=self.cost_alpha,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """``jobs`` in the order of the file. ``until_ms`` None: until nothing is left to happen. ``note`` is for people."""
+
+    policy: ScenarioPolicy
+    definitions: tuple[Definition, ...]
+    lanes: tuple[Lane, ...]
+    tenants: tuple[Tenant, ...]
+    processors: tuple[ScenarioProcessor, ...]
+    learned_costs: tuple[LearnedCost, ...]
+    jobs: tuple[ScenarioJob, ...]
+    until_ms: int | None = None
+    note: str = ""
+
+    def under(self, policy: str, path: str = "policy") -> "Scenario":
+        """The same under another policy: a preset, or criteria with commas; an unknown one is an `InvalidInput`.
+
+        What the file says about idle keys and the on-demand bonus stays as it is.
+        """
+        return replace(self, policy=replace(self.policy, name=policy, criteria=criteria(policy, path)))

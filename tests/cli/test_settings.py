@@ -1,0 +1,95 @@
+"""What the environment says of policies and resources, and what a process makes of it."""
+
+import pytest
+
+from hascheduler.assembly import policy_config
+from hascheduler.dispatch.config import PolicyConfig
+from hascheduler.errors import InvalidInput
+from hascheduler.model.policy import PRESETS, Criterion, IdleKeyStart
+from hascheduler.settings import Settings, read_settings
+
+
+def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Settings:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"HASCHEDULER_{name}", value)
+    return read_settings()
+
+
+def test_without_settings_the_policy_is_that_of_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read(monkeypatch)
+    assert policy_config(settings) == PolicyConfig()
+    assert settings.resources == ""
+
+
+@pytest.mark.parametrize(
+    ("policy", "criteria", "bonus_max", "start"),
+    [
+        ("affinity", PRESETS["affinity"], None, IdleKeyStart.MIN),
+        ("fair", PRESETS["fair"], 20_480_000, IdleKeyStart.ZERO),
+        ("swimlanes", PRESETS["swimlanes"], 20_480_000, IdleKeyStart.MIN),
+        ("balanced", PRESETS["balanced"], 20_480_000, IdleKeyStart.MIN),
+        ("tier, score", (Criterion.TIER, Criterion.SCORE, Criterion.ARRIVAL), 20_480_000, IdleKeyStart.MIN),
+    ],
+)
+def test_a_preset_brings_what_goes_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+    policy: str,
+    criteria: tuple[Criterion, ...],
+    bonus_max: int | None,
+    start: IdleKeyStart,
+) -> None:
+    config = policy_config(read(monkeypatch, POLICY=policy))
+    assert (config.criteria, config.on_demand_bonus_max, config.idle_key_start) == (criteria, bonus_max, start)
+
+
+def test_what_is_set_has_precedence_over_the_preset(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read(
+        monkeypatch, POLICY="fair", MAX_CONCURRENCY="50", ON_DEMAND_BONUS_MAX="none", IDLE_KEY_START="min",
+        LEARN_COST="false", COST_ALPHA="0.125", IDLE_TTL="2h",
+    )  # fmt: skip
+    assert policy_config(settings) == PolicyConfig(
+        PRESETS["fair"], 50, None, IdleKeyStart.MIN, learn_cost=False, cost_alpha=125, idle_ttl_ms=7_200_000
+    )
+    bounded = read(monkeypatch, POLICY="affinity", ON_DEMAND_BONUS_MAX="0", MAX_CONCURRENCY="none")
+    assert (policy_config(bounded).on_demand_bonus_max, bounded.max_concurrency) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "thousandths"), [("0", 0), ("1", 1_000), ("0.3", 300), (".001", 1), ("1.000", 1_000)]
+)
+def test_the_weight_of_the_newest_cost_is_exact(monkeypatch: pytest.MonkeyPatch, alpha: str, thousandths: int) -> None:
+    assert read(monkeypatch, COST_ALPHA=alpha).cost_alpha == thousandths
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("POLICY", "luck", "'luck' is unknown; expected a preset"),
+        ("POLICY", "", "'' is unknown"),
+        ("POLICY", "tier,tier", "named twice"),
+        ("POLICY", "arrival,tier", "arrival last"),
+        ("MAX_CONCURRENCY", "0", "greater than or equal to 1"),
+        ("MAX_CONCURRENCY", "many", "'many'; expected a whole number, or none"),
+        ("MAX_CONCURRENCY", "-1", "'-1'; expected a whole number, or none"),
+        ("ON_DEMAND_BONUS_MAX", "lots", "'lots'; expected a whole number, or none"),
+        ("ON_DEMAND_BONUS_MAX", "1e3", "'1e3'; expected a whole number, or none"),
+        ("IDLE_KEY_START", "max", "'zero' or 'min'"),
+        ("LEARN_COST", "maybe", "boolean"),
+        ("COST_ALPHA", "1.001", "0 to 1"),
+        ("COST_ALPHA", "-0.1", "0 to 1"),
+        ("COST_ALPHA", "0.3005", "three decimals"),
+        ("COST_ALPHA", "nan", "0 to 1"),
+        ("COST_ALPHA", "inf", "0 to 1"),
+        ("COST_ALPHA", "some", "0 to 1"),
+        ("IDLE_TTL", "59s", "at least 1m"),
+        ("IDLE_TTL", "never", "not a duration"),
+        ("RESOURCES", "cpu", "cpu=8,gpu=1"),
+        ("RESOURCES", "cpu=-1", "cpu: '-1'"),
+        ("RESOURCES", "slots=4", "'slots' is no name"),
+    ],
+)
+def test_a_mistake_names_its_variable(monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read(monkeypatch, **{name: value})
+    assert refused.value.path == (f"HASCHEDULER_{name}",)
+    assert said in str(refused.value)

@@ -1,0 +1,45 @@
+"""`AccountStore`: what fairness keys had consumed and what jobs cost, as the newest leader wrote it down."""
+
+import pytest
+
+from hascheduler.dispatch.accounts import Accounts
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents import Collection
+from tests.contract.backends import Backend, on
+
+pytestmark = on("memory", "pymongo", "motor")
+
+ACCOUNTS = Accounts((("a", 2**40, 1_893_456_000_000), ("", 0, 5)), (("log", "$target", 12, 7),), 1_893_456_000_001)
+
+
+async def test_what_was_saved_last_is_loaded(backend: Backend) -> None:
+    assert await backend.accounts.load("default") == Accounts()
+    assert await backend.accounts.save("default", 1, ACCOUNTS)
+    assert await backend.accounts.load("default") == ACCOUNTS
+    assert await backend.accounts.load("other") == Accounts()
+    assert await backend.accounts.save("default", 1, Accounts(as_of_ms=9))
+    assert await backend.accounts.load("default") == Accounts(as_of_ms=9)
+
+
+async def test_a_leader_of_an_earlier_term_does_not_overwrite_a_later_ones(backend: Backend) -> None:
+    assert await backend.accounts.save("default", 5, ACCOUNTS)
+    assert not await backend.accounts.save("default", 4, Accounts())
+    assert await backend.accounts.load("default") == ACCOUNTS
+    assert await backend.accounts.save("default", 6, Accounts())
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"accumulated": "none"},
+        {"accumulated": [["a", 1]]},
+        {"accumulated": [["a", "1", 2]]},
+        {"learned": [["log", "t", 1.5, 2]]},
+        {"learned": [None]},
+        {"as_of_ms": "now"},
+    ],
+)
+async def test_a_record_that_somebody_broke_is_refused(backend: Backend, broken: dict[str, object]) -> None:
+    await backend.behind.insert(Collection.ACCOUNTS, {"_id": "default", "term": 1, **broken})
+    with pytest.raises(InvalidInput):
+        await backend.accounts.load("default")

@@ -1,0 +1,130 @@
+"""`NounStore`: definitions, lanes and tenants, each a document of a name and a revision."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hascheduler.model.documents import decode_definition, decode_lane, decode_tenant
+from hascheduler.model.policy import PRESETS
+from hascheduler.ports import NounStore
+from tests.contract.backends import Backend, on
+from tests.contract.racing import RACERS, raced
+from tests.factories import make_definition, make_lane, make_tenant
+
+pytestmark = on("memory", "mongomock", "pymongo", "motor")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """``make(name, rev=…, **more)`` gives a noun, ``more`` is what one of them may say and another not."""
+
+    store: str
+    make: Callable[..., Any]
+    decode: Callable[[object, Any], Any]
+    one: dict[str, Any]
+    other: dict[str, Any]
+
+
+KINDS = {
+    kind.store: kind
+    for kind in (
+        Kind(
+            "definitions", make_definition, decode_definition, {"max_concurrency": 3, "resources": (("cpu", 2),)},
+            {"tier": 4},
+        ),
+        Kind(
+            "lanes", make_lane, decode_lane, {"weight": 3, "criteria": PRESETS["fair"]},
+            {"promote_after_ms": tuple(range(1, 12))},
+        ),
+        Kind("tenants", make_tenant, decode_tenant, {"max_running": 3}, {}),
+    )
+}  # fmt: skip
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def nouns(kind: Kind, backend: Backend) -> NounStore[Any]:
+    store: NounStore[Any] = getattr(backend, kind.store)
+    return store
+
+
+async def test_a_new_one_has_rev_1(nouns: NounStore[Any], kind: Kind) -> None:
+    document, is_new = await nouns.put(kind.make("a", rev=77, **kind.one))
+    assert is_new is True
+    assert kind.decode(document["_id"], document) == kind.make("a", rev=1, **kind.one)
+    assert await nouns.get("a") == document
+
+
+async def test_a_replacement_raises_the_stored_rev_whatever_it_says_itself(nouns: NounStore[Any], kind: Kind) -> None:
+    await nouns.put(kind.make("a", **kind.one))
+    document, is_new = await nouns.put(kind.make("a", rev=77, **kind.other))
+    assert is_new is False
+    assert kind.decode(document["_id"], document) == kind.make("a", rev=2, **kind.other)
+    assert await nouns.get("a") == document
+
+
+async def test_only_the_named_rev_is_replaced_or_deleted(nouns: NounStore[Any], kind: Kind) -> None:
+    assert await nouns.replace(kind.make("a"), 1) is None
+    await nouns.put(kind.make("a"))
+    assert await nouns.replace(kind.make("a", **kind.one), 2) is None
+    document = await nouns.replace(kind.make("a", **kind.one), 1)
+    assert document is not None
+    assert kind.decode(document["_id"], document) == kind.make("a", rev=2, **kind.one)
+    assert await nouns.get("a") == document
+    assert await nouns.delete("a", 1) is False
+    assert await nouns.delete("a", 2) is True
+
+
+async def test_one_is_created_where_there_is_none(nouns: NounStore[Any], kind: Kind) -> None:
+    document = await nouns.create(kind.make("a", rev=9, **kind.one))
+    assert document is not None
+    assert kind.decode(document["_id"], document) == kind.make("a", rev=1, **kind.one)
+    assert await nouns.create(kind.make("a")) is None
+    assert await nouns.get("a") == document
+
+
+async def test_an_equal_replacement_is_one_too(nouns: NounStore[Any], kind: Kind) -> None:
+    await nouns.put(kind.make("a"))
+    document, is_new = await nouns.put(kind.make("a"))
+    assert (document["rev"], is_new) == (2, False)
+
+
+async def test_an_unknown_one_is_none(nouns: NounStore[Any]) -> None:
+    assert await nouns.get("a") is None
+
+
+async def test_they_are_listed_by_name_in_pages(nouns: NounStore[Any], kind: Kind) -> None:
+    for name in ("b", "é", "a", "c", "B"):
+        await nouns.put(kind.make(name))
+    assert [document["_id"] for document in await nouns.list(None, 3)] == ["B", "a", "b"]
+    assert [document["_id"] for document in await nouns.list("b", 3)] == ["c", "é"]
+    assert list(await nouns.list("é", 3)) == []
+
+
+async def test_a_deleted_one_is_gone_and_begins_anew(nouns: NounStore[Any], kind: Kind) -> None:
+    await nouns.put(kind.make("a"))
+    await nouns.put(kind.make("a"))
+    assert await nouns.delete("a") is True
+    assert await nouns.delete("a") is False
+    assert await nouns.get("a") is None
+    document, is_new = await nouns.put(kind.make("a"))
+    assert (document["rev"], is_new) == (1, True)
+
+
+async def test_fifty_racing_puts_make_one_and_each_raise_its_rev(nouns: NounStore[Any], kind: Kind) -> None:
+    answers = await raced(nouns.put(kind.make("a")) for _ in range(RACERS))
+    assert [is_new for _, is_new in answers].count(True) == 1
+    assert sorted(document["rev"] for document, _ in answers) == list(range(1, RACERS + 1))
+
+
+async def test_what_is_written_of_one_kind_is_none_of_another(backend: Backend, kind: Kind) -> None:
+    store: NounStore[Any] = getattr(backend, kind.store)
+    await store.put(kind.make("a"))
+    for other in set(KINDS) - {kind.store}:
+        assert await getattr(backend, other).get("a") is None
