@@ -78,8 +78,10 @@ def _head(report: Report, note: str) -> Text:
 def _waits(report: Report) -> Table:
     some_wait = bool(report.waits.waiting)
     table = new_table("Waits", "", "", "jobs", "mean", "median", "95 %", "longest")
-    for name in ("waiting", "oldest") if some_wait else ():
-        table.add_column(name)
+    if some_wait:
+        table.add_column("waiting")
+        table.add_column("oldest")
+        table.padding = (0, 1, 0, 0)  # else names would not fit into 80 columns
     for column in table.columns[2:]:
         column.justify, column.no_wrap = "right", True
     _add_waits(table, "all", [report.waits], some_wait=some_wait)
@@ -140,7 +142,8 @@ def _lines(report: Report) -> list[Text]:
     lines += [_promise(each) for each in report.promises]
     if report.unschedulable:
         more = f" and {len(report.unschedulable) - 5:,} more" if len(report.unschedulable) > 5 else ""
-        lines.append(Text(f"no processor can ever run: {', '.join(report.unschedulable[:5])}{more}", style="yellow"))
+        names = ", ".join(report.unschedulable[:5])
+        lines.append(Text(f"no processor that was there at the end could run: {names}{more}", style="yellow"))
     return lines
 
 

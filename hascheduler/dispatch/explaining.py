@@ -65,7 +65,7 @@ class Explainer:
         blocks = self._own_blocks(job, now)
         if is_silent:
             blocks.insert(0, Block(Rule.TRANSPORT, "the broker takes no messages", "when it accepts messages again"))
-        blocks += self._blocks(job, self._kinds.of(job))
+        blocks += self._blocks(job, self._kinds.of(job), now)
         standing = None
         if job_id in self._line and {block.rule for block in blocks} <= _CAPACITY:
             standing = self._standing(job, now, is_admissible=not blocks)
@@ -96,8 +96,8 @@ class Explainer:
             blocks.append(Block(Rule.NOT_BEFORE, because, "when that time has come", until_ms=at_ms))
         return blocks
 
-    def _blocks(self, job: JobRef, kind: Kind) -> list[Block]:
-        blocks = [self._closed(rule, kind) for rule in self._gates.closing(kind)]
+    def _blocks(self, job: JobRef, kind: Kind, now: int) -> list[Block]:
+        blocks = [self._closed(rule, kind) for rule in self._gates.closing(kind, now)]
         for lock in self._locks.wanted(job):
             holders = self._locks.holders(lock)
             if not holders:
@@ -168,7 +168,7 @@ class Explainer:
     def _standing(self, job: JobRef, now: int, *, is_admissible: bool) -> Standing:
         own = self._worth(job, now)
         first, first_worth, ahead = job, own, 0
-        for other in islice(self._rivals(is_admissible=is_admissible), LOOKED_AT_MAX):
+        for other in islice(self._rivals(now, is_admissible=is_admissible), LOOKED_AT_MAX):
             worth = self._worth(other, now)
             if worth < own:
                 ahead += 1
@@ -187,13 +187,13 @@ class Explainer:
             worths=tuple(worths),
         )
 
-    def _rivals(self, *, is_admissible: bool) -> Iterable[JobRef]:
+    def _rivals(self, now: int, *, is_admissible: bool) -> Iterable[JobRef]:
         """Those who wait and that nothing holds back, or nothing but what holds everybody back."""
         may_go: dict[Kind, bool] = {}
         for job in islice(self._line.jobs(), LOOKED_AT_MAX):
             kind = self._kinds.of(job)
             if kind not in may_go:
-                closing = set(self._gates.closing(kind))
+                closing = set(self._gates.closing(kind, now))
                 may_go[kind] = (
                     not closing and self._gates.fits(kind)
                     if is_admissible

@@ -60,6 +60,7 @@ class Gates:
             tier = self._rules.definition(name).tier
             if tier is not None:
                 self.of_tier[tier] += count
+        self._rates.rules_changed()
         self._dry_until_ms.clear()
         for name, definition in self._rules.definitions.items():
             if definition.rate_limit is not None:
@@ -87,14 +88,11 @@ class Gates:
 
     def open(self, now: int) -> int:
         """A bit for each kind that may run now; of one that needs resources it says only that there are slots."""
+        self._refill(now)
         if self.max_concurrency is not None and self.running >= self.max_concurrency:
             return 0
         if self._kinds_seen != self._kinds.changes:
             self._rebuild()
-        if self._dry_until_ms:
-            for name, until_ms in list(self._dry_until_ms.items()):
-                if until_ms <= now:
-                    self._look_at_rate(name, now)
         if self._pool_seen != self._pool.changes:
             self._pool_seen = self._pool.changes
             self._slots = 0
@@ -116,8 +114,9 @@ class Gates:
         """Whether a processor has a slot and the resources for it."""
         return self._pool.choose(kind.definition.name, kind.needs) is not None
 
-    def closing(self, kind: Kind) -> list[Rule]:
+    def closing(self, kind: Kind, now: int) -> list[Rule]:
         """Every gate that holds jobs of that kind back now, slots and resources aside."""
+        self._refill(now)
         definition, tier, tenant = kind.definition.name, kind.definition.tier, kind.tenant
         asked = (
             (Rule.TOTAL, self.max_concurrency is not None and self.running >= self.max_concurrency),
@@ -137,6 +136,11 @@ class Gates:
             case _:
                 limit, count = int(cause), self.of_tier[int(cause)]
         return limit is not None and count >= limit
+
+    def _refill(self, now: int) -> None:
+        for name, until_ms in list(self._dry_until_ms.items()) if self._dry_until_ms else ():
+            if until_ms <= now:
+                self._look_at_rate(name, now)
 
     def _close(self, rule: Rule, cause: str | int) -> None:
         """Close that gate, or open it again."""

@@ -165,6 +165,10 @@ class Line:
             self._own_orders[name] = Order((Criterion.LANE, *inner))
         after = self._own_orders.get(name)
         if (before.criteria if before else None) != (after.criteria if after else None):
+            for key, group in list(self._groups.items()):
+                if group.lane == name:
+                    self._rest(group)
+                    del self._groups[key]
             self.replant(lambda job: job.lane == name)
 
     def replant(self, which: Callable[[JobRef], bool]) -> None:
@@ -339,10 +343,14 @@ class Line:
             group.node = known if known is not None else self._nodes.setdefault(key, Node(*key))
         return group.node
 
+    def _rest(self, group: Group) -> None:
+        """It has nothing to offer."""
+        if group.is_active and group.node is not None:
+            group.node.deactivate(group)
+
     def _regroup(self, group: Group) -> None:
         was_active = group.is_active
-        if was_active and group.node is not None:
-            group.node.deactivate(group)
+        self._rest(group)
         group.best = None
         if was_active:
             self._node_for(group).activate(group)
@@ -367,8 +375,8 @@ class Line:
         )
 
     def _refresh(self, group: Group) -> None:
-        if group.refresh(self._front, self._entry) is None and group.node is not None:
-            group.node.deactivate(group)
+        if group.refresh(self._front, self._entry) is None:
+            self._rest(group)
         elif group.best is not None:
             self._appraise(group, group.best)
 
@@ -387,8 +395,7 @@ class Line:
                 group.best = job
         if best is None:
             group.best = None
-            if group.node is not None:
-                group.node.deactivate(group)
+            self._rest(group)
         elif group.best is not None:
             self._appraise(group, group.best)
         return best is not None

@@ -46,13 +46,18 @@ class Rates:
         bucket = self._bucket(definition, now)
         return None if bucket is None else now + bucket.wait_ms
 
+    def rules_changed(self) -> None:
+        """Forget the buckets of definitions that have no limit any more, or another."""
+        for name, bucket in list(self._buckets.items()):
+            if self._rules.definition(name).rate_limit != bucket.limit:
+                del self._buckets[name]
+
     def _bucket(self, definition: str, now: int) -> _Bucket | None:
         limit = self._rules.definition(definition).rate_limit
         bucket = self._buckets.get(definition)
         if limit is None:
-            self._buckets.pop(definition, None)
             return None
-        if bucket is None or bucket.limit != limit:
+        if bucket is None:
             bucket = self._buckets[definition] = _Bucket(limit, limit.count * limit.per_ms, now)
         bucket.refill(now)
         return bucket

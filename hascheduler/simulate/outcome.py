@@ -56,7 +56,7 @@ class Outcome:
 
     ``completed`` are (at, job) of those that succeeded. ``costs`` are, by fairness key, the (at, accumulated cost) at
     each change; ``accumulated_cost_ms`` is what stands at the end. ``unschedulable`` are those waiting jobs that no
-    processor there could ever run.
+    processor that was there at the end could run.
     """
 
     scenario: Scenario

@@ -6,6 +6,7 @@ Needs matplotlib, and nothing else here does: whoever imports this says what is 
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -21,7 +22,7 @@ from hascheduler.simulate.plot_costs import draw_costs
 from hascheduler.simulate.plot_gantt import LOST, OUTLINED_MAX, draw_gantt, height_of
 from hascheduler.simulate.plot_palette import INK, OTHERS, Palette, palette_of
 from hascheduler.simulate.plot_time import TimeScale, time_scale
-from hascheduler.simulate.plot_waiting import draw_waiting
+from hascheduler.simulate.plot_waiting import LEVEL, draw_waiting, has_crossings
 
 FORMATS = ("png", "svg")
 _STYLE: dict[Any, Any] = {
@@ -42,7 +43,8 @@ _DPI = 130
 
 def draw(outcomes: Sequence[Outcome], format: str) -> bytes:
     """The picture as a file of one of the `FORMATS`; the runs, of the same jobs, stand side by side."""
-    with rc_context(_STYLE):
+    with rc_context(_STYLE), catch_warnings():
+        filterwarnings("ignore", "Glyph .* missing from font")  # a box in its place says so, too
         figure = _figure(outcomes)
         buffer = BytesIO()
         figure.savefig(buffer, format=format, dpi=_DPI, metadata={"Date": None} if format == "svg" else None)
@@ -108,6 +110,9 @@ def _marks(outcomes: Sequence[Outcome], palette: Palette) -> list[Patch | Line2D
     scenario, found = outcomes[0].scenario, list[Patch | Line2D]()
     if any({Criterion.SCORE, Criterion.AGED_PRIORITY} & set(outcome.scenario.policy.criteria) for outcome in outcomes):
         found.append(Line2D([], [], linestyle="", marker="o", color=INK, markersize=4, label="dispatched"))
+    if any(has_crossings(outcome) for outcome in outcomes):
+        mark = Line2D([], [], linestyle="", marker="o", color=INK, markerfacecolor="none", markersize=7, label=LEVEL)
+        found.append(mark)
     is_outlined = max(len(outcome.attempts) for outcome in outcomes) <= OUTLINED_MAX
     if is_outlined and palette.kind != "mode" and any(job.mode == ON_DEMAND for job in scenario.jobs):
         found.append(Patch(facecolor="white", edgecolor=INK, label="on demand"))

@@ -15,6 +15,8 @@ from hascheduler.simulate.scenario import ScenarioProcessor
 _GAP = 0.6
 """Between processors, in rows."""
 OUTLINED_MAX = 400
+_NAMES_MAX = 40
+"""Of processors, beside the axis; more would overlap."""
 LOST = "#c1121f"
 _AWAY = "#ececec"
 
@@ -70,7 +72,8 @@ def draw_gantt(axes: Axes, outcome: Outcome, palette: Palette, scale: TimeScale,
     axes.add_collection(
         PolyCollection(bars, facecolors=colours, edgecolors=edges, linewidths=0.7, antialiaseds=outlined, zorder=3)
     )
-    axes.set_yticks(ticks, names)
+    every = -(-len(ticks) // _NAMES_MAX) or 1
+    axes.set_yticks(ticks[::every], names[::every])
 
 
 def _row(processor: ScenarioProcessor, attempts: Sequence[Attempt], ended_at_ms: int) -> Row:

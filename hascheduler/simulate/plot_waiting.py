@@ -1,37 +1,31 @@
 """Those that wait, as the policy compares them: by score, by aged priority, or else only how many there are."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import combinations, pairwise
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from hascheduler.dispatch.config import PolicyConfig
-from hascheduler.dispatch.score import AGE_POINTS_PER_MS, ON_DEMAND, PRIORITY_POINTS, grown_after_ms, on_demand_bonus
-from hascheduler.model.lane import PRIORITY_MAX, PROMOTE_AFTER_MS_DEFAULT, Lane
+from hascheduler.model.lane import PRIORITY_MAX
 from hascheduler.model.policy import Criterion
-from hascheduler.simulate.outcome import JobRecord, Outcome
+from hascheduler.simulate.outcome import Outcome
 from hascheduler.simulate.plot_palette import INK, OTHERS, Palette
 from hascheduler.simulate.plot_time import TimeScale
-from hascheduler.simulate.scenario import ScenarioJob
+from hascheduler.simulate.plot_worths import FEW, crossings, is_scored, lines_of, waited_until
 
-Point = tuple[float, float]
-
-_FEW = 60
-"""Lines; with more of them they are thin, and their crossings are not marked, which would hide them."""
+LEVEL = "draws level"
+"""What the marks of crossings are called in the legend."""
 _LINES_MAX = 240
 _RARE = 5
 """Lines of one colour that are drawn thick all the same."""
 
 
 def draw_waiting(axes: Axes, outcome: Outcome, palette: Palette, scale: TimeScale) -> None:
-    criteria = outcome.scenario.policy.criteria
-    if Criterion.SCORE in criteria:
-        _draw_lines(axes, outcome, palette, scale, _Scores(outcome))
+    if is_scored(outcome):
+        _draw_lines(axes, outcome, palette, scale)
         axes.set_ylabel("score of those that wait")
-    elif Criterion.AGED_PRIORITY in criteria:
-        _draw_lines(axes, outcome, palette, scale, _AgedPriorities(outcome))
+    elif Criterion.AGED_PRIORITY in outcome.scenario.policy.criteria:
+        _draw_lines(axes, outcome, palette, scale)
         axes.set_ylabel("aged priority of those that wait")
         axes.set_ylim(-0.5, PRIORITY_MAX + 0.7)
     else:
@@ -39,60 +33,23 @@ def draw_waiting(axes: Axes, outcome: Outcome, palette: Palette, scale: TimeScal
         axes.set_ylabel("jobs that wait")
 
 
-class _Scores:
-    """Points over age, without the share for rarity, which changes with every slot that is taken."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        self._config: PolicyConfig = outcome.scenario.policy.config()
-        self._bends_after_ms = grown_after_ms(self._config)
-
-    def line(self, job: ScenarioJob, index: int, until_ms: int) -> list[tuple[int, float]]:
-        ages = [0, until_ms - job.submit_at_ms]
-        bend = self._bends_after_ms
-        if job.mode == ON_DEMAND and bend is not None and 0 < bend < ages[1]:
-            ages.insert(1, bend)
-        return [(job.submit_at_ms + age, self._points(job, age)) for age in ages]
-
-    def _points(self, job: ScenarioJob, age_ms: int) -> float:
-        points = PRIORITY_POINTS * job.priority + AGE_POINTS_PER_MS * age_ms
-        if job.mode == ON_DEMAND:
-            points += on_demand_bonus(age_ms, self._config.on_demand_bonus_max)
-        return points / 1_000
+def has_crossings(outcome: Outcome) -> bool:
+    """Whether some are marked."""
+    return bool(_marked(outcome))
 
 
-class _AgedPriorities:
-    """Steps over age; jobs are drawn a little apart, so that each can be seen."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        self._lanes = {lane.name: lane for lane in outcome.scenario.lanes}
-        self._apart = 0.6 / max(len(outcome.jobs), 12)
-
-    def line(self, job: ScenarioJob, index: int, until_ms: int) -> list[tuple[int, float]]:
-        lane = self._lanes.get(job.lane) or Lane(job.lane, promote_after_ms=(PROMOTE_AFTER_MS_DEFAULT,))
-        step_ms, level = lane.promote_after(job.priority), job.priority + index * self._apart
-        points = [(job.submit_at_ms, level)]
-        for priority in range(job.priority + 1, PRIORITY_MAX + 1):
-            at_ms = job.submit_at_ms + (priority - job.priority) * step_ms
-            if at_ms > until_ms:
-                break
-            points += [(at_ms, level), (at_ms, level + 1)]
-            level += 1
-        return [*points, (until_ms, level)]
+def _marked(outcome: Outcome) -> list[tuple[float, float]]:
+    lines = [line for _, line in lines_of(outcome)] if is_scored(outcome) else []
+    return list(crossings(lines)) if len(lines) <= FEW else []
 
 
-_Kind = _Scores | _AgedPriorities
-
-
-def _draw_lines(axes: Axes, outcome: Outcome, palette: Palette, scale: TimeScale, kind: _Kind) -> None:
+def _draw_lines(axes: Axes, outcome: Outcome, palette: Palette, scale: TimeScale) -> None:
     """A line for as long as a job waits, with a dot where it is dispatched; where there are many, not every line."""
-    waited = [record for record in outcome.jobs if _waited_until(record, outcome) > record.job.submit_at_ms]
-    lines: list[list[Point]] = []
-    for index, record in enumerate(waited):
-        points = kind.line(record.job, index, _waited_until(record, outcome))
-        lines.append([(scale.of(at_ms), value) for at_ms, value in points])
-    colours = [palette.of(record.job) for record in waited]
+    found = lines_of(outcome)
+    lines = [[(at_ms / scale.unit_ms, value) for at_ms, value in line] for _, line in found]
+    colours = [palette.of(record.job) for record, _ in found]
     counts = Counter(colours)
-    is_few = len(lines) <= _FEW
+    is_few = len(lines) <= FEW
     shown = _sample(colours)
     drawn = LineCollection(
         [lines[index] for index in shown],
@@ -101,14 +58,13 @@ def _draw_lines(axes: Axes, outcome: Outcome, palette: Palette, scale: TimeScale
         zorder=2,
     )
     axes.add_collection(drawn)
-    started = [index for index, record in enumerate(waited) if record.attempts]
+    started = [index for index, (record, _) in enumerate(found) if record.attempts]
     if started:
         x, y = zip(*(lines[index][-1] for index in started), strict=True)
         size = 26.0 if is_few else 7.0 if len(lines) <= _LINES_MAX else 3.0
         axes.scatter(x, y, s=size, c=[colours[index] for index in started], zorder=4, linewidths=0)
-    crossings = list(_crossings(lines)) if is_few and isinstance(kind, _Scores) else []
-    if crossings:
-        x, y = zip(*crossings, strict=True)
+    if marked := _marked(outcome):
+        x, y = zip(*((at_ms / scale.unit_ms, value) for at_ms, value in marked), strict=True)
         axes.scatter(x, y, s=44, facecolors="none", edgecolors=INK, linewidths=1.0, zorder=5)
     remark = f"{len(shown)} of {len(lines):,} lines" if len(shown) < len(lines) else "" if lines else "nobody waited"
     axes.text(0.005, 0.96, remark, transform=axes.transAxes, va="top", color="#6a6a6a", fontstyle="italic")
@@ -136,7 +92,7 @@ def _draw_counts(axes: Axes, outcome: Outcome, palette: Palette, scale: TimeScal
     for record in outcome.jobs:
         group = palette.group(record.job)
         name = group if group in palette.colours else None
-        until_ms = _waited_until(record, outcome)
+        until_ms = waited_until(record, outcome)
         for at_ms, change in ((record.job.submit_at_ms, 1), (until_ms, -1)):
             if until_ms > record.job.submit_at_ms:
                 known = changes.setdefault(at_ms, {})
@@ -153,23 +109,3 @@ def _draw_counts(axes: Axes, outcome: Outcome, palette: Palette, scale: TimeScal
     colours = [palette.colours[each] if each is not None else OTHERS for each in groups]
     axes.stackplot(times, levels, step="post", colors=colours, linewidth=0, zorder=3)
     axes.set_ylim(bottom=0)
-
-
-def _waited_until(record: JobRecord, outcome: Outcome) -> int:
-    return outcome.ended_at_ms if record.started_at_ms is None else record.started_at_ms
-
-
-def _crossings(lines: Sequence[Sequence[Point]]) -> Iterator[Point]:
-    """Where one of those that wait draws level with another."""
-    for one, other in combinations(lines, 2):
-        for (a, b), (c, d) in ((s, t) for s in pairwise(one) for t in pairwise(other)):
-            rise, fall = _slope(a, b), _slope(c, d)
-            if rise is None or fall is None or rise == fall:
-                continue
-            x = (c[1] - a[1] + rise * a[0] - fall * c[0]) / (rise - fall)
-            if max(a[0], c[0]) < x <= min(b[0], d[0]):
-                yield x, a[1] + rise * (x - a[0])
-
-
-def _slope(a: Point, b: Point) -> float | None:
-    return (b[1] - a[1]) / (b[0] - a[0]) if b[0] > a[0] else None

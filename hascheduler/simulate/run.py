@@ -16,23 +16,12 @@ from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Requeue, Se
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, Input, Settled, TermBegan
 from hascheduler.errors import InvariantBroken
-from hascheduler.mirror.changes import (
-    DefinitionSeen,
-    JobGone,
-    JobSeen,
-    LaneSeen,
-    ProcessorGone,
-    ProcessorSeen,
-    TenantSeen,
-)
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, LaneSeen, TenantSeen
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.processor import ProcessorRef
+from hascheduler.simulate.facts import EPOCH_MS, processor_changes, submitted
 from hascheduler.simulate.outcome import Attempt, JobRecord, Outcome
-from hascheduler.simulate.scenario import Scenario, ScenarioJob, ScenarioProcessor
-
-EPOCH_MS = 1_000_000_000_000
-"""The wall time at which every run begins."""
+from hascheduler.simulate.scenario import Scenario, ScenarioJob
 
 Progress = Callable[[int, int], None]
 
@@ -65,7 +54,7 @@ class _Run:
         self._costs_by_default = {each.name: each.default_cost_ms for each in scenario.definitions}
         ordered = sorted(enumerate(scenario.jobs), key=lambda item: (item[1].submit_at_ms, item[0]))
         self._arrivals = deque((job, sequence) for sequence, job in ordered)
-        self._changes = deque(_changes(scenario.processors))
+        self._changes = deque(processor_changes(scenario.processors))
         self._endings: list[tuple[int, int, str]] = []
         self._lives: dict[str, _Life] = {}
         self._attempts: list[Attempt] = []
@@ -139,7 +128,7 @@ class _Run:
         seen: list[Input] = []
         while self._arrivals and self._arrivals[0][0].submit_at_ms <= at_ms:
             job, sequence = self._arrivals.popleft()
-            life = _Life(job, sequence, _submitted(job, sequence))
+            life = _Life(job, sequence, submitted(job, sequence))
             self._lives[job.id] = life
             seen.append(JobSeen(life.ref))
         return seen
@@ -234,60 +223,3 @@ class _Run:
 
     def _record(self, life: _Life) -> JobRecord:
         return JobRecord(life.job, life.sequence, tuple(life.attempts), life.finished_at_ms, life.gave_up)
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """Something becomes of a processor."""
-
-    at_ms: int
-    seen: ProcessorSeen | ProcessorGone
-
-
-def _changes(processors: Iterable[ScenarioProcessor]) -> list[_Change]:
-    """All that becomes of the processors, in its order; at one instant in that of the file."""
-    changes: list[_Change] = []
-    for each in processors:
-        changes.append(_Change(each.join_at_ms, ProcessorSeen(_registered(each, beat=1))))
-        if each.drain_at_ms is not None:
-            changes.append(_Change(each.drain_at_ms, ProcessorSeen(_registered(each, beat=2, draining=True))))
-        if each.leave_at_ms is not None:
-            changes.append(_Change(each.leave_at_ms, ProcessorGone(each.id)))
-    return sorted(changes, key=lambda change: change.at_ms)
-
-
-def _registered(processor: ScenarioProcessor, *, beat: int, draining: bool = False) -> ProcessorRef:
-    return ProcessorRef(
-        id=processor.id,
-        name=processor.id,
-        shard="default",
-        definitions=processor.definitions,
-        slots=processor.slots,
-        beat=beat,
-        draining=draining,
-        parked=0,
-        resources=processor.resources,
-    )
-
-
-def _submitted(job: ScenarioJob, sequence: int) -> JobRef:
-    return JobRef(
-        id=job.id,
-        rev=1,
-        state=JobState.PENDING,
-        attempt=0,
-        definition=job.definition,
-        target=job.target,
-        tenant=job.tenant,
-        lane=job.lane,
-        fairness_key=job.fairness_key,
-        priority=job.priority,
-        mode=job.mode,
-        submitted_at_ms=WallMs(EPOCH_MS + job.submit_at_ms),
-        sequence=sequence,
-        not_before_ms=None,
-        processor=None,
-        dispatched_at_ms=None,
-        cancel_requested_at_ms=None,
-        resources=job.resources,
-    )

@@ -50,7 +50,7 @@ def test_the_summary_has_the_figures(tmp_path: Path) -> None:
     for shown in ("a short day", "balanced", "3 jobs", "2 completed", "1 waiting", "lane", "fast", "tier", "none"):
         assert shown in ended.out
     assert re.search(r"^ p +1 +2 +1 +100 %", ended.out, re.MULTILINE)
-    assert "no processor can ever run: b" in ended.out
+    assert "no processor that was there at the end could run: b" in ended.out
     assert "\x1b" not in ended.out
 
 

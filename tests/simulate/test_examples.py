@@ -1,6 +1,7 @@
 """The examples that come with the package: they run, and show what they are there for."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,14 @@ def test_a_day_has_a_death_and_nothing_is_lost_by_it() -> None:
     assert 1_500 <= figures.jobs <= 3_000
     assert figures.lost > 0
     assert figures.completed == figures.jobs
+
+
+def test_the_scenario_of_the_readme_runs() -> None:
+    page = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    found = re.findall(r"```yaml\n(.*?)```", page.split("\n## Simulate\n")[1].split("\n## ")[0], re.DOTALL)
+    assert len(found) == 1
+    figures = report(run(parse_scenario(found[0])))
+    assert (figures.jobs, figures.lost > 0, figures.unschedulable) == (201, True, ())
 
 
 def test_an_unknown_example_is_refused_with_the_names_of_those_there_are() -> None:

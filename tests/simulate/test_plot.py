@@ -41,6 +41,13 @@ def test_policies_stand_side_by_side() -> None:
         assert name in shown
 
 
+def test_those_that_draw_level_are_marked_among_few_only() -> None:
+    flood = job("o-{n}", 60, mode="on_demand", submit_at=30, every=55, count=10)
+    for count, is_marked in ((1, True), (80, False)):
+        outcome = outcome_of(job("busy", 60), job("q-{n}", 60, count=count), flood, policy="affinity")
+        assert ("draws level" in texts(draw([outcome], "svg"))) == is_marked
+
+
 def test_the_same_run_gives_the_same_picture() -> None:
     assert draw(example("rarity"), "svg") == draw(example("rarity"), "svg")
 
@@ -58,8 +65,14 @@ def test_more_keys_than_colours_are_drawn_as_others() -> None:
         assert "others" in texts(draw([outcome_of(*jobs, policy=policy)], "svg"))
 
 
-@pytest.mark.parametrize("name", ["$x$", "a_{b}", r"\alpha$", "<&>"])
-def test_names_are_no_formulas(name: str) -> None:
+def test_many_processors_are_not_all_named() -> None:
+    there = [processor(f"node-{n:03}") for n in range(100)]
+    shown = texts(draw([outcome_of(job("g", count=200, every=0.01), processors=there)], "svg"))
+    assert 30 <= shown.count("node-") <= 40
+
+
+@pytest.mark.parametrize("name", ["日本", "$x$", "a_{b}", r"\alpha$", "<&>"])
+def test_names_are_drawn_as_they_are_as_far_as_they_can_be(name: str) -> None:
     jobs = [job(name, 9, fairness_key=name), job("other", 1)]
     draw([outcome_of(*jobs, processors=[processor(name)], note=name)], "svg")
 
