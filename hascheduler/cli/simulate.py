@@ -7,9 +7,17 @@ import typer
 
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import AsJson
-from hascheduler.cli.simulate_input import complete_example, complete_policy, read_scenario, scenarios_under
+from hascheduler.cli.simulate_input import (
+    complete_example,
+    complete_policy,
+    placed,
+    read_source,
+    scenario_of,
+    scenarios_under,
+)
 from hascheduler.cli.simulate_output import ProgressBar, drawing, write_picture
-from hascheduler.cli.simulate_tables import comparison, examples_table, summary
+from hascheduler.cli.simulate_replay import show_replay
+from hascheduler.cli.simulate_tables import comparison, difference_lines, examples_table, summary
 from hascheduler.cli.tables import console
 from hascheduler.simulate.examples import example_names, example_note
 from hascheduler.simulate.outcome import Outcome, as_document
@@ -23,10 +31,12 @@ _POLICY = "a preset (affinity, fair, swimlanes, balanced) or criteria with comma
 @example(
     "hascheduler simulate --example mixed-day --plot day.png",
     "hascheduler simulate day.yaml --compare fair,affinity --compare lane,score",
+    "hascheduler simulate afternoon.jsonl --policy swimlanes",
 )
 def simulate(
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="A scenario, YAML or JSON; - reads it from here.")
+        str | None,
+        typer.Argument(metavar="FILE", help="A scenario, YAML or JSON, or a recording; - reads it from here."),
     ] = None,
     *,
     example: Annotated[
@@ -57,11 +67,23 @@ def simulate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a scenario on the real dispatch core in virtual time, and show what comes of it."""
+    """Run a scenario on the real dispatch core in virtual time, and show what comes of it.
+
+    A recording (`hascheduler record`) is replayed: the same must be decided again. With --policy or --compare its work
+    is run under the policy that was recorded and under the others.
+    """
     if list_examples:
         console().print(examples_table([(name, example_note(name)) for name in example_names()]))
         return
-    scenarios = scenarios_under(read_scenario(file, example), policy, compare or [])
+    source = read_source(file, example)
+    if source.is_recording:
+        if not (policy or compare or plot):
+            with placed(source):
+                show_replay(source.text, as_json=as_json)
+            return
+        # Another policy is worth nothing without the one that was recorded beside it.
+        compare, policy = [*([policy] if policy else []), *(compare or [])], None
+    scenarios = scenarios_under(scenario_of(source), policy, compare or [])
     draw = None if plot is None else drawing(plot)
     outcomes = _run_all(scenarios)
     if draw is not None and plot is not None:
@@ -72,6 +94,8 @@ def simulate(
         return
     reports, note = [report(outcome) for outcome in outcomes], scenarios[0].note
     console().print(comparison(reports, note) if compare else summary(reports[0], note))
+    for line in difference_lines(outcomes):
+        console().print(line)
 
 
 def _run_all(scenarios: list[Scenario]) -> list[Outcome]:

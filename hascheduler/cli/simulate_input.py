@@ -1,6 +1,9 @@
 """The scenarios that a command is to run, and the policies to run them under."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,8 @@ from hascheduler.model.policy import PRESETS
 from hascheduler.simulate.examples import example_names, example_text
 from hascheduler.simulate.parsing import parse_scenario
 from hascheduler.simulate.reading import BYTES_MAX
+from hascheduler.simulate.recorded import recorded_scenario
+from hascheduler.simulate.recording import is_recording, read_recording
 from hascheduler.simulate.scenario import Scenario
 
 
@@ -20,17 +25,42 @@ def complete_policy(ctx: Any, args: list[str], incomplete: str) -> list[str]:
     return [name for name in PRESETS if name.startswith(incomplete)]
 
 
-def read_scenario(file: str | None, example: str | None) -> Scenario:
-    """That of the file (``-``: standard input) or of the example; what is wrong with it is told with its place."""
+@dataclass(frozen=True, slots=True)
+class Source:
+    """``text`` of a scenario or a recording, and where it is from."""
+
+    name: str
+    text: str
+
+    @property
+    def is_recording(self) -> bool:
+        return is_recording(self.text)
+
+
+def read_source(file: str | None, example: str | None) -> Source:
+    """That of the file (``-``: standard input) or of the example."""
     if (file is None) == (example is None):
         problem = "missing" if file is None else "given, and --example too"
         raise InvalidInput(("FILE",), problem, "a scenario file, - or --example NAME")
     source = "standard input" if file == "-" else file or str(example)
-    text = _read(file) if file is not None else example_text(str(example))
+    return Source(source, _read(file) if file is not None else example_text(str(example)))
+
+
+def scenario_of(source: Source) -> Scenario:
+    """What is in it, or what was recorded, as a scenario."""
+    with placed(source):
+        if source.is_recording:
+            return recorded_scenario(*read_recording(source.text.splitlines()))
+        return parse_scenario(source.text)
+
+
+@contextmanager
+def placed(source: Source) -> Iterator[None]:
+    """What is wrong with it is told with its place."""
     try:
-        return parse_scenario(text)
+        yield
     except InvalidInput as error:
-        where = (f"{source}, {error.path[0]}", *error.path[1:]) if error.path else (source,)
+        where = (f"{source.name}, {error.path[0]}", *error.path[1:]) if error.path else (source.name,)
         raise InvalidInput(where, error.problem, error.expected) from None
 
 

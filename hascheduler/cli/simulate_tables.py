@@ -9,6 +9,8 @@ from rich.text import Text
 
 from hascheduler.cli.tables import new_table
 from hascheduler.model.durations import format_duration
+from hascheduler.simulate.differences import differences
+from hascheduler.simulate.outcome import Outcome
 from hascheduler.simulate.overtaking import Promise
 from hascheduler.simulate.report import Report
 from hascheduler.simulate.waits import Use, Waits
@@ -47,6 +49,23 @@ def comparison(reports: Sequence[Report], note: str) -> RenderableType:
     ):
         table.add_row(name, *figures)
     return Group(Text(note, style="italic"), table) if note else table
+
+
+def difference_lines(outcomes: Sequence[Outcome]) -> list[Text]:
+    """For each policy but the first: whose start it moves."""
+    return [_moved(outcomes[0], other) for other in outcomes[1:]]
+
+
+def _moved(first: Outcome, other: Outcome) -> Text:
+    found = differences(first, other)
+    text = Text(other.scenario.policy.name, style="bold").append(": ", "not bold")
+    parts = []
+    for count, most, how in ((found.sooner, found.most_sooner, "sooner"), (found.later, found.most_later, "later")):
+        by = f" (most: {most[0]}, by {span_text(most[1])})" if most is not None else ""
+        parts.append(f"{_count(count)} jobs start {how}{by}")
+    parts.append(f"{_count(found.same)} at the same time")
+    parts += [f"{_count(found.in_one_only)} in one of the two runs only"] if found.in_one_only else []
+    return text.append(f"{', '.join(parts)}, than under {first.scenario.policy.name}", "not bold")
 
 
 def examples_table(examples: Sequence[tuple[str, str]]) -> Table:

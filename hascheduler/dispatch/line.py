@@ -186,6 +186,8 @@ class Line:
         while True:
             self._unpark()
             group = self._best(self._ready(now), now)
+            if self._freed:
+                continue  # on the way a job was parked that others had waited behind
             if group is None:
                 return None
             job = group.best

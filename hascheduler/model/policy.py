@@ -73,6 +73,12 @@ def criteria(policy: str | Sequence[str], path: str = "policy") -> Criteria:
     return listed if listed[-1:] == (Criterion.ARRIVAL,) else (*listed, Criterion.ARRIVAL)
 
 
+def policy_name(criteria: Criteria) -> str:
+    """The preset that these are, or else their names with commas; `criteria` reads both."""
+    names = [name for name, preset in PRESETS.items() if preset == criteria]
+    return names[0] if names else ",".join(criteria)
+
+
 def bonus_max_of(policy: str) -> int | None:
     """The largest on-demand bonus of a preset: none in ``affinity``, which is the published formula."""
     return None if policy == "affinity" else ON_DEMAND_BONUS_MAX_DEFAULT

@@ -5,6 +5,9 @@
     text ──► parsing ──► Scenario ──► run: Dispatcher on virtual time ──► Outcome ──┬─► report   figures
              (`reading`)                                                            └─► plot     a picture
 
+A recording of a live leader goes two ways: ``replay`` has the core decide the same again, ``recorded`` makes a scenario
+of it, to be run under another policy.
+
 A scenario is one file, YAML or JSON, in seconds: a policy, definitions, lanes, tenants, processors, and jobs with the
 time that each takes. Nothing here knows a server, and the same file gives the same outcome on every machine.
 

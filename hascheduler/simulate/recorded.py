@@ -23,6 +23,7 @@ from hascheduler.mirror.changes import (
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
+from hascheduler.model.policy import policy_name
 from hascheduler.model.tenant import Tenant
 from hascheduler.simulate.recording import Ended, Heading, RecordedStep
 from hascheduler.simulate.scenario import LearnedCost, Scenario, ScenarioJob, ScenarioPolicy, ScenarioProcessor
@@ -96,10 +97,9 @@ class _Reading:
         work = [each for each in self._work.values() if not each.was_cancelled]
         for each in work:
             self._definitions.setdefault(each.job.definition, Definition(each.job.definition))
-        name = ",".join(criterion.value for criterion in policy.criteria)
         return Scenario(
             policy=ScenarioPolicy(
-                name=name,
+                name=policy_name(policy.criteria),
                 criteria=policy.criteria,
                 max_concurrency=policy.max_concurrency,
                 idle_key_start=policy.idle_key_start,

@@ -1,6 +1,6 @@
 """The smallest world the API can live in: memory stores, a clock that stands still, a cluster that stays as it is."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule_documents import decode_schedule
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import Cluster, Recording, StoredDocument
+from hascheduler.simulate.recording import Ended, Heading, RecordedStep
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000
@@ -94,6 +95,9 @@ class StandingView:
     broken: bool = False
     explanations: dict[str, Explanation] = field(default_factory=dict)
     never_to_run: set[str] = field(default_factory=set)
+    heading: Heading | None = None
+    recorded: list[RecordedStep | Ended] = field(default_factory=list)
+    recorded_for_ms: int = 0
 
     @property
     def unready_reason(self) -> str:
@@ -106,8 +110,16 @@ class StandingView:
         return self.never_to_run
 
     def record(self, for_ms: int) -> Recording | None:
-        """Nothing happens here that could be recorded."""
-        return None
+        """What a test has put there; nothing happens here by itself."""
+        if self.heading is None:
+            return None
+        self.recorded_for_ms = for_ms
+
+        async def told() -> AsyncIterator[RecordedStep | Ended]:
+            for step in self.recorded:
+                yield step
+
+        return self.heading, told()
 
     def cluster(self) -> Cluster:
         if self.broken:
