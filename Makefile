@@ -4,7 +4,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 PYTEST_ARGS ?=
 
-.PHONY: help demo dev test lint fmt types contracts lock bench
+.PHONY: help demo dev test lint fmt types contracts lock bench simulate
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,6 +34,9 @@ contracts: .venv/.ready ## which room may import which
 
 bench: .venv/.ready servers ## figures: fires per second and their lag, takeover times
 	$(BIN)/python -m tests.bench all
+
+simulate: .venv/.ready ## a day of a mixed cluster under three policies, with a picture (SCENARIO=file for another)
+	$(BIN)/hascheduler simulate $(or $(SCENARIO),--example mixed-day) --compare fair,swimlanes --plot simulate.png
 
 lock: ## pin the newest dependencies, with hashes
 	scripts/lock

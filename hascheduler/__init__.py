@@ -9,7 +9,9 @@
       └───────┴───────┴────┬────┴─────────┴──────────┴────────┴───────┘
                          ports   all that the pure side asks of the world
                            │
-                        dispatch   what to do: facts in, decisions out          ┐
+                        simulate   what would happen: scenarios and recordings  ┐
+                           │                                                    │
+                        dispatch   what to do: facts in, decisions out          │
                            │                                                    │ pure: no await, clock,
                          mirror    what MongoDB said, from one ordered stream   │ randomness, logging, driver
                         ┌──┴───┐                                                │

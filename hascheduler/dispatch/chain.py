@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from hascheduler.dispatch.decisions import Conclusion
+from hascheduler.dispatch.decisions import Conclusion, Settlement
 
 
 class Link(StrEnum):
@@ -27,6 +27,15 @@ class Link(StrEnum):
     """One before it is missing: it has to wait for that."""
     OTHER = "other"
     """The schedule is gone, made anew, or was edited in between."""
+
+
+SETTLED = {
+    Link.WRITTEN: Settlement.DONE,
+    Link.DECIDED: Settlement.DONE,
+    Link.EARLY: Settlement.UNKNOWN,
+    Link.OTHER: Settlement.LOST,
+}
+"""What a conclusion that stands there comes to, without anything being written for it; a `NEXT` one has to be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from hascheduler.dispatch.chain import Link, chain
+from hascheduler.dispatch.chain import SETTLED, Link, chain
 from hascheduler.dispatch.decisions import Conclusion, CountFailures, Fire, PassOver, Settlement
 from hascheduler.memory.database import MemoryDatabase, instant
 from hascheduler.model.documents import Collection, new_job_document, verdict_document, verdict_id
@@ -47,14 +47,9 @@ def count_failures(database: MemoryDatabase, decision: CountFailures) -> Settlem
 
 
 def _carry_out(database: MemoryDatabase, conclusion: Conclusion, link: Link, at_ms: WallMs, kept_ms: int) -> Settlement:
-    match link:
-        case Link.OTHER:
-            return Settlement.LOST
-        case Link.EARLY:
-            return Settlement.UNKNOWN
-        case Link.DECIDED:
-            return Settlement.DONE
-    settlement = _write(database, conclusion, at_ms, kept_ms) if link is Link.NEXT else Settlement.DONE
+    if link not in (Link.NEXT, Link.WRITTEN):
+        return SETTLED[link]
+    settlement = _write(database, conclusion, at_ms, kept_ms) if link is Link.NEXT else SETTLED[link]
     schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
     assert schedule is not None
     # Not an edit, so rev stays.

@@ -16,7 +16,7 @@ from typing import Any
 
 from pymongo import UpdateMany
 
-from hascheduler.dispatch.chain import Chain, Link, chain, is_current
+from hascheduler.dispatch.chain import SETTLED, Chain, Link, chain, is_current
 from hascheduler.dispatch.decisions import Conclusion, Dispatch, Fire, PassOver, Settlement
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.documents import Collection
@@ -57,7 +57,7 @@ class Conclusions:
             schedules = await self._read_schedules({conclusion.schedule for conclusion in conclusions})
             chains = await self._chains(schedules, conclusions)
             links = {conclusion: link for one in chains for conclusion, link in one.links}
-            settled |= {conclusion: _SETTLED[link] for conclusion, link in links.items() if link in _SETTLED}
+            settled |= {conclusion: SETTLED[link] for conclusion, link in links.items() if link in SETTLED}
         except (StoreUnavailable, HistoryLost):
             return settled, set(), []
         claimed: set[str] = set()
@@ -145,14 +145,6 @@ def _rounds(chains: Sequence[Chain]) -> list[tuple[list[Fire], list[PassOver]]]:
             else:
                 passed_over.append(conclusion)
     return rounds
-
-
-_SETTLED = {
-    Link.WRITTEN: Settlement.DONE,
-    Link.DECIDED: Settlement.DONE,
-    Link.EARLY: Settlement.UNKNOWN,
-    Link.OTHER: Settlement.LOST,
-}
 
 
 def _last_written(one: Chain, settled: Settlements) -> Conclusion | None:

@@ -7,7 +7,7 @@ is claimed or started twice, that no nominal time is inserted twice, and that ea
 from collections.abc import Sequence
 from typing import Any
 
-from hascheduler.dispatch.chain import Link, chain
+from hascheduler.dispatch.chain import SETTLED, Link, chain
 from hascheduler.dispatch.decisions import (
     Cancel,
     Conclusion,
@@ -184,13 +184,8 @@ class Database:
         else:
             is_written = self.passed_over.get((conclusion.schedule, conclusion.run.first_ms)) == conclusion.run
         [(_, link)] = chain(schedule, [conclusion], [conclusion] if is_written else []).links
-        match link:
-            case Link.OTHER:
-                return Settlement.LOST
-            case Link.EARLY:
-                return Settlement.UNKNOWN
-            case Link.DECIDED:
-                return Settlement.DONE
+        if link not in (Link.NEXT, Link.WRITTEN):
+            return SETTLED[link]
         if not is_written:
             self._write(conclusion)
         fields = {"cursor_ms": conclusion.nominal_ms, "tally": encode_tally(conclusion.tally)}
