@@ -331,6 +331,9 @@ class Line:
         cell = group.cell_for(key)
         if cell.is_full:
             cell.sweep(self._is_waiting)
+        # An entry that stands for a tombstone may be from another life of its key, when that had consumed more.
+        while (first := cell.first) is not None and not self._is_waiting_in(group, first):
+            cell.drop()
         if cell.put(job):
             group.push(cell, self._entry(group, cell, job))
             if not group.is_active:

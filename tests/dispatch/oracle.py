@@ -1,0 +1,249 @@
+"""The slow, obvious planner that the fast one must equal.
+
+At every choice it looks at every waiting job, asks every rule, works out every criterion from scratch, sorts, and takes
+the first. It shares nothing with the core but the nouns of the model.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from hascheduler.dispatch.config import PolicyConfig
+from hascheduler.model.definition import Definition, RateLimit
+from hascheduler.model.job import JobRef, schedule_of
+from hascheduler.model.lane import Lane
+from hascheduler.model.policy import Criterion, IdleKeyStart
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.tenant import Tenant
+
+
+@dataclass(frozen=True)
+class Held:
+    """A job with its slot; its resources and its conflict group are those that it had when it took the slot."""
+
+    job: JobRef
+    processor: str
+    needs: dict[str, int]
+    group: str | None
+
+
+@dataclass
+class Bucket:
+    limit: RateLimit
+    level: int
+    at_ms: int
+
+
+@dataclass
+class Oracle:
+    policy: PolicyConfig
+    now: int = 0
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    lanes: dict[str, Lane] = field(default_factory=dict)
+    tenants: dict[str, Tenant] = field(default_factory=dict)
+    processors: dict[str, ProcessorRef] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    waiting: dict[str, JobRef] = field(default_factory=dict)
+    held: dict[str, Held] = field(default_factory=dict)
+    costs: dict[str, int] = field(default_factory=dict)
+    learned: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._live: Counter[str] = Counter()
+        self._idle: dict[str, int] = {}
+        self._learned_at: dict[tuple[str, str], int] = {}
+        self._buckets: dict[str, Bucket] = {}
+
+    # What happens
+
+    def advance(self, now: int) -> None:
+        self.now = now
+        for key, since_ms in list(self._idle.items()):
+            if since_ms <= now - self.policy.idle_ttl_ms:
+                del self._idle[key]
+                self.costs.pop(key, None)
+        for pair, at_ms in list(self._learned_at.items()):
+            if at_ms <= now - self.policy.idle_ttl_ms:
+                del self._learned_at[pair], self.learned[pair]
+
+    def arrive(self, job: JobRef) -> None:
+        key = job.fairness_key
+        if not self._live[key]:
+            active = [self.costs.get(other, 0) for other, count in self._live.items() if count]
+            if self.policy.idle_key_start is IdleKeyStart.MIN and active:
+                self.costs[key] = max(self.costs.get(key, 0), min(active))
+            self._idle.pop(key, None)
+        self._live[key] += 1
+        self.waiting[job.id] = job
+
+    def leave(self, job: JobRef) -> None:
+        self.waiting.pop(job.id, None)
+        self.held.pop(job.id, None)
+        self._live[job.fairness_key] -= 1
+        if not self._live[job.fairness_key]:
+            self._idle[job.fairness_key] = self.now
+
+    def learn(self, job: JobRef, elapsed_ms: int) -> None:
+        pair, alpha = (job.definition, job.target), self.policy.cost_alpha
+        if self.policy.learn_cost and job.target != job.id:
+            known = self.learned.get(pair)
+            self.learned[pair] = (
+                elapsed_ms if known is None else (alpha * elapsed_ms + (1_000 - alpha) * known) // 1_000
+            )
+            self._learned_at[pair] = self.now
+
+    def define(self, name: str, definition: Definition | None) -> None:
+        if definition is None:
+            self.definitions.pop(name, None)
+        else:
+            self.definitions[name] = definition
+        bucket = self._buckets.get(name)
+        if bucket is not None and bucket.limit != self._definition(name).rate_limit:
+            del self._buckets[name]
+        self._bucket(name)
+
+    # What is decided
+
+    def dispatch(self) -> list[tuple[str, str]]:
+        """(job, processor), one after the other, until nothing may run."""
+        decided = []
+        while order := self.order():
+            job, processor_id = order[0], self._slot(order[0])
+            assert processor_id is not None
+            definition = self._definition(job.definition)
+            cost = self.learned.get((job.definition, job.target), definition.default_cost_ms)
+            self.costs[job.fairness_key] = self.costs.get(job.fairness_key, 0) + cost
+            bucket = self._bucket(job.definition)
+            if bucket is not None:
+                bucket.level -= bucket.limit.per_ms
+            del self.waiting[job.id]
+            self.held[job.id] = Held(job, processor_id, self._needs(job), definition.conflict_group)
+            decided.append((job.id, processor_id))
+        return decided
+
+    def order(self) -> list[JobRef]:
+        """The waiting jobs that nothing holds back, the next one first."""
+        admissible = [job for job in self.waiting.values() if not self.blocks(job)]
+        return sorted(admissible, key=self._worth)
+
+    def blocks(self, job: JobRef) -> set[str]:
+        """The rules that hold the job back; ``slot`` where no processor can take it."""
+        definition, running = self._definition(job.definition), [held.job for held in self.held.values()]
+        bucket, tenant = self._bucket(job.definition), self.tenants.get(job.tenant)
+        quota = tenant.max_running if tenant is not None else None
+        schedule = schedule_of(job.id)
+
+        def is_full(limit: int | None, count: int) -> bool:
+            return limit is not None and count >= limit
+
+        of_tier = sum(self._definition(each.definition).tier == definition.tier for each in running)
+        of_definition = sum(each.definition == definition.name for each in running)
+        of_tenant = sum(each.tenant == job.tenant for each in running)
+        in_conflict = definition.conflict_group is not None and any(
+            held.group == definition.conflict_group and held.job.target == job.target for held in self.held.values()
+        )
+        rules = {
+            "not_before": (job.not_before_ms or 0) > self.now,
+            "max_concurrency": is_full(self.policy.max_concurrency, len(running)),
+            "tier": is_full(definition.tier, of_tier),
+            "definition": is_full(definition.max_concurrency, of_definition),
+            "rate_limit": bucket is not None and bucket.level < bucket.limit.per_ms,
+            "tenant": is_full(quota, of_tenant),
+            "conflict": in_conflict,
+            "serial": job.serial and schedule is not None and any(schedule_of(each.id) == schedule for each in running),
+            "slot": self._slot(job) is None,
+        }
+        return {rule for rule, holds in rules.items() if holds}
+
+    # Criteria
+
+    def _worth(self, job: JobRef) -> tuple[Any, ...]:
+        criteria = self.policy.criteria
+        if criteria[0] is not Criterion.LANE or all(lane.criteria is None for lane in self.lanes.values()):
+            return tuple(self._value(each, job) for each in criteria)
+        own = self._lane(job.lane).criteria or criteria
+        inner = [self._value(each, job) for each in own if each is not Criterion.LANE]
+        return (self._share(job.lane), job.lane, *inner)
+
+    def _value(self, criterion: Criterion, job: JobRef) -> Any:
+        age_ms = self.now - job.submitted_at_ms
+        match criterion:
+            case Criterion.LANE:
+                return self._share(job.lane)
+            case Criterion.TIER:
+                return -(self._definition(job.definition).tier or 0)
+            case Criterion.FAIRNESS:
+                return self.costs.get(job.fairness_key, 0)
+            case Criterion.AGED_PRIORITY:
+                steps = max(age_ms, 0) // self._lane(job.lane).promote_after(job.priority)
+                return -min(10, job.priority + steps)
+            case Criterion.SCORE:
+                return -self._score(job, age_ms)
+            case Criterion.ARRIVAL:
+                return (job.submitted_at_ms, job.sequence, job.id)
+
+    def _score(self, job: JobRef, age_ms: int) -> int:
+        takers = [each for each in self._living() if not each.draining and _supports(each, job.definition)]
+        free = sum(max(self._left(each)[0], 0) for each in takers)
+        score = 1_024_000 * job.priority + 16 * age_ms + (500_000 // free if free else 0)
+        if job.mode != "on_demand":
+            return score
+        bonus, bonus_max = 4_096_000 + 32 * age_ms, self.policy.on_demand_bonus_max
+        return score + (bonus if bonus_max is None else min(bonus, bonus_max))
+
+    def _share(self, lane: str) -> Fraction:
+        total, used = Counter[str](), Counter[str]()
+        for processor in self._living():
+            total.update({"slots": processor.slots, **dict(processor.resources)})
+        for held in self.held.values():
+            if held.job.lane == lane:
+                used.update({"slots": 1, **held.needs})
+        shares = [Fraction(amount, total[name]) for name, amount in used.items() if total[name] > 0]
+        return max(shares, default=Fraction(0)) / self._lane(lane).weight
+
+    # Slots and rules
+
+    def _slot(self, job: JobRef) -> str | None:
+        """The processor that takes the job: the most specialised, then the least busy, then the smallest id."""
+        able = []
+        for processor in self._living():
+            free, left, busy = self._left(processor)
+            fits = all(left.get(name, 0) >= amount for name, amount in self._needs(job).items())
+            if not processor.draining and free > 0 and _supports(processor, job.definition) and fits:
+                breadth = float("inf") if processor.takes_any else len(processor.definitions)
+                able.append((breadth, Fraction(busy, processor.slots), processor.id))
+        return min(able)[2] if able else None
+
+    def _left(self, processor: ProcessorRef) -> tuple[int, dict[str, int], int]:
+        here = [held for held in self.held.values() if held.processor == processor.id]
+        left = Counter(dict(processor.resources))
+        for held in here:
+            left.subtract(held.needs)
+        return processor.slots - len(here), dict(left), len(here)
+
+    def _living(self) -> list[ProcessorRef]:
+        return [processor for processor in self.processors.values() if processor.id not in self.lost]
+
+    def _needs(self, job: JobRef) -> dict[str, int]:
+        return dict(self._definition(job.definition).resources if job.resources is None else job.resources)
+
+    def _definition(self, name: str) -> Definition:
+        return self.definitions.get(name) or Definition(name)
+
+    def _lane(self, name: str) -> Lane:
+        return self.lanes.get(name) or Lane(name)
+
+    def _bucket(self, name: str) -> Bucket | None:
+        """Full when it is first looked at, and refilled by ``count`` for each ``per_ms``."""
+        limit = self._definition(name).rate_limit
+        if limit is None:
+            return None
+        bucket = self._buckets.setdefault(name, Bucket(limit, limit.count * limit.per_ms, self.now))
+        bucket.level = min(limit.count * limit.per_ms, bucket.level + (self.now - bucket.at_ms) * limit.count)
+        bucket.at_ms = self.now
+        return bucket
+
+
+def _supports(processor: ProcessorRef, definition: str) -> bool:
+    return processor.takes_any or definition in processor.definitions
