@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch import line, score
+from hascheduler.dispatch import line
 from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.cells import Cell
 from hascheduler.dispatch.dominant_share import LaneShares
@@ -40,7 +40,7 @@ def _bonus_that_never_stops(patch: pytest.MonkeyPatch) -> None:
 
 
 def _priority_that_does_not_age(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(score.Lane, "promote_after", lambda lane, priority: 10**15)
+    patch.setattr(line, "aged_priority", lambda job, now, lane: job.priority)
 
 
 def _cost_that_is_not_charged(patch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def _supports_and_is_broad(profile: Profile, definition: str) -> bool:
     return definition in profile.definitions or "*" in profile.definitions
 
 
-def _resources_that_are_not_given_back(patch: pytest.MonkeyPatch) -> None:
+def _resources_that_nobody_takes(patch: pytest.MonkeyPatch) -> None:
     sound: Any = SlotPool.occupy
     patch.setattr(
         SlotPool, "occupy", lambda pool, job_id, processor_id, needs: sound(pool, job_id, processor_id, NOTHING)
@@ -118,7 +118,7 @@ def _resources_that_are_not_given_back(patch: pytest.MonkeyPatch) -> None:
         _tombstone_that_is_taken_for_a_job,
         _late_comer_that_goes_to_the_end,
         _generalist_first,
-        _resources_that_are_not_given_back,
+        _resources_that_nobody_takes,
     ],
 )
 def test_a_planted_bug_is_noticed(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
