@@ -98,9 +98,8 @@ class Gates:
             self._slots = 0
             if len(self._profiles) > _PROFILES_KEPT_MAX:
                 self._profiles.clear()  # most have gone
-            for profile in self._pool.profiles():
-                if profile.free:
-                    self._slots |= self._of_profile(profile)
+            for profile in self._pool.open():
+                self._slots |= self._of_profile(profile)
         return self._slots & ~self._closed
 
     def next_at(self) -> int | None:

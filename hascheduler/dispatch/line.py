@@ -215,45 +215,40 @@ class Line:
 
     def _best(self, ready: int, now: int) -> Group | None:
         """The group whose first job goes first, if that is what it says."""
-        if not ready:
-            return None
-        nodes = [node for node in self._nodes.values() if node.mask & ready]
-        if not nodes:
-            return None
+        while nodes := [node for node in self._nodes.values() if node.mask & ready]:
+            order, nodes = self._best_nodes(nodes)
+            groups = nodes[0].of(ready) if len(nodes) == 1 else [group for node in nodes for group in node.of(ready)]
+            if not order.is_fixed:
+                groups = [group for group in groups if self._scan(group, now)]
+            elif unknown := [group for group in groups if group.best is None]:
+                for group in unknown:
+                    self._refresh(group)
+                groups = [group for group in groups if group.best is not None]
+            for criterion in order.rest:
+                if len(groups) < 2:
+                    break
+                groups = _least(groups, self._group_values(criterion, groups, now))
+            if groups:
+                return groups[0] if len(groups) == 1 else min(groups, key=lambda group: arrival(_best_of(group)))
+        return None
+
+    def _best_nodes(self, nodes: list[Node]) -> tuple[Order, list[Node]]:
+        """Those that may hold the next job, and the order that finds it among them."""
         order = self._order
         if self._own_orders:
             # Lanes with orders of their own can't be compared job by job.
-            lane = min({node.lane or "" for node in nodes}, key=lambda name: (self._shares.rank(name), name))
+            lane = min(self._shares.least({node.lane or "" for node in nodes}))
             nodes = [node for node in nodes if node.lane == lane]
             order = self.order_of(lane)
         for criterion in order.nodes:
-            if len(nodes) > 1:
-                nodes = _least(nodes, self._node_values(criterion, nodes))
-        groups = nodes[0].of(ready) if len(nodes) == 1 else [group for node in nodes for group in node.of(ready)]
-        if not order.is_fixed:
-            groups = [group for group in groups if self._scan(group, now)]
-            if not groups:
-                return self._best(ready, now)
-        unknown = [group for group in groups if group.best is None]
-        if unknown:
-            for group in unknown:
-                self._refresh(group)
-            groups = [group for group in groups if group.best is not None]
-            if not groups:
-                return self._best(ready, now)
-        for criterion in order.rest:
-            if len(groups) < 2:
+            if len(nodes) < 2:
                 break
-            groups = _least(groups, self._group_values(criterion, groups, now))
-        if len(groups) < 2:
-            return groups[0] if groups else None
-        return min(groups, key=lambda group: arrival(_best_of(group)))
-
-    def _node_values(self, criterion: Criterion, nodes: list[Node]) -> list[Any]:
-        if criterion is Criterion.LANE:
-            ranks = {lane: self._shares.rank(lane or "") for lane in {node.lane for node in nodes}}
-            return [ranks[node.lane] for node in nodes]
-        return [node.rank for node in nodes]
+            if criterion is Criterion.TIER:
+                nodes = _least(nodes, [node.rank for node in nodes])
+            else:
+                lanes = self._shares.least({node.lane or "" for node in nodes})
+                nodes = [node for node in nodes if node.lane in lanes]
+        return order, nodes
 
     def _group_values(self, criterion: Criterion, groups: list[Group], now: int) -> list[Any]:
         """What the criterion makes of what each group says of its first job."""

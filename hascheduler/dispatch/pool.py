@@ -26,6 +26,7 @@ class SlotPool:
         self._lost: dict[str, int] = {}
         self._profiles: dict[frozenset[str], Profile] = {}
         self._supporting: dict[str, list[Profile]] = {}
+        self._open: dict[Profile, None] = {}
         self._free: dict[str, int] = {}
         self._busy: dict[str, dict[str, None]] = {}
         self._used: dict[str, Counter[str]] = {}
@@ -152,8 +153,9 @@ class SlotPool:
             known = self._supporting[definition] = sorted(found, key=lambda profile: profile.breadth)
         return known
 
-    def profiles(self) -> Iterable[Profile]:
-        return self._profiles.values()
+    def open(self) -> Iterable[Profile]:
+        """The profiles that have free slots."""
+        return self._open
 
     def _first_with(self, profile: Profile, needs: Resources) -> tuple[float, str] | None:
         for ratio, processor_id in profile.in_order():
@@ -170,7 +172,6 @@ class SlotPool:
             return
         self.totals.update({SLOTS: processor.slots, **dict(processor.resources)})
         self.arrivals += 1
-        self.changes += 1
         if processor.definitions not in self._profiles:
             self._profiles[processor.definitions] = Profile(processor.definitions)
             self._supporting.clear()
@@ -185,11 +186,11 @@ class SlotPool:
         processor = self._processors[processor_id]
         self.totals.subtract({SLOTS: processor.slots, **dict(processor.resources)})
         self.arrivals += 1
-        self.changes += 1
         profile = self._profiles[processor.definitions]
         profile.withdraw(processor_id)
         members = [id for id in self._free if self._processors[id].definitions == processor.definitions]
         profile.free = sum(self._free[id] for id in members)
+        self._mark(profile)
         if not members:
             del self._profiles[processor.definitions]
             self._supporting.clear()
@@ -206,11 +207,18 @@ class SlotPool:
         had_free = profile.free > 0
         profile.free += free - before
         if had_free != (profile.free > 0):
-            self.changes += 1
+            self._mark(profile)
         if free:
             profile.offer(processor_id, busy, processor.slots)
         else:
             profile.withdraw(processor_id)
+
+    def _mark(self, profile: Profile) -> None:
+        self.changes += 1
+        if profile.free > 0:
+            self._open[profile] = None
+        else:
+            self._open.pop(profile, None)
 
 
 def _offers(processor: ProcessorRef) -> tuple[frozenset[str], int, bool, Resources]:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
+from tests.bench.decisions import SIZES, TARGETS, draw, measure_decisions
 from tests.bench.failover import measure_failover
 from tests.bench.fires import measure_fires
 from tests.bench.schedules import measure_schedules
@@ -43,11 +44,35 @@ def schedules(count: int = 100_000, idle_seconds: int = 20, changes: int = 200, 
 
 
 @app.command()
+def decisions(
+    presets: Annotated[str, typer.Option(help="With commas; the first at all sizes, the others at 100,000.")] = (
+        "balanced,fair,affinity,swimlanes"
+    ),
+    repeats: int = 1,
+    plot: Annotated[str | None, typer.Option(help="Draw cost against pending jobs to this file.")] = None,
+) -> None:
+    """The dispatch core alone: what a decision costs, by how many jobs wait."""
+    first, *others = presets.split(",")
+    found = {first: measure_decisions(first, SIZES, repeats)}
+    found |= {preset: measure_decisions(preset, SIZES[1:2], repeats) for preset in others}
+    for preset, by_size in found.items():
+        for size, figures in by_size.items():
+            _show(f"decisions, {preset}, {size:,} pending", dict(figures))
+    small, large = (found[first][size]["decision_us"] for size in (SIZES[0], SIZES[-1]))
+    largest = found[first][SIZES[-1]]
+    of_target = {f"{name}_of_target": round(largest[name] / target, 2) for name, target in TARGETS.items()}
+    _show(f"decisions, {first}", {"growth_of_decision": round(large / small, 2), **of_target})
+    if plot is not None:
+        draw(found, plot)
+
+
+@app.command()
 def all(replicas: Annotated[int, typer.Option(help="For every benchmark.")] = 3, processors: int = 2) -> None:
     """Every benchmark with its defaults."""
     fires(replicas=replicas, processors=processors)
     failover(replicas=replicas, processors=processors)
     schedules()
+    decisions()
 
 
 def _run(name: str, replicas: int, processors: int, measure: Callable[[Stack], Awaitable[dict[str, Any]]]) -> None:
