@@ -12,7 +12,7 @@ from hascheduler.dispatch.rules import Rules
 from hascheduler.model.resources import SLOTS, Resources
 
 Share = tuple[float, int, int]
-"""A fraction, and the float nearest to it. Rounding keeps the order, so only where two floats are equal the whole numbers
+"""A fraction, and the float nearest to it. Rounding keeps the order: only where two floats are equal the whole numbers
 have to be compared; a `Fraction`, which is dear to make, is made for people alone."""
 _IDLE: Share = (0.0, 0, 1)
 

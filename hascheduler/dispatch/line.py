@@ -356,15 +356,18 @@ class Line:
             self._node_for(group).activate(group)
 
     def _entry(self, group: Group, cell: Cell, job: JobRef) -> Entry:
-        fixed = group.order.fixed
         tail = (job.submitted_at_ms, job.sequence, job.id, cell)
-        if not fixed:
-            return tail
-        values = [
-            self._accounts.cost(job.fairness_key) if each is Criterion.FAIRNESS else standing(job, group.flow)
-            for each in fixed
-        ]
-        return (*values, *tail)
+        match group.order.fixed:
+            case (Criterion.FAIRNESS, Criterion.SCORE):
+                return (self._accounts.cost(job.fairness_key), standing(job, group.flow), *tail)
+            case (Criterion.SCORE, Criterion.FAIRNESS):
+                return (standing(job, group.flow), self._accounts.cost(job.fairness_key), *tail)
+            case (Criterion.FAIRNESS,):
+                return (self._accounts.cost(job.fairness_key), *tail)
+            case (Criterion.SCORE,):
+                return (standing(job, group.flow), *tail)
+            case _:
+                return tail
 
     def _is_current(self, group: Group, job: JobRef) -> bool:
         return (

@@ -1,7 +1,7 @@
 """Who holds a slot, and all that a job holds with it: resources, locks, its part of caps, quotas and shares."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hascheduler.dispatch.dominant_share import LaneShares
 from hascheduler.dispatch.gates import Gates
@@ -12,8 +12,7 @@ from hascheduler.model.job import JobRef
 from hascheduler.model.resources import Resources
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(NamedTuple):
     """What a job took; it gives back the same, whatever the rules say by then."""
 
     definition: str

@@ -28,6 +28,8 @@ class SlotPool:
         self._supporting: dict[str, list[Profile]] = {}
         self._open: dict[Profile, None] = {}
         self._free: dict[str, int] = {}
+        self._free_for: dict[str, int] = {}
+        self._free_for_any = 0
         self._busy: dict[str, dict[str, None]] = {}
         self._used: dict[str, Counter[str]] = {}
         self._places: dict[str, tuple[str, Resources]] = {}
@@ -135,10 +137,7 @@ class SlotPool:
 
     def free(self, definition: str) -> int:
         """How many slots a job of ``definition`` could take."""
-        free = 0
-        for profile in self._supporting.get(definition) or self.supporting(definition):
-            free += profile.free
-        return free
+        return self._free_for_any + self._free_for.get(definition, 0)
 
     def could_run(self, definition: str, needs: Resources) -> bool:
         """Whether some processor that takes new jobs could run it, were it idle."""
@@ -181,7 +180,8 @@ class SlotPool:
 
     def _leave(self, processor_id: str) -> None:
         """Nothing of it counts any more."""
-        if self._free.pop(processor_id, None) is None:
+        free = self._free.pop(processor_id, None)
+        if free is None:
             return
         processor = self._processors[processor_id]
         self.totals.subtract({SLOTS: processor.slots, **dict(processor.resources)})
@@ -189,11 +189,14 @@ class SlotPool:
         profile = self._profiles[processor.definitions]
         profile.withdraw(processor_id)
         members = [id for id in self._free if self._processors[id].definitions == processor.definitions]
-        profile.free = sum(self._free[id] for id in members)
-        self._mark(profile)
+        self._give(profile, -free)
+        self.changes += 1
         if not members:
             del self._profiles[processor.definitions]
             self._supporting.clear()
+            for definition in processor.definitions:
+                if not self._free_for.get(definition, 0):
+                    self._free_for.pop(definition, None)
 
     def _recount(self, processor_id: str) -> None:
         before = self._free.get(processor_id)
@@ -204,21 +207,28 @@ class SlotPool:
         free = 0 if processor.draining else max(processor.slots - busy, 0)
         self._free[processor_id] = free
         profile = self._profiles[processor.definitions]
-        had_free = profile.free > 0
-        profile.free += free - before
-        if had_free != (profile.free > 0):
-            self._mark(profile)
+        if free != before:
+            self._give(profile, free - before)
         if free:
             profile.offer(processor_id, busy, processor.slots)
         else:
             profile.withdraw(processor_id)
 
-    def _mark(self, profile: Profile) -> None:
-        self.changes += 1
-        if profile.free > 0:
-            self._open[profile] = None
+    def _give(self, profile: Profile, more: int) -> None:
+        """The profile has so many more free slots, or fewer."""
+        had_free = profile.free > 0
+        profile.free += more
+        if profile.takes_any:
+            self._free_for_any += more
         else:
-            self._open.pop(profile, None)
+            for definition in profile.definitions:
+                self._free_for[definition] = self._free_for.get(definition, 0) + more
+        if had_free != (profile.free > 0):
+            self.changes += 1
+            if had_free:
+                del self._open[profile]
+            else:
+                self._open[profile] = None
 
 
 def _offers(processor: ProcessorRef) -> tuple[frozenset[str], int, bool, Resources]:

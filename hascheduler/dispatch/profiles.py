@@ -15,17 +15,18 @@ _SWEEP_MIN = 64
 class Profile:
     """Owner of the order among its members. ``free`` is how many slots they have left together."""
 
-    __slots__ = ("_heap", "_ratios", "breadth", "definitions", "free")
+    __slots__ = ("_heap", "_ratios", "breadth", "definitions", "free", "takes_any")
 
     def __init__(self, definitions: frozenset[str]) -> None:
         self.definitions = definitions
-        self.breadth = float("inf") if ANY_DEFINITION in definitions else float(len(definitions))
+        self.takes_any = ANY_DEFINITION in definitions
+        self.breadth = float("inf") if self.takes_any else float(len(definitions))
         self.free = 0
         self._ratios: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
 
     def supports(self, definition: str) -> bool:
-        return definition in self.definitions or ANY_DEFINITION in self.definitions
+        return self.takes_any or definition in self.definitions
 
     def offer(self, processor_id: str, busy: int, slots: int) -> None:
         """It can take a job."""

@@ -105,8 +105,10 @@ def trigger_job_id(schedule: str, token: str) -> str:
 def schedule_of(job_id: str) -> str | None:
     """The schedule that made the job by that id; None for one that was submitted. Names have no colon."""
     kind, _, rest = job_id.partition(":")
+    if kind not in _MADE_BY_SCHEDULES:
+        return None
     schedule, _, last = rest.rpartition(":")
-    return schedule if kind in _MADE_BY_SCHEDULES and schedule and last else None
+    return schedule if schedule and last else None
 
 
 _MADE_BY_SCHEDULES = frozenset({"fire", "backfill", "trigger"})

@@ -48,6 +48,8 @@ class Oracle:
     held: dict[str, Held] = field(default_factory=dict)
     costs: dict[str, int] = field(default_factory=dict)
     learned: dict[tuple[str, str], int] = field(default_factory=dict)
+    paid: set[str] = field(default_factory=set)
+    """Jobs whose last claim came to nothing: the next one is the same attempt, and was paid for."""
 
     def __post_init__(self) -> None:
         self._live: Counter[str] = Counter()
@@ -103,6 +105,12 @@ class Oracle:
             del self._buckets[name]
         self._bucket(name)
 
+    def refill(self) -> None:
+        """All rate limits begin anew."""
+        self._buckets.clear()
+        for name in self.definitions:
+            self._bucket(name)
+
     # What is decided
 
     def dispatch(self) -> list[tuple[str, str]]:
@@ -111,21 +119,26 @@ class Oracle:
         while order := self.order():
             job, processor_id = order[0], self._slot(order[0])
             assert processor_id is not None
-            definition = self._definition(job.definition)
-            cost = self.learned.get((job.definition, job.target), definition.default_cost_ms)
-            self.costs[job.fairness_key] = self.costs.get(job.fairness_key, 0) + cost
-            bucket = self._bucket(job.definition)
-            if bucket is not None:
-                bucket.level -= bucket.limit.per_ms
-            del self.waiting[job.id]
-            self.held[job.id] = Held(job, processor_id, self._needs(job), definition.conflict_group)
+            self.hold(job, processor_id)
             decided.append((job.id, processor_id))
         return decided
+
+    def hold(self, job: JobRef, processor_id: str) -> None:
+        """The job takes a slot, whether or not it may: that is charged to its key, and costs a token."""
+        definition, bucket = self._definition(job.definition), self._bucket(job.definition)
+        if job.id not in self.paid:
+            cost = self.learned.get((job.definition, job.target), definition.default_cost_ms)
+            self.costs[job.fairness_key] = self.costs.get(job.fairness_key, 0) + cost
+            if bucket is not None:
+                bucket.level = max(0, bucket.level - bucket.limit.per_ms)
+        self.paid.discard(job.id)
+        self.waiting.pop(job.id, None)
+        self.held[job.id] = Held(job, processor_id, self._needs(job), definition.conflict_group)
 
     def order(self) -> list[JobRef]:
         """The waiting jobs that nothing holds back, the next one first."""
         admissible = [job for job in self.waiting.values() if not self.blocks(job)]
-        return sorted(admissible, key=self._worth)
+        return sorted(admissible, key=self.worth)
 
     def blocks(self, job: JobRef) -> set[str]:
         """The rules that hold the job back; ``slot`` where no processor can take it."""
@@ -156,9 +169,13 @@ class Oracle:
         }
         return {rule for rule, holds in rules.items() if holds}
 
+    def could_run(self, job: JobRef) -> bool:
+        """Whether some processor could take it, were it idle."""
+        return any(_could_take(each, job.definition, self._needs(job)) for each in self._living())
+
     # Criteria
 
-    def _worth(self, job: JobRef) -> tuple[Any, ...]:
+    def worth(self, job: JobRef) -> tuple[Any, ...]:
         criteria = self.policy.criteria
         if criteria[0] is not Criterion.LANE or all(lane.criteria is None for lane in self.lanes.values()):
             return tuple(self._value(each, job) for each in criteria)
@@ -209,8 +226,8 @@ class Oracle:
         able = []
         for processor in self._living():
             free, left, busy = self._left(processor)
-            fits = all(left.get(name, 0) >= amount for name, amount in self._needs(job).items())
-            if not processor.draining and free > 0 and _supports(processor, job.definition) and fits:
+            needs = self._needs(job)
+            if free > 0 and _could_take(processor, job.definition, needs) and _covers(left, needs):
                 breadth = float("inf") if processor.takes_any else len(processor.definitions)
                 able.append((breadth, Fraction(busy, processor.slots), processor.id))
         return min(able)[2] if able else None
@@ -247,3 +264,12 @@ class Oracle:
 
 def _supports(processor: ProcessorRef, definition: str) -> bool:
     return processor.takes_any or definition in processor.definitions
+
+
+def _could_take(processor: ProcessorRef, definition: str, needs: dict[str, int]) -> bool:
+    has = dict(processor.resources)
+    return not processor.draining and processor.slots > 0 and _supports(processor, definition) and _covers(has, needs)
+
+
+def _covers(has: dict[str, int], needs: dict[str, int]) -> bool:
+    return all(has.get(name, 0) >= amount for name, amount in needs.items())

@@ -32,7 +32,7 @@ from tests.dispatch.nouns import make_job, make_processor, wall
 from tests.dispatch.oracle import Oracle
 
 KEYS = "abc"
-_SPANS_MS = (0, 0, 1, 40, 500, 1_000, 10_000, 61_000, 64_000, 300_000)
+SPANS_MS = (0, 0, 1, 40, 500, 1_000, 10_000, 61_000, 64_000, 300_000)
 
 
 class Rivals:
@@ -59,7 +59,7 @@ class Rivals:
 
     def step(self) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
         """Time passes, things happen, both decide: what the core dispatches, and what the oracle does."""
-        self.now = WallMs(self.now + (3_600_000 if self._random.random() < 0.01 else self._random.choice(_SPANS_MS)))
+        self.now = WallMs(self.now + (3_600_000 if self._random.random() < 0.01 else self._random.choice(SPANS_MS)))
         self.oracle.advance(self.now)
         inputs = [told for _ in range(self._random.randint(0, 5)) for told in self._happens()]
         decisions = self.core.step(self.now, inputs).decisions
@@ -88,12 +88,16 @@ class Rivals:
     # What happens
 
     def _happens(self) -> Iterator[Input]:
-        kinds: tuple[tuple[int, Callable[[], Iterator[Input]]], ...] = (
-            (50, self._submit), (25, self._finish), (5, self._cancel), (6, self._reprioritize), (4, self._define),
-            (1, self._undefine), (3, self._set_lane), (1, self._set_tenant), (3, self._join), (2, self._fall_out),
-        )  # fmt: skip
+        kinds = self._kinds()
         [happen] = self._random.choices([what for _, what in kinds], [weight for weight, _ in kinds])
         return happen()
+
+    def _kinds(self) -> list[tuple[int, Callable[[], Iterator[Input]]]]:
+        """What may happen, and how often it does."""
+        return [
+            (50, self._submit), (25, self._finish), (5, self._cancel), (6, self._reprioritize), (4, self._define),
+            (1, self._undefine), (3, self._set_lane), (1, self._set_tenant), (3, self._join), (2, self._fall_out),
+        ]  # fmt: skip
 
     def _submit(self) -> Iterator[Input]:
         chance = self._random
@@ -115,13 +119,16 @@ class Rivals:
 
     def _finish(self) -> Iterator[Input]:
         if self.oracle.held:
-            job = self._jobs.pop(self._random.choice(sorted(self.oracle.held)))
-            state = self._random.choice((JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED))
-            elapsed_ms = self._random.choice((0, 100, 1_000, 5_000))
-            if state is not JobState.CANCELLED:
-                self.oracle.learn(job, elapsed_ms)
-            self.oracle.leave(job)
-            yield JobGone(job.id, state, (job.started_at_ms or 0) + elapsed_ms)
+            yield self._end(self._random.choice(sorted(self.oracle.held)))
+
+    def _end(self, job_id: str) -> Input:
+        job = self._jobs.pop(job_id)
+        state = self._random.choice((JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED))
+        elapsed_ms = self._random.choice((0, 100, 1_000, 5_000))
+        if state is not JobState.CANCELLED:
+            self.oracle.learn(job, elapsed_ms)
+        self.oracle.leave(job)
+        return JobGone(job.id, state, WallMs((job.started_at_ms or 0) + elapsed_ms))
 
     def _cancel(self) -> Iterator[Input]:
         if self.oracle.waiting:
