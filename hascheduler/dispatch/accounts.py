@@ -20,6 +20,8 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.fields import integer
 from hascheduler.model.policy import IdleKeyStart
 
+COST_MS_MAX = 7 * 24 * 3_600_000
+"""A clock that jumps while a job runs must not put its key behind all others for good."""
 KEPT_MAX = 100_000
 """Keys without jobs, and learned costs; beyond that those that were touched longest ago are forgotten."""
 
@@ -134,6 +136,7 @@ class FairAccounts:
             return
         known = self.learned(definition, target)
         alpha = self._policy.cost_alpha
+        elapsed_ms = min(elapsed_ms, COST_MS_MAX)
         cost = elapsed_ms if known is None else (alpha * elapsed_ms + (1_000 - alpha) * known) // 1_000
         self._learned[(definition, target)] = (cost, now)
         self._learned.move_to_end((definition, target))
@@ -175,7 +178,7 @@ class FairAccounts:
             else:
                 self._idle[key] = at_ms
         for definition, target, cost, at_ms in sorted(accounts.learned, key=lambda row: row[3]):
-            self._learned.setdefault((definition, target), (cost, at_ms))
+            self._learned.setdefault((definition, target), (min(max(cost, 0), COST_MS_MAX), at_ms))
 
     def _lowest_active(self) -> int | None:
         """The smallest accumulated cost among the keys that have jobs."""

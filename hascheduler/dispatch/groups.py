@@ -77,6 +77,10 @@ class Group:
         """Whether it is time to `sweep`."""
         return len(self._cells) >= self._full_at
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._cells
+
     def sweep(self, is_waiting: Callable[[JobRef], bool]) -> None:
         """Drop the cells in which nobody waits any more."""
         for cell in list(self._cells.values()):

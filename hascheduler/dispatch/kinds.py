@@ -11,8 +11,6 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobRef
 from hascheduler.model.resources import Resources
 
-_MANY = 1_024
-
 
 class Kind:
     """``needs`` are the resources that its jobs take besides a slot; ``tenant`` is None where there is no quota."""
@@ -48,6 +46,9 @@ class Kinds:
         """The bits of the kinds of each tenant with a quota."""
         return self._of_tenant
 
+    def __len__(self) -> int:
+        return len(self._kinds)
+
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._kinds.values())
 
@@ -74,10 +75,6 @@ class Kinds:
             kind.needs = definition.resources if kind.own is None else kind.own
         self.changes += 1
         return found
-
-    def are_too_many(self) -> bool:
-        """Whether most of many have no jobs: then to `forget` them is worth beginning anew with the others."""
-        return len(self._kinds) > _MANY and 2 * sum(kind.queued > 0 for kind in self._kinds.values()) < len(self._kinds)
 
     def forget(self) -> None:
         """All of them; each comes back with its next job."""

@@ -53,6 +53,7 @@ _GroupKey = tuple[str | None, Kind, Flow, int | None]
 _NodeKey = tuple[str | None, int | None]
 _Item = TypeVar("_Item")
 _GROUPS_MAX = 4_096
+_KINDS_MAX = 1_024
 """Before those that are empty are looked for."""
 
 
@@ -92,6 +93,7 @@ class Line:
         self._parking = Parking()
         self._freed: dict[Lock, None] = {}
         self._groups_max = _GROUPS_MAX
+        self._kinds_max = _KINDS_MAX
         self._unfit = 0
         self._unfit_since: tuple[int, int] | None = None
 
@@ -124,7 +126,7 @@ class Line:
             if known is job or _place(known) == _place(job):
                 return
             self.remove(job.id)
-        if len(self._groups) > self._groups_max:
+        if len(self._groups) > self._groups_max or len(self._kinds) > self._kinds_max:
             self._tidy()
         self._queued[job.id] = job
         kind = self._kinds.of(job)
@@ -461,7 +463,22 @@ class Line:
                 self.freed(self._locks.wanted(job))  # others of its old cell may have waited for it to go first
 
     def _tidy(self) -> None:
-        """Begin anew without the groups and kinds that nobody is in any more."""
+        """Forget the groups that nobody is in any more, and now and then the kinds."""
+        if len(self._kinds) > self._kinds_max and len(self._queued) <= _GROUPS_MAX:
+            self._begin_anew()
+        parked = {group for (group, _), _ in self._parking.jobs()}
+        for key, group in list(self._groups.items()):
+            group.sweep(self._is_waiting)
+            if group.is_empty and group not in parked:
+                self._rest(group)
+                del self._groups[key]
+        used = {group.node for group in self._groups.values()}
+        self._nodes = {key: node for key, node in self._nodes.items() if node in used}
+        self._groups_max = max(_GROUPS_MAX, 2 * len(self._groups))
+        self._kinds_max = max(_KINDS_MAX, 2 * len(self._kinds))
+
+    def _begin_anew(self) -> None:
+        """Kinds are bits in masks, which can only be given out again all together."""
         jobs = list(self._queued.values())
         for table in (self._queued, self._groups, self._nodes, self._growing, self._freed):
             table.clear()
@@ -469,7 +486,6 @@ class Line:
         self._kinds.forget()
         for job in jobs:
             self.add(job)
-        self._groups_max = max(_GROUPS_MAX, 2 * len(self._groups))
 
 
 def _place(job: JobRef) -> tuple[object, ...]:

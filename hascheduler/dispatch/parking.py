@@ -20,7 +20,7 @@ class Parking:
 
     def __init__(self) -> None:
         self._parked: dict[Lock, dict[Origin, list[JobRef]]] = {}
-        self._full_at: dict[tuple[Lock, Origin], int] = {}
+        self._full_at: dict[tuple[Lock, Origin | None], int] = {}
 
     def __contains__(self, lock: Lock) -> bool:
         return lock in self._parked
@@ -30,15 +30,29 @@ class Parking:
         return (each for origins in self._parked.values() for each in origins.items())
 
     def park(self, lock: Lock, origin: Origin, job: JobRef, is_waiting: Callable[[Group, JobRef], bool]) -> None:
-        jobs = self._parked.setdefault(lock, {}).setdefault(origin, [])
+        origins = self._parked.setdefault(lock, {})
+        if len(origins) >= self._full_at.get((lock, None), SWEEP_MIN):
+            self._sweep(lock, origins, is_waiting)
+        jobs = origins.setdefault(origin, [])
         if len(jobs) >= self._full_at.get((lock, origin), SWEEP_MIN):
             jobs[:] = [known for known in jobs if is_waiting(origin[0], known)]
             self._full_at[lock, origin] = max(SWEEP_MIN, 2 * len(jobs))
         insort(jobs, job, key=arrival)
 
+    def _sweep(
+        self, lock: Lock, origins: dict[Origin, list[JobRef]], is_waiting: Callable[[Group, JobRef], bool]
+    ) -> None:
+        """Drop the cells of which nobody waits any more."""
+        for origin, jobs in list(origins.items()):
+            if not any(is_waiting(origin[0], job) for job in jobs):
+                del origins[origin]
+                self._full_at.pop((lock, origin), None)
+        self._full_at[lock, None] = max(SWEEP_MIN, 2 * len(origins))
+
     def take_first(self, lock: Lock, is_waiting: Callable[[Group, JobRef], bool]) -> list[tuple[Origin, JobRef]]:
         """The first of each cell that waits for this lock."""
         origins = self._parked.pop(lock, {})
+        self._full_at.pop((lock, None), None)
         found: list[tuple[Origin, JobRef]] = []
         for origin, jobs in list(origins.items()):
             waiting = next((n for n, job in enumerate(jobs) if is_waiting(origin[0], job)), None)
