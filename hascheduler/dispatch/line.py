@@ -372,12 +372,11 @@ class Line:
                 return tail
 
     def _is_current(self, group: Group, job: JobRef) -> bool:
-        return (
-            self._is_waiting(job)
-            and (not group.order.has_fairness or self._accounts.cost(job.fairness_key) == group.cost)
-            and not self._has_grown(group, job)
-            and self._locks.held_of(job) is None
-        )
+        """Whether what the group says of its first job is still so."""
+        if group.order.has_fairness and self._accounts.cost(job.fairness_key) != group.cost:
+            return False
+        has_locks = job.serial or group.kind.definition.conflict_group is not None
+        return self._is_waiting_in(group, job) and not (has_locks and self._locks.held_of(job) is not None)
 
     def _refresh(self, group: Group) -> None:
         if group.refresh(self._front, self._entry) is None:
@@ -412,18 +411,18 @@ class Line:
 
     def _front(self, group: Group, cell: Cell) -> JobRef | None:
         """The first of the cell that waits and that no lock holds back; those before it are dropped, or parked."""
-        while True:
-            job = cell.first
-            if job is None:
-                return None
-            if self._is_waiting_in(group, job):
-                lock = self._locks.held_of(job)
-                if lock is None:
-                    return job
+        queued, is_growing = self._queued, group.flow == GROWING
+        has_locks = group.kind.definition.conflict_group is not None
+        while (job := cell.first) is not None:
+            if queued.get(job.id) is not job or (is_growing and job.submitted_at_ms <= self._grown_through_ms):
                 cell.drop()
-                self._park(lock, (group, cell.key), job)
-            else:
-                cell.drop()
+                continue
+            lock = self._locks.held_of(job) if has_locks or job.serial else None
+            if lock is None:
+                return job
+            cell.drop()
+            self._park(lock, (group, cell.key), job)
+        return None
 
     def _is_waiting(self, job: JobRef) -> bool:
         return self._queued.get(job.id) is job
