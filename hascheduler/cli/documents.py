@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.strict_yaml import StrictLoader
 
 TEXT_LENGTH_MAX = 4 * 1024 * 1024
 _VALUES_MAX = 200_000
@@ -19,31 +20,13 @@ _DEPTH_MAX = 64
 Path = tuple[str | int, ...]
 
 
-class _Loader(yaml.CSafeLoader):
-    """As `yaml.safe_load`, less instants, which would lose their offset, and doubled keys, of which one would win."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012  # the base class has it as an instance variable
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        seen: set[object] = set()
-        for key, _ in node.value:
-            if key.tag != "tag:yaml.org,2002:merge" and isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} twice", key.start_mark)
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def read_documents(text: str, source: str) -> Iterator[Any]:
     """The documents of ``text``, as JSON values; `InvalidInput` names the source, and the line or the document."""
     if len(text) > TEXT_LENGTH_MAX:
         raise InvalidInput((source,), f"larger than {TEXT_LENGTH_MAX >> 20} MiB", "smaller files")
     try:
         _demand_shallow(text, source)
-        for number, document in enumerate(yaml.load_all(text, _Loader), 1):
+        for number, document in enumerate(yaml.load_all(text, StrictLoader), 1):
             _Reading(source, number).check(document, ())
             yield document
     except yaml.MarkedYAMLError as error:
@@ -70,7 +53,7 @@ def located(source: str, number: int, path: Path) -> Path:
 def _demand_shallow(text: str, source: str) -> None:
     """The composer below recurses in C, where too deep a nesting ends the process."""
     depth = 0
-    for event in yaml.parse(text, _Loader):
+    for event in yaml.parse(text, StrictLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEPTH_MAX:
             line = "" if event.start_mark is None else f", line {event.start_mark.line + 1}"

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.strict_yaml import StrictLoader
 
 BYTES_MAX = 256 * 1024 * 1024
 _YAML_CHARACTERS_MAX = 32 * 1024 * 1024
@@ -19,24 +20,6 @@ _DEPTH_MAX = 32
 
 class _Doubled(Exception):
     pass
-
-
-class _Loader(yaml.CSafeLoader):
-    """As `yaml.safe_load`, less instants and doubled keys, of which one would win."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012  # the base class has it as an instance variable
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        seen: set[object] = set()
-        for key, _ in node.value:
-            if key.tag != "tag:yaml.org,2002:merge" and isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} twice", key.start_mark)
-                seen.add(key.value)
-        return super().construct_mapping(node, deep)
 
 
 def read_text(text: str) -> Any:
@@ -74,7 +57,7 @@ def _read_yaml(text: str) -> Any:
         raise InvalidInput((), "too large", expected)
     try:
         _demand_shallow(text)
-        return yaml.load(text, _Loader)  # noqa: S506  # a safe loader
+        return yaml.load(text, StrictLoader)  # noqa: S506  # a safe loader
     except yaml.MarkedYAMLError as error:
         where = () if error.problem_mark is None else (f"line {error.problem_mark.line + 1}",)
         raise InvalidInput(where, f"{error.problem}", "YAML or JSON") from None
@@ -85,7 +68,7 @@ def _read_yaml(text: str) -> Any:
 def _demand_shallow(text: str) -> None:
     """The composer recurses in C, where too deep a nesting ends the process."""
     depth = 0
-    for event in yaml.parse(text, _Loader):
+    for event in yaml.parse(text, StrictLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEPTH_MAX:
             line = 0 if event.start_mark is None else event.start_mark.line + 1

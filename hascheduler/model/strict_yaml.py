@@ -1,0 +1,26 @@
+"""YAML as people write it in our files: safe, without instants, and no key twice.
+
+An instant would lose its offset, so it stays a text; of two equal keys one would win in silence.
+"""
+
+from typing import Any
+
+import yaml
+
+
+class StrictLoader(yaml.CSafeLoader):
+    """For `yaml.load` and `yaml.load_all`; a doubled key is a `ConstructorError` with its place."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  # the base class has it as an instance variable
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        seen: set[object] = set()
+        for key, _ in node.value:
+            if key.tag != "tag:yaml.org,2002:merge" and isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} twice", key.start_mark)
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
