@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from hascheduler.dispatch.decisions import Decision
 from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.model.instants import WallMs
 from hascheduler.simulate.recording import Ended, Heading, RecordedStep
 
@@ -35,16 +36,20 @@ def replay(
     """Until the first difference; ``progress`` is told how many steps are done."""
     core = Dispatcher(heading.config)
     count = decided = 0
+    began: list[Input] = []
     for step in steps:
         if isinstance(step, Ended):
             return Replayed(count, decided, step.reason, None)
-        replayed = core.step(step.now, step.inputs).decisions
-        if step.decisions is None and not replayed:
+        if step.decisions is None:
+            # To know is not to decide: it leads from the first step on that was recorded.
+            began += [told for told in step.inputs if isinstance(told, TermBegan)]
+            core.step(step.now, [told for told in step.inputs if not isinstance(told, TermBegan)])
             continue
+        replayed = core.step(step.now, [*began, *step.inputs]).decisions
+        began.clear()
         count += 1
-        recorded = step.decisions or ()
-        if replayed != recorded:
-            return Replayed(count, decided, None, Difference(count, step.now, recorded, replayed))
+        if replayed != step.decisions:
+            return Replayed(count, decided, None, Difference(count, step.now, step.decisions, replayed))
         decided += len(replayed)
         if progress is not None:
             progress(count)

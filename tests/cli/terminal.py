@@ -33,8 +33,13 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
-    def interrupt(self) -> None:
-        self._process.send_signal(signal.SIGINT)
+    async def interrupted(self) -> int:
+        """Ctrl-C, and again where it was not heard, as one that meets a callback of the interpreter is; the status."""
+        ending = asyncio.create_task(self.ended())
+        while not ending.done():
+            self._process.send_signal(signal.SIGINT)
+            await asyncio.wait({ending}, timeout=2)
+        return ending.result()
 
     async def until(self, text: str) -> None:
         """Reads until ``text`` was shown."""
