@@ -24,6 +24,7 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
+            preexec_fn=_hear,  # noqa: PLW1509  # nothing that a thread may hold is touched
             cwd=ROOT,
             env={**clean, "COLUMNS": "80", "LINES": "40", "TERM": "xterm-256color", **variables},
         )
@@ -34,12 +35,9 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     async def interrupted(self) -> int:
-        """Ctrl-C, and again where it was not heard, as one that meets a callback of the interpreter is; the status."""
-        ending = asyncio.create_task(self.ended())
-        while not ending.done():
-            self._process.send_signal(signal.SIGINT)
-            await asyncio.wait({ending}, timeout=2)
-        return ending.result()
+        """Ctrl-C, and the status."""
+        self._process.send_signal(signal.SIGINT)
+        return await self.ended()
 
     async def until(self, text: str) -> None:
         """Reads until ``text`` was shown."""
@@ -63,3 +61,8 @@ class Terminal:
             return False
         self.shown += read.decode(errors="replace")
         return bool(read)
+
+
+def _hear() -> None:
+    """A job in the background of a shell does not hear Ctrl-C, and neither would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
