@@ -73,9 +73,7 @@ class Explainer:
 
     def unschedulable(self) -> list[str]:
         """The ids of waiting jobs that no processor that is there could ever run, in order; not all where many."""
-        stuck = {
-            kind for kind in self._kinds if kind.queued and not self._pool.could_run(kind.definition.name, kind.needs)
-        }
+        stuck = {kind for kind in self._kinds if not self._pool.could_run(kind.definition.name, kind.needs)}
         return sorted({job.id for job in islice(self._line.jobs_of(stuck), UNSCHEDULABLE_MAX)}) if stuck else []
 
     # What holds it back

@@ -15,7 +15,7 @@ from hascheduler.model.resources import Resources
 class Kind:
     """``needs`` are the resources that its jobs take besides a slot; ``tenant`` is None where there is no quota."""
 
-    __slots__ = ("bit", "definition", "needs", "own", "queued", "tenant")
+    __slots__ = ("bit", "definition", "needs", "own", "tenant")
 
     def __init__(self, bit: int, definition: Definition, own: Resources | None, tenant: str | None) -> None:
         self.bit = bit
@@ -23,7 +23,6 @@ class Kind:
         self.own = own
         self.needs = definition.resources if own is None else own
         self.tenant = tenant
-        self.queued = 0
 
 
 class Kinds:

@@ -129,15 +129,12 @@ class Line:
         if len(self._groups) > self._groups_max or len(self._kinds) > self._kinds_max:
             self._tidy()
         self._queued[job.id] = job
-        kind = self._kinds.of(job)
-        kind.queued += 1
-        self._put(self._group_for(job, kind), job)
+        self._put(self._group_for(job, self._kinds.of(job)), job)
 
     def remove(self, job_id: str) -> None:
         job = self._queued.pop(job_id, None)
         if job is None:
             return
-        self._kinds.of(job).queued -= 1
         for lock in self._locks.wanted(job):
             if lock in self._parking:
                 self._freed[lock] = None  # it may have been the one that the others let go first

@@ -2,7 +2,8 @@
 
 The facts as it has them, then what it has promised on top. A promised dispatch is told as if its job had come back:
 it was charged already, and what the database says of it comes later, as it did to the mind itself. Left out are doubts
-that last a second, and the levels of rate limits, which begin full.
+that last a second, and the levels of rate limits, which begin full; and jobs that run hold what their definitions say
+today.
 """
 
 from collections.abc import Iterator

@@ -31,7 +31,7 @@ from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, Process
 from hascheduler.model.definition import Definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.policy import PRESETS
+from hascheduler.model.policy import PRESETS, bonus_max_of
 from hascheduler.model.processor import ProcessorRef
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -71,7 +71,8 @@ def _measure(preset: str, size: int, seed: int) -> Figures:
 class _Bench:
     def __init__(self, preset: str, seed: int) -> None:
         self._random = Random(seed)
-        self._core = Dispatcher(DispatchConfig(policy=PolicyConfig(PRESETS[preset])))
+        policy = PolicyConfig(PRESETS[preset], on_demand_bonus_max=bonus_max_of(preset))
+        self._core = Dispatcher(DispatchConfig(policy=policy))
         self._now = _BEGIN
         self._jobs: dict[str, JobRef] = {}
         self._running: list[str] = []

@@ -105,11 +105,13 @@ class Oracle:
             del self._buckets[name]
         self._bucket(name)
 
-    def refill(self) -> None:
-        """All rate limits begin anew."""
+    def begin_anew(self) -> None:
+        """Forget what can't be read from the facts: how full rate limits are, and by which rules slots were taken."""
         self._buckets.clear()
         for name in self.definitions:
             self._bucket(name)
+        for held in list(self.held.values()):
+            self._take(held.job, held.processor)
 
     # What is decided
 
@@ -133,7 +135,7 @@ class Oracle:
                 bucket.level = max(0, bucket.level - bucket.limit.per_ms)
         self.paid.discard(job.id)
         self.waiting.pop(job.id, None)
-        self.held[job.id] = Held(job, processor_id, self._needs(job), definition.conflict_group)
+        self._take(job, processor_id)
 
     def order(self) -> list[JobRef]:
         """The waiting jobs that nothing holds back, the next one first."""
@@ -220,6 +222,9 @@ class Oracle:
         return max(shares, default=Fraction(0)) / self._lane(lane).weight
 
     # Slots and rules
+
+    def _take(self, job: JobRef, processor_id: str) -> None:
+        self.held[job.id] = Held(job, processor_id, self._needs(job), self._definition(job.definition).conflict_group)
 
     def _slot(self, job: JobRef) -> str | None:
         """The processor that takes the job: the most specialised, then the least busy, then the smallest id."""

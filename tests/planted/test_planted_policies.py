@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch import line
+from hascheduler.dispatch import cells, line
 from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.cells import Cell
 from hascheduler.dispatch.dominant_share import LaneShares
@@ -87,6 +87,11 @@ def _late_comer_that_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Cell, "put", append)
 
 
+def _tie_that_the_id_breaks(patch: pytest.MonkeyPatch) -> None:
+    for room in (cells, line):
+        patch.setattr(room, "arrival", lambda job: (job.id,))
+
+
 def _generalist_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Profile, "supports", _supports_and_is_broad)
 
@@ -117,6 +122,7 @@ def _resources_that_nobody_takes(patch: pytest.MonkeyPatch) -> None:
         _share_of_slots_alone,
         _tombstone_that_is_taken_for_a_job,
         _late_comer_that_goes_to_the_end,
+        _tie_that_the_id_breaks,
         _generalist_first,
         _resources_that_nobody_takes,
     ],
