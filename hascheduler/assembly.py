@@ -24,7 +24,7 @@ from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.documents import Collection, encode_definition, encode_lane, encode_tenant
-from hascheduler.model.policy import IdleKeyStart, bonus_max_of, criteria
+from hascheduler.model.policy import bonus_max_of, criteria, idle_key_start_of
 from hascheduler.model.resource_texts import parse_resources
 from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.claims import MongoClaimStore
@@ -155,14 +155,14 @@ def _replica(settings: Settings, replica_id: str, database: Database, liveness: 
 
 def policy_config(settings: Settings) -> PolicyConfig:
     """What is not set follows the preset."""
-    bonus_max, idle_key_start = settings.on_demand_bonus_max, settings.idle_key_start
+    bonus_max = settings.on_demand_bonus_max
     if bonus_max is None:
         bonus_max = bonus_max_of(settings.policy)
     return PolicyConfig(
         criteria=criteria(settings.policy),
         max_concurrency=settings.max_concurrency,
         on_demand_bonus_max=None if bonus_max == "none" else bonus_max,
-        idle_key_start=idle_key_start or (IdleKeyStart.ZERO if settings.policy == "fair" else IdleKeyStart.MIN),
+        idle_key_start=settings.idle_key_start or idle_key_start_of(settings.policy),
         learn_cost=settings.learn_cost,
         cost_alpha=settings.cost_alpha,
         idle_ttl_ms=settings.idle_ttl_ms,

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.strict_yaml import StrictLoader
+from hascheduler.model.strict_yaml import StrictLoader, too_deep_at
 
 TEXT_LENGTH_MAX = 4 * 1024 * 1024
 _VALUES_MAX = 200_000
@@ -51,13 +51,10 @@ def located(source: str, number: int, path: Path) -> Path:
 
 
 def _demand_shallow(text: str, source: str) -> None:
-    """The composer below recurses in C, where too deep a nesting ends the process."""
-    depth = 0
-    for event in yaml.parse(text, StrictLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEPTH_MAX:
-            line = "" if event.start_mark is None else f", line {event.start_mark.line + 1}"
-            raise InvalidInput((f"{source}{line}",), "nested too deeply", f"at most {_DEPTH_MAX} levels")
+    line = too_deep_at(text, _DEPTH_MAX)
+    if line is not None:
+        where = f"{source}, line {line}" if line else source
+        raise InvalidInput((where,), "nested too deeply", f"at most {_DEPTH_MAX} levels")
 
 
 def _hint(error: yaml.MarkedYAMLError) -> str:

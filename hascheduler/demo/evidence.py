@@ -1,7 +1,6 @@
 """What was expected, and what really happened: nominal times, effects, and the jobs in the database."""
 
 import json
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,10 +143,3 @@ def _doubled(job: Mapping[str, Any], seen: list[int], killed: Collection[str]) -
     succeeded = [record for record in records if record["outcome"] == "succeeded"]
     excused = {record["number"] for record in records if record["outcome"] == "lost" and record["processor"] in killed}
     return len(succeeded) > 1 or len(seen) != len(set(seen)) or len([n for n in seen if n not in excused]) > 1
-
-
-def percentile(values: list[int], per_cent: float) -> int:
-    """The smallest value that at least ``per_cent`` of them do not exceed; 0 for none."""
-    if not values:
-        return 0
-    return sorted(values)[max(0, math.ceil(len(values) * per_cent / 100) - 1)]

@@ -3,8 +3,9 @@
 from rich.console import Console
 from rich.table import Table
 
-from hascheduler.demo.evidence import Effect, Verdict, judge, percentile
+from hascheduler.demo.evidence import Effect, Verdict, judge
 from hascheduler.demo.story import Kill, Told
+from hascheduler.model.percentiles import percentile
 
 _AROUND_KILL_MS = 6_000
 """A job that its processor took along moves on after the heartbeat timeout of 5 s."""

@@ -11,11 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.clock import SystemClock
-from hascheduler.demo.evidence import Effects, percentile
+from hascheduler.demo.evidence import Effects
 from hascheduler.demo.pulse import draw_pulse
 from hascheduler.demo.story import Told
 from hascheduler.demo.watch import Sight
 from hascheduler.embedded.stack import Stack
+from hascheduler.model.percentiles import percentile
 
 _REFRESH_PER_SECOND = 4
 _LINE_EVERY_S = 2.0

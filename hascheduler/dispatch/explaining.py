@@ -150,7 +150,7 @@ class Explainer:
     def _lack(self, processor: ProcessorRef, kind: Kind, *, idle: bool) -> str:
         """What that processor lacks to run such a job now, or were it ``idle``; of those that are no help otherwise."""
         name = processor.name
-        if not (processor.takes_any or kind.definition.name in processor.definitions):
+        if not processor.supports(kind.definition.name):
             return f"{name} does not run {kind.definition.name!r}" if idle else ""
         if processor.draining:
             return f"{name} is draining"
@@ -166,7 +166,7 @@ class Explainer:
     def _standing(self, job: JobRef, now: int, *, is_admissible: bool) -> Standing:
         own = self._worth(job, now)
         first, first_worth, ahead = job, own, 0
-        for other in islice(self._rivals(now, is_admissible=is_admissible), LOOKED_AT_MAX):
+        for other in self._rivals(now, is_admissible=is_admissible):
             worth = self._worth(other, now)
             if worth < own:
                 ahead += 1

@@ -72,13 +72,13 @@ class Gates:
         rules = self._rules.definition(definition)
         self.of_definition[definition] += more
         if rules.max_concurrency is not None:
-            self._close(Rule.DEFINITION, definition)
+            self._recount(Rule.DEFINITION, definition)
         if rules.tier is not None:
             self.of_tier[rules.tier] += more
-            self._close(Rule.TIER, rules.tier)
+            self._recount(Rule.TIER, rules.tier)
         self.of_tenant[tenant] += more
         if self._rules.tenants:
-            self._close(Rule.TENANT, tenant)
+            self._recount(Rule.TENANT, tenant)
         if not self.of_definition[definition]:
             del self.of_definition[definition]
         if not self.of_tenant[tenant]:
@@ -141,9 +141,11 @@ class Gates:
             if until_ms <= now:
                 self._look_at_rate(name, now)
 
-    def _close(self, rule: Rule, cause: str | int) -> None:
+    def _recount(self, rule: Rule, cause: str | int) -> None:
+        self._close(rule, cause, is_full=self._is_full(rule, cause))
+
+    def _close(self, rule: Rule, cause: str | int, *, is_full: bool) -> None:
         """Close that gate, or open it again."""
-        is_full = self._is_full(rule, cause)
         if is_full != ((rule, cause) in self._full):
             if is_full:
                 self._full[rule, cause] = self._bits(rule, cause)
@@ -158,12 +160,7 @@ class Gates:
             self._dry_until_ms[definition] = at_ms or 0
         else:
             self._dry_until_ms.pop(definition, None)
-        if is_dry != ((Rule.RATE, definition) in self._full):
-            if is_dry:
-                self._full[Rule.RATE, definition] = self._bits(Rule.RATE, definition)
-            else:
-                del self._full[Rule.RATE, definition]
-            self._combine()
+        self._close(Rule.RATE, definition, is_full=is_dry)
 
     def _bits(self, rule: Rule, cause: str | int) -> int:
         match rule, cause:

@@ -21,7 +21,7 @@ class Kind:
         self.bit = bit
         self.definition = definition
         self.own = own
-        self.needs = definition.resources if own is None else own
+        self.needs = definition.needs(own)
         self.tenant = tenant
 
 
@@ -71,7 +71,7 @@ class Kinds:
         found = [kind for kind in self._kinds.values() if kind.definition.name == name]
         for kind in found:
             kind.definition = definition
-            kind.needs = definition.resources if kind.own is None else kind.own
+            kind.needs = definition.needs(kind.own)
         self.changes += 1
         return found
 

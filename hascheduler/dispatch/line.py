@@ -28,7 +28,7 @@ from hascheduler.dispatch.groups import Entry, Group
 from hascheduler.dispatch.kinds import Kind, Kinds
 from hascheduler.dispatch.locks import Lock, LockTable
 from hascheduler.dispatch.nodes import Node
-from hascheduler.dispatch.orders import Order
+from hascheduler.dispatch.orders import Order, own_criteria
 from hascheduler.dispatch.parking import Origin, Parking
 from hascheduler.dispatch.pool import SlotPool
 from hascheduler.dispatch.rules import Rules
@@ -135,12 +135,10 @@ class Line:
         job = self._queued.pop(job_id, None)
         if job is None:
             return
-        for lock in self._locks.wanted(job):
-            if lock in self._parking:
-                self._freed[lock] = None  # it may have been the one that the others let go first
+        self.freed(self._locks.wanted(job))  # it may have been the one that the others let go first
 
     def freed(self, locks: Iterable[Lock]) -> None:
-        """Nobody holds these any more."""
+        """Nobody holds these any more, or who went first among those that wait for them does so no longer."""
         for lock in locks:
             if lock in self._parking:
                 self._freed[lock] = None
@@ -156,14 +154,11 @@ class Line:
                 self._to_cell(group, key, job)
 
     def lane_changed(self, name: str) -> None:
-        criteria = self._rules.lane(name).criteria
-        has_own = criteria is not None and self._order.criteria[0] is Criterion.LANE
         before = self._own_orders.pop(name, None)
-        if criteria is not None and has_own:
-            inner = tuple(each for each in criteria if each is not Criterion.LANE)
-            self._own_orders[name] = Order((Criterion.LANE, *inner))
-        after = self._own_orders.get(name)
-        if (before.criteria if before else None) != (after.criteria if after else None):
+        own = own_criteria(self._order.criteria, self._rules.lane(name))
+        if own is not None:
+            self._own_orders[name] = Order(own)
+        if own != (before.criteria if before else None):
             for key, group in list(self._groups.items()):
                 if group.lane == name:
                     self._rest(group)
@@ -335,11 +330,10 @@ class Line:
 
     def _node_for(self, group: Group) -> Node:
         order = group.order
-        lane = group.lane if order.nodes and Criterion.LANE in order.nodes else None
+        lane = group.lane if Criterion.LANE in order.nodes else None
         key = (lane, group.kind.definition.tier if order.has_tier else None)
         if group.node is None or (group.node.lane, group.node.tier) != key:
-            known = self._nodes.get(key)
-            group.node = known if known is not None else self._nodes.setdefault(key, Node(*key))
+            group.node = self._nodes.get(key) or self._nodes.setdefault(key, Node(*key))
         return group.node
 
     def _rest(self, group: Group) -> None:
@@ -434,9 +428,8 @@ class Line:
 
     def _park(self, lock: Lock, origin: Origin, job: JobRef) -> None:
         self._parking.park(lock, origin, job, self._is_waiting_in)
-        for other in self._locks.wanted(job):
-            if other != lock and other in self._parking:
-                self._freed[other] = None  # those behind it that wait for this one need not wait for it
+        # Those behind it that wait for another of its locks need not wait for it.
+        self.freed(other for other in self._locks.wanted(job) if other != lock)
 
     def _unpark(self) -> None:
         while self._freed:

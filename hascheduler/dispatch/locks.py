@@ -25,17 +25,11 @@ class LockTable:
 
     def wanted(self, job: JobRef) -> Locks:
         """The locks that must be free for the job to start."""
-        group = self._rules.definition(job.definition).conflict_group if self._rules.definitions else None
-        if group is None and not job.serial:
-            return _NONE
-        conflict = _NONE if group is None else (("conflict", group, job.target),)
-        return (*conflict, *_serial(job)) if job.serial else conflict
+        return self.taken(job) if job.serial else self._conflict(job)
 
     def taken(self, job: JobRef) -> Locks:
         """The locks that it holds once it has started."""
-        group = self._rules.definition(job.definition).conflict_group if self._rules.definitions else None
-        conflict = _NONE if group is None else (("conflict", group, job.target),)
-        return (*conflict, *_serial(job))
+        return (*self._conflict(job), *_serial(job))
 
     def take(self, job_id: str, locks: Iterable[Lock]) -> None:
         for lock in locks:
@@ -65,6 +59,10 @@ class LockTable:
             if lock in self._holders:
                 return lock
         return None
+
+    def _conflict(self, job: JobRef) -> Locks:
+        group = self._rules.definition(job.definition).conflict_group
+        return _NONE if group is None else (("conflict", group, job.target),)
 
 
 def _serial(job: JobRef) -> Locks:

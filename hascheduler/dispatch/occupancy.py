@@ -33,14 +33,11 @@ class Occupancy:
         self._locks = locks
         self._held: dict[str, _Held] = {}
 
-    def holds(self, job_id: str) -> bool:
-        return job_id in self._held
-
     def take(self, job: JobRef, processor_id: str) -> None:
         """The job holds a slot of that processor, and none of another."""
         held = self._held.get(job.id)
         if held is None:
-            needs = self._rules.definition(job.definition).resources if job.resources is None else job.resources
+            needs = self._rules.definition(job.definition).needs(job.resources)
             held = _Held(job.definition, job.tenant, job.lane, needs, self._locks.taken(job))
             self._held[job.id] = held
             self._gates.take(held.definition, held.tenant)

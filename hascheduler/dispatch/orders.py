@@ -9,6 +9,7 @@ Lane and tier, where a policy begins with them, split the groups further: into *
 looked into.
 """
 
+from hascheduler.model.lane import Lane
 from hascheduler.model.policy import Criteria, Criterion
 
 _SPLITTING = (Criterion.LANE, Criterion.TIER)
@@ -42,3 +43,10 @@ class Order:
         before = self.criteria[: self.criteria.index(aged)]
         fair = self.criteria.index(Criterion.FAIRNESS)
         return Criterion.FAIRNESS in before or (self.has_score and self.criteria.index(Criterion.SCORE) < fair)
+
+
+def own_criteria(policy: Criteria, lane: Lane) -> Criteria | None:
+    """What orders the lane's jobs where that is not the deployment's ``policy``: the lane first, and then its own."""
+    if lane.criteria is None or policy[0] is not Criterion.LANE:
+        return None
+    return (Criterion.LANE, *(each for each in lane.criteria if each is not Criterion.LANE))

@@ -75,7 +75,7 @@ class SlotPool:
 
     def live(self) -> list[ProcessorRef]:
         """Those whose heartbeat goes on, by id; draining ones too."""
-        return [self._processors[id] for id in sorted(self._processors) if id not in self._lost]
+        return [processor for processor, lost_at_beat in self.known() if lost_at_beat is None]
 
     # Slots
 
@@ -141,8 +141,11 @@ class SlotPool:
 
     def could_run(self, definition: str, needs: Resources) -> bool:
         """Whether some processor that takes new jobs could run it, were it idle."""
-        takers = [processor for processor in self.live() if not processor.draining and processor.slots > 0]
-        return any(_supports(processor, definition) and _has(processor, needs) for processor in takers)
+        for id, processor in self._processors.items():
+            takes_jobs = id not in self._lost and not processor.draining and processor.slots > 0
+            if takes_jobs and processor.supports(definition) and _has(processor, needs):
+                return True
+        return False
 
     def supporting(self, definition: str) -> list[Profile]:
         """Those whose processors run jobs of ``definition``, the most specialised first."""
@@ -233,10 +236,6 @@ class SlotPool:
 
 def _offers(processor: ProcessorRef) -> tuple[frozenset[str], int, bool, Resources]:
     return (processor.definitions, processor.slots, processor.draining, processor.resources)
-
-
-def _supports(processor: ProcessorRef, definition: str) -> bool:
-    return processor.takes_any or definition in processor.definitions
 
 
 def _has(processor: ProcessorRef, needs: Resources) -> bool:

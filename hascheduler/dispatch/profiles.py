@@ -7,7 +7,7 @@ divide to the same float, and those of up to 10,000 slots are further apart than
 
 import heapq
 
-from hascheduler.model.processor import ANY_DEFINITION
+from hascheduler.model.processor import ANY_DEFINITION, supports
 
 _SWEEP_MIN = 64
 
@@ -26,7 +26,7 @@ class Profile:
         self._heap: list[tuple[float, str]] = []
 
     def supports(self, definition: str) -> bool:
-        return self.takes_any or definition in self.definitions
+        return supports(self.definitions, definition)
 
     def offer(self, processor_id: str, busy: int, slots: int) -> None:
         """It can take a job."""

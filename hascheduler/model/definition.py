@@ -34,3 +34,7 @@ class Definition:
     tier: int | None = None
     rate_limit: RateLimit | None = None
     resources: Resources = NOTHING
+
+    def needs(self, own: Resources | None) -> Resources:
+        """What a job of it takes whose ``own`` demand is that; None: it does not say."""
+        return self.resources if own is None else own

@@ -79,6 +79,11 @@ def policy_name(criteria: Criteria) -> str:
     return names[0] if names else ",".join(criteria)
 
 
+def idle_key_start_of(policy: str) -> IdleKeyStart:
+    """Of a preset: where it was in ``fair``, which is as it was published."""
+    return IdleKeyStart.ZERO if policy == "fair" else IdleKeyStart.MIN
+
+
 def bonus_max_of(policy: str) -> int | None:
     """The largest on-demand bonus of a preset: none in ``affinity``, which is the published formula."""
     return None if policy == "affinity" else ON_DEMAND_BONUS_MAX_DEFAULT

@@ -1,10 +1,16 @@
 """A processor: one worker process, as it registers itself."""
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from hascheduler.model.resources import NOTHING, Resources
 
 ANY_DEFINITION = "*"
+
+
+def supports(definitions: Set[str], definition: str) -> bool:
+    """Whether a processor with those ``definitions`` runs jobs of that one."""
+    return ANY_DEFINITION in definitions or definition in definitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +35,6 @@ class ProcessorRef:
     @property
     def takes_any(self) -> bool:
         return ANY_DEFINITION in self.definitions
+
+    def supports(self, definition: str) -> bool:
+        return supports(self.definitions, definition)

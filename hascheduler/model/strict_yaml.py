@@ -24,3 +24,13 @@ class StrictLoader(yaml.CSafeLoader):
                     raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} twice", key.start_mark)
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def too_deep_at(text: str, levels_max: int) -> int | None:
+    """The line where ``text`` is nested deeper than that; the composer recurses in C, where that ends the process."""
+    depth = 0
+    for event in yaml.parse(text, StrictLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > levels_max:
+            return 0 if event.start_mark is None else event.start_mark.line + 1
+    return None

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from hascheduler.dispatch.orders import own_criteria
 from hascheduler.dispatch.score import AGE_POINTS_PER_MS, ON_DEMAND, PRIORITY_POINTS
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import PRIORITY_MAX
@@ -104,9 +105,8 @@ class _Flows:
     def __init__(self, scenario: Scenario) -> None:
         self._criteria = scenario.policy.criteria
         self._definitions: dict[str, Definition] = {each.name: each for each in scenario.definitions}
-        has_own = self._criteria[0] is Criterion.LANE
-        own = {lane.name: lane.criteria for lane in scenario.lanes if lane.criteria is not None and has_own}
-        self._own = {name: (Criterion.LANE, *criteria) for name, criteria in own.items()}
+        own = {lane.name: own_criteria(self._criteria, lane) for lane in scenario.lanes}
+        self._own = {name: criteria for name, criteria in own.items() if criteria is not None}
 
     @property
     def orders_by_score(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.strict_yaml import StrictLoader
+from hascheduler.model.strict_yaml import StrictLoader, too_deep_at
 
 BYTES_MAX = 256 * 1024 * 1024
 _YAML_CHARACTERS_MAX = 32 * 1024 * 1024
@@ -66,10 +66,6 @@ def _read_yaml(text: str) -> Any:
 
 
 def _demand_shallow(text: str) -> None:
-    """The composer recurses in C, where too deep a nesting ends the process."""
-    depth = 0
-    for event in yaml.parse(text, StrictLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEPTH_MAX:
-            line = 0 if event.start_mark is None else event.start_mark.line + 1
-            raise InvalidInput((f"line {line}",), "nested too deeply", f"at most {_DEPTH_MAX} levels")
+    line = too_deep_at(text, _DEPTH_MAX)
+    if line is not None:
+        raise InvalidInput((f"line {line}",), "nested too deeply", f"at most {_DEPTH_MAX} levels")

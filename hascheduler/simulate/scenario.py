@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
-from hascheduler.model.policy import Criteria, IdleKeyStart, bonus_max_of, criteria
-from hascheduler.model.processor import ANY_DEFINITION
+from hascheduler.model.policy import Criteria, IdleKeyStart, bonus_max_of, criteria, idle_key_start_of
+from hascheduler.model.processor import supports
 from hascheduler.model.resources import Resources
 from hascheduler.model.tenant import Tenant
 
@@ -43,7 +43,7 @@ class ScenarioProcessor:
     drain_at_ms: int | None = None
 
     def supports(self, definition: str) -> bool:
-        return ANY_DEFINITION in self.definitions or definition in self.definitions
+        return supports(self.definitions, definition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,11 @@ class ScenarioPolicy:
 
     def config(self) -> PolicyConfig:
         """As the core takes it."""
-        start = self.idle_key_start
-        if start is None:
-            start = IdleKeyStart.ZERO if self.name == "fair" else IdleKeyStart.MIN
         return PolicyConfig(
             criteria=self.criteria,
             max_concurrency=self.max_concurrency,
             on_demand_bonus_max=self.on_demand_bonus_max if self.has_bonus_max else bonus_max_of(self.name),
-            idle_key_start=start,
+            idle_key_start=self.idle_key_start or idle_key_start_of(self.name),
             learn_cost=self.learn_cost,
             cost_alpha=self.cost_alpha,
         )

@@ -1,9 +1,10 @@
 """How long jobs waited for their first start, and how busy processors were. Whole milliseconds and exact fractions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from hascheduler.model.percentiles import percentile
 from hascheduler.simulate.outcome import JobRecord, Outcome
 
 
@@ -76,11 +77,6 @@ def waits_by(outcome: Outcome, group: Callable[[JobRecord], str]) -> tuple[Waits
     for record in outcome.jobs:
         groups.setdefault(group(record), []).append(record)
     return tuple(waits_of(name, records, outcome.ended_at_ms) for name, records in groups.items())
-
-
-def percentile(ordered: Sequence[int], percent: int) -> int:
-    """The smallest of these values that at least ``percent`` of them do not exceed; 0 where there are none."""
-    return ordered[-(-percent * len(ordered) // 100) - 1] if ordered else 0
 
 
 def uses(outcome: Outcome) -> tuple[Use, ...]:

@@ -8,9 +8,9 @@ import httpx
 from pymongo import AsyncMongoClient
 
 from hascheduler.clock import SystemClock
-from hascheduler.demo.evidence import percentile
 from hascheduler.embedded.stack import Stack
 from hascheduler.model.instants import format_instant
+from hascheduler.model.percentiles import percentile
 
 _PHASES = 50
 

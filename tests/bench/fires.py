@@ -6,9 +6,10 @@ from typing import Any
 import httpx
 
 from hascheduler.clock import SystemClock
-from hascheduler.demo.evidence import Effects, Expectation, percentile
+from hascheduler.demo.evidence import Effects, Expectation
 from hascheduler.embedded.stack import Stack
 from hascheduler.model.instants import format_instant
+from hascheduler.model.percentiles import percentile
 
 _WARM_UP_MS = 3_000
 

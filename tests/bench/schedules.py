@@ -29,10 +29,10 @@ import httpx
 import psutil
 from pymongo import AsyncMongoClient
 
-from hascheduler.demo.evidence import percentile
 from hascheduler.embedded.children import free_port
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.model.instants import WallMs, format_instant
+from hascheduler.model.percentiles import percentile
 from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.schedule_documents import NewSchedule, new_schedule_document
 from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from hascheduler.demo.evidence import Effect, Effects, Expectation, judge, percentile
+from hascheduler.demo.evidence import Effect, Effects, Expectation, judge
 from hascheduler.model.instants import WallMs
+from hascheduler.model.percentiles import percentile
 from hascheduler.model.trigger import Interval, Once, Trigger
 
 UNTIL_MS = 3_500

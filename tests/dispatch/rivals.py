@@ -202,13 +202,16 @@ class Rivals:
         if not idle:
             return
         id = self._random.choice(sorted(idle))
-        if self._random.random() < 0.5:
-            self.oracle.lost.add(id)
-            yield ProcessorLost(id, self.oracle.processors[id].beat)
-        else:
-            del self.oracle.processors[id]
-            self.oracle.lost.discard(id)
-            yield ProcessorGone(id)
+        yield self._gone(id) if self._random.random() >= 0.5 else self._lost(id)
+
+    def _lost(self, id: str) -> Input:
+        self.oracle.lost.add(id)
+        return ProcessorLost(id, self.oracle.processors[id].beat)
+
+    def _gone(self, id: str) -> Input:
+        del self.oracle.processors[id]
+        self.oracle.lost.discard(id)
+        return ProcessorGone(id)
 
 
 def _any_criteria(chance: Random) -> Criteria:

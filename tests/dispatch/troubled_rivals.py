@@ -13,8 +13,8 @@ from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Requeue, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Rule
-from hascheduler.dispatch.inputs import Input, ProcessorLost, Settled, TermBegan, TransportSeen, TrustLost
-from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorGone, ProcessorSeen
+from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen, TrustLost
+from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen
 from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
@@ -243,13 +243,7 @@ class TroubledRivals(Rivals):
         """Any processor, whatever runs there."""
         if self.oracle.processors:
             id = self._random.choice(sorted(self.oracle.processors))
-            if self._random.random() < 0.6:
-                self.oracle.lost.add(id)
-                yield ProcessorLost(id, self.oracle.processors[id].beat)
-            else:
-                del self.oracle.processors[id]
-                self.oracle.lost.discard(id)
-                yield ProcessorGone(id)
+            yield self._lost(id) if self._random.random() < 0.6 else self._gone(id)
 
     def _tell_of_doubtful(self) -> Iterator[Input]:
         """Somebody read it: it is as it was, or it has ended."""

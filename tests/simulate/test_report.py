@@ -13,8 +13,9 @@ from fractions import Fraction
 
 import pytest
 
+from hascheduler.model.percentiles import percentile
 from hascheduler.simulate.report import report
-from hascheduler.simulate.waits import Use, Waits, percentile
+from hascheduler.simulate.waits import Use, Waits
 from tests.simulate.scenarios import job, outcome_of, processor
 
 JOBS = (
