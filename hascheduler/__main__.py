@@ -7,6 +7,7 @@ import sys
 
 from hascheduler.cli.app import app
 from hascheduler.errors import CallerError, HaschedulerError, WorldError
+from hascheduler.model.redaction import redacted
 
 
 def main() -> None:
@@ -30,7 +31,7 @@ def _first(error: BaseException) -> BaseException:
 
 def _end_with(error: BaseException) -> None:
     assert isinstance(error, HaschedulerError)
-    line = " ".join(str(error).split())
+    line = redacted(" ".join(str(error).split()))
     sys.stderr.write(f"hascheduler: {line}\n")
     sys.exit(2 if isinstance(error, CallerError) else 1)
 

@@ -7,16 +7,22 @@ order, and a second signal ends the process at once.
 import asyncio
 import os
 import signal
+import ssl
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from secrets import token_hex
+from typing import Any
 
 import structlog
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
+from hascheduler.api.access_door import Lock
+from hascheduler.api.admission import AdmissionControl
 from hascheduler.api.app import ApiServices, create_app
+from hascheduler.api.audit_trail import AuditWriter
 from hascheduler.api.server import ApiServer
+from hascheduler.api.work_terms import WorkTerms
 from hascheduler.clock import SystemClock
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.liveness import Liveness
@@ -24,11 +30,15 @@ from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.documents import Collection, encode_definition, encode_lane, encode_tenant
+from hascheduler.model.job import JobRef
 from hascheduler.model.policy import bonus_max_of, criteria, idle_key_start_of
 from hascheduler.model.resource_texts import parse_resources
+from hascheduler.model.token import digest_of
 from hascheduler.mongo.accounts import MongoAccountStore
+from hascheduler.mongo.admission import MongoBucketStore
+from hascheduler.mongo.audit import MongoAuditStore
 from hascheduler.mongo.claims import MongoClaimStore
-from hascheduler.mongo.connection import Database, connect, open_database
+from hascheduler.mongo.connection import Client, Database, connect, open_database
 from hascheduler.mongo.deliveries import MongoDeliveries, MongoTransport
 from hascheduler.mongo.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.jobs import MongoJobStore
@@ -38,13 +48,16 @@ from hascheduler.mongo.nouns import MongoNounStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream import MongoChangeSource
+from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work import MongoWorkStore
-from hascheduler.ports import Clock, Deliveries, Transport
+from hascheduler.ports import Clock, Deliveries, EventExchange, Transport
 from hascheduler.processor import Processor, ProcessorConfig, load_handlers
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
+from hascheduler.rabbitmq.events import RabbitEventExchange
 from hascheduler.rabbitmq.publisher import RabbitTransport
 from hascheduler.settings import Settings
+from hascheduler.tls import PemFile, client_context, server_context
 
 log = structlog.get_logger(__name__)
 
@@ -55,13 +68,22 @@ async def serve(settings: Settings) -> None:
     """One replica: the scheduler's loops and the HTTP API, until a signal; `StoreUnavailable` without a database."""
     clock = SystemClock()
     replica_id = f"{settings.replica_id}.{token_hex(4)}"
-    client = connect(settings.mongodb_uri.get_secret_value())
+    tls = _server_tls(settings)
+    client = _connected(settings)
     try:
         database = open_database(client, settings.database)
         await _prepared(database)
         liveness = Liveness(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
-        replica = _replica(settings, replica_id, database, liveness, clock)
+        ids = _JobIds(clock)
+
+        def arrived(job: JobRef) -> None:
+            admission.arrived(job.tenant, own=ids.made(job.id))
+
+        replica = _replica(settings, replica_id, database, liveness, clock, arrived=arrived)
+        admission = AdmissionControl(replica.view, MongoBucketStore(database), clock, settings.max_pending)
+        audit = MongoAuditStore(database, settings.audit_retention_ms)
+        audit_writer = AuditWriter(audit, clock)
         server = ApiServer(
             create_app(
                 ApiServices(
@@ -70,23 +92,36 @@ async def serve(settings: Settings) -> None:
                     lanes=MongoNounStore(database, Collection.LANES, encode_lane),
                     tenants=MongoNounStore(database, Collection.TENANTS, encode_tenant),
                     jobs=MongoJobStore(database, settings.job_retention_ms),
+                    admission=admission,
                     verdicts=MongoVerdictStore(database),
                     view=replica.view,
+                    events=replica.events,
                     clock=clock,
-                    new_job_id=_JobIds(clock).new,
+                    new_job_id=ids.new,
+                    lock=_lock(settings),
+                    tokens=MongoTokenStore(database),
+                    audit=audit,
+                    audit_writer=audit_writer,
+                    work=MongoWorkStore(database, settings.job_retention_ms),
+                    work_terms=_work_terms(settings),
                 )
             ),
             settings.http_host,
             settings.http_port,
+            tls,
         )
         await server.bind()
         replica.http_endpoint = f"{settings.advertise_host or settings.http_host}:{server.port}"
-        log.info("serving", replica=replica_id, http=replica.http_endpoint, shard=settings.shard)
+        log.info("serving", replica=replica_id, http=replica.http_endpoint, shard=settings.shard, **_access(settings))
         with _on_signal(replica.stop):
             async with asyncio.TaskGroup() as tasks:
+                recording = tasks.create_task(audit_writer.run(), name="audit")
                 serving = tasks.create_task(server.run(), name="api")
                 await replica.run()
                 serving.cancel()
+                # The last answers leave records too.
+                await asyncio.wait([serving])
+                recording.cancel()
         log.info("stopped", replica=replica_id)
     finally:
         await client.close()
@@ -103,10 +138,10 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         slots=settings.slots,
         resources=parse_resources(settings.resources),
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
-        heartbeat_deadline_ms=settings.heartbeat_timeout_ms - settings.heartbeat_interval_ms,
+        heartbeat_deadline_ms=_heartbeat_deadline_ms(settings),
         drain_grace_ms=settings.drain_grace_ms,
     )
-    client = connect(settings.mongodb_uri.get_secret_value())
+    client = _connected(settings)
     try:
         database = open_database(client, settings.database)
         await _prepared(database)
@@ -124,7 +159,15 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         await client.close()
 
 
-def _replica(settings: Settings, replica_id: str, database: Database, liveness: Liveness, clock: Clock) -> Replica:
+def _replica(
+    settings: Settings,
+    replica_id: str,
+    database: Database,
+    liveness: Liveness,
+    clock: Clock,
+    *,
+    arrived: Callable[[JobRef], None],
+) -> Replica:
     host = settings.advertise_host or settings.liveness_host
     config = ReplicaConfig(
         shard=settings.shard,
@@ -150,6 +193,8 @@ def _replica(settings: Settings, replica_id: str, database: Database, liveness: 
         transport=_transport(settings),
         liveness=liveness,
         clock=clock,
+        exchange=_event_exchange(settings),
+        arrived=arrived,
     )
 
 
@@ -172,13 +217,67 @@ def policy_config(settings: Settings) -> PolicyConfig:
 def _transport(settings: Settings) -> Transport:
     if settings.transport == "mongo":
         return MongoTransport()
-    return RabbitTransport(settings.amqp_url.get_secret_value())
+    return RabbitTransport(settings.amqp_url.get_secret_value(), broker_tls(settings))
+
+
+def _event_exchange(settings: Settings) -> EventExchange | None:
+    if not settings.events_exchange:
+        return None
+    return RabbitEventExchange(settings.amqp_url.get_secret_value(), settings.events_exchange, broker_tls(settings))
 
 
 def _deliveries(settings: Settings, config: ProcessorConfig, database: Database) -> Deliveries:
     if settings.transport == "mongo":
         return MongoDeliveries(database, config.id)
-    return RabbitDeliveries(settings.amqp_url.get_secret_value(), config.id, config.slots)
+    return RabbitDeliveries(settings.amqp_url.get_secret_value(), config.id, config.slots, broker_tls(settings))
+
+
+def _connected(settings: Settings) -> Client:
+    return connect(
+        settings.mongodb_uri.get_secret_value(),
+        tls_ca_file=settings.mongodb_tls_ca_file,
+        tls_cert_file=settings.mongodb_tls_cert_file,
+    )
+
+
+def broker_tls(settings: Settings) -> ssl.SSLContext | None:
+    """None where the URL says all there is to say."""
+    if not (settings.amqp_tls_ca_file or settings.amqp_tls_cert_file):
+        return None
+    return client_context(
+        PemFile("HASCHEDULER_AMQP_TLS_CA_FILE", settings.amqp_tls_ca_file),
+        PemFile("HASCHEDULER_AMQP_TLS_CERT_FILE", settings.amqp_tls_cert_file),
+        PemFile("HASCHEDULER_AMQP_TLS_KEY_FILE", settings.amqp_tls_key_file),
+    )
+
+
+def _server_tls(settings: Settings) -> ssl.SSLContext | None:
+    if not settings.http_tls_cert_file:
+        return None
+    return server_context(
+        PemFile("HASCHEDULER_HTTP_TLS_CERT_FILE", settings.http_tls_cert_file),
+        PemFile("HASCHEDULER_HTTP_TLS_KEY_FILE", settings.http_tls_key_file),
+        PemFile("HASCHEDULER_HTTP_TLS_CLIENT_CA_FILE", settings.http_tls_client_ca_file),
+    )
+
+
+def _access(settings: Settings) -> dict[str, Any]:
+    """Who gets in, for the log."""
+    return {"tls": bool(settings.http_tls_cert_file), "tokens": settings.tokens_demanded}
+
+
+def _work_terms(settings: Settings) -> WorkTerms:
+    return WorkTerms(settings.shard, settings.heartbeat_interval_ms, _heartbeat_deadline_ms(settings))
+
+
+def _heartbeat_deadline_ms(settings: Settings) -> int:
+    """A processor that got no heartbeat through for so long stops, before the leader gives its jobs to others."""
+    return settings.heartbeat_timeout_ms - settings.heartbeat_interval_ms
+
+
+def _lock(settings: Settings) -> Lock:
+    token = settings.admin_token.get_secret_value()
+    return Lock(settings.tokens_demanded, digest_of(token) if token else None)
 
 
 async def _prepared(database: Database) -> None:
@@ -229,3 +328,7 @@ class _JobIds:
     def new(self) -> str:
         self._count = (self._count + 1) % 0x1000000
         return f"job:{self._clock.wall_ms():011x}{self._count:06x}{self._process}"
+
+    def made(self, id: str) -> bool:
+        """Whether it is one of these, also within the id of a triggered job."""
+        return id.endswith(self._process)

@@ -4,6 +4,7 @@
 
     HaschedulerError
     ├── CallerError            the caller's: a clear answer, nothing written
+    │   ├── TooMany            the caller's tenant has asked for too much: come again when it says
     │   ├── InvalidInput       what, where (path) and what would be right
     │   ├── NotFound
     │   └── Conflict           the name is taken, or the state is not the one that was meant
@@ -11,7 +12,8 @@
     ├── WorldError             the world's: try again, with backoff and an end
     │   ├── StoreUnavailable   MongoDB did not answer, or the answer is unknown
     │   ├── HistoryLost        the stream can't be resumed: read everything again
-    │   └── BrokerUnavailable  RabbitMQ did not answer, or it is blocking us
+    │   ├── BrokerUnavailable  RabbitMQ did not answer, or it is blocking us
+    │   └── Overloaded         this replica has too much to do: come again when it says
     └── InvariantBroken        ours: ends the replica, the lease lapses, another leads
 
 Expected outcomes (a claim that lost, a job that is already done) are values, never exceptions.
@@ -59,6 +61,14 @@ class RevisionMismatch(Conflict):
         super().__init__(f"{kind} {id!r} {stored}, which is not what the request was meant for; read it again")
 
 
+class TooMany(CallerError):
+    """More than the tenant may have; nothing was written. ``retry_after_s`` is when it may, as far as is known."""
+
+    def __init__(self, problem: str, retry_after_s: int) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(problem)
+
+
 class WorldError(HaschedulerError):
     """Something outside this process failed; the same call may succeed later."""
 
@@ -73,6 +83,14 @@ class HistoryLost(WorldError):
 
 class BrokerUnavailable(WorldError):
     """The message broker is away or does not take messages."""
+
+
+class Overloaded(WorldError):
+    """There is too much to do already; nothing was written. ``retry_after_s`` is when it may go, as far as is known."""
+
+    def __init__(self, problem: str, retry_after_s: int) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(problem)
 
 
 class InvariantBroken(HaschedulerError):

@@ -30,7 +30,8 @@ from hascheduler.model.quoting import quoted
 from hascheduler.model.resource_texts import parse_resources
 
 PREFIX = "HASCHEDULER_"
-_SECRETS = ("MONGODB_URI", "AMQP_URL")
+SECRETS = ("MONGODB_URI", "AMQP_URL", "ADMIN_TOKEN")
+ADMIN_TOKEN_LENGTH_MIN = 20
 
 
 def _milliseconds(value: object) -> int:
@@ -114,13 +115,40 @@ class Settings(BaseSettings):
     amqp_url: SecretStr = Field(
         default=SecretStr("amqp://guest:guest@127.0.0.1:5672/"), description="the broker [amqp://…@127.0.0.1:5672/]"
     )
+    events_exchange: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._:-]{0,127}$",
+        description="a topic exchange on the broker for the events of jobs, which the leader publishes [none]",
+    )
     shard: str = Field(default="default", pattern=r"^[a-z0-9-]{1,32}$", description="the shard to serve [default]")
 
     http_host: str = Field(default="127.0.0.1", description="address the API listens on [127.0.0.1]")
     http_port: int = Field(default=8080, ge=0, le=65535, description="its port; 0 takes a free one [8080]")
-    allow_unauthenticated: bool = Field(
-        default=False, description="listen on addresses other than loopback although nothing asks for a token [false]"
+    auth: Literal["auto", "tokens", "none"] = Field(
+        default="auto",
+        description="who may ask the API: who has a token (tokens), anybody (none), or auto: anybody where it listens"
+        " on loopback, else who has a token [auto]",
     )
+    admin_token: SecretStr = Field(
+        default=SecretStr(""),
+        description=f"a token that may do everything, to make the others with; {ADMIN_TOKEN_LENGTH_MIN} characters or"
+        " more [none]",
+    )
+    allow_unauthenticated: bool = Field(
+        default=False,
+        description="ask for no tokens, unless auth is tokens, although the address is not loopback [false]",
+    )
+    audit_retention_ms: Milliseconds = _duration("AUDIT_RETENTION", "90d", "who changed what is kept for so long")
+    http_tls_cert_file: str = Field(default="", description="PEM certificate chain; the API speaks HTTPS [none]")
+    http_tls_key_file: str = Field(default="", description="its PEM key [none]")
+    http_tls_client_ca_file: str = Field(
+        default="", description="PEM authorities; only clients with a certificate of theirs get in [none]"
+    )
+    mongodb_tls_ca_file: str = Field(default="", description="PEM authorities that MongoDB is trusted by [none]")
+    mongodb_tls_cert_file: str = Field(default="", description="PEM certificate and key to show to MongoDB [none]")
+    amqp_tls_ca_file: str = Field(default="", description="PEM authorities that the broker is trusted by [none]")
+    amqp_tls_cert_file: str = Field(default="", description="PEM certificate to show to the broker [none]")
+    amqp_tls_key_file: str = Field(default="", description="its PEM key [none]")
     liveness_host: str = Field(
         default="127.0.0.1", description="address where standbys watch this replica's process [127.0.0.1]"
     )
@@ -145,6 +173,13 @@ class Settings(BaseSettings):
         default=DEFAULT_PRESET,
         description=f"which job goes first: {', '.join(PRESETS)}, or some of {', '.join(Criterion)}, with commas"
         f" [{DEFAULT_PRESET}]",
+    )
+    max_pending: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
+        default=1_000_000,
+        ge=1,
+        le=100_000_000,
+        description="how many jobs may wait in the shard; who submits more is told to come again; none: no limit"
+        " [1000000]",
     )
     max_concurrency: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
         default=None, ge=1, le=10_000_000, description="how many jobs run at once in all; none: no limit [none]"
@@ -187,21 +222,51 @@ class Settings(BaseSettings):
         if self.job_retention_ms < 600_000 or self.journal_retention_ms < 600_000:
             # A decision may be applied again after a failover; a job deleted before that would be inserted again.
             raise _wrong("JOB_RETENTION", "and JOURNAL_RETENTION must be at least 10m")
+        if self.events_exchange.startswith("amq."):
+            raise _wrong("EVENTS_EXCHANGE", "may not begin with amq., which is the broker's own")
         if self.idle_ttl_ms < 60_000:
             raise _wrong("IDLE_TTL", "must be at least 1m")
-        if not self.allow_unauthenticated and not _is_loopback(self.http_host):
+        if self.audit_retention_ms < 3_600_000:
+            raise _wrong("AUDIT_RETENTION", "must be at least 1h")
+        self._demand_safe_access()
+        self._demand_whole_tls()
+        return self
+
+    @property
+    def tokens_demanded(self) -> bool:
+        if self.auth == "auto":
+            return not (_is_loopback(self.http_host) or self.allow_unauthenticated)
+        return self.auth == "tokens"
+
+    def _demand_safe_access(self) -> None:
+        if not self.tokens_demanded and not self.allow_unauthenticated and not _is_loopback(self.http_host):
             raise _wrong(
                 "HTTP_HOST",
-                f"{self.http_host} is not loopback and the API asks for no token; set"
+                f"{self.http_host} is not loopback and the API asks for no token; set HASCHEDULER_AUTH=tokens, or"
                 " HASCHEDULER_ALLOW_UNAUTHENTICATED=true only where the network itself keeps strangers out",
             )
-        return self
+        token = self.admin_token.get_secret_value()
+        if token and (len(token) < ADMIN_TOKEN_LENGTH_MIN or not token.isascii() or not token.isprintable()):
+            raise _wrong("ADMIN_TOKEN", f"must have at least {ADMIN_TOKEN_LENGTH_MIN} characters, all printable ASCII")
+        if " " in token:
+            raise _wrong("ADMIN_TOKEN", "must not hold a space")
+
+    def _demand_whole_tls(self) -> None:
+        if bool(self.http_tls_cert_file) != bool(self.http_tls_key_file):
+            raise _wrong("HTTP_TLS_CERT_FILE", "and HTTP_TLS_KEY_FILE go together")
+        if self.http_tls_client_ca_file and not self.http_tls_cert_file:
+            raise _wrong("HTTP_TLS_CLIENT_CA_FILE", "takes HTTP_TLS_CERT_FILE and HTTP_TLS_KEY_FILE too")
+        if bool(self.amqp_tls_cert_file) != bool(self.amqp_tls_key_file):
+            raise _wrong("AMQP_TLS_CERT_FILE", "and AMQP_TLS_KEY_FILE go together")
+        is_plain = not self.amqp_url.get_secret_value().startswith("amqps:")
+        if (self.amqp_tls_ca_file or self.amqp_tls_cert_file) and self.transport == "rabbitmq" and is_plain:
+            raise _wrong("AMQP_TLS_CA_FILE", "and AMQP_TLS_CERT_FILE take an AMQP_URL that begins with amqps://")
 
 
 def read_settings(**overrides: Any) -> Settings:
     """The environment's settings with ``overrides`` (by field name) on top; what is wrong is an `InvalidInput`."""
     values = {name: value for name, value in overrides.items() if value is not None}
-    for secret in _SECRETS:
+    for secret in SECRETS:
         path = os.environ.get(f"{PREFIX}{secret}_FILE")
         if path and secret.lower() not in values:
             try:

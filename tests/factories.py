@@ -16,6 +16,7 @@ from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import Basis, JobTemplate
 from hascheduler.model.schedule_documents import NewSchedule, new_schedule_document
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.token import Role, Token, digest_of
 from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.ports import JournalEntry
 
@@ -55,6 +56,11 @@ def make_lane(name: str = "slow", **only_what_matters: Any) -> Lane:
 
 def make_tenant(name: str = "acme", **only_what_matters: Any) -> Tenant:
     return replace(Tenant(name), **only_what_matters)
+
+
+def make_token(id: str = "token-1", **only_what_matters: Any) -> Token:
+    fields = {"name": "ci", "role": Role.OPERATOR, "tenant": "acme", "created_at_ms": NOW, "created_by": "boss"}
+    return Token(**{"digest": digest_of(id), "id": id, **fields, **only_what_matters})
 
 
 def make_lease(holder: str = "r1", **only_what_matters: Any) -> LeaseRecord:

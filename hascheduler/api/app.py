@@ -6,9 +6,15 @@ from fastapi import APIRouter, FastAPI
 
 from hascheduler import __version__
 from hascheduler.api import (
+    audit,
     cluster,
     definitions,
+    events,
     health,
+    job_batch,
+    job_changes,
+    job_filters,
+    job_submit,
     jobs,
     lanes,
     metrics,
@@ -22,7 +28,12 @@ from hascheduler.api import (
     schedule_verdicts,
     schedules,
     tenants,
+    tokens,
+    whoami,
+    work,
 )
+from hascheduler.api.access_door import Door
+from hascheduler.api.audit_trail import AuditTrail
 from hascheduler.api.body import MERGE_PATCH
 from hascheduler.api.guard import Guard
 from hascheduler.api.problems import MEDIA_TYPE
@@ -35,9 +46,23 @@ _DESCRIPTION = """\
 Durations are texts such as `"90s"`, `"1m30s"`, `"200ms"`, or numbers of seconds; instants are RFC 3339 with an offset.
 Unknown fields and query parameters are refused. An answer with one schedule, definition, lane or tenant has
 its revision as `ETag`; what changes it takes `If-Match`. Ids of jobs hold `:` and may stand in a path as they are.
-Every refusal is `application/problem+json` (RFC 9457) and names each field, what is wrong and what would be right."""
+Every refusal is `application/problem+json` (RFC 9457) and names each field, what is wrong and what would be right.
+
+Where tokens are demanded (the setting AUTH; not on loopback by default), requests carry `Authorization: Bearer hsk_…`.
+A token has a role and a tenant, and sees and touches what is of that tenant alone; all else is 404 to it. `*` is all.
+
+| role | may |
+|---|---|
+| viewer | read jobs, schedules, events; definitions, lanes, the cluster |
+| submitter | also submit and cancel jobs, and trigger schedules |
+| operator | also write, pause and backfill schedules, and retry and reprioritize jobs; for all tenants: write definitions, drain processors, record |
+| admin | also make and revoke tokens, and read the audit log; for all tenants: write lanes and tenants |
+| worker | only take and end jobs (`/v1/work`), for all tenants |
+
+Metrics and processors tell of all tenants, and are shown to tokens for all tenants alone."""  # noqa: E501  # a row is a line
 
 _SCHEDULES = (schedules, schedule_pauses, schedule_trigger, schedule_backfill, schedule_previews, schedule_verdicts)
+_JOBS = (job_submit, job_batch, job_filters, jobs, job_changes)
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 
 
@@ -67,10 +92,27 @@ def create_app(services: ApiServices) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.services = services
+    # The last one added is the outermost.
+    app.add_middleware(Door)
+    app.add_middleware(AuditTrail)
     app.add_middleware(Guard)
     refusals.install(app)
     v1 = APIRouter(prefix="/v1", responses=ANY_REFUSAL)
-    for noun in (*_SCHEDULES, definitions, lanes, tenants, jobs, processors, cluster, recording):
+    for noun in (
+        *_SCHEDULES,
+        definitions,
+        lanes,
+        tenants,
+        *_JOBS,
+        processors,
+        cluster,
+        recording,
+        events,
+        tokens,
+        whoami,
+        audit,
+        work,
+    ):
         v1.include_router(noun.router)
     app.include_router(v1)
     app.include_router(health.router)

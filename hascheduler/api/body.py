@@ -17,6 +17,8 @@ from hascheduler.api.json_text import MalformedJson, UnstorableJson, read_json
 from hascheduler.api.problems import Refusal
 
 BODY_BYTES_MAX = 512 * 1024
+LARGE_BODY_BYTES_MAX = 8 * 1024 * 1024
+LARGE_AT_ONCE_MAX = 4
 MERGE_PATCH = "application/merge-patch+json"
 _JSON = "application/json"
 _BODY_PATIENCE_S = 10
@@ -30,19 +32,38 @@ class JsonRoute(APIRoute):
     Where the body may be left out, a request without one needs no content type either.
     """
 
+    bytes_max = BODY_BYTES_MAX
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         may_be_empty = self.body_field is not None and not self.body_field.field_info.is_required()
 
         async def handle_strictly(request: Request) -> Response:
-            return await handle(_JsonRequest(request, may_be_empty))
+            return await handle(_JsonRequest(request, may_be_empty, self.bytes_max))
 
         return handle_strictly
 
 
+class LargeJsonRoute(JsonRoute):
+    """One whose body may be larger; a few of those at once, so that a flood of them stays small enough."""
+
+    bytes_max = LARGE_BODY_BYTES_MAX
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        room = asyncio.Semaphore(LARGE_AT_ONCE_MAX)
+
+        async def handle_in_turn(request: Request) -> Response:
+            async with room:
+                return await handle(request)
+
+        return handle_in_turn
+
+
 class _JsonRequest(Request):
-    def __init__(self, request: Request, may_be_empty: bool) -> None:
+    def __init__(self, request: Request, may_be_empty: bool, bytes_max: int) -> None:
         super().__init__(request.scope, request.receive)
+        self._bytes_max = bytes_max
         self._may_be_empty = may_be_empty
 
     async def body(self) -> bytes:
@@ -52,7 +73,7 @@ class _JsonRequest(Request):
 
     async def _demanded(self) -> bytes:
         _demand_json(self)
-        return await _bounded(self)
+        return await _bounded(self, self._bytes_max)
 
     async def json(self) -> Any:
         try:
@@ -89,18 +110,18 @@ def _demand_json(request: Request) -> None:
         )
 
 
-async def _bounded(request: Request) -> bytes:
+async def _bounded(request: Request, bytes_max: int) -> bytes:
     declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared[:20]) > BODY_BYTES_MAX:
-        raise _too_large()
+    if declared.isdecimal() and int(declared[:20]) > bytes_max:
+        raise _too_large(bytes_max)
     chunks: list[bytes] = []
     size = 0
     try:
         async with asyncio.timeout(_BODY_PATIENCE_S):
             async for chunk in request.stream():
                 size += len(chunk)
-                if size > BODY_BYTES_MAX:
-                    raise _too_large()
+                if size > bytes_max:
+                    raise _too_large(bytes_max)
                 chunks.append(chunk)
     except TimeoutError:
         raise Refusal(
@@ -114,10 +135,10 @@ async def _bounded(request: Request) -> bytes:
     return b"".join(chunks)
 
 
-def _too_large() -> Refusal:
+def _too_large(bytes_max: int) -> Refusal:
     return Refusal(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "body-too-large",
-        f"the body is larger than {BODY_BYTES_MAX} bytes",
+        f"the body is larger than {bytes_max} bytes",
         headers=_CLOSE,
     )

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from hascheduler.api.access import Viewer
 from hascheduler.api.services import Services
 from hascheduler.api.shown import instant_text
 from hascheduler.model.lease import LeaseRecord
@@ -49,11 +50,13 @@ class ClusterResponse(BaseModel):
     journal_seq: int | None = Field(description="The newest entry that came by")
     replicas: list[ReplicaResponse]
     counts: dict[str, int] = Field(description="Live jobs by state, schedules, definitions")
-    quarantine: list[QuarantinedResponse] = Field(description="Documents that can't be read, the newest first")
+    quarantine: list[QuarantinedResponse] = Field(
+        description="Documents that can't be read, the newest first; shown to tokens for all tenants"
+    )
 
 
 @router.get("")
-async def get_cluster(services: Services) -> ClusterResponse:
+async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
     cluster = services.view.cluster()
     return ClusterResponse(
         replica_id=cluster.replica_id,
@@ -69,7 +72,7 @@ async def get_cluster(services: Services) -> ClusterResponse:
         counts=dict(cluster.counts),
         quarantine=[
             QuarantinedResponse(collection=collection, id=id, reason=reason)
-            for collection, id, reason in cluster.quarantine
+            for collection, id, reason in (cluster.quarantine if caller.only is None else ())
         ],
     )
 

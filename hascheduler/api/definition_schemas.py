@@ -5,16 +5,17 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.bounds import JOBS_MAX, WEEK_MS, between
+from hascheduler.api.rate_limits import RateLimitBody, RateLimitResponse, show_rate_limit
 from hascheduler.api.resource_fields import ResourceAmounts
+from hascheduler.api.retry_schemas import RetryBody, RetryResponse, show_retry
 from hascheduler.api.texts import DurationMs, Name, Strict
-from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT, DEFAULT_COST_MS_DEFAULT, Definition, RateLimit
+from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, Definition
 from hascheduler.model.durations import format_duration
 from hascheduler.model.resources import resources
 
-ATTEMPTS_MAX = 100
 TIER_MAX = 1_000_000
 CostMs = Annotated[DurationMs, between(0, WEEK_MS)]
-PeriodMs = Annotated[DurationMs, between(1, WEEK_MS)]
+TimeoutMs = Annotated[DurationMs, between(1, 4 * WEEK_MS)]
 _EXAMPLE: dict[str, Any] = {
     "default_cost": "20s",
     "max_concurrency": 3,
@@ -22,21 +23,10 @@ _EXAMPLE: dict[str, Any] = {
     "tier": 10,
     "rate_limit": {"count": 100, "per": "1s"},
     "resources": {"cpu": 2},
-    "retry": {"attempts": 5},
+    "retry": {"attempts": 5, "backoff": "2s", "factor": 2, "max": "1m"},
+    "timeout": "5m",
+    "total_timeout": "1h",
 }
-
-
-class RetryBody(Strict):
-    attempts: int = Field(
-        default=ATTEMPTS_MAX_DEFAULT, ge=1, le=ATTEMPTS_MAX, description="Attempts that may be lost before a job fails"
-    )
-
-
-class RateLimitBody(Strict):
-    """A token bucket, full at first."""
-
-    count: int = Field(ge=1, le=JOBS_MAX, description="Dispatches at once at most")
-    per: PeriodMs = Field(description="So long until as many may follow, evenly", examples=["1s"])
 
 
 class DefinitionBody(Strict):
@@ -59,29 +49,26 @@ class DefinitionBody(Strict):
     rate_limit: RateLimitBody | None = Field(default=None, description="How fast its jobs start; null: no limit")
     resources: ResourceAmounts | None = Field(default=None, description="What a job needs that does not say so itself")
     retry: RetryBody = RetryBody()
+    timeout: TimeoutMs | None = Field(default=None, description="How long one attempt may run; null: for ever")
+    total_timeout: TimeoutMs | None = Field(
+        default=None,
+        description="How long all attempts and pauses may take from the first start; null: for ever",
+    )
 
     def noun(self, name: str, rev: int = 0) -> Definition:
-        limit = self.rate_limit
         return Definition(
             name=name,
             rev=rev,
             max_concurrency=self.max_concurrency,
-            attempts_max=self.retry.attempts,
+            retry=self.retry.policy(),
             default_cost_ms=DEFAULT_COST_MS_DEFAULT if self.default_cost is None else self.default_cost,
             conflict_group=self.conflict_group,
             tier=self.tier,
-            rate_limit=None if limit is None else RateLimit(limit.count, limit.per),
+            rate_limit=None if self.rate_limit is None else self.rate_limit.limit(),
             resources=resources(self.resources or {}),
+            timeout_ms=self.timeout,
+            total_timeout_ms=self.total_timeout,
         )
-
-
-class RetryResponse(BaseModel):
-    attempts: int
-
-
-class RateLimitResponse(BaseModel):
-    count: int
-    per: str
 
 
 class DefinitionResponse(BaseModel):
@@ -96,10 +83,11 @@ class DefinitionResponse(BaseModel):
     rate_limit: RateLimitResponse | None
     resources: dict[str, int]
     retry: RetryResponse
+    timeout: str | None
+    total_timeout: str | None
 
 
 def show_definition(definition: Definition) -> DefinitionResponse:
-    limit = definition.rate_limit
     return DefinitionResponse(
         name=definition.name,
         rev=definition.rev,
@@ -107,7 +95,13 @@ def show_definition(definition: Definition) -> DefinitionResponse:
         max_concurrency=definition.max_concurrency,
         conflict_group=definition.conflict_group,
         tier=definition.tier,
-        rate_limit=None if limit is None else RateLimitResponse(count=limit.count, per=format_duration(limit.per_ms)),
+        rate_limit=show_rate_limit(definition.rate_limit),
         resources=dict(definition.resources),
-        retry=RetryResponse(attempts=definition.attempts_max),
+        retry=show_retry(definition.retry),
+        timeout=_span_or_none(definition.timeout_ms),
+        total_timeout=_span_or_none(definition.total_timeout_ms),
     )
+
+
+def _span_or_none(span_ms: int | None) -> str | None:
+    return None if span_ms is None else format_duration(span_ms)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
 
+from hascheduler.api.access import OperatorOfAll, Viewer
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.definition_schemas import DefinitionBody, DefinitionResponse, show_definition
 from hascheduler.api.etags import IfMatch, IfNoneMatch
@@ -31,6 +32,7 @@ async def put_definition(
     name: Name,
     body: DefinitionBody,
     services: Services,
+    caller: OperatorOfAll,
     response: Response,
     *,
     precondition: IfMatch,
@@ -41,14 +43,14 @@ async def put_definition(
 
 
 @router.get("", responses=refused(422))
-async def list_definitions(paging: Paging, services: Services) -> Page[DefinitionResponse]:
+async def list_definitions(paging: Paging, services: Services, caller: Viewer) -> Page[DefinitionResponse]:
     """Definitions by name, a page at a time."""
     return await _definitions.list(paging, services)
 
 
 @router.get("/{name}", response_model=DefinitionResponse, responses=GET)
 async def get_definition(
-    name: str, services: Services, response: Response, known: IfNoneMatch
+    name: str, services: Services, caller: Viewer, response: Response, known: IfNoneMatch
 ) -> DefinitionResponse | Response:
     """One definition."""
     return await _definitions.get(name, services, response, known)
@@ -56,13 +58,13 @@ async def get_definition(
 
 @router.patch("/{name}", responses=PATCH)
 async def patch_definition(
-    name: Name, body: Patch, services: Services, response: Response, precondition: IfMatch
+    name: Name, body: Patch, services: Services, caller: OperatorOfAll, response: Response, *, precondition: IfMatch
 ) -> DefinitionResponse:
     """Change parts of a definition: a JSON merge patch on what GET shows, which is then checked like a PUT."""
     return await _definitions.patch(name, body, services, response, precondition=precondition)
 
 
 @router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT, responses=refused(404, 409, 412, 422))
-async def delete_definition(name: str, services: Services, precondition: IfMatch) -> None:
+async def delete_definition(name: str, services: Services, caller: OperatorOfAll, precondition: IfMatch) -> None:
     """Delete a definition. Its jobs go on, with the default limits."""
     await _definitions.delete(name, services, precondition)

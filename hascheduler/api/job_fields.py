@@ -8,9 +8,6 @@ from hascheduler.api.resource_fields import ResourceAmounts
 from hascheduler.api.texts import Name, Strict, Text, TextOrEmpty
 from hascheduler.model.resources import Resources, resources
 
-TENANT = "default"
-"""Who owns a job that does not say so."""
-
 Mode = Literal["queued", "on_demand"]
 
 
@@ -18,7 +15,9 @@ class JobFields(Strict):
     definition: Name = Field(description="The type of job: which handler runs it", examples=["log"])
     payload: JsonValue = Field(default=None, description="What the handler gets: any JSON")
     priority: int = Field(default=5, ge=0, le=10, description="10 is the most urgent")
-    tenant: Name = Field(default=TENANT, description="Who owns it")
+    tenant: Name | None = Field(
+        default=None, description="Who owns it; default: the tenant of the token, else `default`"
+    )
     fairness_key: TextOrEmpty | None = Field(
         default=None, description="The key that has consumed least goes first; default: the tenant"
     )
@@ -28,8 +27,9 @@ class JobFields(Strict):
         default=None, description="What it needs besides a slot; null: what its definition says"
     )
 
-    def key(self) -> str:
-        return self.tenant if self.fairness_key is None else self.fairness_key
+    def key(self, tenant: str) -> str:
+        """Its fairness key, where ``tenant`` owns it."""
+        return tenant if self.fairness_key is None else self.fairness_key
 
     def needs(self) -> Resources | None:
         return None if self.resources is None else resources(self.resources)

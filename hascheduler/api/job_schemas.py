@@ -1,61 +1,18 @@
-"""Jobs as requests submit them and as answers show them."""
+"""Jobs as answers show them."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.config import JsonDict
 
-from hascheduler.api.job_fields import JobFields
-from hascheduler.api.pages import PageQuery
+from hascheduler.api.refusals import Unreadable
+from hascheduler.api.services import ApiServices
 from hascheduler.api.shown import instant, instant_or_none, plain_json, texts
-from hascheduler.api.texts import InstantMs, Labels, Text
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import decode_job
-from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, NewJob
-from hascheduler.ports import CancelAnswer, JobFilter, StoredDocument
-
-
-class SubmitJobBody(JobFields):
-    """One job, to run as soon as it may."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"definition": "sleep", "target": "demo", "payload": {"seconds": 1.5}, "priority": 7}]
-        }
-    )
-
-    target: Text | None = Field(default=None, description="What it works on; default: the job's id")
-    labels: Labels = Field(default={}, description="Texts for people")
-    not_before: InstantMs | None = Field(default=None, description="It does not run before this instant")
-
-    def job(self, id: str, now: WallMs) -> NewJob:
-        return NewJob(
-            id=id,
-            definition=self.definition,
-            target=self.target or id,
-            payload=self.payload,
-            tenant=self.tenant,
-            lane=self.lane,
-            fairness_key=self.key(),
-            priority=self.priority,
-            mode=self.mode,
-            labels=dict(self.labels),
-            submitted_at_ms=now,
-            not_before_ms=None if self.not_before is None else WallMs(self.not_before),
-            resources=self.needs(),
-        )
-
-
-class JobQuery(PageQuery):
-    state: JobState | None = Field(default=None, description="Only jobs in this state")
-    definition: str | None = Field(default=None, max_length=256, description="Only jobs of this definition")
-    schedule: str | None = Field(default=None, max_length=256, description="Only jobs that this schedule made")
-
-    def filter(self) -> JobFilter:
-        return JobFilter(state=self.state, definition=self.definition, schedule=self.schedule)
-
+from hascheduler.model.job import JobState
+from hascheduler.ports import CancelAnswer, ReprioritizeAnswer, RetryAnswer, StoredDocument
 
 _SUMMARY_EXAMPLE: JsonDict = {
     "id": "fire:tick:1893456009000",
@@ -80,9 +37,23 @@ _SUMMARY_EXAMPLE: JsonDict = {
     "started_at": "2030-01-01T00:00:09.020Z",
     "finished_at": None,
     "cancel_requested_at": None,
+    "failures": 0,
+    "retry_at": None,
+    "first_started_at": "2030-01-01T00:00:09.020Z",
+    "expires_at": None,
+    "depends_on": [],
+    "on_dependency_failure": "fail",
+    "batch": None,
+    "progress": {"percent": 40.0, "text": "2 of 5 pages", "at": "2030-01-01T00:00:10.000Z"},
     "error": None,
 }
 _EXAMPLE: JsonDict = {**_SUMMARY_EXAMPLE, "payload": {"message": "hello"}, "result": None, "attempts": []}
+
+
+class ProgressResponse(BaseModel):
+    percent: float | None
+    text: str
+    at: str
 
 
 class JobSummary(BaseModel):
@@ -113,6 +84,14 @@ class JobSummary(BaseModel):
     started_at: str | None
     finished_at: str | None
     cancel_requested_at: str | None
+    failures: int = Field(description="How many attempts have failed, or were lost while they ran")
+    retry_at: str | None = Field(description="After a failed attempt: the next one comes then at the earliest")
+    first_started_at: str | None
+    expires_at: str | None
+    depends_on: list[str]
+    on_dependency_failure: Literal["fail", "ignore"]
+    batch: str | None = Field(description="The batch that it was submitted in")
+    progress: ProgressResponse | None = Field(description="How far the newest attempt has come, as it says itself")
     error: str | None
 
 
@@ -132,6 +111,18 @@ class JobResponse(JobSummary):
     payload: JsonValue
     result: JsonValue
     attempts: list[AttemptResponse] = Field(description="The attempts that have ended")
+
+
+class ReprioritizeResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"answer": "ok"}]})
+
+    answer: ReprioritizeAnswer = Field(description="`already_running`: it is with a processor, and stays as it is")
+
+
+class JobRetryResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"answer": "ok"}]})
+
+    answer: RetryAnswer = Field(description="`ok`: it waits again, with all its tries before it")
 
 
 class CancelResponse(BaseModel):
@@ -154,6 +145,26 @@ def show_job(document: StoredDocument, unschedulable: Collection[str]) -> JobRes
         result=plain_json(document.get("result")),
         attempts=[_attempt(record) for record in attempts] if isinstance(attempts, list) else [],
     )
+
+
+def _progress(stored: object) -> ProgressResponse | None:
+    if not isinstance(stored, Mapping):
+        return None
+    percent = stored.get("percent")
+    is_number = isinstance(percent, int | float) and not isinstance(percent, bool)
+    return ProgressResponse(
+        percent=float(percent) if is_number else None,  # type: ignore[arg-type]  # a number, as said
+        text=str(stored.get("text", "")),
+        at=instant(stored, "at_ms"),
+    )
+
+
+def shown_job(document: StoredDocument, services: ApiServices) -> JobResponse:
+    """As `show_job`; `Unreadable` where the stored document is."""
+    try:
+        return show_job(document, services.view.unschedulable())
+    except InvalidInput as error:
+        raise Unreadable("job", str(document["_id"]), error) from error
 
 
 def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[str, Any]:
@@ -181,6 +192,14 @@ def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[s
         "started_at": instant_or_none(document, "started_at_ms"),
         "finished_at": instant_or_none(document, "finished_at_ms"),
         "cancel_requested_at": instant_or_none(document, "cancel_requested_at_ms"),
+        "failures": job.failures,
+        "retry_at": instant_or_none(document, "retry_at_ms") if job.state is JobState.PENDING else None,
+        "first_started_at": instant_or_none(document, "first_started_at_ms"),
+        "expires_at": instant_or_none(document, "expires_at_ms"),
+        "depends_on": [str(id) for id in document.get("depends_on") or ()],
+        "on_dependency_failure": "ignore" if job.ignores_failures else "fail",
+        "batch": _text_or_none(document, "batch"),
+        "progress": _progress(document.get("progress")),
         "error": _text_or_none(document, "error"),
     }
 

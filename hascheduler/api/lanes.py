@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
 
+from hascheduler.api.access import AdminOfAll, Viewer
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.etags import IfMatch, IfNoneMatch
 from hascheduler.api.lane_schemas import LaneBody, LaneResponse, show_lane
@@ -27,6 +28,7 @@ async def put_lane(
     name: Name,
     body: LaneBody,
     services: Services,
+    caller: AdminOfAll,
     response: Response,
     *,
     precondition: IfMatch,
@@ -37,26 +39,28 @@ async def put_lane(
 
 
 @router.get("", responses=refused(422))
-async def list_lanes(paging: Paging, services: Services) -> Page[LaneResponse]:
+async def list_lanes(paging: Paging, services: Services, caller: Viewer) -> Page[LaneResponse]:
     """Lanes by name, a page at a time."""
     return await _lanes.list(paging, services)
 
 
 @router.get("/{name}", response_model=LaneResponse, responses=GET)
-async def get_lane(name: str, services: Services, response: Response, known: IfNoneMatch) -> LaneResponse | Response:
+async def get_lane(
+    name: str, services: Services, caller: Viewer, response: Response, known: IfNoneMatch
+) -> LaneResponse | Response:
     """One lane."""
     return await _lanes.get(name, services, response, known)
 
 
 @router.patch("/{name}", responses=PATCH)
 async def patch_lane(
-    name: Name, body: Patch, services: Services, response: Response, precondition: IfMatch
+    name: Name, body: Patch, services: Services, caller: AdminOfAll, response: Response, *, precondition: IfMatch
 ) -> LaneResponse:
     """Change parts of a lane: a JSON merge patch on what GET shows, which is then checked like a PUT."""
     return await _lanes.patch(name, body, services, response, precondition=precondition)
 
 
 @router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT, responses=refused(404, 409, 412, 422))
-async def delete_lane(name: str, services: Services, precondition: IfMatch) -> None:
+async def delete_lane(name: str, services: Services, caller: AdminOfAll, precondition: IfMatch) -> None:
     """Delete a lane. Its jobs go on, in a lane with the defaults."""
     await _lanes.delete(name, services, precondition)

@@ -8,6 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from hascheduler.api.access import ViewerOfAll
 from hascheduler.api.services import Services
 from hascheduler.model.job import JobState
 from hascheduler.ports import ClusterView
@@ -18,7 +19,7 @@ _LIVE = (JobState.PENDING, JobState.DISPATCHED, JobState.RUNNING)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def metrics(services: Services) -> Response:
+async def metrics(services: Services, caller: ViewerOfAll) -> Response:
     """Gauges in the text format of Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Gauges(services.view))

@@ -88,6 +88,12 @@ class Nouns(Generic[Noun, Shown]):
         documents = await self.store(services).list(paging.after, paging.limit + 1)
         return page(documents, paging.limit, self._shown)
 
+    async def one(self, name: str, paging: PageQuery, services: ApiServices) -> Page[Shown]:
+        """The list where nothing but ``name`` is to be seen."""
+        stored = await self.store(services).get(name)
+        is_there = stored is not None and (paging.after is None or name > paging.after)
+        return page([stored] if stored is not None and is_there else [], paging.limit, self._shown)
+
     async def get(self, name: str, services: ApiServices, response: Response, known: Tags | None) -> Shown | Response:
         document = await revisions.stored(self.kind, name, self.store(services))
         if is_known(known, document):

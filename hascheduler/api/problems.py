@@ -12,6 +12,8 @@ from typing import Any
 from fastapi import HTTPException, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from hascheduler.model.redaction import redacted
+
 MEDIA_TYPE = "application/problem+json"
 ERRORS_SHOWN_MAX = 50
 _PATH_PART_SHOWN_MAX = 128
@@ -90,6 +92,12 @@ def problem(
     errors: Sequence[FieldError] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
+    body = problem_body(status, kind, detail, errors)
+    return Response(json.dumps(body), status, dict(headers) if headers else None, MEDIA_TYPE)
+
+
+def problem_body(status: int, kind: str, detail: str, errors: Sequence[FieldError] = ()) -> dict[str, Any]:
+    """What `problem` sends."""
     body: dict[str, Any] = {
         "type": f"urn:hascheduler:problem:{kind}",
         "title": HTTPStatus(status).phrase,
@@ -105,7 +113,7 @@ def problem(
             }
             for error in errors[:ERRORS_SHOWN_MAX]
         ]
-    return Response(json.dumps(body), status, dict(headers) if headers else None, MEDIA_TYPE)
+    return body
 
 
 def invalid(errors: Sequence[FieldError]) -> Response:
@@ -119,6 +127,8 @@ def path_text(path: Path) -> str:
 
 
 def _sendable(text: str) -> str:
-    """``text`` shortened, and without what UTF-8 can't carry: it may quote a request that was refused for just that."""
+    """``text`` shortened, without secrets, and without what UTF-8 can't carry: it may quote a request that was refused
+    for just that."""
+    text = redacted(text)
     shown = text if len(text) <= _TEXT_SHOWN_MAX else f"{text[:_TEXT_SHOWN_MAX]}…"
     return shown.encode("utf-8", "backslashreplace").decode()

@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from hascheduler.api.access import ViewerOfAll
 from hascheduler.api.services import Services
 
 router = APIRouter(prefix="/processors", tags=["cluster"])
@@ -26,7 +27,7 @@ class ProcessorsResponse(BaseModel):
 
 
 @router.get("")
-async def list_processors(services: Services) -> ProcessorsResponse:
+async def list_processors(services: Services, caller: ViewerOfAll) -> ProcessorsResponse:
     """All processors that are registered, by id."""
     return ProcessorsResponse(
         items=[

@@ -8,23 +8,23 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
+from hascheduler.api.access import OperatorOfAll
+from hascheduler.api.long_requests import RECORDING_S_MAX
 from hascheduler.api.responses import refused
 from hascheduler.api.services import Services
-from hascheduler.api.texts import DurationMs, Strict
+from hascheduler.api.texts import QueryDurationMs, Strict
 from hascheduler.errors import Conflict
 from hascheduler.ports import Recording
 from hascheduler.simulate.recording import Ended, heading_line, step_line
 
-S_MAX = 3_600
-PATH = "/v1/cluster/recording"
 MEDIA_TYPE = "application/x-ndjson"
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
 
 
 class RecordingQuery(Strict):
-    for_: Annotated[DurationMs, Field(ge=100, le=S_MAX * 1_000)] = Field(
-        default=30_000, alias="for", description=f"How long; at most {S_MAX // 60} minutes", examples=["30s"]
+    for_: Annotated[QueryDurationMs, Field(ge=100, le=RECORDING_S_MAX * 1_000)] = Field(
+        default=30_000, alias="for", description=f"How long; at most {RECORDING_S_MAX // 60} minutes", examples=["30s"]
     )
 
 
@@ -36,7 +36,9 @@ class RecordingQuery(Strict):
         **refused(409, 422),
     },
 )
-async def record(query: Annotated[RecordingQuery, Query()], services: Services) -> StreamingResponse:
+async def record(
+    query: Annotated[RecordingQuery, Query()], services: Services, caller: OperatorOfAll
+) -> StreamingResponse:
     """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
     recording = services.view.record(query.for_)
     if recording is None:

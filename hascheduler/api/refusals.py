@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match
 
 from hascheduler.api.problems import FieldError, Path, Refusal, invalid, problem
-from hascheduler.errors import CallerError, InvalidInput, NotFound, RevisionMismatch, WorldError
+from hascheduler.errors import CallerError, InvalidInput, NotFound, Overloaded, RevisionMismatch, TooMany, WorldError
 from hascheduler.model.quoting import quoted
 
 log = structlog.get_logger(__name__)
@@ -80,10 +80,11 @@ def _allowed_methods(request: Request) -> list[str]:
 
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return invalid([_field_error(one, error.body) for one in error.errors()])
+    return invalid([field_error(one, error.body) for one in error.errors()])
 
 
-def _field_error(error: Mapping[str, Any], body: Any) -> FieldError:
+def field_error(error: Mapping[str, Any], body: Any) -> FieldError:
+    """One mistake that pydantic found in ``body``, in the words of this API."""
     where, *rest = error["loc"]
     path = _without_tags(rest, body) if where == "body" else tuple(rest)
     kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
@@ -137,11 +138,18 @@ async def _caller(request: Request, error: Exception) -> Response:
             return problem(HTTPStatus.NOT_FOUND, "not-found", str(error))
         case RevisionMismatch():
             return problem(HTTPStatus.PRECONDITION_FAILED, "revision-mismatch", str(error))
+        case TooMany():
+            headers = {"Retry-After": str(error.retry_after_s)}
+            return problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", str(error), headers=headers)
         case _:
             return problem(HTTPStatus.CONFLICT, "conflict", str(error))
 
 
 async def _world(request: Request, error: Exception) -> Response:
+    if isinstance(error, Overloaded):
+        return problem(
+            HTTPStatus.SERVICE_UNAVAILABLE, "overloaded", str(error), headers={"Retry-After": str(error.retry_after_s)}
+        )
     log.warning("request_unanswered", method=request.method, path=request.url.path, reason=str(error))
     detail = "the database did not answer in time"
     if request.method != "GET":

@@ -10,6 +10,8 @@ from typing import Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
+from hascheduler.api.access import Operator
+from hascheduler.api.audit_note import Noted
 from hascheduler.api.backfill_times import TIMES_MAX, backfill_times
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.jobs_of_times import EARLIEST_MS, backfilled_times, fired_times
@@ -22,7 +24,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.fired_jobs import job_of
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import NewJob, backfill_job_id, fire_job_id
-from hascheduler.ports import StoredDocument
+from hascheduler.ports import StoredDocument, SubmitAnswer
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -68,16 +70,19 @@ class BackfillResponse(BaseModel):
     jobs: list[str] = Field(description="The job of each that has one now, oldest first")
 
 
-@router.post("/{name}/backfill", responses=refused(404, 409, 413, 422))
-async def backfill_schedule(name: str, body: BackfillBody, services: Services) -> BackfillResponse:
+@router.post("/{name}/backfill", responses=refused(404, 409, 413, 422, 429))
+async def backfill_schedule(
+    name: str, body: BackfillBody, services: Services, caller: Operator, note: Noted
+) -> BackfillResponse:
     """Make the jobs of nominal times that have passed and have no job, by the trigger of now; paused or not.
 
     Exclusion windows are left out and `max_fires` is not applied. At most 1,000 nominal times a request. One that is
     still to be decided is left alone, lest it get a second job when it fires.
     """
+    note.unaudited = body.dry_run
     now = services.clock.wall_ms()
     _demand_the_past(body, now)
-    stored = await stored_schedule(name, services)
+    stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     times = backfill_times(schedule.trigger, body.from_, body.to)
     fired = await fired_times(name, times, services)
@@ -117,10 +122,15 @@ def _jobs(name: str, stored: StoredDocument, times: Sequence[WallMs], now: WallM
 
 
 async def _create(jobs: Sequence[NewJob], services: ApiServices) -> int:
-    """How many of them are new."""
-    return sum(
-        [
-            sum(await services.jobs.submit_many(jobs[first : first + _SUBMITTED_AT_ONCE_MAX]))
-            for first in range(0, len(jobs), _SUBMITTED_AT_ONCE_MAX)
-        ]
-    )
+    """How many of them are new. All are let in together, or none."""
+    if jobs:
+        await services.admission.admit(jobs[0].tenant, len(jobs), ("to",))
+    submissions = [
+        submission
+        for first in range(0, len(jobs), _SUBMITTED_AT_ONCE_MAX)
+        for submission in await services.jobs.submit_many(jobs[first : first + _SUBMITTED_AT_ONCE_MAX])
+    ]
+    created = sum(submission.answer is SubmitAnswer.NEW for submission in submissions)
+    if jobs:
+        services.admission.not_new(jobs[0].tenant, len(jobs) - created)
+    return created

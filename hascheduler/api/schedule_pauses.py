@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 from pydantic import ConfigDict, Field
 
+from hascheduler.api.access import Operator
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.etags import TAGGED, IfMatch
 from hascheduler.api.responses import refused
@@ -40,7 +41,9 @@ class ResumeBody(Strict):
 async def pause_schedule(
     name: str,
     services: Services,
+    caller: Operator,
     response: Response,
+    *,
     precondition: IfMatch,
     body: PauseBody | None = None,
 ) -> ScheduleResponse:
@@ -52,14 +55,16 @@ async def pause_schedule(
         reason = {} if schedule.paused_at_ms is not None and because is None else {"paused_because": because}
         return {**encode_edited(paused(schedule, services.clock.wall_ms())), **reason}
 
-    return show(await edit_schedule(name, services, precondition, change), response)
+    return show(await edit_schedule(name, caller, services, precondition, change), response)
 
 
 @router.post("/{name}/resume", responses={200: TAGGED, **refused(404, 409, 412, 422)})
 async def resume_schedule(
     name: str,
     services: Services,
+    caller: Operator,
     response: Response,
+    *,
     precondition: IfMatch,
     body: ResumeBody | None = None,
 ) -> ScheduleResponse:
@@ -73,4 +78,4 @@ async def resume_schedule(
         edited = resumed(schedule, services.clock.wall_ms(), from_now=from_now)
         return {**encode_edited(edited), "paused_because": None, "failures": edited.failures}
 
-    return show(await edit_schedule(name, services, precondition, change), response)
+    return show(await edit_schedule(name, caller, services, precondition, change), response)

@@ -5,6 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from hascheduler.api.access import Viewer
+from hascheduler.api.audit_note import CHANGES_NOTHING
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.fires_to_come import FiresToCome, compare
 from hascheduler.api.preview_schemas import (
@@ -17,6 +19,7 @@ from hascheduler.api.preview_schemas import (
 from hascheduler.api.responses import refused
 from hascheduler.api.schedule_edits import patched, replaced
 from hascheduler.api.schedules import Patch
+from hascheduler.api.seen_schedules import owned
 from hascheduler.api.services import Services
 from hascheduler.api.shown import instant_text
 from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
@@ -60,17 +63,19 @@ class PreviewQuery(CountQuery):
 
 
 @router.get("/{name}/preview", responses=refused(404, 422))
-async def preview_schedule(name: str, query: Annotated[PreviewQuery, Query()], services: Services) -> PreviewResponse:
+async def preview_schedule(
+    name: str, query: Annotated[PreviewQuery, Query()], services: Services, caller: Viewer
+) -> PreviewResponse:
     """The next fires of a schedule, paused or not, and what the clock changes of the next 400 days do to it."""
-    schedule = readable_schedule(await stored_schedule(name, services))
+    schedule = readable_schedule(await stored_schedule(name, caller, services))
     after_ms = _after(schedule, services.clock.wall_ms())
     fires = FiresToCome(name, schedule.trigger, after_ms, fired=schedule.tally.fired)
     return _preview(fires if query.from_ is None else fires.begun_at(query.from_), query.count)
 
 
-@router.post("/preview", responses=refused(413, 422))
+@router.post("/preview", responses=refused(413, 422), dependencies=[CHANGES_NOTHING])
 async def preview_trigger(
-    body: PreviewBody, query: Annotated[CountQuery, Query()], services: Services
+    body: PreviewBody, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
 ) -> PreviewResponse:
     """The next fires of a trigger that is not stored."""
     now = services.clock.wall_ms()
@@ -78,15 +83,16 @@ async def preview_trigger(
     return _preview(FiresToCome(body.name or "", trigger, now, fired=0), query.count)
 
 
-@router.post("/{name}/preview", responses=refused(404, 409, 413, 422))
+@router.post("/{name}/preview", responses=refused(404, 409, 413, 422), dependencies=[CHANGES_NOTHING])
 async def preview_edit(
-    name: str, body: Patch, query: Annotated[CountQuery, Query()], services: Services
+    name: str, body: Patch, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
 ) -> EditPreviewResponse:
     """What a PATCH with this body would do to the fires to come. Everything is checked, nothing is written."""
     now = services.clock.wall_ms()
-    stored = await stored_schedule(name, services)
+    stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
-    trigger = decode_trigger(replaced(name, patched(name, body, stored), stored, now)["trigger"])
+    whole = owned(patched(name, body, stored), caller)
+    trigger = decode_trigger(replaced(name, whole, stored, now)["trigger"])
     after_ms, fired = _after(schedule, now), schedule.tally.fired
     edited = FiresToCome(name, trigger, after_ms, fired=fired)
     difference = compare(FiresToCome(name, schedule.trigger, after_ms, fired=fired), edited, query.count)

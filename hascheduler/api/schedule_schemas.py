@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 
+from hascheduler.api.access import DEFAULT_TENANT
 from hascheduler.api.job_fields import JobFields
 from hascheduler.api.texts import DurationMs, Labels, Name, Strict, Text, wrong
 from hascheduler.api.trigger_schemas import TriggerBody
@@ -41,9 +42,9 @@ class TemplateBody(JobFields):
         return JobTemplate(
             definition=self.definition,
             target=self.target or schedule,
-            tenant=self.tenant,
+            tenant=self.tenant or DEFAULT_TENANT,
             lane=self.lane,
-            fairness_key=self.key(),
+            fairness_key=self.key(self.tenant or DEFAULT_TENANT),
             priority=self.priority,
             mode=self.mode,
             resources=self.needs(),

@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 from pydantic import ConfigDict, Field, JsonValue
 
+from hascheduler.api.access import Submitter
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.job_schemas import JobResponse, show_job
 from hascheduler.api.live_jobs import live_jobs
@@ -34,19 +35,20 @@ class TriggerNowBody(Strict):
     payload: JsonValue = Field(default=None, description="Default: the schedule's")
 
 
-@router.post("/{name}/trigger", status_code=HTTPStatus.CREATED, responses=refused(404, 409, 413, 422))
+@router.post("/{name}/trigger", status_code=HTTPStatus.CREATED, responses=refused(404, 409, 413, 422, 429))
 async def trigger_schedule(
-    name: str, services: Services, response: Response, body: TriggerNowBody | None = None
+    name: str, services: Services, caller: Submitter, response: Response, body: TriggerNowBody | None = None
 ) -> JobResponse:
     """Make a job of the schedule now, paused or not. It is no fire: nominal times, counts and verdicts stay as they
     are, and a repeated request makes another job."""
     body = body or TriggerNowBody()
-    stored = await stored_schedule(name, services)
+    stored = await stored_schedule(name, caller, services)
     policy = readable_schedule(stored).policy
     overlap = policy.overlap if body.overlap is None else Overlap(body.overlap)
     job = _job(name, stored, body, overlap, services)
     replaced = await _let_in(name, overlap, services)
-    document = await services.jobs.submit(job)
+    await services.admission.admit(job.tenant, 1)
+    document = (await services.jobs.submit(job)).document
     # Only now: those that it takes the place of must not go before it is certain to come.
     for job_id in replaced:
         await services.jobs.cancel(job_id, services.clock.wall_ms())

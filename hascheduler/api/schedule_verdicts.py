@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
+from hascheduler.api.access import Viewer
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.coalescing import coalesced_into
 from hascheduler.api.open_times import OpenBecause, count_open
@@ -95,10 +96,12 @@ class VerdictsResponse(BaseModel):
 
 
 @router.get("/{name}/verdicts", responses=refused(404, 422))
-async def list_verdicts(name: str, query: Annotated[VerdictQuery, Query()], services: Services) -> VerdictsResponse:
+async def list_verdicts(
+    name: str, query: Annotated[VerdictQuery, Query()], services: Services, caller: Viewer
+) -> VerdictsResponse:
     """What became of the nominal times of a schedule, the newest first, a page at a time."""
     before_ms = query.before_ms()
-    schedule = readable_schedule(await stored_schedule(name, services))
+    schedule = readable_schedule(await stored_schedule(name, caller, services))
     # Records from before its creation are those of an earlier schedule by the same name.
     wanted = frozenset(query.verdict or Verdict)
     records = await services.verdicts.list(name, wanted, schedule.created_at_ms, before_ms, query.limit + 1)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Body, Query, Response
 
 from hascheduler.api import schedule_edits
+from hascheduler.api.access import Operator, Viewer
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.etags import TAGGED, IfMatch, IfNoneMatch, etag, is_known
 from hascheduler.api.labels import LabelledQuery
@@ -15,6 +16,7 @@ from hascheduler.api.pages import Page, page
 from hascheduler.api.responses import NOT_MODIFIED, refused
 from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceScheduleBody
 from hascheduler.api.schedule_shown import ScheduleResponse, show_schedule
+from hascheduler.api.seen_schedules import owned
 from hascheduler.api.services import Services
 from hascheduler.api.stored_schedules import delete_schedule as delete_stored
 from hascheduler.api.stored_schedules import edit_schedule, show, stored_schedule
@@ -35,9 +37,12 @@ Patch = Annotated[
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses={201: TAGGED, **refused(409, 413, 422)})
-async def create_schedule(body: CreateScheduleBody, services: Services, response: Response) -> ScheduleResponse:
+async def create_schedule(
+    body: CreateScheduleBody, services: Services, caller: Operator, response: Response
+) -> ScheduleResponse:
     """Create a schedule; 409 when the name is taken. Its nominal times begin after this instant."""
-    document = await services.schedules.create(schedule_edits.created(body, services.clock.wall_ms()))
+    made = schedule_edits.created(owned(body, caller), services.clock.wall_ms())
+    document = await services.schedules.create(made)
     if document is None:
         raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
     response.headers["Location"] = f"/v1/schedules/{quote(body.name)}"
@@ -45,18 +50,20 @@ async def create_schedule(body: CreateScheduleBody, services: Services, response
 
 
 @router.get("", responses=refused(422))
-async def list_schedules(query: Annotated[LabelledQuery, Query()], services: Services) -> Page[ScheduleResponse]:
+async def list_schedules(
+    query: Annotated[LabelledQuery, Query()], services: Services, caller: Viewer
+) -> Page[ScheduleResponse]:
     """Schedules by name, a page at a time; with `label`, only those that have all of these labels."""
-    documents = await services.schedules.list(query.after, query.limit + 1, query.labels())
+    documents = await services.schedules.list(query.after, query.limit + 1, query.labels(), tenant=caller.only)
     return page(documents, query.limit, show_schedule)
 
 
 @router.get("/{name}", response_model=ScheduleResponse, responses={200: TAGGED, **NOT_MODIFIED, **refused(404, 422)})
 async def get_schedule(
-    name: str, services: Services, response: Response, known: IfNoneMatch
+    name: str, services: Services, caller: Viewer, response: Response, known: IfNoneMatch
 ) -> ScheduleResponse | Response:
     """One schedule. Its tag is the revision: what the leader writes, such as the counts, is no edit."""
-    document = await stored_schedule(name, services)
+    document = await stored_schedule(name, caller, services)
     if is_known(known, document):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag(document)})
     return show(document, response)
@@ -64,7 +71,13 @@ async def get_schedule(
 
 @router.put("/{name}", responses={200: TAGGED, **refused(404, 409, 412, 413, 422)})
 async def replace_schedule(
-    name: Name, body: ReplaceScheduleBody, services: Services, response: Response, precondition: IfMatch
+    name: Name,
+    body: ReplaceScheduleBody,
+    services: Services,
+    caller: Operator,
+    response: Response,
+    *,
+    precondition: IfMatch,
 ) -> ScheduleResponse:
     """Replace a schedule as a whole; 404 when there is none. It stays paused if it is.
 
@@ -72,27 +85,28 @@ async def replace_schedule(
     decided stay decided. An interval without an anchor keeps the stored one. What changes nothing is not written.
     """
     body.demand_sense(name)
+    whole = owned(body, caller)
 
     def change(stored: StoredDocument) -> Mapping[str, Any]:
-        return schedule_edits.replaced(name, body, stored, services.clock.wall_ms())
+        return schedule_edits.replaced(name, whole, stored, services.clock.wall_ms())
 
-    return show(await edit_schedule(name, services, precondition, change), response)
+    return show(await edit_schedule(name, caller, services, precondition, change), response)
 
 
 @router.patch("/{name}", responses={200: TAGGED, **refused(404, 409, 412, 413, 422)})
 async def patch_schedule(
-    name: Name, body: Patch, services: Services, response: Response, precondition: IfMatch
+    name: Name, body: Patch, services: Services, caller: Operator, response: Response, *, precondition: IfMatch
 ) -> ScheduleResponse:
     """Change parts of a schedule: a JSON merge patch on what GET shows, which is then checked and written like PUT."""
 
     def change(stored: StoredDocument) -> Mapping[str, Any]:
-        whole = schedule_edits.patched(name, body, stored)
+        whole = owned(schedule_edits.patched(name, body, stored), caller)
         return schedule_edits.replaced(name, whole, stored, services.clock.wall_ms())
 
-    return show(await edit_schedule(name, services, precondition, change), response)
+    return show(await edit_schedule(name, caller, services, precondition, change), response)
 
 
 @router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT, responses=refused(404, 409, 412, 422))
-async def delete_schedule(name: str, services: Services, precondition: IfMatch) -> None:
+async def delete_schedule(name: str, services: Services, caller: Operator, precondition: IfMatch) -> None:
     """Delete a schedule. Jobs that it made go on."""
-    await delete_stored(name, services, precondition)
+    await delete_stored(name, caller, services, precondition)

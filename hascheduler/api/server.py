@@ -7,8 +7,10 @@ the connections are here and in `hascheduler.api.connection`, those on requests 
 import asyncio
 import errno
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -25,15 +27,16 @@ _STOP_S = _DRAIN_S + 3  # uvicorn's own steps around the draining take a moment 
 
 
 class ApiServer:
-    """``await bind()``, then ``port`` is known, then ``await run()`` until it is cancelled."""
+    """``await bind()``, then ``port`` is known, then ``await run()`` until it is cancelled; with ``tls``, HTTPS."""
 
-    def __init__(self, app: FastAPI, host: str, port: int) -> None:
+    def __init__(self, app: FastAPI, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         self._host = host
         self._port = port
         self._listener: socket.socket | None = None
         self._server = _Server(
-            uvicorn.Config(
+            _Config(
                 app,
+                tls,
                 http=BoundedConnection,
                 ws="none",
                 lifespan="off",
@@ -106,6 +109,18 @@ class ApiServer:
         return InvalidInput(
             ("HASCHEDULER_HTTP_PORT",), f"{self._host}:{self._port} {reason}", "a free port, or 0 for any"
         )
+
+
+class _Config(uvicorn.Config):
+    """With a context that is made already: what is wrong with the files was told before."""
+
+    def __init__(self, app: FastAPI, tls: ssl.SSLContext | None, **options: Any) -> None:
+        super().__init__(app, **options)
+        self._tls = tls
+
+    def load(self) -> None:
+        super().load()
+        self.ssl = self._tls
 
 
 class _Server(uvicorn.Server):

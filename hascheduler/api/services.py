@@ -6,10 +6,25 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from hascheduler.api.access_door import Lock
+from hascheduler.api.audit_trail import AuditWriter
+from hascheduler.api.work_terms import WorkTerms
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
 from hascheduler.model.tenant import Tenant
-from hascheduler.ports import Clock, ClusterView, JobStore, NounStore, ScheduleStore, VerdictStore
+from hascheduler.ports import (
+    Admission,
+    AuditStore,
+    Clock,
+    ClusterView,
+    EventFeed,
+    JobStore,
+    NounStore,
+    ScheduleStore,
+    TokenStore,
+    VerdictStore,
+    WorkStore,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +36,18 @@ class ApiServices:
     lanes: NounStore[Lane]
     tenants: NounStore[Tenant]
     jobs: JobStore
+    admission: Admission
     verdicts: VerdictStore
     view: ClusterView
+    events: EventFeed
     clock: Clock
     new_job_id: Callable[[], str]
+    lock: Lock
+    tokens: TokenStore
+    audit: AuditStore
+    audit_writer: AuditWriter
+    work: WorkStore
+    work_terms: WorkTerms
 
 
 async def _services(request: Request) -> ApiServices:

@@ -6,10 +6,12 @@ from typing import Any
 from fastapi import Response
 
 from hascheduler.api import revisions
+from hascheduler.api.access import Caller
 from hascheduler.api.etags import Precondition, etag
 from hascheduler.api.refusals import Unreadable
 from hascheduler.api.same_json import is_same_json
 from hascheduler.api.schedule_shown import ScheduleResponse, show_schedule
+from hascheduler.api.seen_schedules import SeenSchedules
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.schedule import ScheduleRef
@@ -18,8 +20,9 @@ from hascheduler.ports import StoredDocument
 from hascheduler.triggers import next_nominal
 
 
-async def stored_schedule(name: str, services: ApiServices) -> StoredDocument:
-    return await revisions.stored("schedule", name, services.schedules)
+async def stored_schedule(name: str, caller: Caller, services: ApiServices) -> StoredDocument:
+    """`NotFound` where there is none that the caller may see."""
+    return await revisions.stored("schedule", name, SeenSchedules(services.schedules, caller))
 
 
 def read_schedule(document: StoredDocument) -> ScheduleRef:
@@ -39,6 +42,7 @@ def readable_schedule(document: StoredDocument) -> ScheduleRef:
 
 async def edit_schedule(
     name: str,
+    caller: Caller,
     services: ApiServices,
     precondition: Precondition,
     change: Callable[[StoredDocument], Mapping[str, Any]],
@@ -60,11 +64,11 @@ async def edit_schedule(
             return stored
         return await services.schedules.edit(name, revisions.revision("schedule", stored), changed)
 
-    return await revisions.at_revision("schedule", name, services.schedules, precondition, write)
+    return await revisions.at_revision("schedule", name, SeenSchedules(services.schedules, caller), precondition, write)
 
 
-async def delete_schedule(name: str, services: ApiServices, precondition: Precondition) -> None:
-    await revisions.delete("schedule", name, services.schedules, precondition)
+async def delete_schedule(name: str, caller: Caller, services: ApiServices, precondition: Precondition) -> None:
+    await revisions.delete("schedule", name, SeenSchedules(services.schedules, caller), precondition)
 
 
 def show(document: StoredDocument, response: Response) -> ScheduleResponse:

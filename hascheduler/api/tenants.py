@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
 
+from hascheduler.api.access import AdminOfAll, Viewer
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.etags import IfMatch, IfNoneMatch
 from hascheduler.api.nouns import GET, PATCH, Nouns, patch_body, put_answers
@@ -13,6 +14,7 @@ from hascheduler.api.responses import refused
 from hascheduler.api.services import Services
 from hascheduler.api.tenant_schemas import TenantBody, TenantResponse, show_tenant
 from hascheduler.api.texts import Name
+from hascheduler.errors import NotFound
 from hascheduler.model.documents import decode_tenant
 
 router = APIRouter(prefix="/tenants", tags=["tenants"], route_class=JsonRoute)
@@ -27,6 +29,7 @@ async def put_tenant(
     name: Name,
     body: TenantBody,
     services: Services,
+    caller: AdminOfAll,
     response: Response,
     *,
     precondition: IfMatch,
@@ -37,28 +40,32 @@ async def put_tenant(
 
 
 @router.get("", responses=refused(422))
-async def list_tenants(paging: Paging, services: Services) -> Page[TenantResponse]:
-    """Tenants by name, a page at a time."""
+async def list_tenants(paging: Paging, services: Services, caller: Viewer) -> Page[TenantResponse]:
+    """Tenants by name, a page at a time; with a token of one tenant, that one."""
+    if caller.only is not None:
+        return await _tenants.one(caller.only, paging, services)
     return await _tenants.list(paging, services)
 
 
 @router.get("/{name}", response_model=TenantResponse, responses=GET)
 async def get_tenant(
-    name: str, services: Services, response: Response, known: IfNoneMatch
+    name: str, services: Services, caller: Viewer, response: Response, known: IfNoneMatch
 ) -> TenantResponse | Response:
     """One tenant."""
+    if not caller.sees(name):
+        raise NotFound("tenant", name)
     return await _tenants.get(name, services, response, known)
 
 
 @router.patch("/{name}", responses=PATCH)
 async def patch_tenant(
-    name: Name, body: Patch, services: Services, response: Response, precondition: IfMatch
+    name: Name, body: Patch, services: Services, caller: AdminOfAll, response: Response, *, precondition: IfMatch
 ) -> TenantResponse:
     """Change parts of a tenant: a JSON merge patch on what GET shows, which is then checked like a PUT."""
     return await _tenants.patch(name, body, services, response, precondition=precondition)
 
 
 @router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT, responses=refused(404, 409, 412, 422))
-async def delete_tenant(name: str, services: Services, precondition: IfMatch) -> None:
+async def delete_tenant(name: str, services: Services, caller: AdminOfAll, precondition: IfMatch) -> None:
     """Delete a tenant. Its jobs go on, without a quota."""
     await _tenants.delete(name, services, precondition)

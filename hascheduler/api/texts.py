@@ -91,6 +91,17 @@ DurationMs = Annotated[
         }
     ),
 ]
+def _seconds_or_duration(value: Any) -> int:
+    """In a query everything is a text: ``30`` is a number of seconds there too."""
+    is_number = isinstance(value, str) and value.isascii() and value.replace(".", "", 1).isdecimal()
+    return _duration(float(value) if is_number and len(value) <= _TIME_LENGTH_MAX else value)
+
+
+QueryDurationMs = Annotated[
+    int,
+    PlainValidator(_seconds_or_duration),
+    WithJsonSchema({"type": "string", "description": 'A duration such as "90s", or a number of seconds'}),
+]
 InstantMs = Annotated[
     int,
     PlainValidator(_instant),

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from hascheduler import __version__
+from hascheduler.cli.credentials import trust
 from hascheduler.cli.on_demand import on_demand
 
 _COMMANDS = {
@@ -16,9 +17,12 @@ _COMMANDS = {
     "schedule": "hascheduler.cli.schedule:schedule",
     "job": "hascheduler.cli.job:job",
     "why": "hascheduler.cli.why:why",
+    "events": "hascheduler.cli.events:events",
     "definition": "hascheduler.cli.definition:definition",
     "lane": "hascheduler.cli.lane:lane",
     "tenant": "hascheduler.cli.tenant:tenant",
+    "token": "hascheduler.cli.token:token",
+    "audit-log": "hascheduler.cli.audit:audit_log",
     "apply": "hascheduler.cli.apply:apply",
     "simulate": "hascheduler.cli.simulate:simulate",
     "record": "hascheduler.cli.record:record",
@@ -39,5 +43,18 @@ def hascheduler(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    ca_file: Annotated[
+        str | None,
+        typer.Option(
+            "--ca-file",
+            metavar="FILE",
+            envvar="HASCHEDULER_CA_FILE",
+            help="The authorities, in PEM, of replicas that speak HTTPS.",
+        ),
+    ] = None,
 ) -> None:
-    """A highly available job scheduler on MongoDB and RabbitMQ."""
+    """A highly available job scheduler on MongoDB and RabbitMQ.
+
+    HASCHEDULER_TOKEN, or a file that HASCHEDULER_TOKEN_FILE names, holds the token for replicas that demand one.
+    """
+    trust(ca_file)

@@ -12,12 +12,13 @@ from typing import Any
 
 import httpx
 
+from hascheduler.cli import credentials
 from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
 
 Answer = Mapping[str, Any]
 Query = Sequence[tuple[str, str]]
 
-_PATIENCE_S = 5.0
+PATIENCE_S = 5.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
 _NOT_FOUND = "urn:hascheduler:problem:not-found"
@@ -32,10 +33,17 @@ class Stale(Conflict):
 
 
 class Client:
-    """Requests to the replica at ``url``; an `InvalidInput` when that is no URL."""
+    """Requests to the replica at ``url``, with this user's token; an `InvalidInput` when that is no URL."""
 
     def __init__(self, url: str) -> None:
-        self._http = httpx.Client(base_url=_checked(url), timeout=_PATIENCE_S)
+        address = _checked(url)
+        context = credentials.trusted()
+        self._http = httpx.Client(
+            base_url=address,
+            timeout=PATIENCE_S,
+            headers=credentials.headers(),
+            verify=True if context is None else context,
+        )
 
     def __enter__(self) -> "Client":
         return self
@@ -82,20 +90,34 @@ class Client:
         headers = {} if rev is None else {"If-Match": f'"{rev}"'}
         if new:
             headers["If-None-Match"] = "*"
+        return self.exchange(method, path, body, query=query, headers=headers)[1]
+
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        query: Query = (),
+        headers: Mapping[str, str] | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> tuple[Mapping[str, str], dict[str, Any]]:
+        """As `ask`: the answer's headers, and the answer."""
         content = None if body is None else _encoded(body)
-        if content is not None:
-            headers["Content-Type"] = "application/json"
+        said = dict(headers or {}) | ({} if content is None else {"Content-Type": "application/json"})
         try:
-            response = self._http.request(method, path, params=list(query), headers=headers, content=content)
+            response = self._http.request(
+                method, path, params=list(query), headers=said, content=content, timeout=patience_s
+            )
             answer = response.json() if response.content else {}
-        except httpx.ConnectError:
-            raise WorldError(f"nothing answers at {self._http.base_url}; is a replica running there?") from None
+        except httpx.ConnectError as error:
+            raise self._unreached(error) from None
         except (httpx.HTTPError, ValueError) as error:
             kind = type(error).__name__
             raise WorldError(f"{self._http.base_url} does not answer as a replica does ({kind})") from None
         if not response.is_success or not isinstance(answer, dict):
             raise self._refused(response.status_code, answer)
-        return answer
+        return response.headers, answer
 
     def lines(self, path: str, query: Query = (), *, patience_s: float) -> Iterator[str]:
         """The lines of an answer that goes on; nothing for ``patience_s`` is the world's fault."""
@@ -105,10 +127,18 @@ class Client:
                     response.read()
                     raise self._refused(response.status_code, response.json())
                 yield from response.iter_lines()
-        except httpx.ConnectError:
-            raise WorldError(f"nothing answers at {self._http.base_url}; is a replica running there?") from None
+        except httpx.ConnectError as error:
+            raise self._unreached(error) from None
         except (httpx.HTTPError, ValueError) as error:
             raise WorldError(f"{self._http.base_url} broke off ({type(error).__name__})") from None
+
+    def _unreached(self, error: httpx.ConnectError) -> CallerError | WorldError:
+        where, reason = self._http.base_url, str(error)
+        if "CERTIFICATE_VERIFY_FAILED" in reason:
+            return CallerError(f"{where} is not trusted ({reason}); --ca-file names who is")
+        if "[SSL" in reason:
+            return WorldError(f"{where} does not speak HTTPS as this machine does ({reason})")
+        return WorldError(f"nothing answers at {where}; is a replica running there?")
 
     def _refused(self, status: int, answer: object) -> CallerError | WorldError:
         problem = answer if isinstance(answer, dict) else {}
@@ -118,6 +148,10 @@ class Client:
                 return NoSuch(detail)
             case 409:
                 return Conflict(detail)
+            case 401 if detail:
+                return CallerError(f"{self._http.base_url}: {detail}; HASCHEDULER_TOKEN is where it belongs")
+            case 403 if detail:
+                return CallerError(detail)
             case 412:
                 return Stale(f"{detail}; somebody changed it meanwhile: look again and repeat" if detail else "changed")
             case 400 | 408 | 413 | 415 | 422 | 428 if detail:

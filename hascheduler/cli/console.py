@@ -1,14 +1,16 @@
 """What a process says: log lines on standard error, for people on a terminal and as JSON elsewhere.
 
-Standard output belongs to the commands' results and to handlers.
+Standard output belongs to the commands' results and to handlers. Whatever a line is made of, it tells no secret.
 """
 
+import io
 import logging
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 import structlog
 
+from hascheduler.model.redaction import redacted, redacted_value
 from hascheduler.settings import Settings
 
 _QUIET = {
@@ -36,13 +38,13 @@ def configure_logging(settings: Settings) -> None:
     renderer: Any = (
         structlog.processors.JSONRenderer(default=str)
         if as_json
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_traceback)
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _redact, renderer],
         )
     )
     root = logging.getLogger()
@@ -62,3 +64,14 @@ def configure_logging(settings: Settings) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def _redact(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    return {name: value if name == "exc_info" else redacted_value(value) for name, value in event.items()}
+
+
+def _traceback(out: TextIO, error: structlog.typing.ExcInfo) -> None:
+    """A plain one: a pretty one shows local variables, and breaks a secret in two where no rule would know it."""
+    text = io.StringIO()
+    structlog.dev.plain_traceback(text, error)
+    out.write(redacted(text.getvalue()))

@@ -1,5 +1,7 @@
 """The commands on definitions."""
 
+from contextlib import suppress
+from math import isfinite
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +12,7 @@ from hascheduler.cli.names import DefinitionName, NewName
 from hascheduler.cli.nouns import Answer, Nouns
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
+from hascheduler.cli.rates import rate_or_none, rate_text
 from hascheduler.cli.tables import or_dash
 from hascheduler.cli.trigger_options import or_none, whole_or_none
 from hascheduler.errors import InvalidInput
@@ -36,28 +39,43 @@ _LIMITS: Options = {
         typer.Option("--default-cost", metavar="SPAN", help="What a job is charged until that is learned; default 1s."),
     ],
     "resources": RESOURCES,
-    "attempts": Annotated[
-        str | None, typer.Option("--attempts", metavar="N", help="Attempts that may be lost before a job fails.")
+    "timeout": Annotated[
+        str | None, typer.Option("--timeout", metavar="SPAN", help="How long one attempt may run; none: for ever.")
     ],
+    "total_timeout": Annotated[
+        str | None,
+        typer.Option("--total-timeout", metavar="SPAN", help="How long all attempts and pauses may take; none."),
+    ],
+    "attempts": Annotated[
+        str | None,
+        typer.Option("--retry-attempts", "--attempts", metavar="N", help="Attempts that may fail before a job does."),
+    ],
+    "backoff": Annotated[
+        str | None, typer.Option("--retry-backoff", metavar="SPAN", help="The pause after the first; default 2s.")
+    ],
+    "factor": Annotated[
+        str | None, typer.Option("--retry-factor", metavar="N", help="What each pause is multiplied by; default 2.")
+    ],
+    "max": Annotated[str | None, typer.Option("--retry-max", metavar="SPAN", help="The longest pause; default 1m.")],
 }
 
 
 def _cells(one: Answer) -> tuple[str, ...]:
-    limit = one["rate_limit"]
     return (
         or_dash(one["max_concurrency"]),
         or_dash(one["tier"]),
         or_dash(one["conflict_group"]),
-        "–" if limit is None else f"{limit['count']}/{limit['per']}",
+        rate_text(one["rate_limit"]),
         one["default_cost"],
         format_resources(one["resources"]) or "–",
         str(one["retry"]["attempts"]),
+        or_dash(one["timeout"]),
     )
 
 
 _definitions = Nouns(
     "definition",
-    ("max", "tier", "conflicts", "rate", "cost", "resources", "attempts"),
+    ("max", "tier", "conflicts", "rate", "cost", "resources", "attempts", "timeout"),
     _cells,
     "There are no definitions; every job has the default limits.",
 )
@@ -77,7 +95,8 @@ def get(name: DefinitionName, url: Url = DEFAULT_URL, as_json: AsJson = False, a
 
 @example(
     "hascheduler definition put repack --max-concurrency 3 --conflict-group git --tier 10 \\",
-    "    --rate-limit 100/1s --default-cost 20s --resources cpu=2 --attempts 5",
+    "    --rate-limit 100/1s --default-cost 20s --resources cpu=2 \\",
+    "    --timeout 5m --total-timeout 1h --retry-attempts 5 --retry-backoff 2s --retry-max 1m",
 )
 @with_options("given", _LIMITS)
 def put(name: NewName, url: Url = DEFAULT_URL, as_json: AsJson = False, *, given: Given) -> None:
@@ -85,7 +104,10 @@ def put(name: NewName, url: Url = DEFAULT_URL, as_json: AsJson = False, *, given
 
     What is left out gets its default.
     """
-    _definitions.put(name, _body(given), url, as_json=as_json)
+    body = _body(given)
+    if "retry" in body:
+        body["retry"] = {part: value for part, value in body["retry"].items() if value is not None}
+    _definitions.put(name, body, url, as_json=as_json)
 
 
 @example("hascheduler definition edit repack --max-concurrency none", "EDITOR=vi hascheduler definition edit repack")
@@ -108,23 +130,33 @@ def _body(given: Given) -> dict[str, Any]:
     for name, flag in (("max_concurrency", "--max-concurrency"), ("tier", "--tier")):
         if name in given:
             body[name] = whole_or_none(flag, given[name])
-    for name in ("conflict_group", "default_cost"):
+    for name in ("conflict_group", "default_cost", "timeout", "total_timeout"):
         if name in given:
             body[name] = or_none(given[name])
     if "rate_limit" in given:
-        body["rate_limit"] = _rate_limit(given["rate_limit"])
+        body["rate_limit"] = rate_or_none("--rate-limit", given["rate_limit"])
     if "resources" in given:
         body["resources"] = read_resources(given["resources"])
-    if "attempts" in given:
-        attempts = whole_or_none("--attempts", given["attempts"])
-        body["retry"] = None if attempts is None else {"attempts": attempts}
+    retry = _retry(given)
+    if retry:
+        body["retry"] = retry
     return body
 
 
-def _rate_limit(text: str) -> dict[str, Any] | None:
+def _retry(given: Given) -> dict[str, Any]:
+    retry: dict[str, Any] = {name: or_none(given[name]) for name in ("backoff", "max") if name in given}
+    if "attempts" in given:
+        retry["attempts"] = whole_or_none("--retry-attempts", given["attempts"])
+    if "factor" in given:
+        retry["factor"] = _factor_or_none(given["factor"])
+    return retry
+
+
+def _factor_or_none(text: str) -> int | float | None:
     if or_none(text) is None:
         return None
-    count, slash, per = text.partition("/")
-    if not slash:
-        raise InvalidInput(("--rate-limit",), f"{text[:64]!r} is not N/SPAN", "such as 100/1s")
-    return {"count": whole_or_none("--rate-limit", count), "per": per}
+    with suppress(ValueError):
+        factor = float(text)
+        if isfinite(factor):
+            return int(factor) if factor.is_integer() else factor
+    raise InvalidInput(("--retry-factor",), f"{text[:64]!r} is not a number", "such as 2 or 1.5")

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 import typer
 
+from hascheduler.cli import credentials
 from hascheduler.cli.options import DEFAULT_URL
 
 _PATIENCE_S = 0.5
@@ -32,6 +33,11 @@ def complete_tenant(ctx: Any, args: list[str], incomplete: str) -> list[str]:
     return _names("tenants", ctx, incomplete)
 
 
+def complete_job(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    """Of the newest jobs."""
+    return [id for id in _names("jobs", ctx, "") if id.startswith(incomplete)]
+
+
 ScheduleName = Annotated[
     str, typer.Argument(metavar="NAME", help="The schedule", show_default=False, autocompletion=complete_schedule)
 ]
@@ -45,7 +51,13 @@ LaneName = Annotated[
 TenantName = Annotated[
     str, typer.Argument(metavar="NAME", help="The tenant", show_default=False, autocompletion=complete_tenant)
 ]
-JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id", show_default=False)]
+JobId = Annotated[
+    str, typer.Argument(metavar="JOB", help="The job's id", show_default=False, autocompletion=complete_job)
+]
+JobIds = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="JOB", help="The ids of jobs", show_default=False, autocompletion=complete_job),
+]
 
 
 def _names(kind: str, ctx: Any, incomplete: str) -> list[str]:
@@ -58,7 +70,7 @@ def _names(kind: str, ctx: Any, incomplete: str) -> list[str]:
 
 
 def _ask(url: str, kind: str, incomplete: str, found: list[str]) -> None:
-    from urllib.request import urlopen
+    from urllib.request import Request, urlopen
 
     if not url.startswith(("http://", "https://")):
         return
@@ -68,8 +80,9 @@ def _ask(url: str, kind: str, incomplete: str, found: list[str]) -> None:
         query["after"] = f"{incomplete[:-1]}{chr(ord(incomplete[-1]) - 1)}~"
     address = f"{url.rstrip('/')}/v1/{kind}?{urlencode(query, quote_via=quote)}"
     try:
-        with urlopen(address, timeout=_PATIENCE_S) as answer:  # noqa: S310  # the scheme was looked at
-            names = [item["name"] for item in json.load(answer)["items"]]
+        request = Request(address, headers=credentials.headers())  # noqa: S310  # the scheme was looked at
+        with urlopen(request, timeout=_PATIENCE_S, context=credentials.trusted()) as answer:  # noqa: S310  # as above
+            names = [item.get("name", item.get("id")) for item in json.load(answer)["items"]]
     except Exception:  # nobody there, or no replica: there is nothing to offer, and nobody to tell
         return
     found.extend(name for name in names if isinstance(name, str) and name.startswith(incomplete))

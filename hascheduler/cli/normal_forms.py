@@ -9,11 +9,12 @@ from contextlib import suppress
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT, DEFAULT_COST_MS_DEFAULT
+from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT
 from hascheduler.model.durations import format_duration, parse_duration
 from hascheduler.model.instants import format_instant, parse_instant
 from hascheduler.model.lane import PROMOTE_AFTER_MS_DEFAULT
 from hascheduler.model.policy import criteria
+from hascheduler.model.retry import DEFAULT_RETRY
 from hascheduler.model.schedule import DEFAULT_POLICY
 
 MISFIRE = {
@@ -34,7 +35,12 @@ JOB = {
     "render": False,
 }
 _TRIGGER = ("type", "expression", "timezone", "every", "anchor", "at", "jitter", "start_at", "end_at", "max_fires")
-RETRY = {"attempts": ATTEMPTS_MAX_DEFAULT}
+RETRY = {
+    "attempts": DEFAULT_RETRY.attempts_max,
+    "backoff": format_duration(DEFAULT_RETRY.backoff_ms),
+    "factor": DEFAULT_RETRY.backoff_factor // 1_000,
+    "max": format_duration(DEFAULT_RETRY.backoff_max_ms),
+}
 RATE_LIMIT = ("count", "per")
 DEFINITION: dict[str, Any] = {
     "default_cost": format_duration(DEFAULT_COST_MS_DEFAULT),
@@ -44,9 +50,11 @@ DEFINITION: dict[str, Any] = {
     "rate_limit": None,
     "resources": {},
     "retry": {},
+    "timeout": None,
+    "total_timeout": None,
 }
 LANE = {"weight": 1, "promote_after": format_duration(PROMOTE_AFTER_MS_DEFAULT), "policy": None}
-TENANT = {"max_running": None}
+TENANT = {"max_running": None, "max_pending": None, "submit_rate": None}
 _ANSWERED = {
     "rev", "created_at", "paused_at", "paused_because", "last_nominal_at", "next_at", "next_due_at", "counts",
     "failures_in_a_row",
@@ -76,7 +84,9 @@ def normal_definition(body: Mapping[str, Any]) -> dict[str, Any]:
     forms = {
         "default_cost": _span,
         "rate_limit": lambda limit: _part(limit, _rate_limit),
-        "retry": lambda retry: _part(retry, lambda part: _without_defaults(part, RETRY)),
+        "retry": lambda retry: _part(retry, _retry),
+        "timeout": _span,
+        "total_timeout": _span,
     }
     return _normal(body, forms, DEFINITION)
 
@@ -86,7 +96,7 @@ def normal_lane(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def normal_tenant(body: Mapping[str, Any]) -> dict[str, Any]:
-    return _normal(body, {}, TENANT)
+    return _normal(body, {"submit_rate": lambda rate: _part(rate, _rate_limit)}, TENANT)
 
 
 def _normal(
@@ -118,6 +128,16 @@ def _job(body: Mapping[str, Any], schedule: Any) -> dict[str, Any]:
 def _rate_limit(limit: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: limit[name] for name in (*RATE_LIMIT, *limit) if name in limit}
     return {**fields, **({"per": _span(fields["per"])} if "per" in fields else {})}
+
+
+def _retry(retry: Mapping[str, Any]) -> dict[str, Any]:
+    forms = {"backoff": _span, "factor": _number, "max": _span}
+    formed = {name: forms[name](value) if name in forms else value for name, value in retry.items()}
+    return _without_defaults(formed, RETRY)
+
+
+def _number(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _steps(value: Any) -> Any:

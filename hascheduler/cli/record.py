@@ -59,7 +59,8 @@ def _leader(cluster: Answer, url: str) -> str:
     holder = (cluster["leader"] or {}).get("holder")
     for replica in cluster["replicas"]:
         if replica["id"] == holder:
-            return f"http://{replica['http_endpoint']}"
+            # All replicas speak what this one does.
+            return f"{url.partition('://')[0]}://{replica['http_endpoint']}"
     raise WorldError("nobody leads at the moment, so there is nothing to record")
 
 

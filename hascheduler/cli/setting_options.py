@@ -8,11 +8,11 @@ import typer
 from pydantic import AliasChoices
 from pydantic.fields import FieldInfo
 
-from hascheduler.settings import PREFIX, Settings, read_settings
+from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings
 
 _SETTINGS_HELP = (
     "Each setting is an option and an environment variable, with its default in brackets; the option wins. Secrets can"
-    f" be read from files: {PREFIX}MONGODB_URI_FILE and {PREFIX}AMQP_URL_FILE name them."
+    f" be read from files: {', '.join(f'{PREFIX}{secret}_FILE' for secret in SECRETS)} name them."
 )
 
 

@@ -9,6 +9,7 @@ from hascheduler.cli.names import NewName, TenantName
 from hascheduler.cli.nouns import Nouns
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
+from hascheduler.cli.rates import rate_or_none, rate_text
 from hascheduler.cli.tables import or_dash
 from hascheduler.cli.trigger_options import whole_or_none
 
@@ -16,12 +17,20 @@ _QUOTA: Options = {
     "max_running": Annotated[
         str | None, typer.Option("--max-running", metavar="N", help="How many of its jobs run at once; none: no limit.")
     ],
+    "max_pending": Annotated[
+        str | None,
+        typer.Option("--max-pending", metavar="N", help="How many of its jobs wait; none: no limit."),
+    ],
+    "submit_rate": Annotated[
+        str | None,
+        typer.Option("--submit-rate", metavar="N/SPAN", help="How fast its jobs are accepted, such as 100/1s."),
+    ],
 }
 
 _tenants = Nouns(
     "tenant",
-    ("max running",),
-    lambda one: (or_dash(one["max_running"]),),
+    ("max running", "max pending", "submit rate"),
+    lambda one: (or_dash(one["max_running"]), or_dash(one["max_pending"]), rate_text(one["submit_rate"])),
     "There are no tenants; no tenant has a quota.",
 )
 
@@ -38,7 +47,7 @@ def get(name: TenantName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_ma
     _tenants.get(name, url, as_json=as_json, as_manifest=as_manifest)
 
 
-@example("hascheduler tenant put acme --max-running 10")
+@example("hascheduler tenant put acme --max-running 10 --max-pending 10000 --submit-rate 100/1s")
 @with_options("given", _QUOTA)
 def put(name: NewName, url: Url = DEFAULT_URL, as_json: AsJson = False, *, given: Given) -> None:
     """Make or replace a tenant.
@@ -62,6 +71,8 @@ def delete(name: TenantName, yes: Yes = False, url: Url = DEFAULT_URL, as_json: 
 
 
 def _body(given: Given) -> dict[str, Any]:
-    if "max_running" not in given:
-        return {}
-    return {"max_running": whole_or_none("--max-running", given["max_running"])}
+    flags = {"max_running": "--max-running", "max_pending": "--max-pending"}
+    body: dict[str, Any] = {name: whole_or_none(flag, given[name]) for name, flag in flags.items() if name in given}
+    if "submit_rate" in given:
+        body["submit_rate"] = rate_or_none("--submit-rate", given["submit_rate"])
+    return body

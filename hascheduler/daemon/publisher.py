@@ -14,6 +14,7 @@ from hascheduler.daemon.inbox import Inbox
 from hascheduler.dispatch.decisions import CancelNotice, Send
 from hascheduler.dispatch.inputs import TransportSeen
 from hascheduler.model.message import Message, MessageKind
+from hascheduler.model.processor import is_polling
 from hascheduler.ports import Confirm, Transport
 
 log = structlog.get_logger(__name__)
@@ -31,9 +32,14 @@ class Publisher:
         self._again: asyncio.Queue[list[tuple[str, Message]]] = asyncio.Queue(maxsize=1)
 
     def offer(self, sends: Iterable[Send]) -> None:
-        """Queue for publishing; what does not fit is dropped, and repaired later by its start timeout."""
+        """Queue for publishing; what does not fit is dropped, and repaired later by its start timeout.
+
+        Processors that ask for their jobs have no queue: they look into the mirror.
+        """
         dropped = 0
         for send in sends:
+            if is_polling(send.processor):
+                continue
             try:
                 self._queue.put_nowait(send)
             except asyncio.QueueFull:

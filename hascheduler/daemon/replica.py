@@ -1,10 +1,13 @@
 """The whole replica on one screen: what there is, what flows where, one task a loop."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from hascheduler.daemon.announcer import Announcer
+from hascheduler.daemon.bells import Bells
 from hascheduler.daemon.bookkeeper import Bookkeeper
 from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.events import EventLog
 from hascheduler.daemon.feeder import Feeder
 from hascheduler.daemon.inbox import Inbox
 from hascheduler.daemon.leader import Leader
@@ -15,18 +18,33 @@ from hascheduler.daemon.recorder import Recorder
 from hascheduler.daemon.stepper import Stepper
 from hascheduler.daemon.view import ReplicaView
 from hascheduler.daemon.vigil import Vigil
+from hascheduler.daemon.witness import Witness
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.heartbeats import Heartbeats
 from hascheduler.dispatch.inputs import AccountsRestored, Input, Resynced
 from hascheduler.election.config import ElectionConfig
 from hascheduler.election.elector import Elector
-from hascheduler.mirror.changes import JournalSeen, LeaseGone, LeaseSeen, Quarantined, ReplicaGone, ReplicaSeen, Seen
+from hascheduler.mirror.changes import (
+    JobGone,
+    JobSeen,
+    JournalSeen,
+    LeaseGone,
+    LeaseSeen,
+    Quarantined,
+    ReplicaGone,
+    ReplicaSeen,
+    Seen,
+    TokenGone,
+    TokenSeen,
+)
+from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.ports import (
     AccountStore,
     ChangeSource,
     ClaimStore,
     Clock,
+    EventExchange,
     Journal,
     LeaseStore,
     ReplicaBoard,
@@ -37,7 +55,8 @@ from hascheduler.ports import (
 class Replica:
     """One scheduler process but for its HTTP side, which reads `view`. `run` ends after `stop`.
 
-    ``liveness`` is bound already; ``http_endpoint`` may be set until `run`.
+    ``liveness`` is bound already; ``http_endpoint`` may be set until `run`. With ``exchange`` the leader publishes the
+    events of jobs; `events` tells them to the HTTP side. ``arrived`` is told of each new job once the core counts it.
     """
 
     def __init__(
@@ -53,12 +72,17 @@ class Replica:
         transport: Transport,
         liveness: Liveness,
         clock: Clock,
+        exchange: EventExchange | None = None,
+        arrived: Callable[[JobRef], None] = lambda _: None,
     ) -> None:
         self._config = config
         self._clock = clock
+        self._arrived = arrived
         self._stopping = asyncio.Event()
         self.http_endpoint = ""
         self._inbox = Inbox()
+        self._ended = Bells()
+        self._promised = Bells()
         self._liveness = liveness
         self._presence = Presence(config, board, clock, self._describe)
         self._feeder = Feeder(
@@ -90,8 +114,12 @@ class Replica:
             office=self._leader.office,
             listening=lambda: self._presence.fresh,
             want=self._feeder.want,
+            told=self._told,
         )
         self._vigil = Vigil(config.replica_id, self._leader.holder_died)
+        self.events = EventLog()
+        self._witness = Witness(self.events, self._feeder, source)
+        self._announcer = Announcer(self.events, exchange, lambda: self._leader.leading)
         self.view = ReplicaView(
             config,
             feeder=self._feeder,
@@ -100,6 +128,8 @@ class Replica:
             stepper=self._stepper,
             core=core,
             recorder=recorder,
+            ended=self._ended,
+            promised=self._promised,
             clock=clock,
         )
 
@@ -114,8 +144,11 @@ class Replica:
                 loops.create_task(self._bookkeeper.run(), name="bookkeeper"),
                 loops.create_task(self._liveness.run(), name="liveness"),
                 loops.create_task(self._vigil.run(), name="vigil"),
+                loops.create_task(self._witness.run(), name="witness"),
+                loops.create_task(self._announcer.run(), name="announcer"),
             ]
             await self._stopping.wait()
+            self.events.close()
             await self._bookkeeper.save()
             await self._leader.resign()
             for task in running:
@@ -130,12 +163,15 @@ class Replica:
 
     async def _route(self, facts: Sequence[Seen]) -> None:
         """The core's facts to the inbox, in order; the few others to those who wait for them."""
+        self._witness.look()
         for_core: list[Input] = []
         for fact in facts:
             match fact:
                 case LeaseSeen(lease) if lease.shard == self._config.shard:
                     self._leader.lease_seen(lease)
                     self._vigil.watch(lease)
+                    if lease.holder not in ("", self._config.replica_id):
+                        self._announcer.other_leads()
                 case LeaseGone(shard) if shard == self._config.shard:
                     self._leader.lease_seen(None)
                     self._vigil.watch(None)
@@ -143,6 +179,15 @@ class Replica:
                     self._presence.seen(replica)
                 case LeaseSeen() | LeaseGone() | ReplicaGone() | JournalSeen() | Quarantined():
                     pass
+                case TokenSeen() | TokenGone():
+                    pass  # whoever asks looks into the mirror
+                case JobGone(job_id):
+                    self._ended.ring(job_id)
+                    for_core.append(fact)
+                case JobSeen(job):
+                    if job.state is JobState.DISPATCHED and job.processor is not None:
+                        self._promised.ring(job.processor)
+                    for_core.append(fact)
                 case _:
                     for_core.append(fact)
         # The core's facts go first: a term may begin only after everything before its entry has been told.
@@ -151,8 +196,16 @@ class Replica:
             if isinstance(fact, JournalSeen) and fact.head.shard == self._config.shard:
                 self._leader.journal_seen(fact.head)
 
+    def _told(self, inputs: Sequence[Input]) -> None:
+        """The core has taken those in."""
+        for told in inputs:
+            if isinstance(told, JobSeen) and told.job.rev == 1:
+                self._arrived(told.job)
+
     async def _restarted(self) -> None:
         self._leader.restarted()
+        self._witness.restarted()
+        self._ended.ring_all()
         self._inbox.put_now(Resynced())
         # Before the jobs, so that a dispatch that is in the accounts is not charged again.
         self._inbox.put_now(AccountsRestored(await self._bookkeeper.load()))

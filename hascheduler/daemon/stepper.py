@@ -5,7 +5,7 @@ a loop that hangs, for whatever reason, loses the lease.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import structlog
@@ -39,7 +39,9 @@ class Office(Protocol):
 
 
 class Stepper:
-    """``office`` gives the present term's committer, or None when this replica must not decide."""
+    """``office`` gives the present term's committer, or None when this replica must not decide.
+
+    ``told`` gets what the core has been told, right after."""
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class Stepper:
         office: Callable[[], Office | None],
         listening: Callable[[], bool],
         want: Callable[[Iterable[str]], None],
+        told: Callable[[Sequence[Input]], None],
     ) -> None:
         self._core = core
         self._heartbeats = heartbeats
@@ -63,6 +66,7 @@ class Stepper:
         self._office = office
         self._listening = listening
         self._want = want
+        self._told = told
         self._wake_at_ms: int | None = None
         self._turned_at = clock.mono_ms()
         self._decided_at = clock.mono_ms()
@@ -95,6 +99,7 @@ class Stepper:
         now = self._clock.wall_ms()
         step = self._core.step(now, inputs)
         self._wake_at_ms = step.wake_at_ms
+        self._told(inputs)
         self._recorder.stepped(now, inputs, step.decisions)
         if step.doubtful:
             self._want(step.doubtful)

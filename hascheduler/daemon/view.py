@@ -2,8 +2,11 @@
 
 from collections import Counter
 from collections.abc import Collection as SomeOf
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
+from hascheduler.daemon.bells import Bell, Bells
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.feeder import Feeder
 from hascheduler.daemon.leader import Leader
@@ -13,6 +16,9 @@ from hascheduler.daemon.stepper import Stepper
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Block, Explanation, Rule
 from hascheduler.model.documents import Collection
+from hascheduler.model.job import JobState
+from hascheduler.model.tenant import Tenant
+from hascheduler.model.token import Token
 from hascheduler.ports import Clock, Cluster, Recording
 from hascheduler.simulate.recording import Heading
 
@@ -35,6 +41,8 @@ class ReplicaView:
         stepper: Stepper,
         core: Dispatcher,
         recorder: Recorder,
+        ended: Bells,
+        promised: Bells,
         clock: Clock,
     ) -> None:
         self._config = config
@@ -44,6 +52,8 @@ class ReplicaView:
         self._stepper = stepper
         self._core = core
         self._recorder = recorder
+        self._ended = ended
+        self._promised = promised
         self._clock = clock
         self._unschedulable: frozenset[str] = frozenset()
         self._look_again_at_ms: int = clock.mono_ms()
@@ -63,6 +73,30 @@ class ReplicaView:
     @property
     def alive(self) -> bool:
         return self._clock.mono_ms() - self._stepper.turned_at_ms < _WEDGED_AFTER_MS
+
+    def ended(self, job_id: str) -> AbstractContextManager[Bell]:
+        return self._ended.hang(job_id)
+
+    def promises(self, processor_id: str) -> AbstractContextManager[Bell]:
+        return self._promised.hang(processor_id)
+
+    def promised(self, processor_id: str) -> Sequence[tuple[str, int]]:
+        jobs = self._feeder.mirror.nouns(Collection.JOBS)
+        held = [jobs[id] for id in self._core.occupants(processor_id) if id in jobs]
+        return [
+            (job.id, job.attempt) for job in held if job.state is JobState.DISPATCHED and job.processor == processor_id
+        ]
+
+    def pending(self, tenant: str | None = None) -> int:
+        return self._core.pending(tenant)
+
+    def tenant(self, name: str) -> Tenant | None:
+        tenant: Tenant | None = self._feeder.mirror.nouns(Collection.TENANTS).get(name)
+        return tenant
+
+    def token(self, digest: str) -> Token | None:
+        token: Token | None = self._feeder.mirror.nouns(Collection.TOKENS).get(digest)
+        return token
 
     def cluster(self) -> Cluster:
         mirror = self._feeder.mirror
@@ -97,8 +131,8 @@ class ReplicaView:
             digest=mirror.digest,
         )
 
-    def explain(self, job_id: str) -> Explanation | None:
-        explanation = self._core.explain(job_id, self._clock.wall_ms())
+    def explain(self, job_id: str, only: str | None = None) -> Explanation | None:
+        explanation = self._core.explain(job_id, self._clock.wall_ms(), only)
         if explanation is None or explanation.state != "waiting" or self._somebody_leads():
             return explanation
         others = [block for block in explanation.blocks if block.rule is not Rule.NOT_LEADING]

@@ -37,7 +37,8 @@ class DispatchConfig:
     A dispatched job that has not started is sent again every ``start_timeout_ms`` and moved after three of them, in
     which this leader could tell its processor. A
     promise that has not come back for ``echo_timeout_ms`` is decided again. A job whose claim was lost is left alone
-    for ``doubt_ms``, unless the stream brings news of it first.
+    for ``doubt_ms``, unless the stream brings news of it first. A processor that has not ended an attempt
+    ``timeout_grace_ms`` after its timeout never will.
     """
 
     fires_max: int = 1_000
@@ -46,6 +47,7 @@ class DispatchConfig:
     start_timeout_ms: int = 5_000
     echo_timeout_ms: int = 5_000
     doubt_ms: int = 1_000
+    timeout_grace_ms: int = 10_000
     policy: PolicyConfig = field(default_factory=PolicyConfig)
 
     @property

@@ -1,9 +1,9 @@
 """The dispatcher: one synchronous state machine that every replica runs, and that decides only while it leads.
 
 Theory of operation. `step` first folds what it is told; every replica does this alike. Then, while leading, it decides
-in this order: promises that did not come back, jobs whose processor is gone, jobs that did not start, due nominal
-times, jobs that a later fire replaces, counts of failures, and last dispatches, which see the effects of all the
-others. Each decision becomes a promise at once.
+in this order: promises that did not come back, jobs whose processor is gone, jobs that did not start, jobs whose time
+is over or whose dependencies failed, due nominal times, jobs that a later fire replaces, counts of failures, and last
+dispatches, which see the effects of all the others. Each decision becomes a promise at once.
 
 What must hold: at most one move is promised per job; a nominal time is concluded once; a slot is held by one job;
 nothing is decided before `TermBegan` or after `TrustLost`.
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hascheduler.dispatch.accounts import Accounts
 from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.deadlines import TIMED_OUT
 from hascheduler.dispatch.decisions import (
     Cancel,
     CountFailures,
@@ -85,6 +86,14 @@ class Dispatcher:
         """How many slots of that processor are held, promises included."""
         return len(self._pool.occupants(processor_id))
 
+    def occupants(self, processor_id: str) -> list[str]:
+        """The ids of the jobs that hold its slots, promises included."""
+        return list(self._pool.occupants(processor_id))
+
+    def pending(self, tenant: str | None = None) -> int:
+        """How many jobs wait, of that tenant or in all."""
+        return self._jobs.pending.total() if tenant is None else self._jobs.pending[tenant]
+
     def is_live(self, processor_id: str) -> bool:
         return self._pool.is_live(processor_id)
 
@@ -93,9 +102,12 @@ class Dispatcher:
         """Why some schedules never fire: their triggers can't be read."""
         return self._times.unreadable
 
-    def explain(self, job_id: str, now: WallMs) -> Explanation | None:
-        """Why that job waits, as far as this mind knows; None: no live job of that id is known here."""
-        return self._mind.explainer.explain(job_id, now, is_silent=self._leading and not self._accepting)
+    def explain(self, job_id: str, now: WallMs, only: str | None = None) -> Explanation | None:
+        """Why that job waits, as far as this mind knows; None: no live job of that id is known here.
+
+        With ``only``, jobs of other tenants are not named.
+        """
+        return self._mind.explainer.explain(job_id, now, is_silent=self._leading and not self._accepting, only=only)
 
     def unschedulable(self) -> list[str]:
         """The ids of waiting jobs that no processor that is there could ever run, in order; at most 10,000."""
@@ -128,12 +140,15 @@ class Dispatcher:
             reasserted = bool(decisions)
             decisions += self._orphaned(now)
             decisions += self._unstarted(now)
+            decisions += self._overtime(now)
+            decisions += self._doomed(now)
             decisions += self._times.take_due(now, self._config.fires_max)
             decisions += self._replaced(now)
             decisions += self._times.take_counts(now)
             if self._accepting:
                 decisions += self._dispatches(now)
             self._sends += self._jobs.take_notices()
+            self._doubtful |= dict.fromkeys(self._jobs.unknown_dependencies())
         else:
             self._jobs.take_notices()
         sends, self._sends = tuple(self._sends), []
@@ -279,13 +294,33 @@ class Dispatcher:
             self._move(Fail(job.id, job.attempt, "cancel requested; the attempt was lost"), now)
             for job in withdrawn[: self._config.repairs_max]
         ]
-        for job in orphans[: self._config.repairs_max]:
-            # A dispatched attempt never ran: moving it does not use up the job's attempts.
-            if job.state is JobState.RUNNING and job.attempt >= self._attempts_max(job):
-                decisions.append(self._move(Fail(job.id, job.attempt, "processor lost; attempts used up"), now))
-            else:
-                decisions.append(self._move(Requeue(job.id, job.attempt, "processor lost"), now))
+        decisions += [self._tried_in_vain(job, "processor lost", now) for job in orphans[: self._config.repairs_max]]
         return decisions
+
+    def _tried_in_vain(self, job: JobRef, reason: str, now: WallMs) -> Decision:
+        """The attempt is over and has failed: again, or never."""
+        # A dispatched attempt never ran: moving it does not use up the job's attempts.
+        attempts_max = self._mind.rules.definition(job.definition).retry.attempts_max
+        if job.state is JobState.RUNNING and job.failures + 1 >= attempts_max:
+            return self._move(Fail(job.id, job.attempt, f"{reason}; attempts used up"), now)
+        return self._move(Requeue(job.id, job.attempt, reason), now)
+
+    def _overtime(self, now: WallMs) -> list[Decision]:
+        overdue = self._jobs.take_overdue(self._config.repairs_max)
+        self._more |= len(overdue) >= self._config.repairs_max
+        return [
+            self._tried_in_vain(job, reason, now)
+            if job.state is JobState.RUNNING and reason == TIMED_OUT
+            else self._move(Fail(job.id, job.attempt, reason), now)
+            for job, reason in overdue
+        ]
+
+    def _doomed(self, now: WallMs) -> list[Decision]:
+        doomed = self._jobs.doomed()
+        self._more |= len(doomed) > self._config.repairs_max
+        return [
+            self._move(Fail(job.id, job.attempt, reason), now) for job, reason in doomed[: self._config.repairs_max]
+        ]
 
     def _unstarted(self, now: WallMs) -> list[Decision]:
         telling_since_ms = self._telling_since_ms if self._accepting else None
@@ -315,9 +350,6 @@ class Dispatcher:
         self._ledger.promise(decision, now)
         self._jobs.reconsider(decision.job_id)
         return decision
-
-    def _attempts_max(self, job: JobRef) -> int:
-        return self._mind.rules.definition(job.definition).attempts_max
 
     def _wake_at(self, now: WallMs) -> WallMs | None:
         if not self._leading:

@@ -3,7 +3,7 @@
 Rules that can be broken down say so: who holds the lock, which processor lacks what, how many of how many run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -25,6 +25,7 @@ LOOKED_AT_MAX = 5_000
 """Waiting jobs that are compared with the one in question: an answer must not hold up decisions."""
 UNSCHEDULABLE_MAX = 10_000
 _NAMED_MAX = 5
+NOT_NAMED = "a job of another tenant"
 _CAPACITY = frozenset({Rule.NO_SLOT, Rule.TOTAL})
 """What holds everybody back alike."""
 
@@ -53,8 +54,11 @@ class Explainer:
         self._locks = locks
         self._measures = measures
 
-    def explain(self, job_id: str, now: WallMs, *, is_silent: bool) -> Explanation | None:
-        """``is_silent``: nobody can be told of a dispatch at the moment. None: no such job is known."""
+    def explain(self, job_id: str, now: WallMs, *, is_silent: bool, only: str | None = None) -> Explanation | None:
+        """``is_silent``: nobody can be told of a dispatch at the moment. None: no such job is known.
+
+        With ``only``, jobs of other tenants are not named.
+        """
         job = self._jobs.get(job_id)
         if job is None:
             return None
@@ -62,14 +66,21 @@ class Explainer:
         if processor_id is not None:
             state = "running" if job.state is JobState.RUNNING else "dispatched"
             return Explanation(job_id, state, processor_id)
-        blocks = self._own_blocks(job, now)
+        blocks = self._own_blocks(job, now, only)
         if is_silent:
             blocks.insert(0, Block(Rule.TRANSPORT, "the broker takes no messages", "when it accepts messages again"))
-        blocks += self._blocks(job, self._kinds.of(job), now)
+        blocks += self._blocks(job, self._kinds.of(job), now, only)
         standing = None
         if job_id in self._line and {block.rule for block in blocks} <= _CAPACITY:
-            standing = self._standing(job, now, is_admissible=not blocks)
+            standing = self._standing(job, now, only, is_admissible=not blocks)
         return Explanation(job_id, "waiting", None, tuple(blocks), standing)
+
+    def _named(self, ids: Sequence[str], only: str | None) -> list[str]:
+        return [id if only is None or self._tenant_of(id) == only else NOT_NAMED for id in ids]
+
+    def _tenant_of(self, job_id: str) -> str | None:
+        job = self._jobs.get(job_id)
+        return None if job is None else job.tenant
 
     def unschedulable(self) -> list[str]:
         """The ids of waiting jobs that no processor that is there could ever run, in order; not all where many."""
@@ -78,7 +89,7 @@ class Explainer:
 
     # What holds it back
 
-    def _own_blocks(self, job: JobRef, now: WallMs) -> list[Block]:
+    def _own_blocks(self, job: JobRef, now: WallMs, only: str | None) -> list[Block]:
         """What concerns this job alone."""
         blocks = []
         if self._jobs.is_in_doubt(job.id):
@@ -87,17 +98,25 @@ class Explainer:
         if job.cancel_requested_at_ms is not None or self._jobs.is_replaced(job.id):
             because = "it was asked to stop, and will not run again"
             blocks.append(Block(Rule.CANCELLING, because, "nothing: it is about to be cancelled"))
-        at_ms = job.not_before_ms
-        if at_ms is not None and at_ms > now:
-            shown = format_instant(min(at_ms, LATEST_MS))
-            because = f"it is not to run before {shown}"
-            blocks.append(Block(Rule.NOT_BEFORE, because, "when that time has come", until_ms=at_ms))
+        unmet = self._named(self._jobs.dependencies.unmet(job.id), only)
+        if unmet:
+            how = "end" if job.ignores_failures else "succeed"
+            because = f"it waits for {_listed(unmet)} to {how}"
+            numbers: dict[str, Number] = {"jobs": unmet[:_NAMED_MAX], "count": len(unmet)}
+            blocks.append(Block(Rule.DEPENDENCY, because, "when the last of them has done so", numbers))
+        for rule, at_ms, why in (
+            (Rule.NOT_BEFORE, job.not_before_ms, "it is not to run before"),
+            (Rule.BACKOFF, job.retry_at_ms, f"{_tries(job.failures)} failed, and the next comes at"),
+        ):
+            if at_ms is not None and at_ms > now:
+                because = f"{why} {format_instant(min(at_ms, LATEST_MS))}"
+                blocks.append(Block(rule, because, "when that time has come", until_ms=at_ms))
         return blocks
 
-    def _blocks(self, job: JobRef, kind: Kind, now: int) -> list[Block]:
+    def _blocks(self, job: JobRef, kind: Kind, now: int, only: str | None) -> list[Block]:
         blocks = [self._closed(rule, kind) for rule in self._gates.closing(kind, now)]
         for lock in self._locks.wanted(job):
-            holders = self._locks.holders(lock)
+            holders = self._named(self._locks.holders(lock), only)
             if not holders:
                 continue
             shown = _listed(holders)
@@ -163,7 +182,7 @@ class Explainer:
 
     # Where it stands
 
-    def _standing(self, job: JobRef, now: int, *, is_admissible: bool) -> Standing:
+    def _standing(self, job: JobRef, now: int, only: str | None, *, is_admissible: bool) -> Standing:
         own = self._worth(job, now)
         first, first_worth, ahead = job, own, 0
         for other in self._rivals(now, is_admissible=is_admissible):
@@ -180,7 +199,7 @@ class Explainer:
         return Standing(
             ahead=ahead,
             exact=len(self._line) <= LOOKED_AT_MAX,
-            first=first.id,
+            first=self._named([first.id], only)[0],
             deciding=None if first is job else self._deciding(criteria, job, first, now),
             worths=tuple(worths),
         )
@@ -213,6 +232,10 @@ class Explainer:
             if self._measures[each].value(job, now) != self._measures[each].value(first, now):
                 return each
         return None
+
+
+def _tries(failures: int) -> str:
+    return "its attempt" if failures == 1 else f"{failures} attempts"
 
 
 def _listed(ids: list[str]) -> str:

@@ -5,9 +5,14 @@ a job's place from three things only: what the stream shows, what the ledger has
 is in doubt. It may be called at any time, and twice is once.
 """
 
+from collections import Counter
+from collections.abc import Sequence
+
 from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.deadlines import Deadlines
 from hascheduler.dispatch.decisions import Cancel, CancelNotice, Dispatch, Publish, Requeue, Send
+from hascheduler.dispatch.dependencies import Dependencies
 from hascheduler.dispatch.gates import Gates
 from hascheduler.dispatch.ledger import Ledger
 from hascheduler.dispatch.line import Line
@@ -28,9 +33,13 @@ class Jobs:
         gates: Gates,
         occupancy: Occupancy,
         accounts: FairAccounts,
+        deadlines: Deadlines,
         line: Line,
     ) -> None:
         self._config = config
+        self._deadlines = deadlines
+        self.dependencies = Dependencies()
+        self.pending: Counter[str] = Counter()
         self._ledger = ledger
         self._pool = pool
         self._gates = gates
@@ -68,15 +77,23 @@ class Jobs:
         elif known.fairness_key != job.fairness_key:
             self._accounts.arrive(job.fairness_key)
             self._accounts.leave(known.fairness_key, self._now)
+        if known is None or known.state is not job.state:
+            self._count(known, -1)
+            self._count(job, 1)
         self._table[job.id] = job
         self._doubted.clear(job.id)
+        self.dependencies.seen(job)
+        self._deadlines.seen(job, self._now)
         self.reconsider(job.id)
 
     def remove(self, job_id: str) -> None:
         job = self._table.pop(job_id, None)
         if job is not None:
             self._accounts.leave(job.fairness_key, self._now)
+            self._count(job, -1)
         self._siblings.remove(job_id)
+        self.dependencies.forget(job_id)
+        self._deadlines.gone(job_id)
         self.line.remove(job_id)
         self._release(job_id)
         self._charged.pop(job_id, None)
@@ -86,6 +103,17 @@ class Jobs:
         self._noticed.pop(job_id, None)
         for timers in (self._not_before, self._doubted, self._starts):
             timers.clear(job_id)
+
+    def ended(self, job_id: str, state: JobState | None) -> None:
+        """It ended so, or is not there: those that waited for it, and for nothing else, go on."""
+        for waiting in self.dependencies.gone(job_id, state):
+            self.reconsider(waiting)
+
+    def redefined(self, definition: str) -> None:
+        """Its rules are others now."""
+        for job in self._table.values():
+            if job.definition == definition:
+                self._deadlines.redefined(job)
 
     def doubt(self, job_id: str, until_ms: int) -> None:
         """Leave the job alone until then, or until news of it: the database did not show what we thought."""
@@ -113,6 +141,8 @@ class Jobs:
         elif job.cancel_requested_at_ms is not None:
             self._set_apart(job)
             self._withdrawn[job_id] = None
+        elif self.dependencies.holds(job_id):
+            self._set_apart(job)
         else:
             self._queue(job)
 
@@ -149,6 +179,31 @@ class Jobs:
                 found.append(job)
         return found
 
+    def doomed(self) -> list[tuple[JobRef, str]]:
+        """Pending jobs whose dependencies failed, and why."""
+        found = []
+        for job_id, reason in self.dependencies.doomed():
+            job = self._free(job_id)
+            if job is not None and job.state is JobState.PENDING:
+                found.append((job, reason))
+        return found
+
+    def take_overdue(self, limit: int) -> list[tuple[JobRef, str]]:
+        """Jobs whose time is over, and why; each comes again in a while if nothing becomes of it."""
+        found = []
+        for job_id in self._deadlines.take_due(self._now, limit):
+            self._deadlines.postpone(job_id, self._now + self._config.doubt_ms)
+            job = self._free(job_id)
+            if job is not None:
+                why = self._deadlines.over(job, self._now)
+                if why:
+                    found.append((job, why))
+        return found
+
+    def unknown_dependencies(self) -> Sequence[str]:
+        """What somebody waits for, and is not known here; each is told once."""
+        return self.dependencies.take_unknown(lambda job_id: job_id in self._table)
+
     def replace(self, job_id: str, reason: str) -> None:
         """A later fire takes its place: it is to be cancelled."""
         job = self._table.get(job_id)
@@ -184,7 +239,7 @@ class Jobs:
                 self.reconsider(job_id)
 
     def next_at(self) -> int | None:
-        instants = [timers.next_at() for timers in (self._not_before, self._doubted, self._starts)]
+        instants = [timers.next_at() for timers in (self._not_before, self._doubted, self._starts, self._deadlines)]
         return min((at for at in instants if at is not None), default=None)
 
     def take_unstarted(self, now: int, telling_since_ms: int | None, limit: int) -> tuple[list[Send], list[Requeue]]:
@@ -228,16 +283,29 @@ class Jobs:
         notices, self._notices = self._notices, []
         return notices
 
+    def _free(self, job_id: str) -> JobRef | None:
+        """The job, if nothing is promised for it and there is no doubt about it."""
+        if self._ledger.move(job_id) is not None or job_id in self._doubted:
+            return None
+        return self._table.get(job_id)
+
+    def _count(self, job: JobRef | None, more: int) -> None:
+        if job is not None and job.state is JobState.PENDING:
+            self.pending[job.tenant] += more
+            if not self.pending[job.tenant]:
+                del self.pending[job.tenant]
+
     # Places
 
     def _queue(self, job: JobRef) -> None:
         self._release(job.id)
         self._starts.clear(job.id)
-        if (job.not_before_ms or 0) <= self._now:
+        at_ms = max(job.not_before_ms or 0, job.retry_at_ms or 0)
+        if at_ms <= self._now:
             self.line.add(job)
         else:
             self.line.remove(job.id)
-            self._not_before.set(job.id, job.not_before_ms or 0)
+            self._not_before.set(job.id, at_ms)
 
     def _set_apart(self, job: JobRef) -> None:
         self._release(job.id)

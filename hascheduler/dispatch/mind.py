@@ -13,6 +13,7 @@ from typing import TypeVar
 from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.criteria import measures
+from hascheduler.dispatch.deadlines import Deadlines
 from hascheduler.dispatch.dominant_share import LaneShares
 from hascheduler.dispatch.explaining import Explainer
 from hascheduler.dispatch.gates import Gates
@@ -66,6 +67,7 @@ class Mind:
             gates=self.gates,
             occupancy=Occupancy(self.rules, self.pool, self.gates, self.shares, self.locks),
             accounts=self.accounts,
+            deadlines=Deadlines(config, self.rules),
             line=self.line,
         )
         self.times = Times(self.jobs, self.ledger)
@@ -91,6 +93,7 @@ class Mind:
         _put(self.rules.definitions, name, definition)
         self.line.redefined(name)
         self.gates.rules_changed(now)
+        self.jobs.redefined(name)
 
     def set_lane(self, name: str, lane: Lane | None) -> None:
         _put(self.rules.lanes, name, lane)
@@ -111,6 +114,7 @@ class Mind:
         self._learn(gone, now)
         self.ledger.job_gone(gone.id)
         self.jobs.remove(gone.id)
+        self.jobs.ended(gone.id, gone.state)
 
     def _learn(self, gone: JobGone, now: int) -> None:
         """What a job costs, from one whose work has ended; a target that is the job itself never comes again."""

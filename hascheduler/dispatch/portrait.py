@@ -6,7 +6,7 @@ that last a second, and the levels of rate limits, which begin full; and jobs th
 today.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from sys import maxsize
@@ -35,9 +35,14 @@ def portrait(mind: Mind, now: WallMs, *, accepting: bool) -> Iterator[Input]:
         first.append(ProcessorSeen(processor))
         if lost_at_beat is not None:
             first.append(ProcessorLost(processor.id, lost_at_beat))
-    jobs = mind.jobs.all()
+    jobs = [_as_held(job, mind.jobs.dependencies.unmet(job.id)) for job in mind.jobs.all()]
     seen = (JobSeen(_as_dispatched(job, dispatches.get(job.id), now)) for job in jobs)
     return chain(first, seen, [TransportSeen(accepting), TermBegan(0, others)])
+
+
+def _as_held(job: JobRef, unmet: Sequence[str]) -> JobRef:
+    """What it waited for and has ended, nobody will be told of again."""
+    return job if len(unmet) == len(job.waits_for) else replace(job, waits_for=tuple(unmet))
 
 
 def _as_dispatched(job: JobRef, move: Dispatch | None, now: WallMs) -> JobRef:

@@ -135,6 +135,11 @@ async def open_stack(plan: StackPlan, say: Callable[[str], None]) -> AsyncIterat
             "HASCHEDULER_TRANSPORT": servers.transport,
             "HASCHEDULER_AMQP_URL": servers.amqp_url,
             "HASCHEDULER_LOG_FORMAT": "json",
+            # It speaks plain HTTP with itself, on loopback, whatever the environment is made for.
+            "HASCHEDULER_AUTH": "none",
+            "HASCHEDULER_HTTP_TLS_CERT_FILE": "",
+            "HASCHEDULER_HTTP_TLS_KEY_FILE": "",
+            "HASCHEDULER_HTTP_TLS_CLIENT_CA_FILE": "",
         }
         stack = Stack(plan, servers, environment)
         say(f"starting replicas ({plan.replicas}) and processors ({plan.processors})")

@@ -6,19 +6,17 @@ document is one event of the history; a write that changes nothing is none.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from hascheduler.memory.history import EVENTS_MAX, Dropped, History
 from hascheduler.memory.storable import stored_form, stored_value
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import LEAN_FIELDS, Collection
+from hascheduler.model.documents import LEAN_FIELDS, Collection, instant
 from hascheduler.model.instants import WallMs
 
 Document = Mapping[str, Any]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MemoryDatabase:
@@ -125,11 +123,6 @@ def put_of(collection: Collection, document: Document) -> Change:
     """The document as a mirror sees it."""
     lean = {name: document[name] for name in LEAN_FIELDS[collection] if name in document}
     return Change(collection, Operation.PUT, document["_id"], lean)
-
-
-def instant(at_ms: int) -> datetime:
-    """``at_ms`` in the form of the fields that a database reads by itself."""
-    return _EPOCH + timedelta(milliseconds=at_ms)
 
 
 def _is_same(before: object, after: object) -> bool:

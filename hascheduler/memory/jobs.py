@@ -1,15 +1,27 @@
 """Jobs as the API writes and reads them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from typing import Any
 
 from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import Document
-from hascheduler.memory.moves import may, to_terminal
-from hascheduler.model.documents import Collection, new_job_document
+from hascheduler.memory.database import Document, MemoryDatabase
+from hascheduler.memory.moves import may, revived, to_terminal
+from hascheduler.model.documents import IDEMPOTENCY_MS, Collection, decode_job_state, new_job_document
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, Move, NewJob
-from hascheduler.ports import CancelAnswer, JobFilter, Outcome, StoredDocument
+from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
+from hascheduler.ports import (
+    CancelAnswer,
+    CancelledSome,
+    JobFilter,
+    KnownJob,
+    Outcome,
+    ReprioritizeAnswer,
+    RetryAnswer,
+    StoredDocument,
+    Submission,
+    SubmitAnswer,
+)
 
 _NOT_LISTED = frozenset({"payload", "result", "attempts", "late_results"})
 
@@ -21,16 +33,13 @@ class MemoryJobStore:
         self._connection = connection
         self._job_retention_ms = job_retention_ms
 
-    async def submit(self, job: NewJob) -> StoredDocument:
+    async def submit(self, job: NewJob) -> Submission:
         async with self._connection.exchange("jobs.submit") as database:
-            database.insert(Collection.JOBS, new_job_document(job))
-            stored = database.find(Collection.JOBS, job.id)
-            assert stored is not None
-            return deepcopy(stored)
+            return _submitted(database, job)
 
-    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[bool]:
+    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
         async with self._connection.exchange("jobs.submit_many") as database:
-            return [database.insert(Collection.JOBS, new_job_document(job)) for job in jobs]
+            return [_submitted(database, job) for job in jobs]
 
     async def get(self, job_id: str) -> StoredDocument | None:
         async with self._connection.exchange("jobs.get") as database:
@@ -43,23 +52,125 @@ class MemoryJobStore:
             )
             return [deepcopy({name: job[name] for name in job if name not in _NOT_LISTED}) for job in jobs]
 
+    async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
+        async with self._connection.exchange("jobs.known") as database:
+            found = (database.find(Collection.JOBS, id) for id in dict.fromkeys(ids))
+            return [_known(job) for job in found if job is not None]
+
+    async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
+        async with self._connection.exchange("jobs.batch") as database:
+            jobs = database.page(Collection.JOBS, None, limit, which=lambda job: job.get("batch") == batch)
+            return [_known(job) for job in jobs]
+
+    async def count(self, which: JobFilter, states: Sequence[JobState], limit: int) -> int:
+        async with self._connection.exchange("jobs.count") as database:
+            return len(_some(database, which, lambda job: job.get("state") in states, limit))
+
     async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
         async with self._connection.exchange("jobs.cancel") as database:
             job = database.find(Collection.JOBS, job_id)
+            return None if job is None else self._cancelled(database, job, at_ms)
+
+    async def reprioritize(self, job_id: str, priority: int) -> ReprioritizeAnswer | None:
+        async with self._connection.exchange("jobs.reprioritize") as database:
+            job = database.find(Collection.JOBS, job_id)
             if job is None:
                 return None
-            if may(Move.CANCEL, job):
-                end = Outcome(JobState.CANCELLED)
-                fields = to_terminal(job, end, end.state.value, at_ms, kept_ms=self._job_retention_ms)
-                database.update(Collection.JOBS, job, fields)
-                return CancelAnswer.CANCELLED
-            if not may(Move.STOP, job):
-                return CancelAnswer.ALREADY_DONE
-            if job.get("cancel_requested_at_ms") is None:
-                database.update(Collection.JOBS, job, {"cancel_requested_at_ms": at_ms, "rev": job["rev"] + 1})
-            return CancelAnswer.ALREADY_RUNNING
+            if job.get("state") != JobState.PENDING:
+                ended = job.get("state") in TERMINAL
+                return ReprioritizeAnswer.ALREADY_DONE if ended else ReprioritizeAnswer.ALREADY_RUNNING
+            database.update(Collection.JOBS, job, {"priority": priority, "rev": job["rev"] + 1})
+            return ReprioritizeAnswer.OK
+
+    async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
+        async with self._connection.exchange("jobs.retry") as database:
+            job = database.find(Collection.JOBS, job_id)
+            if job is None:
+                return None
+            if not may(Move.REVIVE, job):
+                return RetryAnswer.NOT_FAILED if job.get("state") in TERMINAL else RetryAnswer.NOT_ENDED
+            database.update(Collection.JOBS, job, revived(job))
+            return RetryAnswer.OK
+
+    async def cancel_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> CancelledSome:
+        async with self._connection.exchange("jobs.cancel_some") as database:
+            found = _some(database, which, _may_be_cancelled, limit)
+            answers = [self._cancelled(database, job, at_ms) for job in found]
+            return CancelledSome(answers.count(CancelAnswer.CANCELLED), answers.count(CancelAnswer.ALREADY_RUNNING))
+
+    async def reprioritize_some(self, which: JobFilter, priority: int, limit: int) -> int:
+        def differs(job: Document) -> bool:
+            return job.get("state") == JobState.PENDING and job.get("priority") != priority
+
+        async with self._connection.exchange("jobs.reprioritize_some") as database:
+            found = _some(database, which, differs, limit)
+            for job in found:
+                database.update(Collection.JOBS, job, {"priority": priority, "rev": job["rev"] + 1})
+            return len(found)
+
+    async def retry_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> int:
+        async with self._connection.exchange("jobs.retry_some") as database:
+            found = _some(database, which, lambda job: may(Move.REVIVE, job), limit)
+            for job in found:
+                database.update(Collection.JOBS, job, revived(job))
+            return len(found)
+
+    def _cancelled(self, database: MemoryDatabase, job: Document, at_ms: WallMs) -> CancelAnswer:
+        if may(Move.CANCEL, job):
+            end = Outcome(JobState.CANCELLED)
+            fields = to_terminal(job, end, end.state.value, at_ms, kept_ms=self._job_retention_ms)
+            database.update(Collection.JOBS, job, fields)
+            return CancelAnswer.CANCELLED
+        if not may(Move.STOP, job):
+            return CancelAnswer.ALREADY_DONE
+        if job.get("cancel_requested_at_ms") is None:
+            database.update(Collection.JOBS, job, {"cancel_requested_at_ms": at_ms, "rev": job["rev"] + 1})
+        return CancelAnswer.ALREADY_RUNNING
+
+
+def _submitted(database: MemoryDatabase, job: NewJob) -> Submission:
+    met = _of_key(database, job)
+    if met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS <= job.submitted_at_ms:
+        database.update(Collection.JOBS, met, {"idempotency_key": None, "request_hash": None})
+        met = None
+    if met is None and database.insert(Collection.JOBS, new_job_document(job)):
+        stored = database.find(Collection.JOBS, job.id)
+        return Submission(SubmitAnswer.NEW, deepcopy(stored or {}))
+    met = met or database.find(Collection.JOBS, job.id) or {}
+    is_other = job.idempotency_key is not None and met.get("request_hash") != job.request_hash
+    return Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, deepcopy(met))
+
+
+def _of_key(database: MemoryDatabase, job: NewJob) -> Document | None:
+    if job.idempotency_key is None:
+        return None
+    key = (job.tenant, job.idempotency_key)
+    documents = database.documents(Collection.JOBS)
+    return next((each for each in documents if (each.get("tenant"), each.get("idempotency_key")) == key), None)
+
+
+def _known(job: Document) -> KnownJob:
+    return KnownJob(str(job["_id"]), str(job.get("tenant")), decode_job_state(job))
+
+
+def _some(database: MemoryDatabase, which: JobFilter, among: Callable[[Document], bool], limit: int) -> list[Document]:
+    return database.page(Collection.JOBS, None, limit, which=lambda job: _matches(which, job) and among(job))
+
+
+def _may_be_cancelled(job: Document) -> bool:
+    return may(Move.CANCEL, job) or (may(Move.STOP, job) and job.get("cancel_requested_at_ms") is None)
 
 
 def _matches(which: JobFilter, job: Document) -> bool:
-    wanted = {"state": which.state, "definition": which.definition, "schedule": which.schedule}
-    return all(value is None or job.get(name) == value for name, value in wanted.items())
+    wanted: Mapping[str, Any] = {
+        "state": which.state,
+        "definition": which.definition,
+        "schedule": which.schedule,
+        "tenant": which.tenant,
+        "batch": which.batch,
+        "target": which.target,
+    }
+    labels = job.get("labels") or {}
+    return all(value is None or job.get(name) == value for name, value in wanted.items()) and all(
+        labels.get(name) == value for name, value in which.labels.items()
+    )

@@ -6,9 +6,10 @@ started_at_ms, finished_at_ms, outcome, error}``.
 
 from typing import Any
 
-from hascheduler.memory.database import Document, instant
+from hascheduler.memory.database import Document
+from hascheduler.model.documents import REVIVED, instant
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, JobState, Move
+from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.ports import Outcome
 
 
@@ -34,12 +35,26 @@ def dispatched(job: Document, attempt: int, processor_id: str, at_ms: WallMs) ->
 
 
 def started(job: Document, at_ms: WallMs) -> dict[str, Any]:
-    return {"state": JobState.RUNNING, "started_at_ms": at_ms, "rev": job["rev"] + 1}
-
-
-def back_to_pending(job: Document, outcome: str, error: str, at_ms: WallMs) -> dict[str, Any]:
-    """The attempt ends with ``outcome``, the job waits for its next one."""
+    first_ms = job.get("first_started_at_ms")
     return {
+        "state": JobState.RUNNING,
+        "started_at_ms": at_ms,
+        "first_started_at_ms": at_ms if first_ms is None else first_ms,
+        "progress": None,
+        "rev": job["rev"] + 1,
+    }
+
+
+def back_to_pending(
+    job: Document, outcome: str, error: str | None, at_ms: WallMs, *, retry_at_ms: WallMs | None = None
+) -> dict[str, Any]:
+    """The attempt ends with ``outcome``, the job waits for its next one.
+
+    Unless it was given back that is a failure, if it ran.
+    """
+    return {
+        "failures": _failures_after(job, counts=outcome != AttemptEnd.GIVEN_BACK),
+        "retry_at_ms": retry_at_ms,
         "attempts": _attempts_with(job, outcome, error, at_ms),
         "state": JobState.PENDING,
         "processor": None,
@@ -51,16 +66,27 @@ def back_to_pending(job: Document, outcome: str, error: str, at_ms: WallMs) -> d
 
 def to_terminal(job: Document, end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
     """The job ends as ``end`` says, and with it the attempt that held a processor, if one did."""
+    expire_at = instant(at_ms + kept_ms)
     return {
+        "failures": _failures_after(job, counts=end.state is JobState.FAILED),
         "attempts": _attempts_with(job, attempt_outcome, end.error, at_ms),
         "state": end.state,
         "processor": None,
         "result": end.result,
         "error": end.error,
         "finished_at_ms": at_ms,
-        "expire_at": instant(at_ms + kept_ms),
+        "expire_at": max(expire_at, job.get("kept_until", expire_at)),
         "rev": job["rev"] + 1,
     }
+
+
+def revived(job: Document) -> dict[str, Any]:
+    """A failed job begins anew, behind everything that was decided about it."""
+    return {**REVIVED, "attempt": job["attempt"] + 1, "rev": job["rev"] + 1}
+
+
+def _failures_after(job: Document, *, counts: bool) -> int:
+    return int(job.get("failures") or 0) + (counts and job.get("state") == JobState.RUNNING)
 
 
 def _attempts_with(job: Document, outcome: str, error: str | None, at_ms: WallMs) -> list[Any]:

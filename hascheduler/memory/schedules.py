@@ -33,15 +33,15 @@ class MemoryScheduleStore:
             return deepcopy(database.find(Collection.SCHEDULES, name))
 
     async def list(
-        self, after: str | None, limit: int, labels: Mapping[str, str] | None = None
+        self, after: str | None, limit: int, labels: Mapping[str, str] | None = None, *, tenant: str | None = None
     ) -> Sequence[StoredDocument]:
         wanted = (labels or {}).items()
+
+        def matches(schedule: StoredDocument) -> bool:
+            return (tenant is None or bool(schedule["job"]["tenant"] == tenant)) and wanted <= schedule["labels"].items()
+
         async with self._connection.exchange("schedules.list") as database:
-            return deepcopy(
-                database.page(
-                    Collection.SCHEDULES, after, limit, which=lambda schedule: wanted <= schedule["labels"].items()
-                )
-            )
+            return deepcopy(database.page(Collection.SCHEDULES, after, limit, which=matches))
 
     async def delete(self, name: str, rev: int | None = None) -> bool:
         async with self._connection.exchange("schedules.delete") as database:

@@ -1,13 +1,13 @@
 """The change stream, and the gap-free way to begin with it: open first, read then.
 
 A stream is no more than a number: that of the last event it told. So a wait that is cancelled loses nothing, and a
-token is that number.
+token is that number. Positions are made of it: an event a time, of a clock that shows nothing but the order.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.memory.connection import MemoryConnection
@@ -15,10 +15,13 @@ from hascheduler.memory.database import Document, MemoryDatabase, put_of
 from hascheduler.memory.history import Dropped
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.documents import MIRRORED, Collection
+from hascheduler.model.event import position
 from hascheduler.model.job import LIVE
 from hascheduler.ports import Batch
 
 BATCH_MAX = 1_000
+_A_SECOND = 1_000
+"""So many events are one second of the order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class MemoryChangeStream:
         changes = self._look()
         self._told += len(changes)
         if changes:
-            self._position = f"{self._told:020d}"
+            self._position = changes[-1].position
         return Batch(changes, ResumeToken(self._told), self._position)
 
     async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
@@ -100,7 +103,8 @@ class MemoryChangeStream:
                 if changes:
                     break  # what came before is told first
                 raise HistoryLost(f"{event.collection} was dropped")
-            changes.append(event)
+            number = self._told + len(changes) + 1
+            changes.append(replace(event, position=position(*divmod(number, _A_SECOND))))
         return changes
 
 

@@ -9,11 +9,12 @@ from hascheduler.errors import InvalidInput
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
 from hascheduler.memory.moves import back_to_pending, is_held, may, started, to_terminal
-from hascheduler.model.documents import Collection, encode_processor
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents import Collection, decode_definition, encode_processor
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.ports import FinishAnswer, Outcome, Standing, StartedJob
+from hascheduler.ports import FinishAnswer, Outcome, Progress, Standing, StartedJob, encode_progress
 
 LATE_RESULTS_KEPT_MAX = 10
 REGISTRATION_KEPT_MS = 600_000
@@ -41,6 +42,17 @@ class MemoryWorkStore:
             database.update(Collection.PROCESSORS, processor, {**account, **_expiry(database)})
             return True
 
+    async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
+        async with self._connection.exchange("work.touch") as database:
+            processor = database.find(Collection.PROCESSORS, processor_id)
+            if processor is None:
+                return False
+            account = {} if draining is None else {"draining": draining}
+            database.update(
+                Collection.PROCESSORS, processor, {"beat": processor["beat"] + 1, **account, **_expiry(database)}
+            )
+            return True
+
     async def deregister(self, processor_id: str) -> None:
         async with self._connection.exchange("work.deregister") as database:
             database.delete(Collection.PROCESSORS, processor_id)
@@ -56,7 +68,8 @@ class MemoryWorkStore:
                 job = database.update(Collection.JOBS, job, started(job, at_ms))
             elif job.get("state") != JobState.RUNNING:
                 return None
-            return _started(job)
+            definition = database.find(Collection.DEFINITIONS, job["definition"])
+            return _started(job, _rules(job["definition"], definition))
 
     async def finish(
         self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
@@ -69,6 +82,14 @@ class MemoryWorkStore:
             job = database.find(Collection.JOBS, job_id)
             if job is None:
                 return FinishAnswer.LATE
+            if outcome.retry_at_ms is not None and state is JobState.FAILED:
+                is_wanted = job.get("cancel_requested_at_ms") is None
+                if is_held(job, attempt, processor_id) and may(Move.RETRY, job) and is_wanted:
+                    back = back_to_pending(job, state.value, outcome.error, at_ms, retry_at_ms=outcome.retry_at_ms)
+                    database.update(Collection.JOBS, job, back)
+                    return FinishAnswer.DONE
+                # Not again, if somebody has asked for it to be cancelled.
+                move, outcome = Move.STOP, Outcome(JobState.CANCELLED, error=outcome.error)
             if is_held(job, attempt, processor_id) and may(move, job):
                 fields = to_terminal(job, outcome, state.value, at_ms, kept_ms=self._job_retention_ms)
                 database.update(Collection.JOBS, job, fields)
@@ -89,6 +110,13 @@ class MemoryWorkStore:
                 database.update(Collection.JOBS, job, back_to_pending(job, AttemptEnd.GIVEN_BACK, reason, at_ms))
                 return True
             return recorded(job, number=attempt, processor=processor_id, outcome=AttemptEnd.GIVEN_BACK)
+
+    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], Progress]) -> None:
+        async with self._connection.exchange("work.report") as database:
+            for (job_id, attempt), progress in reports.items():
+                job = database.find(Collection.JOBS, job_id)
+                if job is not None and job.get("state") == JobState.RUNNING and is_held(job, attempt, processor_id):
+                    database.update(Collection.JOBS, job, {"progress": encode_progress(progress)})
 
     async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing:
         cancelled, revoked = set(), set()
@@ -118,7 +146,14 @@ def _whose(late: Mapping[str, Any]) -> tuple[object, object]:
     return late["attempt"], late["processor"]
 
 
-def _started(job: Document) -> StartedJob:
+def _rules(name: str, document: Document | None) -> Definition:
+    try:
+        return Definition(name) if document is None else decode_definition(name, document)
+    except InvalidInput:
+        return Definition(name)
+
+
+def _started(job: Document, rules: Definition) -> StartedJob:
     nominal_ms = job.get("nominal_ms")
     return StartedJob(
         id=job["_id"],
@@ -131,4 +166,8 @@ def _started(job: Document) -> StartedJob:
         schedule=job.get("schedule"),
         nominal_ms=None if nominal_ms is None else WallMs(nominal_ms),
         submitted_at_ms=WallMs(job["submitted_at_ms"]),
+        started_at_ms=WallMs(job["started_at_ms"]),
+        first_started_at_ms=WallMs(job["first_started_at_ms"]),
+        failures=job.get("failures") or 0,
+        rules=rules,
     )

@@ -5,7 +5,7 @@ projected to the lean fields. Out: past-tense facts about nouns, the inputs of w
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hascheduler.model.definition import Definition
@@ -18,6 +18,7 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.token import Token
 
 
 class Operation(StrEnum):
@@ -30,12 +31,18 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``fields`` never holds ``_id``; it is empty for a delete. ``id`` is whatever the document's ``_id`` was."""
+    """``fields`` never holds ``_id``; it is empty for a delete. ``id`` is whatever the document's ``_id`` was.
+
+    ``position`` is that of the event (see `hascheduler.model.event`), "" for a document of a snapshot or a fetch.
+    ``at_ms`` is when the database took the write, where it says so.
+    """
 
     collection: Collection
     operation: Operation
     id: object
     fields: Mapping[str, object]
+    position: str = field(default="", compare=False)
+    at_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,16 @@ class TenantGone:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenSeen:
+    token: Token
+
+
+@dataclass(frozen=True, slots=True)
+class TokenGone:
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessorSeen:
     processor: ProcessorRef
 
@@ -145,6 +162,6 @@ class Quarantined:
 
 Seen = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
-    | LaneSeen | LaneGone | TenantSeen | TenantGone | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen
-    | ReplicaGone | Quarantined
+    | LaneSeen | LaneGone | TenantSeen | TenantGone | TokenSeen | TokenGone | LeaseSeen | LeaseGone | JournalSeen
+    | ReplicaSeen | ReplicaGone | Quarantined
 )  # fmt: skip

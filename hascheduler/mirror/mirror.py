@@ -2,21 +2,26 @@
 
 Invariants: at any point of the stream the live nouns are exactly those whose newest majority-committed version is
 readable and live; `digest` is equal on replicas that have folded the same stream to the same position; the quarantine
-is bounded, and a document leaves it when it is mended or deleted.
+is bounded, and a document leaves it when it is mended or deleted; what happened to jobs is told in the order of the
+stream, to whoever takes it (`take_events`).
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.mirror.changes import Change, JournalSeen, Operation, Quarantined, Seen
 from hascheduler.mirror.digest import Digest
+from hascheduler.mirror.events import events_of
 from hascheduler.mirror.tables import TABLES, Table
 from hascheduler.model.documents import Collection, decode_journal_head
+from hascheduler.model.event import Event
 from hascheduler.model.journal import JournalHead
 
 QUARANTINE_MAX = 1_000
+EVENTS_UNTAKEN_MAX = 10_000
+"""Somebody takes them after every batch; where nobody wants them the oldest go."""
 _UNDIGESTED = frozenset({Collection.PROCESSORS, Collection.LEASES, Collection.REPLICAS})
 """They change with every heartbeat; what they say about the present is compared by eye, not by digest."""
 
@@ -29,6 +34,7 @@ class Mirror:
         self._wanted: dict[tuple[Collection, str], None] = {}
         self._fetching: dict[tuple[Collection, str], None] = {}
         self._digest = Digest()
+        self._events: deque[Event] = deque(maxlen=EVENTS_UNTAKEN_MAX)
 
     # What is known
 
@@ -60,6 +66,15 @@ class Mirror:
             else:
                 self._fold_noun(change, facts)
         return facts
+
+    def take_events(self) -> list[Event]:
+        """What the changes since the last time told of jobs, in their order; snapshots and fetches tell nothing.
+
+        An event that does not say whose job it is, is of one that is read again at present, or was before it ended.
+        """
+        events = list(self._events)
+        self._events.clear()
+        return events
 
     def take_wanted(self) -> list[tuple[Collection, str]]:
         """The documents that must be read whole; call `fold_fetched` with the answer, after the reading began.
@@ -102,6 +117,8 @@ class Mirror:
                 self._set_aside(change, f"_id: a {type(change.id).__name__}; expected a text", facts)
             return
         key = (change.collection, change.id)
+        if change.collection is Collection.JOBS and change.position:
+            self._events.extend(events_of(change, self._nouns[Collection.JOBS].get(change.id)))
         match change.operation:
             case Operation.DELETE:
                 self._drop(table, key, facts)

@@ -18,6 +18,7 @@ from hascheduler.model.schedule_documents import (
     encode_schedule_ref,
     with_leader_fields,
 )
+from hascheduler.model.token_documents import decode_token, encode_token
 
 
 def _never(_: Any) -> bool:
@@ -102,6 +103,14 @@ TABLES: dict[Collection, Table] = {
         arrived=seen.TenantSeen,
         left=_left(seen.TenantGone),
         revision=lambda tenant: (tenant.rev,),
+        revised="rev",
+    ),
+    Collection.TOKENS: Table(
+        decode=decode_token,
+        encode=encode_token,
+        arrived=seen.TokenSeen,
+        left=_left(seen.TokenGone),
+        revision=lambda token: (token.rev,),
         revised="rev",
     ),
     Collection.PROCESSORS: Table(

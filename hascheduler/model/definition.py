@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from hascheduler.model.resources import NOTHING, Resources
+from hascheduler.model.retry import DEFAULT_RETRY, RetryPolicy
 
-ATTEMPTS_MAX_DEFAULT = 5
 DEFAULT_COST_MS_DEFAULT = 1_000
 
 
@@ -22,18 +22,27 @@ class Definition:
 
     ``tier`` is the rank of its jobs, and how many jobs of that tier may run. Two jobs of one ``conflict_group`` never
     run on one target at once. ``default_cost_ms`` is charged for a target whose cost has yet to be learned.
-    ``resources`` are what a job needs that does not say so itself. ``attempts_max`` counts lost attempts.
+    ``resources`` are what a job needs that does not say so itself. An attempt may run for ``timeout_ms``; all of them,
+    with the pauses between, for ``total_timeout_ms`` from the first start.
     """
 
     name: str
     rev: int = 0
     max_concurrency: int | None = None
-    attempts_max: int = ATTEMPTS_MAX_DEFAULT
     default_cost_ms: int = DEFAULT_COST_MS_DEFAULT
     conflict_group: str | None = None
     tier: int | None = None
     rate_limit: RateLimit | None = None
     resources: Resources = NOTHING
+    retry: RetryPolicy = DEFAULT_RETRY
+    timeout_ms: int | None = None
+    total_timeout_ms: int | None = None
+
+    def end_of(self, first_started_at_ms: int | None) -> int | None:
+        """When the total timeout of a job is over that first started then; None: never, or not started yet."""
+        if self.total_timeout_ms is None or first_started_at_ms is None:
+            return None
+        return first_started_at_ms + self.total_timeout_ms
 
     def needs(self, own: Resources | None) -> Resources:
         """What a job of it takes whose ``own`` demand is that; None: it does not say."""

@@ -8,11 +8,12 @@ Instants are integers (``…_ms``), except ``expire_at`` on jobs and replicas, w
 """
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT, DEFAULT_COST_MS_DEFAULT, Definition, RateLimit
+from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, Definition, RateLimit
 from hascheduler.model.fields import (
     identifier,
     instant_or_none,
@@ -34,8 +35,16 @@ from hascheduler.model.policy import criteria
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.resources import Resources, decode_resources, encode_resources
+from hascheduler.model.retry import (
+    ATTEMPTS_MAX_DEFAULT,
+    BACKOFF_FACTOR_DEFAULT,
+    BACKOFF_MAX_MS_DEFAULT,
+    BACKOFF_MS_DEFAULT,
+    RetryPolicy,
+)
 from hascheduler.model.schedule_documents import SCHEDULE_FIELDS
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.token_documents import TOKEN_FIELDS
 from hascheduler.model.verdict import Verdict, VerdictRun
 
 Document = Mapping[str, Any]
@@ -51,27 +60,34 @@ class Collection(StrEnum):
     REPLICAS = "replicas"
     LANES = "lanes"
     TENANTS = "tenants"
+    TOKENS = "tokens"
     VERDICTS = "verdicts"
     """The API alone reads them; no mirror does."""
     ACCOUNTS = "accounts"
     """Read before a snapshot; no mirror has them."""
+    AUDIT = "audit"
+    """Only written, and read by people."""
+    BUCKETS = "buckets"
+    """How fast tenants submit: whoever lets a job in asks the database itself."""
 
 
-_UNMIRRORED = (Collection.VERDICTS, Collection.ACCOUNTS)
+_UNMIRRORED = (Collection.VERDICTS, Collection.ACCOUNTS, Collection.AUDIT, Collection.BUCKETS)
 MIRRORED = tuple(collection for collection in Collection if collection not in _UNMIRRORED)
 LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.DEFINITIONS: (
         "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",
-        "resources",
+        "resources", "backoff_ms", "backoff_factor", "backoff_max_ms", "timeout_ms", "total_timeout_ms",
     ),
     Collection.LANES: ("rev", "weight", "promote_after_ms", "criteria"),
-    Collection.TENANTS: ("rev", "max_running"),
+    Collection.TENANTS: ("rev", "max_running", "max_pending", "submit_rate"),
+    Collection.TOKENS: TOKEN_FIELDS,
     Collection.SCHEDULES: SCHEDULE_FIELDS,
     Collection.PROCESSORS: ("name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources"),
     Collection.JOBS: (
         "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
         "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
-        "serial", "started_at_ms", "finished_at_ms", "resources",
+        "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
+        "expires_at_ms", "waits_for", "ignores_failures",
     ),
     Collection.LEASES: (
         "holder", "term", "renewals", "endpoint", "acquired_at_ms", "renewed_at_ms", "lease_duration_ms", "transitions",
@@ -88,7 +104,7 @@ LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
 
 
 def new_job_document(job: NewJob) -> dict[str, Any]:
-    return {
+    document = {
         "_id": job.id,
         "rev": 1,
         "state": JobState.PENDING.value,
@@ -114,10 +130,55 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         "cancel_requested_at_ms": None,
         "serial": job.serial,
         "resources": _resources_or_none(job.resources),
+        "failures": 0,
+        "first_started_at_ms": None,
+        "retry_at_ms": None,
+        "expires_at_ms": job.expires_at_ms,
+        "batch": job.batch,
+        "depends_on": list(job.depends_on),
+        "waits_for": list(job.waits_for),
+        "ignores_failures": job.ignores_failures,
+        "progress": None,
         "result": None,
         "error": None,
         "attempts": [],
     }
+    if job.idempotency_key is not None:
+        document |= {
+            "idempotency_key": job.idempotency_key,
+            "request_hash": job.request_hash,
+            "kept_until": instant(job.submitted_at_ms + KEPT_FOR_ITS_KEY_MS),
+        }
+    return document
+
+
+IDEMPOTENCY_MS = 24 * 3_600_000
+"""For so long after its submission a job answers for its idempotency key."""
+KEPT_FOR_ITS_KEY_MS = IDEMPOTENCY_MS + 3_600_000
+"""Longer, as the clocks of replicas and database differ: who is asked about a key must still find its job."""
+REVIVED: Document = {
+    "state": JobState.PENDING.value,
+    "failures": 0,
+    "first_started_at_ms": None,
+    "retry_at_ms": None,
+    "expires_at_ms": None,
+    "waits_for": [],
+    "progress": None,
+    "cancel_requested_at_ms": None,
+    "finished_at_ms": None,
+    "expire_at": None,
+    "result": None,
+    "error": None,
+}
+"""What a failed job is set to that begins anew: as it was, without a deadline and without waiting for others."""
+
+
+def instant(at_ms: int) -> datetime:
+    """``at_ms`` in the form of the fields that the database reads by itself."""
+    return _EPOCH + timedelta(milliseconds=at_ms)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def decode_job(id: object, fields: Document) -> JobRef:
@@ -142,7 +203,22 @@ def decode_job(id: object, fields: Document) -> JobRef:
         serial=bool(fields.get("serial")),
         started_at_ms=instant_or_none(fields, "started_at_ms"),
         resources=None if fields.get("resources") is None else decode_resources(fields["resources"]),
+        failures=integer(fields, "failures", default=0),
+        first_started_at_ms=instant_or_none(fields, "first_started_at_ms"),
+        retry_at_ms=instant_or_none(fields, "retry_at_ms"),
+        expires_at_ms=instant_or_none(fields, "expires_at_ms"),
+        waits_for=_decode_ids(fields, "waits_for"),
+        ignores_failures=bool(fields.get("ignores_failures")),
     )
+
+
+def _decode_ids(fields: Document, name: str) -> tuple[str, ...]:
+    ids = fields.get(name)
+    if not ids:
+        return ()
+    if not isinstance(ids, list) or not all(isinstance(id, str) and id for id in ids):
+        raise InvalidInput((name,), f"{str(ids)[:64]}", "a list of ids")
+    return tuple(ids)
 
 
 def decode_job_state(fields: Document) -> JobState:
@@ -154,10 +230,16 @@ def decode_job_state(fields: Document) -> JobState:
 
 def encode_job_ref(job: JobRef) -> dict[str, Any]:
     """The lean fields of a job, as `decode_job` reads them."""
-    return {name: getattr(job, name) for name in _OF_LIVE_JOBS} | {"resources": _resources_or_none(job.resources)}
+    return {
+        **{name: getattr(job, name) for name in _OF_LIVE_JOBS},
+        "resources": _resources_or_none(job.resources),
+        "waits_for": list(job.waits_for),
+    }
 
 
-_OF_LIVE_JOBS = tuple(name for name in LEAN_FIELDS[Collection.JOBS] if name not in ("resources", "finished_at_ms"))
+_OF_LIVE_JOBS = tuple(
+    name for name in LEAN_FIELDS[Collection.JOBS] if name not in ("resources", "finished_at_ms", "waits_for")
+)
 
 
 def _resources_or_none(resources: Resources | None) -> dict[str, int] | None:
@@ -168,17 +250,22 @@ def _resources_or_none(resources: Resources | None) -> dict[str, int] | None:
 
 
 def encode_definition(definition: Definition) -> dict[str, Any]:
-    limit = definition.rate_limit
+    retry = definition.retry
     return {
         "_id": definition.name,
         "rev": definition.rev,
         "max_concurrency": definition.max_concurrency,
-        "attempts_max": definition.attempts_max,
+        "attempts_max": retry.attempts_max,
         "default_cost_ms": definition.default_cost_ms,
         "conflict_group": definition.conflict_group,
         "tier": definition.tier,
-        "rate_limit": None if limit is None else {"count": limit.count, "per_ms": limit.per_ms},
+        "rate_limit": _encode_rate_limit(definition.rate_limit),
         "resources": encode_resources(definition.resources),
+        "backoff_ms": retry.backoff_ms,
+        "backoff_factor": retry.backoff_factor,
+        "backoff_max_ms": retry.backoff_max_ms,
+        "timeout_ms": definition.timeout_ms,
+        "total_timeout_ms": definition.total_timeout_ms,
     }
 
 
@@ -187,20 +274,32 @@ def decode_definition(id: object, fields: Document) -> Definition:
         name=identifier(id),
         rev=integer(fields, "rev"),
         max_concurrency=positive_or_none(fields, "max_concurrency"),
-        attempts_max=integer(fields, "attempts_max", default=ATTEMPTS_MAX_DEFAULT),
         default_cost_ms=not_negative(fields, "default_cost_ms", default=DEFAULT_COST_MS_DEFAULT),
         conflict_group=text_or_none(fields, "conflict_group"),
         tier=positive_or_none(fields, "tier"),
-        rate_limit=_decode_rate_limit(fields.get("rate_limit")),
+        rate_limit=_decode_rate_limit(fields, "rate_limit"),
         resources=decode_resources(fields.get("resources")),
+        retry=RetryPolicy(
+            attempts_max=integer(fields, "attempts_max", default=ATTEMPTS_MAX_DEFAULT),
+            backoff_ms=not_negative(fields, "backoff_ms", default=BACKOFF_MS_DEFAULT),
+            backoff_factor=not_negative(fields, "backoff_factor", default=BACKOFF_FACTOR_DEFAULT),
+            backoff_max_ms=not_negative(fields, "backoff_max_ms", default=BACKOFF_MAX_MS_DEFAULT),
+        ),
+        timeout_ms=positive_or_none(fields, "timeout_ms"),
+        total_timeout_ms=positive_or_none(fields, "total_timeout_ms"),
     )
 
 
-def _decode_rate_limit(value: object) -> RateLimit | None:
+def _encode_rate_limit(limit: RateLimit | None) -> dict[str, int] | None:
+    return None if limit is None else {"count": limit.count, "per_ms": limit.per_ms}
+
+
+def _decode_rate_limit(fields: Document, name: str) -> RateLimit | None:
+    value = fields.get(name)
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        raise InvalidInput(("rate_limit",), f"a {type(value).__name__}", "an object of count and per_ms")
+        raise InvalidInput((name,), f"a {type(value).__name__}", "an object of count and per_ms")
     return RateLimit(positive(value, "count"), positive(value, "per_ms"))
 
 
@@ -235,11 +334,23 @@ def _is_positive(value: object) -> bool:
 
 
 def encode_tenant(tenant: Tenant) -> dict[str, Any]:
-    return {"_id": tenant.name, "rev": tenant.rev, "max_running": tenant.max_running}
+    return {
+        "_id": tenant.name,
+        "rev": tenant.rev,
+        "max_running": tenant.max_running,
+        "max_pending": tenant.max_pending,
+        "submit_rate": _encode_rate_limit(tenant.submit_rate),
+    }
 
 
 def decode_tenant(id: object, fields: Document) -> Tenant:
-    return Tenant(identifier(id), integer(fields, "rev"), positive_or_none(fields, "max_running"))
+    return Tenant(
+        name=identifier(id),
+        rev=integer(fields, "rev"),
+        max_running=positive_or_none(fields, "max_running"),
+        max_pending=positive_or_none(fields, "max_pending"),
+        submit_rate=_decode_rate_limit(fields, "submit_rate"),
+    )
 
 
 def encode_processor(processor: ProcessorRef) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 A job is *pending* until the leader promises it to one processor, which raises its attempt number; then it is
 *dispatched*, and becomes *running* when that processor starts that attempt. It ends *succeeded*, *failed* or
-*cancelled*. A lost or given-back attempt returns it to *pending*. The attempt number is the fencing token: whoever
-starts, heartbeats or finishes names it, and an old number changes nothing.
+*cancelled*. A lost, given-back or failed attempt returns it to *pending*, the last only while tries are left. The
+attempt number is the fencing token: whoever starts, heartbeats or finishes names it, and an old number changes nothing.
+Somebody may *revive* a failed job: it has a new attempt number then, so that nothing decided before concerns it.
 
 `TRANSITIONS` is the only statement of what may follow what: the stores build the filters of their compare-and-set
 writes from it, the checkers their rule.
@@ -36,6 +37,8 @@ class Move(StrEnum):
     FAIL = "fail"
     CANCEL = "cancel"
     STOP = "stop"
+    RETRY = "retry"
+    REVIVE = "revive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ TRANSITIONS: dict[Move, Transition] = {
         Transition(Move.FAIL, frozenset({_P, _D, _R}), frozenset({_F}), "leader", "journal; attempt"),
         Transition(Move.CANCEL, frozenset({_P, _D}), frozenset({_C}), "API", "state"),
         Transition(Move.STOP, frozenset({_R}), frozenset({_C}), "processor, after a cancel request", "attempt"),
+        Transition(Move.RETRY, frozenset({_R}), frozenset({_P}), "processor, with back-off", "attempt"),
+        Transition(Move.REVIVE, frozenset({_F}), frozenset({_P}), "API", "state; attempt := attempt + 1"),
     )
 }
 
@@ -121,6 +126,10 @@ class JobRef:
     ``attempt`` is the number of the newest attempt, 0 before the first. ``processor`` holds that attempt while the
     job is dispatched or running. Arrival order is ``(submitted_at_ms, sequence, id)``. A ``serial`` job starts only
     when no other job of its schedule holds a slot. ``resources`` None: what its definition says.
+
+    ``failures`` counts the attempts that failed or were lost while they ran. It waits for back-off until
+    ``retry_at_ms``, and for the jobs in ``waits_for`` to succeed (to end, where it ``ignores_failures``). If it has not
+    begun by ``expires_at_ms`` it never does.
     """
 
     id: str
@@ -143,11 +152,21 @@ class JobRef:
     serial: bool = False
     started_at_ms: WallMs | None = None
     resources: Resources | None = None
+    failures: int = 0
+    first_started_at_ms: WallMs | None = None
+    retry_at_ms: WallMs | None = None
+    expires_at_ms: WallMs | None = None
+    waits_for: tuple[str, ...] = ()
+    ignores_failures: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job as it is submitted, payload and all; `documents.new_job_document` gives it its stored form."""
+    """A job as it is submitted, payload and all; `documents.new_job_document` gives it its stored form.
+
+    ``depends_on`` are all the jobs it was said to depend on, ``waits_for`` those that had yet to succeed.
+    ``request_hash`` is of what was asked under the ``idempotency_key``.
+    """
 
     id: str
     definition: str
@@ -166,3 +185,10 @@ class NewJob:
     nominal_ms: WallMs | None = None
     serial: bool = False
     resources: Resources | None = None
+    expires_at_ms: WallMs | None = None
+    batch: str | None = None
+    depends_on: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    ignores_failures: bool = False
+    idempotency_key: str | None = None
+    request_hash: str | None = None

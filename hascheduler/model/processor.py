@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from hascheduler.model.resources import NOTHING, Resources
 
 ANY_DEFINITION = "*"
+POLLING_PREFIX = "http:"
+"""What the ids of processors begin with that ask for their jobs over HTTP: no message is sent to them."""
+
+
+def is_polling(processor_id: str) -> bool:
+    return processor_id.startswith(POLLING_PREFIX)
 
 
 def supports(definitions: Set[str], definition: str) -> bool:

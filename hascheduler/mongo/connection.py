@@ -14,6 +14,7 @@ from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 
 from hascheduler.errors import InvalidInput
+from hascheduler.tls import PemFile, client_context
 
 Client = AsyncMongoClient[dict[str, Any]]
 Database = AsyncDatabase[dict[str, Any]]
@@ -40,15 +41,32 @@ _CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
 )
 
 
-def connect(uri: str) -> Client:
-    """A client that connects with its first call; a malformed URI is an `InvalidInput` that does not repeat it."""
+def connect(uri: str, *, tls_ca_file: str = "", tls_cert_file: str = "") -> Client:
+    """A client that connects with its first call; a malformed URI is an `InvalidInput` that does not repeat it.
+
+    With either file it speaks TLS; the second one holds a certificate and its key.
+    """
     try:
-        return AsyncMongoClient(uri, **CLIENT_OPTIONS)
+        return AsyncMongoClient(uri, **CLIENT_OPTIONS, **_tls_options(tls_ca_file, tls_cert_file))
     except (PyMongoError, ValueError, TypeError) as error:
         # Their texts quote parts of the URI, at worst the password.
         raise InvalidInput(
             ("mongodb_uri",), f"not a MongoDB URI ({type(error).__name__})", "mongodb://host:port/?replicaSet=name"
         ) from None
+
+
+def _tls_options(ca_file: str, cert_file: str) -> dict[str, Any]:
+    if not (ca_file or cert_file):
+        return {}
+    # Only to have it said which file is wrong, and how: the driver reads them itself.
+    cert = PemFile("HASCHEDULER_MONGODB_TLS_CERT_FILE", cert_file)
+    client_context(PemFile("HASCHEDULER_MONGODB_TLS_CA_FILE", ca_file), cert, cert)
+    options: dict[str, Any] = {"tls": True}
+    if ca_file:
+        options["tlsCAFile"] = ca_file
+    if cert_file:
+        options["tlsCertificateKeyFile"] = cert_file
+    return options
 
 
 def open_database(client: Client, name: str) -> Database:

@@ -15,6 +15,7 @@ The journal is told by its inserts alone: it is never changed, and trimming it t
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
@@ -24,7 +25,13 @@ from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection
 _LOSSES = frozenset({"drop", "rename", "dropDatabase", "invalidate"})
 _NESTED = [
     collection.value
-    for collection in (Collection.SCHEDULES, Collection.PROCESSORS, Collection.DEFINITIONS, Collection.LANES)
+    for collection in (
+        Collection.SCHEDULES,
+        Collection.PROCESSORS,
+        Collection.DEFINITIONS,
+        Collection.LANES,
+        Collection.TENANTS,
+    )
 ]
 """The collections with lean fields that have parts and may be edited; a job's resources stay as they are."""
 
@@ -69,6 +76,7 @@ def event_pipeline() -> list[dict[str, Any]]:
             "$project": {
                 "operationType": True,
                 "clusterTime": True,
+                "wallTime": True,
                 "ns.coll": True,
                 "documentKey": True,
                 f"{update}.removedFields": True,
@@ -81,8 +89,8 @@ def event_pipeline() -> list[dict[str, Any]]:
     ]
 
 
-def change_of(event: Mapping[str, Any]) -> Change | Read | Told:
-    """What ``event`` says; of its fields only those that are lean in its own collection."""
+def change_of(event: Mapping[str, Any], position: str = "") -> Change | Read | Told:
+    """What ``event`` says, at that position; of its fields only those that are lean in its own collection."""
     operation = event["operationType"]
     if operation in _LOSSES:
         return Told.LOST
@@ -91,17 +99,29 @@ def change_of(event: Mapping[str, Any]) -> Change | Read | Told:
         return Told.NOTHING
     id = event["documentKey"]["_id"]
     lean = LEAN_FIELDS[collection]
+    at_ms = taken_at_ms(event)
     if operation == "delete":
-        return Change(collection, Operation.DELETE, id, {})
+        return Change(collection, Operation.DELETE, id, {}, position, at_ms)
     if operation != "update":
         whole = event.get("fullDocument") or {}
-        return Change(collection, Operation.PUT, id, {name: whole[name] for name in lean if name in whole})
+        fields = {name: whole[name] for name in lean if name in whole}
+        return Change(collection, Operation.PUT, id, fields, position, at_ms)
     description = event.get("updateDescription") or {}
     if _part_of(lean, event, description):
         return Read(collection, id)
     updated = description.get("updatedFields") or {}
     patch = {name: updated[name] for name in lean if name in updated}
-    return Change(collection, Operation.PATCH, id, patch) if patch else Told.NOTHING
+    return Change(collection, Operation.PATCH, id, patch, position, at_ms) if patch else Told.NOTHING
+
+
+def taken_at_ms(event: Mapping[str, Any]) -> int | None:
+    """When the server took the write, by its clock; older servers than 6.0 do not say."""
+    at = event.get("wallTime")
+    return (at.replace(tzinfo=None) - _EPOCH) // _MILLISECOND if isinstance(at, datetime) else None
+
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # as the driver gives dates: UTC, and not saying so
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def _part_of(lean: tuple[str, ...], event: Mapping[str, Any], description: Mapping[str, Any]) -> bool:

@@ -31,9 +31,32 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
             name="schedule",
             partialFilterExpression={"schedule": {"$gt": ""}},
         ),
+        # What a tenant may see, by state; and who holds an idempotency key.
+        IndexModel([("tenant", ASCENDING), ("state", ASCENDING), ("_id", ASCENDING)], name="tenant"),
+        IndexModel(
+            [("tenant", ASCENDING), ("idempotency_key", ASCENDING)],
+            name="idempotency_key",
+            unique=True,
+            partialFilterExpression={"idempotency_key": {"$gt": ""}},
+        ),
+        IndexModel(
+            [("batch", ASCENDING), ("_id", ASCENDING)],
+            name="batch",
+            partialFilterExpression={"batch": {"$gt": ""}},
+        ),
         # Sparse: a live job has no such field, so its writes do not touch this index.
         IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0, sparse=True),
     ),
+    Collection.SCHEDULES: (IndexModel([("job.tenant", ASCENDING), ("_id", ASCENDING)], name="tenant"),),
+    Collection.TOKENS: (
+        IndexModel([("id", ASCENDING)], name="id", unique=True),
+        IndexModel([("tenant", ASCENDING), ("id", ASCENDING)], name="tenant"),
+    ),
+    Collection.AUDIT: (
+        IndexModel([("tenant", ASCENDING), ("_id", ASCENDING)], name="tenant"),
+        IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),
+    ),
+    Collection.BUCKETS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
     Collection.VERDICTS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
     Collection.REPLICAS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
     Collection.PROCESSORS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),

@@ -1,21 +1,32 @@
-"""Jobs as the API writes and reads them."""
+"""Jobs as the API writes and reads them; how they are inserted is in `submissions`, what concerns many in `slices`."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from pymongo import DESCENDING, ReturnDocument
-from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from hascheduler.errors import StoreUnavailable
-from hascheduler.model.documents import Collection, new_job_document
+from hascheduler.model.documents import Collection, decode_job_state
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, Move, NewJob
+from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
 from hascheduler.mongo.connection import MAJORITY, Database
-from hascheduler.mongo.faults import DUPLICATE_KEY, faults
-from hascheduler.mongo.moves import NEXT_REV, Pipeline, sources, terminal_fields
-from hascheduler.ports import CancelAnswer, JobFilter, Outcome, StoredDocument
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.moves import NEXT_REV, Pipeline, revived, sources, terminal_fields
+from hascheduler.mongo.slices import Slices, query_of
+from hascheduler.mongo.submissions import Submissions
+from hascheduler.ports import (
+    CancelAnswer,
+    CancelledSome,
+    JobFilter,
+    KnownJob,
+    Outcome,
+    ReprioritizeAnswer,
+    RetryAnswer,
+    StoredDocument,
+    Submission,
+)
 
 _NOT_LISTED = {"payload": False, "result": False, "attempts": False, "late_results": False}
+_ENDED = sorted(state.value for state in TERMINAL)
 
 
 class MongoJobStore:
@@ -23,67 +34,93 @@ class MongoJobStore:
 
     def __init__(self, database: Database, job_retention_ms: int) -> None:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
+        self._submissions = Submissions(database)
+        self._slices = Slices(database, job_retention_ms)
         self._job_retention_ms = job_retention_ms
 
-    async def submit(self, job: NewJob) -> StoredDocument:
-        document = new_job_document(job)
-        with faults("submit the job"):
-            try:
-                await self._jobs.insert_one(document)
-            except DuplicateKeyError:
-                # A write that changes nothing: it waits until the job it meets has its majority.
-                stored = await self._jobs.find_one_and_update(
-                    {"_id": job.id}, {"$max": {"rev": 0}}, return_document=ReturnDocument.AFTER
-                )
-                if stored is None:
-                    raise StoreUnavailable("submit the job: one by that id was deleted in between") from None
-                return stored
-        return document
+    async def submit(self, job: NewJob) -> Submission:
+        return await self._submissions.submit(job)
 
-    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[bool]:
-        new = [True] * len(jobs)
-        with faults("submit the jobs"):
-            try:
-                await self._jobs.insert_many([new_job_document(job) for job in jobs], ordered=False)
-            except BulkWriteError as error:
-                failures = error.details.get("writeErrors", ())
-                if error.details.get("writeConcernErrors") or any(f["code"] != DUPLICATE_KEY for f in failures):
-                    raise
-                for failure in failures:
-                    new[failure["index"]] = False
-        return new
+    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
+        return await self._submissions.submit_many(jobs)
 
     async def get(self, job_id: str) -> StoredDocument | None:
         with faults("read the job"):
             return await self._jobs.find_one({"_id": job_id})
 
     async def list(self, which: JobFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
-        query: dict[str, Any] = {}
-        if which.state is not None:
-            query["state"] = which.state.value
-        if which.definition is not None:
-            query["definition"] = which.definition
-        if which.schedule is not None:
-            query["schedule"] = which.schedule
+        query = query_of(which)
         if after is not None:
             query["_id"] = {"$lt": after}
         with faults("list the jobs"):
             return await self._jobs.find(query, _NOT_LISTED).sort("_id", DESCENDING).limit(limit).to_list(None)
 
+    async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
+        return await self._known({"_id": {"$in": list(ids)}}, len(ids))
+
+    async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
+        return await self._known({"batch": batch}, limit)
+
+    async def count(self, which: JobFilter, states: Sequence[JobState], limit: int) -> int:
+        query = {**query_of(which), "$and": [{"state": {"$in": [state.value for state in states]}}]}
+        with faults("count the jobs"):
+            return await self._jobs.count_documents(query, limit=limit)
+
     async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
         # One write for all states: with one for each, a job that moves in between could slip through them all.
-        with faults("cancel the job"):
-            before = await self._jobs.find_one_and_update(
-                {"_id": job_id},
-                _cancelled(at_ms, self._job_retention_ms),
-                projection={"state": True},
-                return_document=ReturnDocument.BEFORE,
-            )
+        before = await self._changed(job_id, _cancelled(at_ms, self._job_retention_ms), "cancel the job")
         if before is None:
             return None
-        if before.get("state") in sources(Move.CANCEL):
+        if before in sources(Move.CANCEL):
             return CancelAnswer.CANCELLED
-        return CancelAnswer.ALREADY_RUNNING if before.get("state") in sources(Move.STOP) else CancelAnswer.ALREADY_DONE
+        return CancelAnswer.ALREADY_RUNNING if before in sources(Move.STOP) else CancelAnswer.ALREADY_DONE
+
+    async def reprioritize(self, job_id: str, priority: int) -> ReprioritizeAnswer | None:
+        changed = {"$set": {"priority": priority, "rev": NEXT_REV}}
+        waits = {"$eq": ["$state", JobState.PENDING.value]}
+        before = await self._changed(job_id, _where(waits, changed), "reprioritize the job")
+        if before is None:
+            return None
+        if before == JobState.PENDING:
+            return ReprioritizeAnswer.OK
+        return ReprioritizeAnswer.ALREADY_DONE if before in _ENDED else ReprioritizeAnswer.ALREADY_RUNNING
+
+    async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
+        failed = {"$in": ["$state", sources(Move.REVIVE)]}
+        before = await self._changed(job_id, _where(failed, revived()[0]), "retry the job")
+        if before is None:
+            return None
+        if before in sources(Move.REVIVE):
+            return RetryAnswer.OK
+        return RetryAnswer.NOT_FAILED if before in _ENDED else RetryAnswer.NOT_ENDED
+
+    async def cancel_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> CancelledSome:
+        return await self._slices.cancel(which, at_ms, limit)
+
+    async def reprioritize_some(self, which: JobFilter, priority: int, limit: int) -> int:
+        return await self._slices.reprioritize(which, priority, limit)
+
+    async def retry_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> int:
+        return await self._slices.retry(which, limit)
+
+    async def _known(self, query: dict[str, Any], limit: int) -> Sequence[KnownJob]:
+        with faults("look for jobs"):
+            documents = await self._jobs.find(query, {"tenant": True, "state": True}).limit(limit).to_list(None)
+        return [KnownJob(job["_id"], str(job.get("tenant")), decode_job_state(job)) for job in documents]
+
+    async def _changed(self, job_id: str, change: Pipeline, doing: str) -> str | None:
+        """The state that the job was in before ``change``; None when there is no such job."""
+        with faults(doing):
+            before = await self._jobs.find_one_and_update(
+                {"_id": job_id}, change, projection={"state": True}, return_document=ReturnDocument.BEFORE
+            )
+        return None if before is None else str(before.get("state"))
+
+
+def _where(condition: dict[str, Any], change: dict[str, Any]) -> Pipeline:
+    """``change``, a stage that sets fields, where ``condition`` holds; else nothing at all."""
+    fields = change["$set"]
+    return [{"$replaceWith": {"$cond": [condition, {"$mergeObjects": ["$$ROOT", fields]}, "$$ROOT"]}}]
 
 
 def _cancelled(at_ms: WallMs, kept_ms: int) -> Pipeline:

@@ -6,12 +6,12 @@ pipelines because that record is made of fields that the same write clears. What
 ``$literal``: a text that begins with a dollar sign would otherwise be read as the name of a field.
 """
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.model.documents import REVIVED, instant
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, JobState, Move
+from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.ports import Outcome
 
 NEXT_REV = {"$add": ["$rev", 1]}
@@ -35,8 +35,12 @@ def claimed_fields(claim: Dispatch, at_ms: WallMs) -> dict[str, Any]:
     }
 
 
-def back_to_pending(outcome: str, error: str, at_ms: WallMs) -> Pipeline:
-    """The attempt ends with ``outcome``, the job waits for its next one."""
+def back_to_pending(outcome: str, error: str | None, at_ms: WallMs, *, retry_at_ms: WallMs | None = None) -> Pipeline:
+    """The attempt ends with ``outcome``, the job waits for its next one.
+
+    Unless it was given back that is a failure, if it ran.
+    """
+    counts = outcome != AttemptEnd.GIVEN_BACK
     return [
         {
             "$set": {
@@ -45,10 +49,17 @@ def back_to_pending(outcome: str, error: str, at_ms: WallMs) -> Pipeline:
                 "processor": None,
                 "dispatched_at_ms": None,
                 "started_at_ms": None,
+                "retry_at_ms": retry_at_ms,
                 "rev": NEXT_REV,
+                **({"failures": _ONE_MORE_IF_IT_RAN} if counts else {}),
             }
         }
     ]
+
+
+def revived() -> Pipeline:
+    """A failed job begins anew, behind everything that was decided about it."""
+    return [{"$set": {**REVIVED, "attempt": {"$add": ["$attempt", 1]}, "rev": NEXT_REV}}]
 
 
 def to_terminal(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> Pipeline:
@@ -65,9 +76,16 @@ def terminal_fields(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_m
         "result": {"$literal": end.result},
         "error": {"$literal": end.error},
         "finished_at_ms": at_ms,
-        "expire_at": datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms + kept_ms),
+        # A job that answers for an idempotency key says itself how long it must be kept at least.
+        "expire_at": {"$max": [instant(at_ms + kept_ms), "$kept_until"]},
         "rev": NEXT_REV,
+        **({"failures": _ONE_MORE_IF_IT_RAN} if end.state is JobState.FAILED else {}),
     }
+
+
+_ONE_MORE_IF_IT_RAN = {
+    "$add": [{"$ifNull": ["$failures", 0]}, {"$cond": [{"$eq": ["$state", JobState.RUNNING.value]}, 1, 0]}]
+}
 
 
 def _attempts_with(outcome: str, error: str | None, at_ms: WallMs) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pymongo.errors import DuplicateKeyError
 from hascheduler.model.documents import Collection
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
+from hascheduler.mongo.labels import labelled
 from hascheduler.ports import StoredDocument
 
 
@@ -42,17 +43,13 @@ class MongoScheduleStore:
             return await self._schedules.find_one({"_id": name})
 
     async def list(
-        self, after: str | None, limit: int, labels: Mapping[str, str] | None = None
+        self, after: str | None, limit: int, labels: Mapping[str, str] | None = None, *, tenant: str | None = None
     ) -> Sequence[StoredDocument]:
         which: dict[str, Any] = {} if after is None else {"_id": {"$gt": after}}
+        if tenant is not None:
+            which["job.tenant"] = tenant
         if labels:
-            # A label's key may hold a dot, which the name of a field in a query may not.
-            which["$expr"] = {
-                "$and": [
-                    {"$eq": [{"$getField": {"field": {"$literal": key}, "input": "$labels"}}, {"$literal": value}]}
-                    for key, value in labels.items()
-                ]
-            }
+            which["$expr"] = labelled(labels)
         with faults("list the schedules"):
             return await self._schedules.find(which).sort("_id", ASCENDING).limit(limit).to_list(None)
 

@@ -2,7 +2,7 @@
 
 A fresh stream starts at the operation time T of a ping. Its snapshot is read in a session that has seen T, so each
 write is in the snapshot, or in the stream, or in both; nothing falls in between. A resumed stream goes on after its
-token and needs no snapshot.
+token and needs no snapshot. Ours is the server's token with the position that belongs to it.
 
 The cursor is driven by its two commands, ``aggregate`` and ``getMore``, because a reply of the server is one batch with
 one token, which is what the port hands out; the driver's own change stream gives the events one by one, at several
@@ -15,7 +15,7 @@ asked for. So a cancelled `next_batch` loses nothing. `close` ends the exchange.
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bson import Timestamp
@@ -25,8 +25,9 @@ from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.documents import Collection
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.driver import resolved, session_after
-from hascheduler.mongo.events import Read, Told, change_of, event_pipeline
+from hascheduler.mongo.events import Read, Told, change_of, event_pipeline, taken_at_ms
 from hascheduler.mongo.faults import faults, translated
+from hascheduler.mongo.positions import position_after
 from hascheduler.mongo.snapshot import live_documents, present_documents
 from hascheduler.ports import Batch
 
@@ -35,6 +36,7 @@ _SERVER_WAIT_MS = 1_000
 """How long the server holds a request open when there is nothing to tell."""
 _SILENCE_LIMIT_S = _SERVER_WAIT_MS / 1_000 + 5.0
 _CLOSE_LIMIT_S = 2.0
+_POSITION = "position"
 _OF_DATABASE = "$cmd.aggregate"
 """The collection that a cursor over a whole database goes by."""
 
@@ -51,7 +53,7 @@ class MongoChangeSource:
         with faults("open the change stream"):
             if resume is None:
                 since = (await self._database.command("ping"))["operationTime"]
-            start = {"startAtOperationTime": since} if resume is None else {"resumeAfter": resume}
+            start = {"startAtOperationTime": since} if resume is None else {"resumeAfter": _of_server(resume)}
             session = await resolved(self._database.client.start_session(causal_consistency=False))
             reply = await self._database.command(
                 {
@@ -62,7 +64,8 @@ class MongoChangeSource:
                 },
                 session=session,
             )
-        return MongoChangeStream(self._database, session, reply["cursor"], self._seen, since)
+        position = "" if resume is None else resume.get(_POSITION, "")
+        return MongoChangeStream(self._database, session, reply["cursor"], self._seen, since=since, position=position)
 
     async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
         if not ids:
@@ -81,7 +84,14 @@ class MongoChangeStream:
     """`hascheduler.ports.ChangeStream`; made by `MongoChangeSource.open`."""
 
     def __init__(
-        self, database: Database, session: Any, cursor: Mapping[str, Any], seen: _Seen, since: Timestamp | None
+        self,
+        database: Database,
+        session: Any,
+        cursor: Mapping[str, Any],
+        seen: _Seen,
+        *,
+        since: Timestamp | None,
+        position: str,
     ) -> None:
         self._database = database
         self._session = session
@@ -89,7 +99,7 @@ class MongoChangeStream:
         self._seen = seen
         self._since = since
         self._resume: Any = cursor["postBatchResumeToken"]
-        self._position = ""
+        self._position = position
         self._error: Exception | None = None
         self._exchange: asyncio.Task[Batch] | None = None
 
@@ -103,7 +113,7 @@ class MongoChangeStream:
                 self._exchange = asyncio.create_task(self._get_more(), name="change stream getMore")
             await asyncio.wait([self._exchange], timeout=until - loop.time())
             if not self._exchange.done():
-                return Batch([], self._resume, self._position)
+                return Batch([], self._token(), self._position)
             finished, self._exchange = self._exchange, None
             try:
                 batch = finished.result()
@@ -157,38 +167,47 @@ class MongoChangeStream:
         self._cursor_id = cursor["id"]
         changes: list[Change] = []
         for event in cursor["nextBatch"]:
+            position = position_after(self._position, event.get("clusterTime"))
             try:
-                change = await self._told(event)
+                change = await self._told(event, position)
             except (HistoryLost, StoreUnavailable) as error:
                 # What came before it is told first; the next call gets the error.
                 if not changes:
                     raise
                 self._error = error
-                return Batch(changes, self._resume, self._position)
+                return Batch(changes, self._token(), self._position)
             if change is not None:
                 changes.append(change)
-            self._passed(event["_id"], event.get("clusterTime"))
+            self._passed(event, position)
         self._resume = cursor.get("postBatchResumeToken", self._resume)
         if not self._cursor_id:
             self._error = StoreUnavailable("follow the change stream: the server ended it")
-        return Batch(changes, self._resume, self._position)
+        return Batch(changes, self._token(), self._position)
 
-    def _passed(self, token: Any, moment: Timestamp | None) -> None:
-        self._resume = token
-        if moment is not None:
-            self._position = f"{moment.time:010d}.{moment.inc:010d}"
-            self._seen.moment = moment
+    def _token(self) -> dict[str, Any]:
+        return {**self._resume, _POSITION: self._position}
 
-    async def _told(self, event: Mapping[str, Any]) -> Change | None:
-        match change_of(event):
+    def _passed(self, event: Mapping[str, Any], position: str) -> None:
+        self._resume = event["_id"]
+        self._position = position
+        self._seen.moment = event.get("clusterTime", self._seen.moment)
+
+    async def _told(self, event: Mapping[str, Any], position: str) -> Change | None:
+        match change_of(event, position):
             case Change() as change:
                 return change
             case Read(collection, id):
                 async with session_after(self._database, event["clusterTime"]) as session:
                     [present] = await present_documents(self._database, session, collection, [id])
                 # One that is gone by now is deleted further down the stream.
-                return present if present.operation is Operation.PUT else None
+                if present.operation is not Operation.PUT:
+                    return None
+                return replace(present, position=position, at_ms=taken_at_ms(event))
             case Told.LOST:
                 raise HistoryLost(f"follow the change stream: {event['operationType']} of a collection")
             case Told.NOTHING:
                 return None
+
+
+def _of_server(token: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in token.items() if name != _POSITION}

@@ -7,9 +7,10 @@ runs for a start that a failover takes back.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymongo import ReturnDocument
+from pymongo import ReturnDocument, UpdateOne
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.definition import Definition
 from hascheduler.model.documents import Collection, encode_processor
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
@@ -17,7 +18,8 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.moves import NEXT_REV, back_to_pending, sources, to_terminal
-from hascheduler.ports import FinishAnswer, Outcome, Standing, StartedJob
+from hascheduler.mongo.rules import Rules
+from hascheduler.ports import FinishAnswer, Outcome, Progress, Standing, StartedJob, encode_progress
 
 LATE_RESULTS_KEPT_MAX = 10
 REGISTRATION_KEPT_MS = 600_000
@@ -26,6 +28,7 @@ _EXPIRY = {"expire_at": {"$add": ["$$NOW", REGISTRATION_KEPT_MS]}}
 
 _STARTED_FIELDS = (
     "attempt", "definition", "target", "payload", "tenant", "labels", "schedule", "nominal_ms", "submitted_at_ms",
+    "started_at_ms", "first_started_at_ms", "failures",
 )  # fmt: skip
 
 
@@ -35,6 +38,7 @@ class MongoWorkStore:
     def __init__(self, database: Database, job_retention_ms: int) -> None:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._processors = database[Collection.PROCESSORS.value].with_options(write_concern=MAJORITY)
+        self._rules = Rules(database)
         self._job_retention_ms = job_retention_ms
 
     # The processor
@@ -52,6 +56,14 @@ class MongoWorkStore:
             answer = await self._processors.update_one(
                 {"_id": processor_id},
                 [{"$set": {"beat": beat, "draining": draining, "parked": parked, **_EXPIRY}}],
+            )
+        return answer.matched_count == 1
+
+    async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
+        account = {} if draining is None else {"draining": draining}
+        with faults("write the heartbeat"):
+            answer = await self._processors.update_one(
+                {"_id": processor_id}, [{"$set": {"beat": {"$add": ["$beat", 1]}, **account, **_EXPIRY}}]
             )
         return answer.matched_count == 1
 
@@ -75,6 +87,8 @@ class MongoWorkStore:
                         "$set": {
                             "state": JobState.RUNNING.value,
                             "started_at_ms": {"$cond": [starting, at_ms, "$started_at_ms"]},
+                            "first_started_at_ms": {"$ifNull": ["$first_started_at_ms", at_ms]},
+                            "progress": {"$cond": [starting, None, "$progress"]},
                             "rev": {"$cond": [starting, NEXT_REV, "$rev"]},
                         }
                     }
@@ -82,7 +96,7 @@ class MongoWorkStore:
                 projection=_STARTED_FIELDS,
                 return_document=ReturnDocument.AFTER,
             )
-        return None if job is None else _started(job)
+        return None if job is None else _started(job, await self._rules.of(job["definition"]))
 
     async def finish(
         self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
@@ -92,8 +106,18 @@ class MongoWorkStore:
         if state not in TRANSITIONS[move].targets:
             raise InvalidInput(("outcome", "state"), f"{state} ends no attempt", "succeeded, failed or cancelled")
         with faults("finish the attempt"):
+            held = _held(job_id, attempt, processor_id)
+            if outcome.retry_at_ms is not None and state is JobState.FAILED:
+                answer = await self._jobs.update_one(
+                    {**held, "state": {"$in": sources(Move.RETRY)}, "cancel_requested_at_ms": None},
+                    back_to_pending(state.value, outcome.error, at_ms, retry_at_ms=outcome.retry_at_ms),
+                )
+                if answer.matched_count:
+                    return FinishAnswer.DONE
+                # Not again, if somebody has asked for it to be cancelled.
+                move, outcome = Move.STOP, Outcome(JobState.CANCELLED, error=outcome.error)
             answer = await self._jobs.update_one(
-                {**_held(job_id, attempt, processor_id), "state": {"$in": sources(move)}},
+                {**held, "state": {"$in": sources(move)}},
                 to_terminal(outcome, state.value, at_ms, kept_ms=self._job_retention_ms),
             )
             if answer.matched_count:
@@ -117,6 +141,18 @@ class MongoWorkStore:
                     _ended(job_id, attempt, processor_id, [AttemptEnd.GIVEN_BACK.value]), {"_id": True}
                 )
             )
+
+    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], Progress]) -> None:
+        # No rev: no mirror has it, and it is no version that anybody compares with.
+        writes = [
+            UpdateOne(
+                {**_held(job_id, attempt, processor_id), "state": JobState.RUNNING.value},
+                {"$set": {"progress": encode_progress(progress)}},
+            )
+            for (job_id, attempt), progress in reports.items()
+        ]
+        with faults("report the progress"):
+            await self._jobs.bulk_write(writes, ordered=False)
 
     async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing:
         fields = {"state": True, "attempt": True, "processor": True, "cancel_requested_at_ms": True}
@@ -163,7 +199,7 @@ def _ended(job_id: str, attempt: int, processor_id: str, outcomes: list[str]) ->
     return {"_id": job_id, "attempts": {"$elemMatch": record}}
 
 
-def _started(job: Mapping[str, Any]) -> StartedJob:
+def _started(job: Mapping[str, Any], rules: Definition) -> StartedJob:
     nominal_ms = job.get("nominal_ms")
     return StartedJob(
         id=job["_id"],
@@ -176,4 +212,8 @@ def _started(job: Mapping[str, Any]) -> StartedJob:
         schedule=job.get("schedule"),
         nominal_ms=None if nominal_ms is None else WallMs(nominal_ms),
         submitted_at_ms=WallMs(job["submitted_at_ms"]),
+        started_at_ms=WallMs(job["started_at_ms"]),
+        first_started_at_ms=WallMs(job["first_started_at_ms"]),
+        failures=job.get("failures") or 0,
+        rules=rules,
     )

@@ -15,12 +15,16 @@ What comes in, and where it goes::
     Deliveries ─► Intake ─► Attempts ─► Runner ─► WorkStore
                     │ parks     │ holds     │ start, handler, finish
                     ▼ garbage   ▼           ▼
-                            Standing     Heartbeat ─► Fence: no beat written in time, all handlers stop
+                     Standing, Progress  Heartbeat ─► Fence: no beat written in time, all handlers stop
 
 The protocol of one attempt. A message names a job and an attempt; nothing else in it is believed. The processor waits
 for one of its slots, *starts* the attempt by compare-and-set (which returns the payload, or says that it is not its
 own any more), acknowledges the message, runs the handler, and *finishes* by compare-and-set. A duplicate message
 meets an attempt that is already held here, or loses the start.
+
+A handler that raises has its job tried again, after a pause that grows, as often and as long as the definition allows;
+`PermanentError` ends it, `RetryLater` chooses the pause. An attempt that takes longer than the definition's timeout is
+stopped and has failed. `JobContext.progress` shows how far it has come.
 
 What must hold:
 
@@ -38,8 +42,17 @@ Delivery is at least once. A handler that must have its effect once gives ``job.
 
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.context import JobContext
+from hascheduler.processor.failures import PermanentError, RetryLater
 from hascheduler.processor.handlers import Handlers
 from hascheduler.processor.loading import load_handlers
 from hascheduler.processor.processor import Processor
 
-__all__ = ["Handlers", "JobContext", "Processor", "ProcessorConfig", "load_handlers"]
+__all__ = [
+    "Handlers",
+    "JobContext",
+    "PermanentError",
+    "Processor",
+    "ProcessorConfig",
+    "RetryLater",
+    "load_handlers",
+]

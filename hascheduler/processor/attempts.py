@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import IntEnum
 from typing import Any
 
+from hascheduler.ports import Progress
+
 Key = tuple[str, int]
 
 
@@ -29,11 +31,13 @@ class Ending(IntEnum):
 
     DRAINED = 1
     """Give it back: this process ends."""
-    CANCELLED = 2
+    TIMED_OUT = 2
+    """It took too long; it failed, unless a result comes first."""
+    CANCELLED = 3
     """Somebody asked; finish it as cancelled, unless a result comes first."""
-    REVOKED = 3
+    REVOKED = 4
     """It is no longer ours: say nothing more about it."""
-    FENCED = 4
+    FENCED = 5
     """It may no longer be ours: drop what it did, and give it back if it still is."""
 
 
@@ -45,6 +49,8 @@ class Attempt:
         self.phase = Phase.WAITING
         self.ending: Ending | None = None
         self.cancel_requested = False
+        self.progress: Progress | None = None
+        """What its handler said last and nobody was told yet."""
         self._wait: asyncio.Timeout | None = None
         self._handler: asyncio.Task[Any] | None = None
 
@@ -127,6 +133,14 @@ class Attempts:
     @property
     def running(self) -> Sequence[Key]:
         return [key for key, attempt in self._held.items() if attempt.phase is Phase.RUNNING]
+
+    def take_progress(self) -> dict[Key, Progress]:
+        """What the running ones have said since the last call."""
+        news = {}
+        for key, attempt in self._held.items():
+            if attempt.phase is Phase.RUNNING and attempt.progress is not None:
+                news[key], attempt.progress = attempt.progress, None
+        return news
 
     def stop(self, key: Key, ending: Ending) -> None:
         """Stop it if it is held."""

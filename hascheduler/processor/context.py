@@ -25,8 +25,11 @@ class JobContext:
     schedule: str | None
     nominal_ms: WallMs | None
     submitted_at_ms: WallMs
+    deadline_ms: WallMs | None = field(default=None, kw_only=True)
+    """When the attempt is stopped, by this process' wall clock; None: never."""
     _cancel_requested: Callable[[], bool] = field(repr=False, compare=False)
     _stop_requested: Callable[[], bool] = field(repr=False, compare=False)
+    _report: Callable[[float | None, str], None] = field(default=lambda percent, text: None, repr=False, compare=False)
 
     @property
     def idempotency_key(self) -> str:
@@ -37,6 +40,14 @@ class JobContext:
     def fencing_token(self) -> int:
         """Grows with every attempt: a store that has seen a higher one refuses this one's writes."""
         return self.attempt
+
+    def progress(self, percent: float | None = None, text: str = "") -> None:
+        """Show how far this attempt has come: ``percent`` from 0 to 100 and a short text, or either.
+
+        From a coroutine or a thread, as often as you like: the newest is told about once a second. `InvalidInput` for
+        what is no percentage.
+        """
+        self._report(percent, text)
 
     @property
     def cancel_requested(self) -> bool:

@@ -10,8 +10,9 @@ from hascheduler.model.job import JobState
 from hascheduler.ports import Outcome
 from hascheduler.processor.attempts import Ending
 from hascheduler.processor.context import JobContext
+from hascheduler.processor.failures import Failure, failure_of
 from hascheduler.processor.handlers import Handler
-from hascheduler.processor.results import checked_result, error_text
+from hascheduler.processor.results import checked_result
 from hascheduler.processor.threads import run_in_thread
 
 
@@ -27,7 +28,7 @@ class Drop:
     """The attempt is somebody else's by now: there is nothing to say about it."""
 
 
-End = Outcome | GiveBack | Drop
+End = Outcome | Failure | GiveBack | Drop
 
 
 async def invoke(handler: Handler, job: JobContext) -> Any:
@@ -41,30 +42,32 @@ async def invoke(handler: Handler, job: JobContext) -> Any:
         raise RuntimeError("the handler raised SystemExit") from error  # it may end its job, not the event loop
 
 
-def end_of(handler: asyncio.Task[Any], ending: Ending | None) -> End:
-    """How an attempt ended whose handler is done, and which was told to stop for ``ending``.
+def end_of(handler: asyncio.Task[Any], ending: Ending | None, timeout: Failure) -> End:
+    """How an attempt ended whose handler is done, and which was told to stop for ``ending``, or for a ``timeout``.
 
     A result stands even after a request to cancel or a drain: it was there first. An error does not: a handler that is
     being stopped may raise anything.
     """
     if ending is Ending.REVOKED or ending is Ending.FENCED:
-        return unfinished(ending)
+        return unfinished(ending, timeout)
     error = asyncio.CancelledError("by the handler itself") if handler.cancelled() else handler.exception()
     if error is None:
         try:
             return Outcome(JobState.SUCCEEDED, result=checked_result(handler.result()))
         except InvalidInput as refused:
-            return Outcome(JobState.FAILED, error=error_text(refused))
+            return failure_of(refused)
     if ending is not None:
-        return unfinished(ending)
-    return Outcome(JobState.FAILED, error=error_text(error))
+        return unfinished(ending, timeout)
+    return failure_of(error)
 
 
-def unfinished(ending: Ending) -> End:
+def unfinished(ending: Ending, timeout: Failure) -> End:
     """How an attempt ends that was stopped before it had a result."""
     match ending:
         case Ending.DRAINED:
             return GiveBack("the processor is draining")
+        case Ending.TIMED_OUT:
+            return timeout
         case Ending.CANCELLED:
             return Outcome(JobState.CANCELLED)
         case Ending.REVOKED:

@@ -14,6 +14,7 @@ from hascheduler.processor.handlers import Handlers
 from hascheduler.processor.heartbeat import Heartbeat
 from hascheduler.processor.intake import Intake
 from hascheduler.processor.receipts import Receipts
+from hascheduler.processor.reports import Reports
 from hascheduler.processor.review import Review
 from hascheduler.processor.runner import Runner
 
@@ -56,6 +57,7 @@ class Processor:
             parked=lambda: receipts.parked,
         )
         self._review = Review(work, config, self._attempts)
+        self._reports = Reports(work, config, self._attempts)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as loops:
@@ -63,6 +65,7 @@ class Processor:
                 loops.create_task(self._heartbeat.run(), name="heartbeat"),
                 loops.create_task(self._fence.watch(), name="fence"),
                 loops.create_task(self._review.run(), name="review"),
+                loops.create_task(self._reports.run(), name="reports"),
                 loops.create_task(self._intake.run(), name="intake"),
             ]
             await self._draining.wait()

@@ -23,6 +23,14 @@ def checked_result(result: object) -> Any:
     return orjson.loads(encoded)
 
 
+TEXT_LENGTH_MAX = 500
+
+
+def shown_text(text: object) -> str:
+    """``text`` as it may be stored and shown in one line."""
+    return " ".join(str(text)[:TEXT_LENGTH_MAX].encode("utf-8", "replace").decode().split())
+
+
 def error_text(error: BaseException) -> str:
     """``Type: text``, at most `ERROR_BYTES_MAX` bytes of valid UTF-8."""
     try:

@@ -9,16 +9,18 @@ import structlog
 
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.job import JobState
-from hascheduler.ports import Clock, Delivery, FinishAnswer, Outcome, StartedJob, WorkStore
+from hascheduler.ports import Clock, Delivery, FinishAnswer, Outcome, Progress, StartedJob, WorkStore
 from hascheduler.processor.answers import always, answered
 from hascheduler.processor.attempts import Attempt, Attempts, Ending, Phase
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.context import JobContext
+from hascheduler.processor.failures import Failure, checked_percent, outcome_of
 from hascheduler.processor.fence import Fence
 from hascheduler.processor.handlers import Handlers
 from hascheduler.processor.invocation import Drop, End, GiveBack, end_of, invoke, unfinished
 from hascheduler.processor.receipts import Receipts
-from hascheduler.processor.results import error_text
+from hascheduler.processor.results import error_text, shown_text
+from hascheduler.processor.time_limit import TimeLimit
 
 log = structlog.get_logger(__name__)
 
@@ -90,7 +92,10 @@ class Runner:
         if started is None:
             log.debug("not_ours", job=attempt.key[0], attempt=attempt.key[1])
             return
-        await self._settle(attempt, await self._execute(attempt, started))
+        end = await self._execute(attempt, started)
+        if isinstance(end, Failure):
+            end = outcome_of(end, started, self._clock.wall_ms())
+        await self._settle(attempt, end)
 
     async def _start(self, attempt: Attempt) -> StartedJob | None:
         job_id, number = attempt.key
@@ -100,6 +105,7 @@ class Runner:
         )
 
     async def _execute(self, attempt: Attempt, started: StartedJob) -> End:
+        limit = TimeLimit.of(started, self._clock.wall_ms())
         handler = self._handlers.find(started.definition)
         if handler is None:
             log.error("no_handler", job=started.id, definition=started.definition)
@@ -107,16 +113,18 @@ class Runner:
         attempt.phase = Phase.RUNNING
         self._fence.check()
         if attempt.ending is not None:
-            return unfinished(attempt.ending)
+            return unfinished(attempt.ending, limit.failure)
         if not self._fence.trusted:
-            return unfinished(Ending.FENCED)
+            return unfinished(Ending.FENCED, limit.failure)
         log.debug("started", job=started.id, attempt=started.attempt, definition=started.definition)
-        task = asyncio.create_task(invoke(handler, self._context(attempt, started)), name=f"handler {started.id}")
-        await attempt.ran(task)
+        context = self._context(attempt, started, limit)
+        task = asyncio.create_task(invoke(handler, context), name=f"handler {started.id}")
+        with limit.watched(attempt):
+            await attempt.ran(task)
         self._fence.check()
-        return end_of(task, attempt.ending)
+        return end_of(task, attempt.ending, limit.failure)
 
-    async def _settle(self, attempt: Attempt, end: End) -> None:
+    async def _settle(self, attempt: Attempt, end: Outcome | GiveBack | Drop) -> None:
         """Tell the database how it ended, however long that takes: until then the attempt is held."""
         attempt.phase = Phase.SETTLING
         match end:
@@ -147,7 +155,10 @@ class Runner:
         )
         log.info("given_back", job=job_id, attempt=number, reason=reason, ours=ours)
 
-    def _context(self, attempt: Attempt, started: StartedJob) -> JobContext:
+    def _context(self, attempt: Attempt, started: StartedJob, limit: TimeLimit) -> JobContext:
+        def report(percent: float | None, text: str) -> None:
+            attempt.progress = Progress(checked_percent(percent), shown_text(text), self._clock.wall_ms())
+
         return JobContext(
             id=started.id,
             attempt=started.attempt,
@@ -159,6 +170,8 @@ class Runner:
             schedule=started.schedule,
             nominal_ms=started.nominal_ms,
             submitted_at_ms=started.submitted_at_ms,
+            deadline_ms=limit.at_ms,
+            _report=report,
             _cancel_requested=lambda: attempt.cancel_requested,
             _stop_requested=lambda: attempt.ending is not None or not self._fence.trusted,
         )

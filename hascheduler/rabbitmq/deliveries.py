@@ -1,6 +1,7 @@
 """Messages in: a processor's own queue, consumed again after whatever happened to it."""
 
 import asyncio
+import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -22,9 +23,9 @@ log = structlog.get_logger(__name__)
 class RabbitDeliveries:
     """`hascheduler.ports.Deliveries`. What was delivered before a reconnect is forgotten: it comes again."""
 
-    def __init__(self, url: str, processor_id: str, slots: int) -> None:
-        self._link = Link(url, f"hascheduler processor {processor_id}")
-        self._parking = Parking(url, processor_id)
+    def __init__(self, url: str, processor_id: str, slots: int, tls: ssl.SSLContext | None = None) -> None:
+        self._link = Link(url, f"hascheduler processor {processor_id}", tls)
+        self._parking = Parking(url, processor_id, tls)
         self._processor_id = processor_id
         # More than can run, so that requests to cancel get through while every slot is taken.
         self._prefetch = 2 * slots + 16

@@ -7,6 +7,7 @@ the next try wait longer, with jitter, up to `BACKOFF_MAX_S`.
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -50,11 +51,13 @@ class Session:
 
 
 class Link:
-    """``name`` is how the connection is listed on the broker. A URL that is none is an `InvalidInput`."""
+    """``name`` is how the connection is listed on the broker, ``tls`` how an ``amqps`` one is made, where the defaults
+    do not do. A URL that is none is an `InvalidInput`."""
 
-    def __init__(self, url: str, name: str) -> None:
+    def __init__(self, url: str, name: str, tls: ssl.SSLContext | None = None) -> None:
         self._url = _checked(url)
         self._name = name
+        self._tls = tls
         self._told = ""
 
     async def run(self, use: Callable[[Session], Awaitable[None]]) -> None:
@@ -72,7 +75,10 @@ class Link:
         try:
             async with faults("connect to the broker"):
                 connection = await aio_pika.connect(
-                    self._url, heartbeat=HEARTBEAT_S, client_properties={"connection_name": self._name}
+                    self._url,
+                    heartbeat=HEARTBEAT_S,
+                    client_properties={"connection_name": self._name},
+                    ssl_context=self._tls,
                 )
             yield Session(connection)
         finally:

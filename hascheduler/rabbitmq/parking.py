@@ -1,6 +1,7 @@
 """Puts what nobody can read aside, where people find it: body, reason, processor, time."""
 
 import asyncio
+import ssl
 from datetime import UTC, datetime
 
 from aio_pika import DeliveryMode
@@ -16,8 +17,8 @@ _REASON_CHARACTERS_MAX = 1_000
 class Parking:
     """A connection for each parked message: it is rare, and consuming connections must never publish."""
 
-    def __init__(self, url: str, processor_id: str) -> None:
-        self._link = Link(url, f"hascheduler parking {processor_id}")
+    def __init__(self, url: str, processor_id: str, tls: ssl.SSLContext | None = None) -> None:
+        self._link = Link(url, f"hascheduler parking {processor_id}", tls)
         self._processor_id = processor_id
         self._one_at_a_time = asyncio.Lock()
 

@@ -1,6 +1,7 @@
 """Messages out: pipelined, each with its own confirm."""
 
 import asyncio
+import ssl
 from collections.abc import Sequence
 
 import structlog
@@ -26,8 +27,8 @@ _BLOCKED_AFTER_S = 0.02
 class RabbitTransport:
     """`hascheduler.ports.Transport`. Owns the publishing connection's exchange, and whether the broker blocks it."""
 
-    def __init__(self, url: str) -> None:
-        self._link = Link(url, "hascheduler publisher")
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
+        self._link = Link(url, "hascheduler publisher", tls)
         self._exchange: AbstractExchange | None = None
         self._blocked = False
         self._room = asyncio.Semaphore(PIPELINED_MAX)

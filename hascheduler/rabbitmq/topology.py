@@ -17,6 +17,11 @@ async def declare_dispatch(channel: AbstractChannel) -> AbstractExchange:
     return await channel.declare_exchange(DISPATCH_EXCHANGE, ExchangeType.DIRECT, durable=True)
 
 
+async def declare_events(channel: AbstractChannel, name: str) -> AbstractExchange:
+    """The exchange of events, under the name that the settings give it; queues are for those who listen to make."""
+    return await channel.declare_exchange(name, ExchangeType.TOPIC, durable=True)
+
+
 async def declare_processor_queue(channel: AbstractChannel, processor_id: str) -> AbstractQueue:
     """The queue of one processor, bound; it goes away by itself once nobody has consumed it for a minute."""
     await declare_dispatch(channel)

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from hascheduler.errors import CallerError, InvalidInput, WorldError
 from hascheduler.model.durations import format_duration
-from hascheduler.processor import JobContext
+from hascheduler.processor import JobContext, RetryLater
 from processors.texts import beginning, one_line
 from processors.webhook.destinations import Destinations
 from processors.webhook.payload import WebhookPayload, destination
@@ -22,6 +22,7 @@ REDIRECTS_MAX = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEADERS_KEPT = ("content-type", "content-encoding", "content-length", "date", "etag", "location", "retry-after")
 _HEADER_KEPT_LENGTH_MAX = 1_024
+_RETRY_AFTER_S_MAX = 86_400
 # A charset names any codec of Python's, and some of those are slow or no charset at all.
 _CHARSETS = frozenset(
     {"utf-8", "us-ascii", "iso-8859-1", "iso-8859-15", "windows-1252", "utf-16", "shift_jis", "gb18030"}
@@ -135,6 +136,9 @@ def _judged(payload: WebhookPayload, response: httpx.Response, body: bytes, trun
     said = one_line(text)
     answered = f"{_place(httpx.URL(payload.url))} answered {status}" + (f": {said}" if said else "")
     if status in payload.retry_on:
+        after = response.headers.get("Retry-After", "")
+        if after.isascii() and after.isdecimal() and int(after[:9]) <= _RETRY_AFTER_S_MAX:
+            raise RetryLater(int(after), answered)
         raise WebhookUndelivered(answered)
     if status in _REDIRECTS and not payload.follow_redirects:
         answered += "; redirects are followed with follow_redirects"

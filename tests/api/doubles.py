@@ -1,33 +1,50 @@
 """The smallest world the API can live in: memory stores, a clock that stands still, a cluster that stays as it is."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from hascheduler.api.access_door import Lock
+from hascheduler.api.admission import AdmissionControl
+from hascheduler.api.audit_trail import AuditWriter
 from hascheduler.api.services import ApiServices
-from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, PassOver, Settlement
+from hascheduler.api.work_terms import WorkTerms
+from hascheduler.daemon.bells import Bell, Bells
+from hascheduler.daemon.events import EventLog
+from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, PassOver, Settlement
 from hascheduler.dispatch.explanation import Explanation
+from hascheduler.memory.admission import MemoryBucketStore
+from hascheduler.memory.audit import MemoryAuditStore
 from hascheduler.memory.claims import MemoryClaimStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.memory.jobs import MemoryJobStore
 from hascheduler.memory.nouns import MemoryNounStore
 from hascheduler.memory.schedules import MemoryScheduleStore
+from hascheduler.memory.tokens import MemoryTokenStore
 from hascheduler.memory.verdicts import MemoryVerdictStore
-from hascheduler.model.documents import Collection, encode_definition, encode_lane, encode_tenant
+from hascheduler.memory.work import MemoryWorkStore
+from hascheduler.model.documents import Collection, decode_tenant, encode_definition, encode_lane, encode_tenant
 from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule_documents import decode_schedule
+from hascheduler.model.tenant import Tenant
+from hascheduler.model.token import Token
+from hascheduler.model.token_documents import decode_token
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import Cluster, Recording, StoredDocument
 from hascheduler.simulate.recording import Ended, Heading, RecordedStep
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000
+MAX_PENDING = 1_000
 
 Noun = TypeVar("Noun")
 Overtaker = Callable[[], Awaitable[object]]
@@ -98,12 +115,28 @@ class StandingView:
     heading: Heading | None = None
     recorded: list[RecordedStep | Ended] = field(default_factory=list)
     recorded_for_ms: int = 0
+    token: Callable[[str], Token | None] = lambda _: None
+    tenant: Callable[[str], Tenant | None] = lambda _: None
+    waiting: Counter[str] = field(default_factory=Counter)
+    promised: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
+    bells: Bells = field(default_factory=Bells)
+    """Of ends and of promises, by the id of the job or the processor; a test rings them."""
 
     @property
     def unready_reason(self) -> str:
         return "" if self.ready else "the mirror is not complete yet"
 
-    def explain(self, job_id: str) -> Explanation | None:
+    def ended(self, job_id: str) -> AbstractContextManager[Bell]:
+        return self.bells.hang(job_id)
+
+    def promises(self, processor_id: str) -> AbstractContextManager[Bell]:
+        return self.bells.hang(processor_id)
+
+    def pending(self, tenant: str | None = None) -> int:
+        """What a test has put there."""
+        return self.waiting.total() if tenant is None else self.waiting[tenant]
+
+    def explain(self, job_id: str, only: str | None = None) -> Explanation | None:
         return self.explanations.get(job_id)
 
     def unschedulable(self) -> set[str]:
@@ -157,8 +190,15 @@ class World:
         self.tenants = OvertakenNounStore(self.connection, Collection.TENANTS, encode_tenant)
         self.jobs = MemoryJobStore(self.connection, RETENTION_MS)
         self.verdicts = MemoryVerdictStore(self.connection)
-        self.view = StandingView()
+        self.tokens = MemoryTokenStore(self.connection)
+        self.audit = MemoryAuditStore(self.connection, RETENTION_MS)
+        self.lock = Lock()
+        self.view = StandingView(token=self._token, promised=self._promised, tenant=self._tenant)
         self.clock = StandingClock()
+        self.admission = AdmissionControl(self.view, MemoryBucketStore(self.connection), self.clock, MAX_PENDING)
+        self.events = EventLog()
+        self.work = MemoryWorkStore(self.connection, RETENTION_MS)
+        self.audit_writer = AuditWriter(self.audit, self.clock)
         self._job_count = 0
 
     def services(self) -> ApiServices:
@@ -168,10 +208,18 @@ class World:
             lanes=self.lanes,
             tenants=self.tenants,
             jobs=self.jobs,
+            admission=self.admission,
             verdicts=self.verdicts,
             view=self.view,
+            events=self.events,
             clock=self.clock,
             new_job_id=self._new_job_id,
+            lock=self.lock,
+            tokens=self.tokens,
+            audit=self.audit,
+            audit_writer=self.audit_writer,
+            work=self.work,
+            work_terms=WorkTerms("default", 1_000, 4_000),
         )
 
     def go_away(self) -> None:
@@ -194,6 +242,9 @@ class World:
         """Somebody with a shell."""
         self.database.replace(collection, {**self.stored(collection, id), **fields})
 
+    def rewrite_job(self, id: str, **fields: Any) -> None:
+        self.rewrite(Collection.JOBS, id, **fields)
+
     def everything(self) -> dict[str, list[dict[str, Any]]]:
         """To compare with later: whether anything was written."""
         return {
@@ -208,6 +259,10 @@ class World:
         fire = Fire(name, WallMs(nominal_ms), schedule.basis_at(schedule.cursor_ms), schedule.tally.plus(Verdict.FIRED))
         await self._decide(fire)
         return fire.job_id
+
+    async def dispatch(self, job_id: str, processor_id: str, attempt: int = 1) -> None:
+        await self._decide(Dispatch(job_id, attempt, processor_id))
+        self.view.bells.ring(processor_id)
 
     async def pass_over(
         self,
@@ -231,6 +286,24 @@ class World:
     async def _decide(self, decision: Decision) -> None:
         claims = MemoryClaimStore(self.connection, RETENTION_MS)
         assert await claims.apply([decision], self.clock.now, majority=True) == [Settlement.DONE]
+
+    def _token(self, digest: str) -> Token | None:
+        """As a mirror without any lag has it."""
+        document = self.database.find(Collection.TOKENS, digest)
+        return None if document is None else decode_token(digest, document)
+
+    def _tenant(self, name: str) -> Tenant | None:
+        """As a mirror without any lag has it."""
+        document = self.database.find(Collection.TENANTS, name)
+        return None if document is None else decode_tenant(name, document)
+
+    def _promised(self, processor_id: str) -> Sequence[tuple[str, int]]:
+        jobs = self.database.documents(Collection.JOBS)
+        return [
+            (job["_id"], job["attempt"])
+            for job in jobs
+            if (job["state"], job["processor"]) == (JobState.DISPATCHED, processor_id)
+        ]
 
     def _new_job_id(self) -> str:
         self._job_count += 1

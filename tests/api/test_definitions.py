@@ -7,17 +7,20 @@ import pytest
 
 from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.documents import Collection, decode_definition
+from hascheduler.model.retry import RetryPolicy
 from tests.api.doubles import World
 from tests.api.requests import check_problem, get
 
 LOG = "/v1/definitions/log"
+RETRY: dict[str, Any] = {"attempts": 5, "backoff": "2s", "factor": 2, "max": "1m"}
 PLAIN: dict[str, Any] = {
     "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None, "tier": None,
-    "rate_limit": None, "resources": {}, "retry": {"attempts": 5},
+    "rate_limit": None, "resources": {}, "retry": RETRY, "timeout": None, "total_timeout": None,
 }  # fmt: skip
 FULL: dict[str, Any] = {
     "default_cost": "20s", "max_concurrency": 3, "conflict_group": "git", "tier": 10,
-    "rate_limit": {"count": 100, "per": "1s"}, "resources": {"cpu": 2}, "retry": {"attempts": 2},
+    "rate_limit": {"count": 100, "per": "1s"}, "resources": {"cpu": 2},
+    "retry": {"attempts": 2, "backoff": "500ms", "factor": 1.5, "max": "30s"}, "timeout": "5m", "total_timeout": "1h",
 }  # fmt: skip
 
 
@@ -28,7 +31,7 @@ async def test_a_definition_is_created_then_replaced(client: httpx.AsyncClient, 
     assert answer.json() == PLAIN | {"max_concurrency": 3}
     answer = await client.put(LOG, json={"retry": {"attempts": 2}})
     assert answer.status_code == 200
-    assert answer.json() == PLAIN | {"rev": 2, "retry": {"attempts": 2}}
+    assert answer.json() == PLAIN | {"rev": 2, "retry": RETRY | {"attempts": 2}}
     assert await get(client, LOG) == answer.json()
     assert (await get(client, "/v1/definitions"))["items"] == [answer.json()]
     assert (await client.delete(LOG)).status_code == 204
@@ -41,7 +44,17 @@ async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, wo
     assert shown == {"name": "log", "rev": 1, **FULL}
     stored = world.stored(Collection.DEFINITIONS, "log")
     assert decode_definition("log", stored) == Definition(
-        "log", 1, 3, 2, 20_000, "git", 10, RateLimit(100, 1_000), (("cpu", 2),)
+        "log",
+        1,
+        max_concurrency=3,
+        default_cost_ms=20_000,
+        conflict_group="git",
+        tier=10,
+        rate_limit=RateLimit(100, 1_000),
+        resources=(("cpu", 2),),
+        retry=RetryPolicy(2, 500, 1_500, 30_000),
+        timeout_ms=300_000,
+        total_timeout_ms=3_600_000,
     )
     nulls = {name: None for name in FULL if name != "retry"}
     assert (await client.put(LOG, json=nulls)).json() == PLAIN | {"rev": 2}
@@ -60,9 +73,12 @@ async def test_with_if_none_match_it_is_created_only(client: httpx.AsyncClient) 
         ({}, {"rev": 1}),
         ({"max_concurrency": 3}, {"rev": 1}),
         ({"max_concurrency": None}, {"rev": 2, "max_concurrency": None}),
-        ({"retry": {"attempts": 7}}, {"rev": 2, "retry": {"attempts": 7}}),
-        ({"retry": {"attempts": None}}, {"rev": 2, "retry": {"attempts": 5}}),
-        ({"retry": None, "max_concurrency": 1}, {"rev": 2, "max_concurrency": 1, "retry": {"attempts": 5}}),
+        ({"retry": {"attempts": 7}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 7}}),
+        ({"retry": {"attempts": None}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 5}}),
+        ({"retry": {"factor": 2.0, "backoff": 1}}, {"rev": 2, "retry": FULL["retry"] | {"factor": 2, "backoff": "1s"}}),
+        ({"retry": None, "max_concurrency": 1}, {"rev": 2, "max_concurrency": 1, "retry": RETRY}),
+        ({"timeout": 300, "total_timeout": "60m"}, {"rev": 1}),
+        ({"timeout": None, "total_timeout": None}, {"rev": 2, "timeout": None, "total_timeout": None}),
         ({"default_cost": 20, "conflict_group": "git"}, {"rev": 1}),
         ({"default_cost": None}, {"rev": 2, "default_cost": "1s"}),
         ({"rate_limit": {"count": 5}}, {"rev": 2, "rate_limit": {"count": 5, "per": "1s"}}),
@@ -87,7 +103,16 @@ async def test_a_patch_changes_what_it_names(
         ({"max_concurrency": 0}, "max_concurrency"),
         ({"retry": 3}, "retry"),
         ({"retry": {"attempts": 101}}, "retry.attempts"),
-        ({"retry": {"backoff": "2s"}}, "retry.backoff"),
+        ({"retry": {"backoff": "8d"}}, "retry.backoff"),
+        ({"retry": {"backoff": "2m"}}, "retry"),
+        ({"retry": {"factor": 0.5}}, "retry.factor"),
+        ({"retry": {"factor": 10.001}}, "retry.factor"),
+        ({"retry": {"factor": 1.0005}}, "retry.factor"),
+        ({"retry": {"factor": True}}, "retry.factor"),
+        ({"retry": {"factor": "2"}}, "retry.factor"),
+        ({"retry": {"pause": "2s"}}, "retry.pause"),
+        ({"timeout": "0s"}, "timeout"),
+        ({"total_timeout": "29d"}, "total_timeout"),
         ({"rate_limit": {"count": 5}}, "rate_limit.per"),
         ({"name": "sleep"}, "name"),
         ({"rev": 3}, "rev"),

@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from hascheduler.model.definition import RateLimit
 from hascheduler.model.documents import Collection, decode_lane, decode_tenant
 from hascheduler.model.lane import Lane
 from hascheduler.model.policy import PRESETS, Criterion
@@ -77,12 +78,30 @@ async def test_a_mistake_says_what_would_be_right(client: httpx.AsyncClient) -> 
 
 
 async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: World) -> None:
-    assert (await client.put(ACME, json={"max_running": 10})).json() == {"name": "acme", "rev": 1, "max_running": 10}
-    assert decode_tenant("acme", world.stored(Collection.TENANTS, "acme")) == Tenant("acme", 1, 10)
-    shown = (await client.patch(ACME, json={"max_running": None})).json()
-    assert shown == await get(client, ACME) == {"name": "acme", "rev": 2, "max_running": None}
+    none = {"name": "acme", "rev": 1, "max_running": None, "max_pending": None, "submit_rate": None}
+    quota = {"max_running": 10, "max_pending": 10_000, "submit_rate": {"count": 100, "per": "1s"}}
+    assert (await client.put(ACME, json=quota)).json() == none | quota
+    stored = decode_tenant("acme", world.stored(Collection.TENANTS, "acme"))
+    assert stored == Tenant("acme", 1, 10, 10_000, RateLimit(100, 1_000))
+    shown = (await client.patch(ACME, json={"max_running": None, "submit_rate": {"count": 5}})).json()
+    assert shown == none | {"rev": 2, "max_pending": 10_000, "submit_rate": {"count": 5, "per": "1s"}}
+    shown = (await client.patch(ACME, json=dict.fromkeys(quota))).json()
+    assert shown == await get(client, ACME) == none | {"rev": 3}
     assert (await client.delete(ACME)).status_code == 204
     check_problem(await client.get(ACME), 404)
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"max_pending": 0}, "max_pending"),
+        ({"submit_rate": 100}, "submit_rate"),
+        ({"submit_rate": {"count": 0, "per": "1s"}}, "submit_rate.count"),
+        ({"submit_rate": {"count": 100}}, "submit_rate.per"),
+    ],
+)
+async def test_a_tenants_quota_is_checked(client: httpx.AsyncClient, body: dict[str, Any], path: str) -> None:
+    check_problem(await client.put(ACME, json=body), 422, path)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from hascheduler.api.app import create_app
 from hascheduler.api.definition_schemas import DefinitionBody, DefinitionResponse
-from hascheduler.api.job_schemas import JobResponse, JobSummary, SubmitJobBody
+from hascheduler.api.job_bodies import SubmitJobBody
+from hascheduler.api.job_schemas import JobResponse, JobSummary
 from hascheduler.api.job_why import WhyResponse
 from hascheduler.api.lane_schemas import LaneBody, LaneResponse
 from hascheduler.api.preview_schemas import EditPreviewResponse, PreviewResponse

@@ -45,6 +45,8 @@ def view_of(core: Dispatcher, leader: KnownLeader, clock: StandingClock | None =
         leader=cast(Any, leader),
         stepper=nothing,
         recorder=nothing,
+        ended=nothing,
+        promised=nothing,
         core=core,
         clock=clock or StandingClock(),
     )

@@ -124,22 +124,32 @@ async def test_what_is_shown_may_be_sent_again_and_changes_nothing(
 
 spans = st.integers(1_000, 7 * DAY_MS).map(lambda ms: f"{ms}ms")
 counts = st.none() | st.integers(1, 1_000_000)
+rates = st.builds(lambda count, per: {"count": count, "per": per}, st.integers(1, 9), spans)
 NOUNS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "definitions": {
         "default_cost": st.none() | spans | st.just(0),
         "max_concurrency": counts,
         "conflict_group": st.sampled_from([None, "git"]),
         "tier": counts,
-        "rate_limit": st.none() | st.builds(lambda count, per: {"count": count, "per": per}, st.integers(1, 9), spans),
+        "rate_limit": st.none() | rates,
         "resources": st.none() | amounts,
-        "retry": st.builds(lambda attempts: {"attempts": attempts}, st.integers(1, 100)),
+        "retry": st.fixed_dictionaries(
+            {},
+            optional={
+                "attempts": st.integers(1, 100),
+                "backoff": st.integers(0, 60_000).map(lambda ms: f"{ms}ms"),
+                "factor": st.integers(1_000, 10_000).map(lambda thousandths: thousandths / 1_000),
+            },
+        ),
+        "timeout": st.none() | spans,
+        "total_timeout": st.none() | spans,
     },
     "lanes": {
         "weight": counts,
         "promote_after": st.none() | spans | st.lists(spans, min_size=11, max_size=11),
         "policy": st.sampled_from([None, "fair", "tier,score", ["lane", "aged_priority"], ["arrival"], []]),
     },
-    "tenants": {"max_running": counts},
+    "tenants": {"max_running": counts, "max_pending": counts, "submit_rate": st.none() | rates},
 }
 
 

@@ -42,7 +42,7 @@ def test_help_lists_the_commands() -> None:
     assert "--install-completion" in shown.stdout
 
 
-@pytest.mark.parametrize("group", ["schedule", "definition", "lane", "tenant", "job"])
+@pytest.mark.parametrize("group", ["schedule", "definition", "lane", "tenant", "job", "token"])
 def test_the_commands_of_a_group_are_told_in_whole_lines_and_each_has_an_example(group: str) -> None:
     _, _, commands = invoke(group, "--help").out.partition("Commands:\n")
     told = [line.split(maxsplit=1) for line in commands.splitlines() if line]
@@ -88,7 +88,7 @@ def test_the_command_line_is_light_until_a_command_is_chosen() -> None:
         (["serve", "--http-port", "70000"], "HASCHEDULER_HTTP_PORT"),
         (["serve", "--lease-duration", "soon"], "HASCHEDULER_LEASE_DURATION"),
         (["serve", "--lease-duration", "1s"], "LEASE_DURATION: must exceed RENEW_DEADLINE"),
-        (["serve", "--http-host", "0.0.0.0"], "not loopback"),
+        (["serve", "--http-host", "0.0.0.0", "--auth", "none"], "not loopback"),
         (["processor", "processors.log", "--slots", "0"], "HASCHEDULER_SLOTS"),
         (["processor", "processors.log", "--resources", "cpu"], "HASCHEDULER_RESOURCES"),
         (["serve", "--policy", "luck"], "HASCHEDULER_POLICY"),

@@ -45,7 +45,7 @@ def completed(line: str, shell: str = "bash", **variables: str) -> list[str]:
         ("hascheduler schedule add x --overlap b", {"buffer_one"}),
         ("hascheduler definition pu", {"put"}),
         ("hascheduler lane e", {"edit"}),
-        ("hascheduler definition put x --r", {"--rate-limit", "--resources"}),
+        ("hascheduler definition put x --ra", {"--rate-limit"}),
         ("hascheduler job list --state p", {"pending"}),
         ("hascheduler apply --dry", {"--dry-run"}),
     ],
@@ -70,6 +70,10 @@ async def test_names_are_completed_from_the_replica(replica: Replica) -> None:
     assert await offered("hascheduler definition edit r", HASCHEDULER_URL=replica.url) == {"repack"}
     assert await offered("hascheduler lane delete b", HASCHEDULER_URL=replica.url) == {"bulk"}
     assert await offered("hascheduler job submit log --tenant a", HASCHEDULER_URL=replica.url) == {"acme"}
+    await replica.done("job", "submit", "log")
+    assert await offered("hascheduler job get j", HASCHEDULER_URL=replica.url) == {"job:0001"}
+    assert await offered("hascheduler job cancel job:0001 j", HASCHEDULER_URL=replica.url) == {"job:0001"}
+    assert await offered("hascheduler job get fire", HASCHEDULER_URL=replica.url) == set()
 
 
 @pytest.mark.parametrize("listening", [True, False], ids=["nobody answers", "nobody is there"])

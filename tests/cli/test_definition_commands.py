@@ -10,7 +10,7 @@ from tests.cli.invoking import Replica
 async def test_a_definition_is_made_shown_listed_edited_and_deleted(replica: Replica) -> None:
     assert "There are no definitions" in (await replica.done("definition", "list")).out
     made: Any = (await replica.done("definition", "put", "repack", "--max-concurrency", "3", "--json")).json
-    assert (made["name"], made["rev"], made["max_concurrency"], made["retry"]) == ("repack", 1, 3, {"attempts": 5})
+    assert (made["name"], made["rev"], made["max_concurrency"], made["retry"]["attempts"]) == ("repack", 1, 3, 5)
     edited = await replica.done("definition", "edit", "repack", "--attempts", "9", "--max-concurrency", "none")
     assert edited.out == "name: repack\nretry:\n  attempts: 9\n"
     assert "repack" in (await replica.done("definition", "list")).out
@@ -20,7 +20,8 @@ async def test_a_definition_is_made_shown_listed_edited_and_deleted(replica: Rep
 
 _OPTIONS = (
     "--default-cost", "20s", "--max-concurrency", "3", "--conflict-group", "git", "--tier", "10", "--rate-limit",
-    "100/1s", "--resources", "cpu=2,gpu=1", "--attempts", "9",
+    "100/1s", "--resources", "cpu=2,gpu=1", "--retry-attempts", "9", "--retry-backoff", "500ms",
+    "--retry-factor", "1.5", "--retry-max", "30s", "--timeout", "5m", "--total-timeout", "1h",
 )  # fmt: skip
 
 
@@ -29,8 +30,9 @@ async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica)
     assert made.out == (
         "name: repack\ndefault_cost: 20s\nmax_concurrency: 3\nconflict_group: git\ntier: 10\n"
         "rate_limit:\n  count: 100\n  per: 1s\nresources:\n  cpu: 2\n  gpu: 1\nretry:\n  attempts: 9\n"
+        "  backoff: 500ms\n  factor: 1.5\n  max: 30s\ntimeout: 5m\ntotal_timeout: 1h\n"
     )
-    shown = (await replica.done("definition", "list", COLUMNS="120")).out
+    shown = (await replica.done("definition", "list", COLUMNS="140")).out
     assert all(text in shown for text in ("20s", "git", "100/1s", "cpu=2,gpu=1"))
     none = ["none" if not option.startswith("--") else option for option in _OPTIONS]
     assert (await replica.done("definition", "edit", "repack", *none)).out == "name: repack\n"
@@ -46,7 +48,12 @@ async def test_putting_replaces_the_whole(replica: Replica) -> None:
     ("arguments", "said"),
     [
         (["put", "repack", "--max-concurrency", "0"], "max_concurrency: 0 is too small"),
-        (["put", "repack", "--attempts", "many"], "--attempts: 'many' is not a whole number"),
+        (["put", "repack", "--attempts", "many"], "--retry-attempts: 'many' is not a whole number"),
+        (["put", "repack", "--retry-factor", "much"], "--retry-factor: 'much' is not a number"),
+        (["put", "repack", "--retry-factor", "nan"], "--retry-factor: 'nan' is not a number"),
+        (["put", "repack", "--retry-factor", "11"], "retry.factor: 11 is out of range"),
+        (["put", "repack", "--retry-backoff", "2m"], "retry: the backoff 2m is longer than max 1m"),
+        (["put", "repack", "--timeout", "soon"], "timeout: 'soon' is not a duration"),
         (["put", "repack", "--rate-limit", "100"], "--rate-limit: '100' is not N/SPAN"),
         (["put", "repack", "--rate-limit", "many/1s"], "--rate-limit: 'many' is not a whole number"),
         (["put", "repack", "--rate-limit", "5/soon"], "rate_limit.per: 'soon' is not a duration"),

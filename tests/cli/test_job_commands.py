@@ -50,6 +50,41 @@ async def test_one_that_can_never_run_stands_out(replica: Replica, world: World)
     assert "unschedulable: true" in (await replica.done("job", "get", ID)).out
 
 
+async def test_a_list_is_of_those_that_match(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log", "--target", "site", "--label", "team=a")
+    await replica.done("job", "submit", "log", "--tenant", "acme")
+    world.rewrite(Collection.JOBS, ID, batch="batch:1")
+    for filter in (["--target", "site"], ["--label", "team=a"], ["--tenant", "default"], ["--batch", "batch:1"]):
+        listed: Any = (await replica.done("job", "list", *filter, "--json")).json
+        assert [job["id"] for job in listed["items"]] == [ID]
+
+
+async def test_how_far_it_has_come_and_how_its_attempts_ended_is_shown(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log")
+    assert "progress" not in (await replica.done("job", "list", COLUMNS="160")).out
+    attempt = {"number": 1, "processor": "p-1", "dispatched_at_ms": NOW, "started_at_ms": NOW, "outcome": "failed",
+               "finished_at_ms": NOW, "error": "it broke"}  # fmt: skip
+    progress = {"percent": 40, "text": "2 of 5 pages", "at_ms": NOW}
+    world.rewrite(Collection.JOBS, ID, state="running", progress=progress, attempts=[attempt])
+    assert "40 % 2 of 5 pages" in (await replica.done("job", "list", COLUMNS="160")).out
+    shown = (await replica.done("job", "get", ID, COLUMNS="120")).out
+    assert "progress:\n  percent: 40.0\n  text: 2 of 5 pages\n" in shown
+    assert [line.split()[:2] for line in shown.splitlines() if "it broke" in line] == [["1", "failed"]]
+
+
+async def test_failed_jobs_are_listed_with_what_went_wrong(replica: Replica, world: World) -> None:
+    assert (await replica.done("job", "failed")).out == "No job has failed.\n"
+    await replica.done("job", "submit", "log")
+    await replica.done("job", "submit", "log", "--tenant", "acme")
+    world.rewrite(Collection.JOBS, ID, state="failed", finished_at_ms=NOW, error="it broke", failures=5)
+    shown = (await replica.done("job", "failed", COLUMNS="120")).out
+    [row] = [line.split() for line in shown.splitlines() if "it broke" in line]
+    assert (row[0], row[3]) == (ID, "5")
+    assert (await replica.done("job", "failed", "--tenant", "acme")).out == "No job has failed.\n"
+    listed: Any = (await replica.done("job", "failed", "--json")).json
+    assert [job["id"] for job in listed["items"]] == [ID]
+
+
 async def test_why_tells_what_holds_a_job_back_and_what_would_end_that(replica: Replica, world: World) -> None:
     cap = Block(Rule.DEFINITION, "3 of at most 3 jobs of log run", "when one of them ends")
     late = Block(Rule.NOT_BEFORE, "it may not run yet", "time passes", {}, WallMs(NOW + 1_000))

@@ -33,8 +33,18 @@ async def test_a_tenant_is_made_shown_listed_edited_and_deleted(replica: Replica
     assert "acme" in (await replica.done("tenant", "list")).out
     assert (await replica.done("tenant", "edit", "acme", "--max-running", "none")).out == "name: acme\n"
     listed: Any = (await replica.done("tenant", "list", "--json")).json
-    assert listed["items"] == [{"name": "acme", "rev": 2, "max_running": None}]
+    assert [(one["name"], one["rev"], one["max_running"]) for one in listed["items"]] == [("acme", 2, None)]
     assert (await replica.done("tenant", "delete", "acme", "--yes", "--json")).json == {"name": "acme", "deleted": True}
+
+
+async def test_what_a_tenant_may_ask_is_limited_too(replica: Replica) -> None:
+    made = await replica.done("tenant", "put", "acme", "--max-pending", "10000", "--submit-rate", "100/1s")
+    assert made.out == "name: acme\nmax_pending: 10000\nsubmit_rate:\n  count: 100\n  per: 1s\n"
+    listed = (await replica.done("tenant", "list")).out
+    assert "10000" in listed
+    assert "100/1s" in listed
+    edited = await replica.done("tenant", "edit", "acme", "--max-pending", "none", "--submit-rate", "none")
+    assert edited.out == "name: acme\n"
 
 
 @pytest.mark.parametrize(
@@ -48,6 +58,8 @@ async def test_a_tenant_is_made_shown_listed_edited_and_deleted(replica: Replica
         (["lane", "delete", "bulk"], "no lane 'bulk'"),
         (["tenant", "put", "a/b"], "NAME: 'a/b' is not a name"),
         (["tenant", "put", "acme", "--max-running", "0"], "max_running: 0 is too small"),
+        (["tenant", "put", "acme", "--submit-rate", "100"], "--submit-rate: '100' is not N/SPAN"),
+        (["tenant", "put", "acme", "--submit-rate", "0/1s"], "submit_rate.count: 0 is too small"),
         (["tenant", "edit", "acme"], "no tenant 'acme'"),
     ],
 )

@@ -50,3 +50,33 @@ def test_people_get_lines_for_people() -> None:
     said = lines("console", "info")
     assert "leading" in said[0]
     assert "term=7" in said[0]
+
+
+NASTY = """
+import logging, structlog
+from hascheduler.cli.console import configure_logging
+from hascheduler.settings import read_settings
+configure_logging(read_settings(log_format={format!r}, log_level="info"))
+uri, token = "mongodb://user:hunter2@db:27017/?x=1", "hsk_" + "hunter2" * 7
+ours = structlog.get_logger("hascheduler.daemon.leader")
+ours.warning("connect to " + uri, error=ValueError(uri), deep={{"list": [uri, {{token: token}}]}}, raw=token.encode())
+logging.getLogger("somebody.else").warning("failed with %s and %s", uri, token)
+def fail(secret):
+    raise RuntimeError(f"no answer from {{secret}} with Authorization: Bearer hunter2")
+try:
+    fail(uri)
+except RuntimeError:
+    ours.exception("failed", to=[uri])
+    logging.getLogger("somebody.else").exception("failed with %r", token)
+"""
+
+
+@pytest.mark.parametrize("format", ["json", "console"])
+def test_no_line_tells_a_secret_whatever_it_is_made_of(format: str) -> None:
+    script = NASTY.format(format=format)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    said = ended.stderr
+    shown = said.replace('"mongodb://user:hunter2@db:27017/?x=1", "hsk_" + "hunter2"', "")  # its own source
+    assert "hunter2" not in shown
+    for rest in ("mongodb://***@db:27017/?x=1", "hsk_***", "no answer from", "somebody" if format == "json" else ""):
+        assert rest in said

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.api.definition_schemas import DefinitionBody, RateLimitBody, RetryBody
+from hascheduler.api.definition_schemas import DefinitionBody
 from hascheduler.api.lane_schemas import LaneBody
+from hascheduler.api.rate_limits import RateLimitBody
+from hascheduler.api.retry_schemas import RetryBody
 from hascheduler.api.schedule_schemas import CreateScheduleBody, MisfireBody, TemplateBody
 from hascheduler.api.tenant_schemas import TenantBody
 from hascheduler.cli.manifests import FIELDS, Manifest, read_manifests
@@ -148,11 +150,16 @@ async def test_what_is_left_out_of_a_noun_is_what_the_replica_takes_for_it(
     assert {name: shown[name] for name in known} == known | ({"retry": RETRY} if "retry" in known else {})
 
 
-@pytest.mark.parametrize(("known", "schema"), [(JOB, TemplateBody), (MISFIRE, MisfireBody), (RETRY, RetryBody)])
+@pytest.mark.parametrize(("known", "schema"), [(JOB, TemplateBody), (MISFIRE, MisfireBody)])
 def test_the_defaults_that_are_left_out_are_those_of_the_api(known: dict[str, object], schema: type) -> None:
     fields = getattr(schema, "model_fields")  # noqa: B009  # mypy does not know which schema
     required = {name for name, field in fields.items() if field.is_required()}
     made = schema(**dict.fromkeys(required, "log"))
-    assert {name: value for name, value in known.items() if name not in {*required, "grace"}} == {
-        name: getattr(made, name) for name in fields if name not in {*required, "grace"}
+    said_otherwise = {*required, "grace", "tenant"}
+    assert {name: value for name, value in known.items() if name not in said_otherwise} == {
+        name: getattr(made, name) for name in fields if name not in said_otherwise
     }
+
+
+def test_the_tenant_that_is_left_out_is_that_of_the_api() -> None:
+    assert JOB["tenant"] == TemplateBody(definition="log").template("tick").tenant

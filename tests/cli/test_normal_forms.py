@@ -91,6 +91,18 @@ def test_definitions_have_one_form_too() -> None:
     assert normal_definition({"name": "a", "retry": {"attempts": 6}}) == {"name": "a", "retry": {"attempts": 6}}
 
 
+def test_retries_and_timeouts_have_one_form() -> None:
+    retry = {"max": "60s", "factor": 2.0, "backoff": 2, "attempts": 5}
+    assert normal_definition({"name": "a", "retry": retry, "timeout": None}) == {"name": "a"}
+    said = {"retry": {"factor": 1.5, "backoff": "500ms", "attempts": 3}, "total_timeout": 3600, "timeout": 300}
+    normal = normal_definition(said)
+    assert normal == {
+        "retry": {"attempts": 3, "backoff": "500ms", "factor": 1.5}, "timeout": "5m", "total_timeout": "1h"
+    }  # fmt: skip
+    assert [*normal["retry"]] == ["attempts", "backoff", "factor"]
+    assert normal_tenant({"submit_rate": {"per": 60, "count": 3}}) == {"submit_rate": {"count": 3, "per": "1m"}}
+
+
 @pytest.mark.parametrize(
     ("job", "normal"),
     [

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 import pytest
 
 from hascheduler.memory.accounts import MemoryAccountStore
+from hascheduler.memory.admission import MemoryBucketStore
+from hascheduler.memory.audit import MemoryAuditStore
 from hascheduler.memory.claims import MemoryClaimStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
@@ -17,6 +19,7 @@ from hascheduler.memory.nouns import MemoryNounStore
 from hascheduler.memory.replicas import MemoryReplicaBoard
 from hascheduler.memory.schedules import MemoryScheduleStore
 from hascheduler.memory.stream import MemoryChangeSource
+from hascheduler.memory.tokens import MemoryTokenStore
 from hascheduler.memory.verdicts import MemoryVerdictStore
 from hascheduler.memory.work import MemoryWorkStore
 from hascheduler.model.definition import Definition
@@ -24,6 +27,8 @@ from hascheduler.model.documents import Collection, encode_definition, encode_la
 from hascheduler.model.lane import Lane
 from hascheduler.model.tenant import Tenant
 from hascheduler.mongo.accounts import MongoAccountStore
+from hascheduler.mongo.admission import MongoBucketStore
+from hascheduler.mongo.audit import MongoAuditStore
 from hascheduler.mongo.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs import MongoJobStore
@@ -33,10 +38,13 @@ from hascheduler.mongo.nouns import MongoNounStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream import MongoChangeSource
+from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work import MongoWorkStore
 from hascheduler.ports import (
     AccountStore,
+    AuditStore,
+    BucketStore,
     ChangeSource,
     ClaimStore,
     JobStore,
@@ -45,6 +53,7 @@ from hascheduler.ports import (
     NounStore,
     ReplicaBoard,
     ScheduleStore,
+    TokenStore,
     VerdictStore,
     WorkStore,
 )
@@ -81,6 +90,9 @@ class Backend:
     definitions: NounStore[Definition]
     lanes: NounStore[Lane]
     tenants: NounStore[Tenant]
+    tokens: TokenStore
+    audit: AuditStore
+    buckets: BucketStore
     jobs: JobStore
     verdicts: VerdictStore
     behind: Behind
@@ -106,6 +118,9 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         definitions=MemoryNounStore(connection, Collection.DEFINITIONS, encode_definition),
         lanes=MemoryNounStore(connection, Collection.LANES, encode_lane),
         tenants=MemoryNounStore(connection, Collection.TENANTS, encode_tenant),
+        tokens=MemoryTokenStore(connection),
+        audit=MemoryAuditStore(connection, RETENTION_MS),
+        buckets=MemoryBucketStore(connection),
         jobs=MemoryJobStore(connection, RETENTION_MS),
         verdicts=MemoryVerdictStore(connection),
         behind=_BehindMemory(connection.database),
@@ -125,6 +140,9 @@ def mongo_backend(database: Database) -> Backend:
         definitions=MongoNounStore(database, Collection.DEFINITIONS, encode_definition),
         lanes=MongoNounStore(database, Collection.LANES, encode_lane),
         tenants=MongoNounStore(database, Collection.TENANTS, encode_tenant),
+        tokens=MongoTokenStore(database),
+        audit=MongoAuditStore(database, RETENTION_MS),
+        buckets=MongoBucketStore(database),
         jobs=MongoJobStore(database, RETENTION_MS),
         verdicts=MongoVerdictStore(database),
         behind=_BehindMongo(database),

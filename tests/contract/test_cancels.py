@@ -4,6 +4,7 @@ import pytest
 
 from hascheduler.dispatch.decisions import Cancel, Requeue
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
+from hascheduler.ports import SubmitAnswer
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import AT, DONE, LOST, applied
 from tests.contract.job_states import bring_to, stored
@@ -60,6 +61,9 @@ async def test_several_at_once_each_go_their_own_way(backend: Backend) -> None:
 
 async def test_many_jobs_are_submitted_at_once_and_each_once(backend: Backend) -> None:
     await backend.jobs.submit(make_job("b", payload="first"))
-    assert await backend.jobs.submit_many([make_job("a"), make_job("b"), make_job("c")]) == [True, False, True]
+    answers = await backend.jobs.submit_many([make_job("a"), make_job("b"), make_job("c")])
+    assert [answer.answer for answer in answers] == [SubmitAnswer.NEW, SubmitAnswer.KNOWN, SubmitAnswer.NEW]
+    assert [answer.document for answer in answers] == [await stored(backend, id) for id in "abc"]
     assert (await stored(backend, "b"))["payload"] == "first"
-    assert await backend.jobs.submit_many([make_job("a")]) == [False]
+    [again] = await backend.jobs.submit_many([make_job("a")])
+    assert again.answer is SubmitAnswer.KNOWN

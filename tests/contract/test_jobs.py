@@ -8,7 +8,7 @@ import pytest
 from hascheduler.model.documents import Collection, new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState
-from hascheduler.ports import CancelAnswer, JobFilter
+from hascheduler.ports import CancelAnswer, JobFilter, Submission, SubmitAnswer
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.job_states import bring_to, dispatch, stored
 from tests.contract.racing import RACERS, raced
@@ -22,21 +22,22 @@ AT = WallMs(NOW + 50)
 
 async def test_a_submitted_job_is_stored_whole(backend: Backend) -> None:
     job = make_job(payload={"deep": [1.5, None, {"$set": "$x"}]}, labels={"a.b": "c"}, not_before_ms=AT, sequence=3)
-    assert await backend.jobs.submit(job) == new_job_document(job)
+    assert await backend.jobs.submit(job) == Submission(SubmitAnswer.NEW, new_job_document(job))
     assert await backend.jobs.get("a") == new_job_document(job)
 
 
 async def test_a_repeat_returns_the_stored_job_and_changes_nothing(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
-    assert await backend.jobs.submit(make_job(payload="another")) == before
+    assert await backend.jobs.submit(make_job(payload="another")) == Submission(SubmitAnswer.KNOWN, before)
     assert await stored(backend) == before
 
 
 async def test_fifty_racing_submits_of_one_id_all_return_the_same_job(backend: Backend) -> None:
     answers = await raced(backend.jobs.submit(make_job(payload=number)) for number in range(RACERS))
-    assert all(answer == answers[0] for answer in answers)
-    assert await stored(backend) == answers[0]
+    assert sorted(answer.answer for answer in answers) == [SubmitAnswer.KNOWN] * (RACERS - 1) + [SubmitAnswer.NEW]
+    assert all(answer.document == answers[0].document for answer in answers)
+    assert await stored(backend) == answers[0].document
 
 
 async def test_an_unknown_job_is_none(backend: Backend) -> None:

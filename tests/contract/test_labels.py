@@ -1,7 +1,9 @@
-"""`ScheduleStore.list` by labels."""
+"""`ScheduleStore.list` by labels, and by the tenant of the jobs."""
+
+from dataclasses import replace
 
 from tests.contract.backends import Backend, on
-from tests.factories import make_schedule
+from tests.factories import TEMPLATE, make_schedule
 
 pytestmark = on("memory", "pymongo", "motor")  # not mongomock: it has no $getField
 
@@ -20,3 +22,17 @@ async def test_those_with_all_of_the_labels_are_listed(backend: Backend) -> None
     assert await names(team_of="x", tier="1") == ["a"]
     assert await names(team_of="$tier") == ["c"]
     assert await names(team="x") == []
+
+
+async def test_those_that_make_jobs_of_the_tenant_are_listed(backend: Backend) -> None:
+    for name, tenant in (("a", "acme"), ("b", "other"), ("c", "acme")):
+        template = replace(TEMPLATE, tenant=tenant)
+        await backend.schedules.create(make_schedule(name, template=template, labels={"of": name}))
+
+    async def names(tenant: str, after: str | None = None, **labels: str) -> list[str]:
+        return [document["_id"] for document in await backend.schedules.list(after, 10, labels, tenant=tenant)]
+
+    assert await names("acme") == ["a", "c"]
+    assert await names("acme", "a") == ["c"]
+    assert await names("acme", of="b") == []
+    assert await names("nobody") == []

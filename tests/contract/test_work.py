@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Requeue
+from hascheduler.model.definition import Definition
 from hascheduler.model.documents import Collection, decode_processor
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
@@ -68,9 +69,11 @@ async def test_a_start_makes_the_job_running_and_returns_what_the_handler_needs(
     await dispatch(backend)
     before = await stored(backend)
     assert await backend.work.start("a", 1, "p1", AT) == StartedJob(
-        "a", 1, "sleep", "target", {"m": [1, "$x"]}, "tenant", {"team": "a"}, None, None, NOW
-    )
-    assert await stored(backend) == {**before, "state": JobState.RUNNING, "started_at_ms": AT, "rev": before["rev"] + 1}
+        "a", 1, "sleep", "target", {"m": [1, "$x"]}, "tenant", {"team": "a"}, None, None, NOW,
+        started_at_ms=AT, first_started_at_ms=AT, failures=0, rules=Definition("sleep"),
+    )  # fmt: skip
+    started = {"state": JobState.RUNNING, "started_at_ms": AT, "first_started_at_ms": AT, "rev": before["rev"] + 1}
+    assert await stored(backend) == {**before, **started}
 
 
 async def test_a_started_fire_knows_its_schedule_and_nominal_time(backend: Backend) -> None:

@@ -14,6 +14,7 @@ from tests.factories import (
     make_replica,
     make_schedule,
     make_tenant,
+    make_token,
 )
 
 
@@ -32,6 +33,7 @@ async def write_everything(backend: Backend) -> None:
     await backend.definitions.put(make_definition("log"))
     await backend.lanes.put(make_lane())
     await backend.tenants.put(make_tenant())
+    await backend.tokens.create(make_token())
     await backend.schedules.create(make_schedule())
     await backend.schedules.edit("tick", 1, {"payload": "new"})
     await applied(backend.claims, make_fire(1))

@@ -24,6 +24,7 @@ from hascheduler.dispatch.judge import judge
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.documents import (
     LEAN_FIELDS,
+    REVIVED,
     Collection,
     encode_processor,
     new_job_document,
@@ -55,6 +56,7 @@ class Database:
         self._claimed: set[tuple[str, int]] = set()
         self._started: set[tuple[str, int]] = set()
         self._inserted: set[str] = set()
+        self._ended: set[str] = set()
         self.passed_over: dict[tuple[str, int], VerdictRun] = {}
         """What did not fire, by schedule and first nominal time."""
 
@@ -94,6 +96,15 @@ class Database:
             self._end(id, JobState.CANCELLED, "cancelled", None)
         elif state == JobState.RUNNING and self.jobs[id]["cancel_requested_at_ms"] is None:
             self._move(id, cancel_requested_at_ms=at_ms)
+
+    def reprioritize(self, id: str, priority: int) -> None:
+        if self.jobs[id]["state"] == JobState.PENDING:
+            self._move(id, priority=priority)
+
+    def revive(self, id: str) -> None:
+        job = self.jobs[id]
+        if job["state"] == JobState.FAILED:
+            self._move(id, **{**REVIVED, "state": JobState.PENDING, "attempt": job["attempt"] + 1})
 
     def put_schedule(self, schedule: ScheduleRef) -> None:
         self._put(SCHEDULES, schedule.name, encode_schedule_ref(schedule))
@@ -137,6 +148,11 @@ class Database:
         self._end(id, state, state.value, None)
         return True
 
+    def try_again(self, id: str, attempt: int, processor_id: str, at_ms: WallMs) -> None:
+        """The attempt failed, and the next one comes then."""
+        if self._holds(id, attempt, processor_id, JobState.RUNNING):
+            self._back_to_pending(id, "failed", "an error", retry_at_ms=at_ms, failures=self.jobs[id]["failures"] + 1)
+
     def give_back(self, id: str, attempt: int, processor_id: str) -> bool:
         if not self._holds(id, attempt, processor_id, JobState.DISPATCHED, JobState.RUNNING):
             return False
@@ -163,12 +179,14 @@ class Database:
         match decision:
             case Dispatch(id, attempt, processor_id):
                 assert (id, attempt) not in self._claimed, f"attempt {attempt} of {id} was claimed twice"
+                self._check_dependencies(job)
                 self._claimed.add((id, attempt))
                 self._move(
                     id, state=JobState.DISPATCHED, attempt=attempt, processor=processor_id, dispatched_at_ms=at_ms
                 )
             case Requeue(id, _, reason):
-                self._back_to_pending(id, "lost", reason)
+                ran = job["state"] == JobState.RUNNING
+                self._back_to_pending(id, "lost", reason, failures=job["failures"] + ran)
             case Cancel(id) if job["cancel_requested_at_ms"] is not None:
                 return Settlement.DONE
             case Cancel(id):
@@ -222,11 +240,18 @@ class Database:
             return False
         return bool((job["attempt"], job["processor"]) == (attempt, processor_id))
 
-    def _back_to_pending(self, id: str, outcome: str, error: str) -> None:
+    def _check_dependencies(self, job: dict[str, Any]) -> None:
+        for id in job["waits_for"]:
+            state = self.jobs[id]["state"]
+            has_ended_well = id in self._ended if job["ignores_failures"] else state == JobState.SUCCEEDED
+            assert has_ended_well, f"a job goes although {id}, which it waits for, is {state}"
+
+    def _back_to_pending(self, id: str, outcome: str, error: str, **more: Any) -> None:
         attempts = self._attempts_with(id, outcome, error)
-        self._move(id, state=JobState.PENDING, processor=None, dispatched_at_ms=None, attempts=attempts)
+        self._move(id, state=JobState.PENDING, processor=None, dispatched_at_ms=None, attempts=attempts, **more)
 
     def _end(self, id: str, state: JobState, outcome: str, error: str | None) -> None:
+        self._ended.add(id)
         attempts = self._attempts_with(id, outcome, error)
         self._move(id, state=state, processor=None, error=error, attempts=attempts)
 

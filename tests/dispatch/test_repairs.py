@@ -12,6 +12,7 @@ from hascheduler.mirror.changes import (
     ProcessorGone,
 )
 from hascheduler.model.definition import Definition
+from hascheduler.model.retry import RetryPolicy
 from tests.dispatch.nouns import dispatched, make_job, running, wall
 from tests.dispatch.scene import CONFIG, DOUBT_MS, START_MS, Scene, echo, jobs, processors, settled
 
@@ -31,8 +32,8 @@ def test_the_jobs_of_a_dead_processor_are_requeued_and_go_elsewhere_with_the_nex
 
 def test_a_job_whose_attempts_are_used_up_fails_but_one_that_never_ran_does_not() -> None:
     scene = Scene(
-        *processors("p"), DefinitionSeen(Definition("log", 1, attempts_max=3)),
-        *jobs(running("a", "p", attempt=3), dispatched("b", "p", attempt=9), running("c", "p", attempt=2)),
+        *processors("p"), DefinitionSeen(Definition("log", 1, retry=RetryPolicy(3))),
+        *jobs(running("a", "p", failures=2), dispatched("b", "p", failures=8), running("c", "p", attempt=9)),
     )  # fmt: skip
     decided = scene.at(100, ProcessorLost("p", 1)).decisions
     assert [type(d) for d in decided] == [Fail, Requeue, Requeue]
@@ -40,7 +41,9 @@ def test_a_job_whose_attempts_are_used_up_fails_but_one_that_never_ran_does_not(
 
 
 def test_a_job_that_was_given_back_after_its_fail_was_promised_is_not_dispatched_again() -> None:
-    scene = Scene(*processors("p", "q"), DefinitionSeen(Definition("log", 1, attempts_max=1)), *jobs(running("a", "p")))
+    scene = Scene(
+        *processors("p", "q"), DefinitionSeen(Definition("log", 1, retry=RetryPolicy(1))), *jobs(running("a", "p"))
+    )
     assert [type(d) for d in scene.at(100, ProcessorLost("p", 1)).decisions] == [Fail]
     assert scene.at(200, *jobs(make_job("a", rev=4, attempt=1))).decisions == ()
     assert scene.at(300, JobGone("a")).settled == (Fail("a", 1, "processor lost; attempts used up"),)

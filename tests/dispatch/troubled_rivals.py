@@ -15,10 +15,10 @@ from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Rule
 from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen, TrustLost
 from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen
-from hascheduler.model.definition import ATTEMPTS_MAX_DEFAULT
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import Criteria
+from hascheduler.model.retry import ATTEMPTS_MAX_DEFAULT
 from tests.dispatch.rivals import KEYS, SPANS_MS, Rivals
 
 Pairs = list[tuple[str, str]]
@@ -88,7 +88,7 @@ class TroubledRivals(Rivals):
             job = self._jobs[id]
             if job.processor in living:
                 continue
-            if job.state is JobState.RUNNING and job.attempt >= ATTEMPTS_MAX_DEFAULT:
+            if job.state is JobState.RUNNING and job.failures + 1 >= ATTEMPTS_MAX_DEFAULT:
                 found.append(Fail(id, job.attempt, "processor lost; attempts used up"))
             else:
                 found.append(Requeue(id, job.attempt, "processor lost"))

@@ -54,7 +54,7 @@ class World:
         rare = [
             self.cancel, self.change_schedule, self.register_processor, self.live_or_die, self.pass_time, self.deliver,
             self.step, self.write_journal, self.carry_out, self.lose_messages, self.end_term, self.take_over,
-            self.wake_old_leader,
+            self.wake_old_leader, self.reprioritize, self.revive,
         ]  # fmt: skip
         self.chance.among(ordinary + rare)()
         self._check_slots()
@@ -63,12 +63,17 @@ class World:
 
     def submit(self) -> None:
         not_before = self.chance.among([None, None, WallMs(self.now + 500)])
+        expires_at = self.chance.among([None, None, None, WallMs(self.now + 2_000)])
+        jobs = self.database.jobs
+        others = [id for id in list(jobs)[-6:] if id.startswith("job") and jobs[id]["state"] != JobState.SUCCEEDED]
+        waits_for = {self.chance.among(others) for _ in range(self.chance.among([0, 0, 0, 1, 2]))} if others else set()
         self._numbers += 1
         self.database.submit(
             NewJob(
                 id=f"job{self._numbers}", definition=self.chance.among(DEFINITIONS), target="t", payload=None,
                 tenant="default", lane="default", fairness_key="", priority=self.chance.among(range(11)), mode="queued",
-                labels={}, submitted_at_ms=self.now, not_before_ms=not_before,
+                labels={}, submitted_at_ms=self.now, not_before_ms=not_before, expires_at_ms=expires_at,
+                waits_for=tuple(sorted(waits_for)), ignores_failures=self.chance.among([False, False, True]),
             )
         )  # fmt: skip
 
@@ -76,6 +81,15 @@ class World:
         live = [id for id, job in self.database.jobs.items() if job["state"] in LIVE]
         if live:
             self.database.cancel(self.chance.among(live), self.now)
+
+    def reprioritize(self) -> None:
+        if self.database.jobs:
+            self.database.reprioritize(self.chance.among(list(self.database.jobs)), self.chance.among(range(11)))
+
+    def revive(self) -> None:
+        failed = [id for id, job in self.database.jobs.items() if job["state"] == JobState.FAILED]
+        if failed:
+            self.database.revive(self.chance.among(failed))
 
     def change_schedule(self) -> None:
         self.now = self.timetable.change(self.now)
@@ -118,12 +132,16 @@ class World:
                 self.database.start(message.job_id, message.attempt, message.processor)
         for id, job in list(self.database.jobs.items()):
             if job["processor"] and job["processor"] not in self._dead:
-                self._end(id, self.chance.among(["later", "later", "succeed", "fail", "stop", "give back"]))
+                self._end(
+                    id, self.chance.among(["later", "later", "succeed", "fail", "stop", "give back", "try again"])
+                )
 
     def _end(self, id: str, fate: str) -> None:
         job = self.database.jobs[id]
         if fate in ENDS:
             self.database.finish(id, job["attempt"], job["processor"], ENDS[fate])
+        elif fate == "try again":
+            self.database.try_again(id, job["attempt"], job["processor"], WallMs(self.now + 300))
         elif fate == "give back":
             self.database.give_back(id, job["attempt"], job["processor"])
 

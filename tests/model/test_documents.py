@@ -29,6 +29,7 @@ from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
+from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, Stretch
 from hascheduler.model.schedule_documents import (
     NewSchedule,
@@ -40,6 +41,8 @@ from hascheduler.model.schedule_documents import (
     with_leader_fields,
 )
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.token import Role, Token
+from hascheduler.model.token_documents import decode_token, encode_token
 from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.model.verdict import Tally, Verdict, VerdictRun
 
@@ -54,7 +57,8 @@ RESOURCES: st.SearchStrategy[Resources] = st.dictionaries(
 JOBS = st.builds(
     JobRef, NAME, INTEGER, st.sampled_from(JobState), INTEGER, NAME, NAME, NAME, NAME, TEXT, INTEGER, NAME, WALL,
     INTEGER, st.none() | WALL, st.none() | NAME, st.none() | WALL, st.none() | WALL, st.booleans(), st.none() | WALL,
-    st.none() | RESOURCES,
+    st.none() | RESOURCES, INTEGER, st.none() | WALL, st.none() | WALL, st.none() | WALL,
+    st.lists(NAME, max_size=3).map(tuple), st.booleans(),
 )  # fmt: skip
 PATTERNS = (
     st.builds(Interval, st.integers(1, INTEGER_MAX), WALL)
@@ -82,9 +86,10 @@ RUNS = st.builds(
     VerdictRun, NAME, st.sampled_from([v for v in Verdict if v is not Verdict.FIRED]), WALL, WALL, INTEGER,
     st.none() | NAME,
 )  # fmt: skip
+LIMITS = st.none() | st.builds(RateLimit, POSITIVE, POSITIVE)
 DEFINITIONS = st.builds(
-    Definition, NAME, INTEGER, st.none() | POSITIVE, INTEGER, COUNT, st.none() | NAME, st.none() | POSITIVE,
-    st.none() | st.builds(RateLimit, POSITIVE, POSITIVE), RESOURCES,
+    Definition, NAME, INTEGER, st.none() | POSITIVE, COUNT, st.none() | NAME, st.none() | POSITIVE, LIMITS, RESOURCES,
+    st.builds(RetryPolicy, INTEGER, COUNT, COUNT, COUNT), st.none() | POSITIVE, st.none() | POSITIVE,
 )  # fmt: skip
 CRITERIA = st.permutations([criterion for criterion in Criterion if criterion is not Criterion.ARRIVAL]).flatmap(
     lambda order: st.integers(0, len(order)).map(lambda count: (*order[:count], Criterion.ARRIVAL))
@@ -93,7 +98,8 @@ STEPS = st.sampled_from([1, PRIORITY_MAX + 1]).flatmap(
     lambda count: st.lists(POSITIVE, min_size=count, max_size=count).map(tuple)
 )
 LANES = st.builds(Lane, NAME, INTEGER, POSITIVE, STEPS, st.none() | CRITERIA)
-TENANTS = st.builds(Tenant, NAME, INTEGER, st.none() | POSITIVE)
+TENANTS = st.builds(Tenant, NAME, INTEGER, st.none() | POSITIVE, st.none() | POSITIVE, LIMITS)
+TOKENS = st.builds(Token, NAME, NAME, NAME, st.sampled_from(Role), NAME, WALL, NAME, st.none() | WALL, INTEGER)
 PROCESSORS = st.builds(
     ProcessorRef, NAME, NAME, NAME, st.frozensets(TEXT), INTEGER, INTEGER, st.booleans(), INTEGER, RESOURCES
 )  # fmt: skip
@@ -114,6 +120,7 @@ DECODERS: dict[Collection, Decoder] = {
     Collection.REPLICAS: documents.decode_replica,
     Collection.LANES: documents.decode_lane,
     Collection.TENANTS: documents.decode_tenant,
+    Collection.TOKENS: decode_token,
 }
 NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, Any]], Callable[[Any], object]]] = {
     Collection.JOBS: (JOBS, documents.encode_job_ref, lambda job: job.id),
@@ -125,6 +132,7 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.REPLICAS: (REPLICAS, documents.encode_replica, lambda replica: replica.id),
     Collection.LANES: (LANES, documents.encode_lane, lambda lane: lane.name),
     Collection.TENANTS: (TENANTS, documents.encode_tenant, lambda tenant: tenant.name),
+    Collection.TOKENS: (TOKENS, encode_token, lambda token: token.digest),
 }
 OF_THE_FINISHED = {Collection.JOBS: {"finished_at_ms"}}
 """Lean fields that no live noun has."""

@@ -16,8 +16,11 @@ def test_a_state_is_live_or_terminal() -> None:
     assert OCCUPYING < LIVE
 
 
-def test_nothing_follows_a_terminal_state() -> None:
-    assert not any(row.sources & TERMINAL for row in TRANSITIONS.values())
+def test_nothing_follows_a_terminal_state_but_a_new_life_of_a_failed_job() -> None:
+    again = [row for row in TRANSITIONS.values() if row.sources & TERMINAL]
+    assert [(row.move, row.sources, row.targets, row.who) for row in again] == [
+        (Move.REVIVE, frozenset({JobState.FAILED}), frozenset({JobState.PENDING}), "API")
+    ]
 
 
 def test_every_live_state_leads_to_an_end_and_every_state_is_reached() -> None:

@@ -84,6 +84,8 @@ class WorkWithoutAttemptCheck:
         self.deregister = work.deregister
         self.give_back = work.give_back
         self.standing = work.standing
+        self.report = work.report
+        self.touch = work.touch
 
     async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
         return await self._work.start(job_id, await self._newest(job_id), processor_id, at_ms)

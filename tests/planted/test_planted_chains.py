@@ -12,7 +12,7 @@ from tests.dispatch import database
 from tests.dispatch.test_machine import Seeded
 from tests.dispatch.world import World
 
-SEEDS_MAX = 200
+SEEDS_MAX = 600
 ACTS = 300
 
 

@@ -38,4 +38,4 @@ async def test_sleep_refuses_a_payload_that_makes_no_sense(payload: Any) -> None
         await until(lambda: job.outcome is not None)
         assert job.outcome is not None
         assert job.outcome.state is JobState.FAILED
-        assert (job.outcome.error or "").startswith("ValueError: the payload must be")
+        assert (job.outcome.error or "").startswith("PermanentError: the payload must be")

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from hascheduler.errors import StoreUnavailable
+from hascheduler.model.definition import Definition
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.ports import Delivery, FinishAnswer, Outcome, Standing, StartedJob
+from hascheduler.ports import Delivery, FinishAnswer, Outcome, Progress, Standing, StartedJob
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 
 LIMIT_S = 20
@@ -41,6 +42,10 @@ class Job:
     processor: str | None = ME
     cancel_requested: bool = False
     outcome: Outcome | None = None
+    rules: Definition = field(default_factory=lambda: Definition("any"))
+    failures: int = 0
+    first_started_at_ms: WallMs | None = None
+    progress: list[Progress] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
 
@@ -62,8 +67,8 @@ class World:
 
     # What the leader and the API do
 
-    def dispatch(self, job_id: str, definition: str, payload: Any = None) -> Job:
-        job = self.jobs[job_id] = Job(definition, payload)
+    def dispatch(self, job_id: str, definition: str, payload: Any = None, **more: Any) -> Job:
+        job = self.jobs[job_id] = Job(definition, payload, **more)
         self.tell(MessageKind.RUN, job_id)
         return job
 
@@ -83,6 +88,9 @@ class World:
             self.beats += 1
             self.draining = draining
             return True
+
+    async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
+        raise NotImplementedError("for processors that speak HTTP")
 
     async def deregister(self, processor_id: str) -> None:
         async with self._exchange("deregister"):
@@ -105,6 +113,10 @@ class World:
                 schedule=None,
                 nominal_ms=None,
                 submitted_at_ms=WallMs(0),
+                started_at_ms=at_ms,
+                first_started_at_ms=job.first_started_at_ms or at_ms,
+                failures=job.failures,
+                rules=job.rules,
             )
 
     async def finish(
@@ -127,6 +139,11 @@ class World:
             job.state, job.processor = JobState.PENDING, None
             job.reasons.append(reason)
             return True
+
+    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], Progress]) -> None:
+        async with self._exchange("report"):
+            for (job_id, _), progress in reports.items():
+                self.jobs[job_id].progress.append(progress)
 
     async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing:
         async with self._exchange("standing"):

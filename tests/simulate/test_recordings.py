@@ -43,6 +43,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.policy import PRESETS, criteria
+from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.simulate.recorded import recorded_scenario
@@ -64,7 +65,9 @@ INPUTS: list[Input] = [
     JobGone("b"),
     ScheduleSeen(make_schedule("s")),
     ScheduleGone("s"),
-    DefinitionSeen(Definition("log", 3, 2, 5, 1_000, "git", 4, RateLimit(2, 1_000), (("cpu", 1),))),
+    DefinitionSeen(
+        Definition("log", 3, 2, 1_000, "git", 4, RateLimit(2, 1_000), (("cpu", 1),), RetryPolicy(2), 9_000, 99_000)
+    ),
     DefinitionGone("log"),
     LaneSeen(Lane("l", 1, 2, (60_000,), criteria("aged_priority"))),
     LaneGone("l"),

@@ -1,0 +1,59 @@
+"""What a submitted job waits for: its ``depends_on`` looked up, before anything is written.
+
+A job that has succeeded already is waited for no longer; one that has failed already is left to the leader, who fails
+those that wait for it. Whoever is named must be there, and the caller's to see: the ids of other tenants are unknown.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from hascheduler.api.access import Caller
+from hascheduler.api.job_bodies import DEPENDENCIES_MAX
+from hascheduler.api.services import ApiServices
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import TERMINAL, JobState
+from hascheduler.model.quoting import quoted
+from hascheduler.ports import KnownJob
+
+BATCH_PREFIX = "batch:"
+
+
+class Lookup:
+    """What is known of the jobs that some bodies name; made by `look_up`."""
+
+    def __init__(self, jobs: Mapping[str, KnownJob], batches: Mapping[str, Sequence[KnownJob]]) -> None:
+        self._jobs = jobs
+        self._batches = batches
+
+    def jobs_of(self, named: str, path: tuple[str | int, ...]) -> Sequence[KnownJob]:
+        """The jobs that ``named`` means; `InvalidInput` at ``path`` where there is none."""
+        if named.startswith(BATCH_PREFIX):
+            found = self._batches.get(named, ())
+            if len(found) > DEPENDENCIES_MAX:
+                raise InvalidInput(path, f"{quoted(named)} has too many jobs", f"at most {DEPENDENCIES_MAX}")
+        else:
+            found = [self._jobs[named]] if named in self._jobs else []
+        if not found:
+            raise InvalidInput(path, f"there is no {quoted(named)}", "the id of a job, or of a batch")
+        return found
+
+
+async def look_up(named: Sequence[str], caller: Caller, services: ApiServices) -> Lookup:
+    """All jobs and batches in ``named`` that are there for the caller."""
+    ids = list(dict.fromkeys(name for name in named if not name.startswith(BATCH_PREFIX)))
+    batches = {}
+    for name in dict.fromkeys(name for name in named if name.startswith(BATCH_PREFIX)):
+        jobs = await services.jobs.batch(name, DEPENDENCIES_MAX + 1)
+        batches[name] = [job for job in jobs if caller.sees(job.tenant)]
+    known = await services.jobs.known(ids) if ids else []
+    return Lookup({job.id: job for job in known if caller.sees(job.tenant)}, batches)
+
+
+def waits_for(jobs: Sequence[KnownJob], *, ignores_failures: bool) -> tuple[str, ...]:
+    """Those that have yet to succeed, or to end."""
+    met = TERMINAL if ignores_failures else {JobState.SUCCEEDED}
+    return tuple(dict.fromkeys(job.id for job in jobs if job.state not in met))
+
+
+def demand_few(ids: Sequence[str], path: tuple[str | int, ...]) -> None:
+    if len(ids) > DEPENDENCIES_MAX:
+        raise InvalidInput(path, f"{len(ids)} jobs in all", f"at most {DEPENDENCIES_MAX}")

@@ -1,0 +1,69 @@
+"""The header ``Idempotency-Key``: submit once, however often the client asks.
+
+The key is the tenant's own, and holds for a day. The same body under it is answered with the same job, another body is
+refused: of equal requests that race, one makes the job.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.openapi.models import Example
+
+from hascheduler.api.problems import FieldError, Refusal
+
+KEY_LENGTH_MAX = 255
+HEADER = "Idempotency-Key"
+REPLAYED: Mapping[str, str] = {"Idempotency-Replayed": "true"}
+_EXPECTED = f"one text of 1 to {KEY_LENGTH_MAX} printable ASCII characters"
+_EXAMPLE = Example(value="5f2c9a10-6d5e-4c9b-8a0e-2f0a4b1c7d3e")
+
+PARAMETER = {
+    "parameters": [
+        {
+            "name": HEADER,
+            "in": "header",
+            "required": False,
+            "description": "Of requests with one key and one body, one makes the job; the others get that job",
+            "schema": {"type": "string", "minLength": 1, "maxLength": KEY_LENGTH_MAX, "pattern": "^[!-~]+$"},
+            "example": _EXAMPLE["value"],
+        }
+    ]
+}
+"""For ``openapi_extra``: FastAPI would take only the last of several headers, and say nothing of the others."""
+
+
+async def _key(request: Request) -> str | None:
+    given = request.headers.getlist(HEADER)
+    if not given:
+        return None
+    if len(given) > 1:
+        raise _refused(f"is there {len(given)} times")
+    return checked_key(given[0])
+
+
+def checked_key(key: str) -> str:
+    """``key``, or a refusal of what is none."""
+    if not 1 <= len(key) <= KEY_LENGTH_MAX:
+        raise _refused(f"{len(key)} characters")
+    if not all("!" <= character <= "~" for character in key):
+        raise _refused("holds a blank, or a character that is not ASCII")
+    return key
+
+
+def other_body(key: str) -> str:
+    """What is said to who uses a key twice."""
+    return f"another request was made under the idempotency key {key!r}; repeat that one, or take a new key"
+
+
+def _refused(problem: str) -> Refusal:
+    return Refusal(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "invalid-request",
+        f"{HEADER}: {problem}; expected {_EXPECTED}",
+        errors=[FieldError((HEADER,), problem, _EXPECTED)],
+    )
+
+
+IdempotencyKey = Annotated[str | None, Depends(_key)]

@@ -1,0 +1,244 @@
+"""``POST /v1/jobs:batch``: many jobs at once, each with its own answer.
+
+What is wrong with one is told beside the others, which are submitted all the same, but for those that depend on it.
+Within a batch jobs depend on each other by ``ref:NAME``. They are inserted level by level: those that wait for nothing
+in the batch first, so that a job that is there, or in anybody's stream, has what it waits for before it.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from hascheduler.api import idempotency
+from hascheduler.api.access import Caller, Submitter
+from hascheduler.api.body import LargeJsonRoute
+from hascheduler.api.dependencies import BATCH_PREFIX, Lookup, demand_few, look_up, waits_for
+from hascheduler.api.idempotency import IdempotencyKey, checked_key
+from hascheduler.api.job_bodies import SubmitJobBody
+from hascheduler.api.levels import levels
+from hascheduler.api.problems import FieldError, Problem, Refusal, problem_body
+from hascheduler.api.refusals import field_error
+from hascheduler.api.responses import refused
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.texts import Name, Strict
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import JobState, NewJob
+from hascheduler.ports import KnownJob, Submission, SubmitAnswer
+
+JOBS_MAX = 1_000
+REF_PREFIX = "ref:"
+
+router = APIRouter(tags=["jobs"], route_class=LargeJsonRoute)
+
+
+class BatchJob(SubmitJobBody):
+    """One job of a batch."""
+
+    ref: Name | None = Field(default=None, description="What the others of this batch call it, as `ref:NAME`")
+    idempotency_key: str | None = Field(
+        default=None, description="As the header, for this job; default: the header's key and the place in the batch"
+    )
+
+
+class BatchBody(Strict):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "jobs": [
+                        {"ref": "a", "definition": "log", "payload": {"message": "first"}},
+                        {"definition": "log", "payload": {"message": "then"}, "depends_on": ["ref:a"]},
+                    ]
+                }
+            ]
+        }
+    )
+
+    # What is no job is answered in its place.
+    jobs: list[BatchJob | JsonValue] = Field(min_length=1, max_length=JOBS_MAX)
+
+
+class BatchResult(BaseModel):
+    status: int = Field(description="201: submitted; 200: it was there already; else `problem` says what is wrong")
+    job: str | None
+    problem: Problem | None
+
+
+class BatchResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "batch": "batch:0194f3a1b2c3000001deadbeef01",
+                    "results": [{"status": 201, "job": "job:0194f3a1b2c3000002deadbeef01", "problem": None}],
+                }
+            ]
+        }
+    )
+
+    batch: str = Field(description="Its jobs are found by it; others may depend on it")
+    results: list[BatchResult] = Field(description="One for each job, in their order")
+
+
+@dataclass(slots=True)
+class _Item:
+    """A job on its way: what was asked, what is to be inserted, or what is wrong with it."""
+
+    body: BatchJob | None = None
+    job: NewJob | None = None
+    submission: Submission | None = None
+    refusal: tuple[int, dict[str, Any]] | None = None
+
+    def refuse(self, errors: Sequence[FieldError]) -> None:
+        self.refusal = _refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(errors[0]), errors)
+
+
+@router.post("/jobs:batch", responses=refused(413, 422, 429), openapi_extra=idempotency.PARAMETER)
+async def submit_batch(body: BatchBody, services: Services, caller: Submitter, key: IdempotencyKey) -> BatchResponse:
+    """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it."""
+    batch = _batch_id(key, caller, services)
+    items = [_read(each) for each in body.jobs]
+    refs = _refs(items)
+    _make(items, batch, key, caller, services)
+    named = [name for item in items if item.body for name in item.body.depends_on if not name.startswith(REF_PREFIX)]
+    lookup = await look_up(named, caller, services) if named else Lookup({}, {})
+    order = levels(_needs(items, refs))
+    for place in order.in_circles:
+        items[place].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
+    await _admit(items, services)
+    for level in order.levels:
+        await _submit([place for place in level if items[place].refusal is None], items, refs, lookup, services)
+    return BatchResponse(batch=batch, results=[_result(item) for item in items])
+
+
+def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> str:
+    if key is None:
+        return BATCH_PREFIX + services.new_job_id().removeprefix("job:")
+    # The same for who asks again.
+    return BATCH_PREFIX + hashlib.sha256(f"{caller.tenant}/{key}".encode()).hexdigest()[:32]
+
+
+def _read(given: BatchJob | JsonValue) -> _Item:
+    if isinstance(given, BatchJob):
+        return _Item(body=given)
+    item = _Item()
+    try:
+        item.body = BatchJob.model_validate(given)
+    except ValidationError as error:
+        item.refuse([field_error({**one, "loc": ("body", *one["loc"])}, given) for one in error.errors()])
+    return item
+
+
+def _refs(items: Sequence[_Item]) -> dict[str, int]:
+    """The places by their refs; one that is given twice is refused the second time."""
+    refs: dict[str, int] = {}
+    for place, item in enumerate(items):
+        if item.body is None or item.body.ref is None:
+            continue
+        if refs.setdefault(item.body.ref, place) != place:
+            item.refuse([FieldError(("ref",), f"{item.body.ref!r} is there twice", "each ref once")])
+    return refs
+
+
+def _make(items: Sequence[_Item], batch: str, key: str | None, caller: Caller, services: ApiServices) -> None:
+    now = services.clock.wall_ms()
+    for place, item in enumerate(items):
+        body = item.body
+        if body is None or item.refusal is not None:
+            continue
+        try:
+            body.demand_time(now)
+            job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
+            own = None if body.idempotency_key is None else checked_key(body.idempotency_key)
+        except InvalidInput as error:
+            item.refuse([FieldError(error.path, error.problem, error.expected)])
+            continue
+        except Refusal as error:
+            item.refusal = _refusal(error.status_code, error.kind, str(error.detail), error.errors)
+            continue
+        own = own or (None if key is None else f"{key}#{place}")
+        if own is not None:
+            job = replace(job, idempotency_key=own, request_hash=body.request_hash())
+        item.job = replace(job, batch=batch)
+
+
+def _needs(items: Sequence[_Item], refs: dict[str, int]) -> list[list[int]]:
+    """The places that each waits for; of what does not exist it is told later."""
+    return [
+        [
+            refs[name.removeprefix(REF_PREFIX)]
+            for name in (item.body.depends_on if item.body else ())
+            if name.startswith(REF_PREFIX) and name.removeprefix(REF_PREFIX) in refs
+        ]
+        for item in items
+    ]
+
+
+async def _admit(items: Sequence[_Item], services: ApiServices) -> None:
+    count_of: dict[str, int] = {}
+    for item in items:
+        if item.job is not None and item.refusal is None:
+            count_of[item.job.tenant] = count_of.get(item.job.tenant, 0) + 1
+    for tenant, count in count_of.items():
+        await services.admission.admit(tenant, count)
+
+
+async def _submit(
+    places: Sequence[int], items: Sequence[_Item], refs: dict[str, int], lookup: Lookup, services: ApiServices
+) -> None:
+    ready: list[_Item] = []
+    for place in places:
+        item = items[place]
+        try:
+            _resolve(item, items, refs, lookup)
+            ready.append(item)
+        except InvalidInput as error:
+            item.refuse([FieldError(error.path, error.problem, error.expected)])
+    jobs = [item.job for item in ready if item.job is not None]
+    submissions = await services.jobs.submit_many(jobs) if jobs else []
+    for item, submission in zip(ready, submissions, strict=True):
+        item.submission = submission
+        if submission.answer is SubmitAnswer.OTHER:
+            detail = idempotency.other_body((item.job.idempotency_key if item.job else None) or "")
+            item.refusal = _refusal(HTTPStatus.CONFLICT, "conflict", detail)
+
+
+def _resolve(item: _Item, items: Sequence[_Item], refs: dict[str, int], lookup: Lookup) -> None:
+    assert item.body is not None
+    assert item.job is not None
+    found: list[KnownJob] = []
+    for place, named in enumerate(item.body.depends_on):
+        path = ("depends_on", place)
+        if not named.startswith(REF_PREFIX):
+            found += lookup.jobs_of(named, path)
+            continue
+        other = items[refs[named.removeprefix(REF_PREFIX)]] if named.removeprefix(REF_PREFIX) in refs else None
+        if other is None:
+            raise InvalidInput(path, f"no job of this batch has the ref {named.removeprefix(REF_PREFIX)!r}")
+        if other.refusal is not None or other.submission is None:
+            raise InvalidInput(path, f"{named!r} was refused itself")
+        document = other.submission.document
+        found.append(KnownJob(str(document["_id"]), str(document["tenant"]), JobState(document["state"])))
+    ids = tuple(dict.fromkeys(each.id for each in found))
+    demand_few(ids, ("depends_on",))
+    waiting = waits_for(found, ignores_failures=item.job.ignores_failures)
+    item.job = replace(item.job, depends_on=ids, waits_for=waiting)
+
+
+def _refusal(status: int, kind: str, detail: str, errors: Sequence[FieldError] = ()) -> tuple[int, dict[str, Any]]:
+    return int(status), problem_body(status, kind, detail, errors)
+
+
+def _result(item: _Item) -> BatchResult:
+    if item.refusal is not None:
+        status, body = item.refusal
+        return BatchResult(status=status, job=None, problem=Problem(**body))
+    assert item.submission is not None
+    is_new = item.submission.answer is SubmitAnswer.NEW
+    status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
+    return BatchResult(status=int(status), job=str(item.submission.document["_id"]), problem=None)

@@ -1,0 +1,109 @@
+"""Jobs as requests submit them and ask for them."""
+
+import hashlib
+from typing import Literal
+
+import orjson
+from pydantic import ConfigDict, Field, JsonValue, field_validator
+
+from hascheduler.api.job_fields import JobFields
+from hascheduler.api.labels import LabelledQuery
+from hascheduler.api.texts import InstantMs, Labels, Strict, Text, wrong
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import WallMs, format_instant
+from hascheduler.model.job import JobState, NewJob
+from hascheduler.ports import JobFilter
+
+PAYLOAD_BYTES_MAX = 256 * 1024
+DEPENDENCIES_MAX = 1_000
+
+
+class SubmitJobBody(JobFields):
+    """One job, to run as soon as it may."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"definition": "sleep", "target": "demo", "payload": {"seconds": 1.5}, "priority": 7}]
+        }
+    )
+
+    target: Text | None = Field(default=None, description="What it works on; default: the job's id")
+    labels: Labels = Field(default={}, description="Texts for people")
+    not_before: InstantMs | None = Field(default=None, description="It does not run before this instant")
+    expires_at: InstantMs | None = Field(
+        default=None, description="If it has not begun by this instant, it fails instead of running"
+    )
+    depends_on: list[Text] = Field(
+        default=[],
+        max_length=DEPENDENCIES_MAX,
+        description="Ids of jobs that have to succeed before it runs; `batch:…` is all the jobs of a batch",
+        examples=[["job:0194f3a1b2c3000001deadbeef01"]],
+    )
+    on_dependency_failure: Literal["fail", "ignore"] = Field(
+        default="fail", description="When one of those fails or is cancelled: it fails too, or goes on when all ended"
+    )
+
+    @field_validator("payload")
+    @classmethod
+    def _not_too_large(cls, payload: JsonValue) -> JsonValue:
+        size = len(orjson.dumps(payload))
+        if size > PAYLOAD_BYTES_MAX:
+            raise wrong(f"{size} bytes of JSON", f"at most {PAYLOAD_BYTES_MAX}")
+        return payload
+
+    def demand_time(self, now: WallMs) -> None:
+        """`InvalidInput` where it would expire before it could begin."""
+        least = max(now, self.not_before or 0)
+        if self.expires_at is not None and self.expires_at <= least:
+            after = "not_before" if least > now else "now"
+            problem = f"{format_instant(self.expires_at)} is not after {after}"
+            raise InvalidInput(("expires_at",), problem, f"later than {format_instant(WallMs(least))}")
+
+    def request_hash(self) -> str:
+        """Equal for bodies that ask for the same."""
+        asked = self.model_dump(include=set(SubmitJobBody.model_fields) - {"tenant"})
+        return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    def job(self, id: str, tenant: str, now: WallMs) -> NewJob:
+        """Without its dependencies and its idempotency key."""
+        return NewJob(
+            id=id,
+            definition=self.definition,
+            target=self.target or id,
+            payload=self.payload,
+            tenant=tenant,
+            lane=self.lane,
+            fairness_key=self.key(tenant),
+            priority=self.priority,
+            mode=self.mode,
+            labels=dict(self.labels),
+            submitted_at_ms=now,
+            not_before_ms=None if self.not_before is None else WallMs(self.not_before),
+            resources=self.needs(),
+            expires_at_ms=None if self.expires_at is None else WallMs(self.expires_at),
+            ignores_failures=self.on_dependency_failure == "ignore",
+        )
+
+
+class JobQuery(LabelledQuery):
+    state: JobState | None = Field(default=None, description="Only jobs in this state; `failed`: the dead letters")
+    definition: str | None = Field(default=None, max_length=256, description="Only jobs of this definition")
+    schedule: str | None = Field(default=None, max_length=256, description="Only jobs that this schedule made")
+    tenant: str | None = Field(default=None, max_length=256, description="Only jobs of this tenant")
+    batch: str | None = Field(default=None, max_length=256, description="Only jobs of this batch")
+    target: str | None = Field(default=None, max_length=256, description="Only jobs that work on this")
+
+    def filter(self, tenant: str | None) -> JobFilter:
+        return JobFilter(
+            state=self.state,
+            definition=self.definition,
+            schedule=self.schedule,
+            tenant=tenant,
+            batch=self.batch,
+            target=self.target,
+            labels=self.labels(),
+        )
+
+
+class ReprioritizeBody(Strict):
+    priority: int = Field(ge=0, le=10, description="10 is the most urgent", examples=[9])

@@ -1,0 +1,52 @@
+"""Who waits for an answer: woken by a bell, and noticed when he leaves."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import Request
+
+from hascheduler.ports import Bell
+
+
+class Left(Exception):
+    """The client is gone."""
+
+
+class Listener:
+    """One client whose request is held open; from `listening`."""
+
+    def __init__(self, leaving: asyncio.Task[None]) -> None:
+        self._leaving = leaving
+
+    async def rung(self, bell: Bell, limit_s: float) -> bool:
+        """Whether ``bell`` rang within the limit; `Left` where the client is gone."""
+        ringing = asyncio.create_task(bell.wait(), name="bell")
+        try:
+            await asyncio.wait({ringing, self._leaving}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            rang = ringing.done()
+        finally:
+            await _ended(ringing)
+        if self._leaving.done():
+            raise Left
+        return rang
+
+
+@asynccontextmanager
+async def listening(request: Request) -> AsyncIterator[Listener]:
+    """The client of ``request``, whose body has been read."""
+    leaving = asyncio.create_task(_disconnected(request), name="client")
+    try:
+        yield Listener(leaving)
+    finally:
+        await _ended(leaving)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

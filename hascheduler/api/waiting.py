@@ -1,0 +1,48 @@
+"""``?wait=``: a submit that is answered when its job has ended, at any replica.
+
+The end is told by this replica's stream; a look at the database now and then is the net under that. Whoever leaves
+meanwhile leaves the job alone, unless it was asked for that to cancel it.
+"""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from hascheduler.api.listeners import listening
+from hascheduler.api.long_requests import WAIT_S_MAX
+from hascheduler.api.services import ApiServices
+from hascheduler.api.texts import QueryDurationMs
+from hascheduler.model.job import TERMINAL
+from hascheduler.ports import StoredDocument
+
+_LOOK_AGAIN_S = 5.0
+
+
+class WaitQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    wait: Annotated[QueryDurationMs, Field(ge=0, le=WAIT_S_MAX * 1_000)] | None = Field(
+        default=None,
+        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes",
+        examples=["30s"],
+    )
+    cancel_on_disconnect: bool = Field(default=False, description="Cancel the job if you leave before it has ended")
+
+
+Waiting = Annotated[WaitQuery, Query()]
+
+
+async def end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
+    """The job when it has ended, or as it is when the time is over; None when it is not there. `Left` as it says."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait_ms / 1_000
+    async with listening(request) as client:
+        with services.view.ended(job_id) as bell:
+            while True:
+                document = await services.jobs.get(job_id)
+                left_s = until - loop.time()
+                if document is None or document.get("state") in TERMINAL or left_s <= 0:
+                    return document
+                await client.rung(bell, min(left_s, _LOOK_AGAIN_S))

@@ -1,0 +1,136 @@
+"""``/v1/work``: what a processor asks and tells that has neither the broker nor the database, in any language.
+
+::
+
+    register ─► fetch ─► start ─► (the work itself) ─► finish        heartbeat, once an interval; a fetch that
+                  ▲                                       │          waits is one too
+                  └───────────────────────────────────────┘
+
+It may ask another replica each time. What keeps it safe is the compare-and-set of each start and finish, as for all
+processors; HTTP adds nothing to it. A repeat is harmless: a second start of one attempt gives the same job again, and
+the processor sees to it that it runs once.
+"""
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from secrets import token_hex
+
+from fastapi import APIRouter, Request
+
+from hascheduler.api.access import Worker
+from hascheduler.api.body import JsonRoute
+from hascheduler.api.responses import refused
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.work_fetch import promised
+from hascheduler.api.work_finish import finished
+from hascheduler.api.work_schemas import (
+    AttemptName,
+    FetchBody,
+    FetchResponse,
+    FinishBody,
+    FinishResponse,
+    HeartbeatBody,
+    RegisterBody,
+    RegisteredResponse,
+    StandingResponse,
+    StartBody,
+    StartedResponse,
+    show_started,
+)
+from hascheduler.api.work_speakers import demand_polling, unknown
+from hascheduler.errors import Conflict
+from hascheduler.model.instants import WallMs
+from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef
+from hascheduler.ports import StartedJob
+
+router = APIRouter(prefix="/work", tags=["work"], route_class=JsonRoute)
+
+
+@router.post("/processors", status_code=HTTPStatus.CREATED, responses=refused(413, 422))
+async def register_processor(body: RegisterBody, services: Services, caller: Worker) -> RegisteredResponse:
+    """Register; the id in the answer is to be named from then on, and is new each time."""
+    terms = services.work_terms
+    processor = ProcessorRef(
+        id=f"{POLLING_PREFIX}{body.name}.{token_hex(4)}",
+        name=body.name,
+        shard=terms.shard,
+        definitions=frozenset(body.definitions),
+        slots=body.slots,
+        beat=1,
+        draining=False,
+        parked=0,
+        resources=body.offers(),
+    )
+    await services.work.register(processor)
+    return RegisteredResponse(
+        processor=processor.id,
+        heartbeat_interval=terms.heartbeat_interval_ms / 1_000,
+        heartbeat_deadline=terms.heartbeat_deadline_ms / 1_000,
+    )
+
+
+@router.delete("/processors/{id}", status_code=HTTPStatus.NO_CONTENT, responses=refused(404))
+async def deregister_processor(id: str, services: Services, caller: Worker) -> None:
+    """Leave. What it still holds goes to others at once; repeating it is harmless."""
+    demand_polling(id)
+    await services.work.deregister(id)
+
+
+@router.post("/fetch", responses=refused(404, 413, 422))
+async def fetch_work(body: FetchBody, services: Services, caller: Worker, request: Request) -> FetchResponse:
+    """Wait for attempts that are promised to the processor, and show life meanwhile. One fetch at a time."""
+    demand_polling(body.processor)
+    attempts = await promised(body, request, services)
+    standing = await _standing(body.processor, [one.key for one in body.running], services)
+    return FetchResponse(attempts=_names(attempts), cancelled=standing.cancelled, revoked=standing.revoked)
+
+
+@router.post("/start", responses=refused(404, 409, 413, 422))
+async def start_attempt(body: StartBody, services: Services, caller: Worker) -> StartedResponse:
+    """Begin a promised attempt, and get the job with its payload; 409: it is not this processor's, or not any more."""
+    demand_polling(body.processor)
+    now = services.clock.wall_ms()
+    started = await services.work.start(body.job, body.attempt, body.processor, now)
+    if started is None:
+        raise Conflict(f"attempt {body.attempt} of {body.job!r} is not this processor's, or not any more; leave it")
+    return show_started(started, _timeout_ms(started, now))
+
+
+@router.post("/heartbeat", responses=refused(404, 413, 422))
+async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> StandingResponse:
+    """Show life and progress; the answer says which attempts are to stop."""
+    demand_polling(body.processor)
+    if not await services.work.touch(body.processor, draining=body.draining):
+        raise unknown(body.processor)
+    now = services.clock.wall_ms()
+    told = {one.key: one.progress(now) for one in body.running}
+    reports = {key: progress for key, progress in told.items() if progress is not None}
+    if reports:
+        await services.work.report(body.processor, reports)
+    return await _standing(body.processor, list(told), services)
+
+
+@router.post("/finish", responses=refused(404, 409, 413, 422))
+async def finish_attempt(body: FinishBody, services: Services, caller: Worker) -> FinishResponse:
+    """Tell how an attempt ended. A failed one is tried again as its definition says; repeating it is harmless."""
+    demand_polling(body.processor)
+    return await finished(body, services)
+
+
+async def _standing(processor: str, running: list[tuple[str, int]], services: ApiServices) -> StandingResponse:
+    if not running:
+        return StandingResponse(cancelled=[], revoked=[])
+    standing = await services.work.standing(processor, running)
+    return StandingResponse(cancelled=_names(sorted(standing.cancelled)), revoked=_names(sorted(standing.revoked)))
+
+
+def _timeout_ms(started: StartedJob, now: WallMs) -> int | None:
+    """What is left of the attempt's own timeout and of the total one, whichever is less."""
+    rules = started.rules
+    own_ms = None if rules.timeout_ms is None else started.started_at_ms + rules.timeout_ms
+    ends_ms = [end_ms for end_ms in (own_ms, rules.end_of(started.first_started_at_ms)) if end_ms is not None]
+    return max(min(ends_ms) - now, 0) if ends_ms else None
+
+
+def _names(attempts: Iterable[tuple[str, int]]) -> list[AttemptName]:
+    return [AttemptName(job=job, attempt=attempt) for job, attempt in attempts]

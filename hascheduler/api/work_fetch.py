@@ -1,0 +1,45 @@
+"""The long poll: held open until this replica's stream tells of attempts that are promised to the processor.
+
+The bell rings when the stream has told, and a look at the mirror each second is the net under that. While the client
+is there, each heartbeat interval is one beat of its processor; when it has left, no more.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from fastapi import Request
+
+from hascheduler.api.listeners import Left, listening
+from hascheduler.api.services import ApiServices
+from hascheduler.api.work_schemas import FetchBody
+from hascheduler.api.work_speakers import unknown
+
+_LOOK_AGAIN_S = 1.0
+_SOON_S = 0.02
+"""The bell rings as the mirror is told; the core may have to take its turn first."""
+
+
+async def promised(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
+    """At most ``body.limit`` attempts; none when the time is over. 404 for a processor that is not registered."""
+    held = {one.key for one in body.running}
+    clock = asyncio.get_running_loop().time
+    until = clock() + body.wait / 1_000
+    interval_s = services.work_terms.heartbeat_interval_ms / 1_000
+    beat_at = clock()
+    look_s = _LOOK_AGAIN_S
+    async with listening(request) as client:
+        with services.view.promises(body.processor) as bell:
+            while True:
+                if clock() >= beat_at:
+                    beat_at = clock() + interval_s
+                    if not await services.work.touch(body.processor):
+                        raise unknown(body.processor)
+                found = [key for key in services.view.promised(body.processor) if key not in held]
+                now = clock()
+                if found or now >= until:
+                    return found[: body.limit]
+                try:
+                    rang = await client.rung(bell, max(min(until - now, beat_at - now, look_s), 0))
+                except Left:
+                    return []
+                look_s = _SOON_S if rang else _LOOK_AGAIN_S

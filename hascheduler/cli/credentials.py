@@ -1,0 +1,63 @@
+"""What the commands show to a replica, and whom they trust to be one.
+
+``HASCHEDULER_TOKEN`` (or a file, ``HASCHEDULER_TOKEN_FILE``) is the token. ``--ca-file`` and ``HASCHEDULER_CA_FILE``
+name the authorities of replicas that speak HTTPS, ``HASCHEDULER_CLIENT_CERT_FILE`` and ``HASCHEDULER_CLIENT_KEY_FILE``
+what is shown to those that demand a certificate. Secrets are never options: everybody on the machine sees those.
+
+Owner of ``--ca-file``, which comes before the command.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hascheduler.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import ssl  # commands that ask no replica do without
+
+_TOKEN = "HASCHEDULER_TOKEN"  # noqa: S105  # the name of a variable
+_CA_FILE = "HASCHEDULER_CA_FILE"
+_CERT_FILE = "HASCHEDULER_CLIENT_CERT_FILE"
+_KEY_FILE = "HASCHEDULER_CLIENT_KEY_FILE"
+
+_given: dict[str, str | None] = {"ca_file": None}
+
+
+def trust(ca_file: str | None) -> None:
+    """What the command line says; None leaves it to the environment."""
+    _given["ca_file"] = ca_file
+
+
+def headers() -> dict[str, str]:
+    """With the token, where there is one."""
+    token = _token()
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def trusted() -> "ssl.SSLContext | None":
+    """None where nothing but the authorities of this machine is to be trusted."""
+    from hascheduler.tls import PemFile, client_context
+
+    ca = PemFile("--ca-file" if _given["ca_file"] else _CA_FILE, _given["ca_file"] or os.environ.get(_CA_FILE, ""))
+    cert = PemFile(_CERT_FILE, os.environ.get(_CERT_FILE, ""))
+    key = PemFile(_KEY_FILE, os.environ.get(_KEY_FILE, ""))
+    if bool(cert) != bool(key):
+        raise InvalidInput((_CERT_FILE,), f"and {_KEY_FILE} go together", "both, or none")
+    return client_context(ca, cert, key) if ca or cert else None
+
+
+def _token() -> str:
+    name, token = _TOKEN, os.environ.get(_TOKEN, "")
+    path = os.environ.get(f"{_TOKEN}_FILE", "")
+    if path and not token:
+        name = f"{_TOKEN}_FILE"
+        try:
+            token = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "is no text"
+            raise InvalidInput((name,), f"{path}: {reason}", "a readable file") from None
+    token = token.strip()
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidInput((name,), "holds no token", "hsk_… and nothing else")
+    return token

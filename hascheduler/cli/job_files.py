@@ -1,0 +1,89 @@
+"""Files of jobs: JSON lines or a YAML list, and how many of them go into one request."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hascheduler.cli.documents import read_documents
+from hascheduler.errors import InvalidInput
+
+REQUEST_JOBS_MAX = 1_000
+REQUEST_BYTES_MAX = 6 * 1024 * 1024
+"""The replica takes 8 MiB."""
+_REF = "ref:"
+
+Group = list[Any]
+
+
+def read_jobs(source: str) -> list[Any]:
+    """The jobs of a file, or of ``-``; `InvalidInput` says where it can't be read, and where there are none."""
+    text = _text(source)
+    name = "standard input" if source == "-" else source
+    jobs = list(_json_lines(text, name)) if text.lstrip().startswith("{") else _list(text, name)
+    if not jobs:
+        raise InvalidInput(("FILE",), f"{name} holds no jobs", "JSON lines, or a YAML list")
+    return jobs
+
+
+def in_groups(jobs: Sequence[Any]) -> list[Group]:
+    """One request each. Jobs that name each other by ``ref:`` must fit into one, else `InvalidInput`."""
+    groups: list[Group] = [[]]
+    size = 0
+    for job in jobs:
+        own = len(json.dumps(job))
+        if groups[-1] and (len(groups[-1]) >= REQUEST_JOBS_MAX or size + own > REQUEST_BYTES_MAX):
+            groups.append([])
+            size = 0
+        groups[-1].append(job)
+        size += own
+    if len(groups) > 1 and any(_names_others(job) for job in jobs):
+        problem = f"{len(jobs)} jobs need {len(groups)} requests, and depend on each other by ref:"
+        expected = f"at most {REQUEST_JOBS_MAX} jobs and {REQUEST_BYTES_MAX >> 20} MiB where there is a ref:"
+        raise InvalidInput(("FILE",), problem, expected)
+    return groups
+
+
+def _text(source: str) -> str:
+    try:
+        if source == "-":
+            return sys.stdin.read()
+        return Path(source).read_text("utf-8")
+    except OSError as error:
+        raise InvalidInput(("FILE",), f"{source}: {error.strerror}", "a file, or -") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(("FILE",), f"{source} is not UTF-8", "JSON lines or YAML in UTF-8") from None
+
+
+def _json_lines(text: str, name: str) -> Iterator[Any]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield _json(line, f"{name}, line {number}")
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput((where,), f"is not JSON: {error}", "one job a line, as JSON") from None
+
+
+def _list(text: str, name: str) -> list[Any]:
+    if text.lstrip().startswith("["):
+        jobs = _json(text, name)
+    else:
+        documents = [document for document in read_documents(text, name) if document is not None]
+        jobs = documents[0] if len(documents) == 1 else documents
+    if not isinstance(jobs, list):
+        raise InvalidInput((name,), "is no list of jobs", "JSON lines, or a YAML list")
+    return jobs
+
+
+def _names_others(job: Any) -> bool:
+    named = job.get("depends_on") if isinstance(job, dict) else None
+    return isinstance(named, list) and any(isinstance(one, str) and one.startswith(_REF) for one in named)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")

@@ -1,0 +1,65 @@
+"""Who waits for news of a job or of a processor: requests that are held open until the stream tells.
+
+Owner of the bells. A bell is made before the write whose echo it waits for, so that the echo can't be missed; it hangs
+only while somebody waits, and there is room for `BELLS_MAX`.
+"""
+
+import asyncio
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
+
+from hascheduler.errors import Overloaded
+
+BELLS_MAX = 1_000
+
+
+class Bell:
+    """`hascheduler.ports.Bell`."""
+
+    def __init__(self) -> None:
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    async def wait(self) -> None:
+        await self._rung.wait()
+        self._rung.clear()
+
+
+class Bells:
+    def __init__(self) -> None:
+        self._of: dict[str, set[Bell]] = {}
+        self._count = 0
+
+    @contextmanager
+    def hang(self, name: str) -> Iterator[Bell]:
+        """A bell that `ring` of that name rings; `Overloaded` where there is no room."""
+        if self._count >= BELLS_MAX:
+            raise Overloaded(f"{BELLS_MAX} requests wait at this replica already", retry_after_s=1)
+        bell = Bell()
+        self._count += 1
+        self._of.setdefault(name, set()).add(bell)
+        try:
+            yield bell
+        finally:
+            self._count -= 1
+            others = self._of[name]
+            others.discard(bell)
+            if not others:
+                del self._of[name]
+
+    @property
+    def names(self) -> Set[str]:
+        """Those that somebody waits for."""
+        return self._of.keys()
+
+    def ring(self, name: str) -> None:
+        for bell in self._of.get(name, ()):
+            bell.ring()
+
+    def ring_all(self) -> None:
+        """What was told meanwhile is unknown: everybody looks for himself."""
+        for bells in self._of.values():
+            for bell in bells:
+                bell.ring()

@@ -1,0 +1,87 @@
+"""When a job's time is over: it expires before it has begun, or its attempt or all its attempts take too long.
+
+Whoever runs an attempt ends it at its timeout himself; this mind is the net under that, `timeout_grace_ms` later. The
+clocks of processors differ from the leader's, so an attempt is taken to have begun neither before it was dispatched nor
+after it was seen to run.
+"""
+
+from collections.abc import Sequence
+
+from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.rules import Rules
+from hascheduler.dispatch.timers import Timers
+from hascheduler.model.job import JobRef, JobState
+
+EXPIRED = "expired before it could begin"
+TIMED_OUT = "timed out"
+TIMED_OUT_IN_ALL = "timed out in all"
+
+
+class Deadlines:
+    """Owner of one timer a job whose time may be over some day."""
+
+    def __init__(self, config: DispatchConfig, rules: Rules) -> None:
+        self._config = config
+        self._rules = rules
+        self._timers = Timers()
+        self._began: dict[str, tuple[int, int]] = {}
+
+    def seen(self, job: JobRef, now: int) -> None:
+        """The newest state of a live job."""
+        if job.state is JobState.RUNNING:
+            known = self._began.get(job.id)
+            if known is None or known[0] != job.attempt:
+                began_ms = max(job.started_at_ms or 0, job.dispatched_at_ms or 0)
+                self._began[job.id] = (job.attempt, min(began_ms, now))
+        else:
+            self._began.pop(job.id, None)
+        self._set(job)
+
+    def redefined(self, job: JobRef) -> None:
+        """The rules of a live job are others now."""
+        self._set(job)
+
+    def gone(self, job_id: str) -> None:
+        self._timers.clear(job_id)
+        self._began.pop(job_id, None)
+
+    def postpone(self, job_id: str, until_ms: int) -> None:
+        """Look again then."""
+        self._timers.set(job_id, until_ms)
+
+    def take_due(self, now: int, limit: int) -> Sequence[str]:
+        """The ids of jobs that are to be looked at now."""
+        return [job_id for job_id, _ in self._timers.take_due(now, limit)]
+
+    def next_at(self) -> int | None:
+        return self._timers.next_at()
+
+    def over(self, job: JobRef, now: int) -> str:
+        """Why the time of ``job`` is over now; "" where it is not."""
+        found = self._ends(job)
+        due = [(at_ms, why) for at_ms, why in found if at_ms <= now]
+        return min(due)[1] if due else ""
+
+    def _set(self, job: JobRef) -> None:
+        ends = self._ends(job)
+        if ends:
+            self._timers.set(job.id, min(ends)[0])
+        elif job.id in self._timers:
+            self._timers.clear(job.id)
+
+    def _ends(self, job: JobRef) -> list[tuple[int, str]]:
+        if job.state is JobState.DISPATCHED:
+            return []
+        rules = self._rules.definition(job.definition)
+        grace_ms = self._config.timeout_grace_ms if job.state is JobState.RUNNING else 0
+        ends: list[tuple[int, str]] = []
+        end_ms = rules.end_of(job.first_started_at_ms)
+        if end_ms is not None:
+            ends.append((end_ms + grace_ms, TIMED_OUT_IN_ALL))
+        if job.state is JobState.RUNNING:
+            began = self._began.get(job.id)
+            if rules.timeout_ms is not None and began is not None:
+                ends.append((began[1] + rules.timeout_ms + grace_ms, TIMED_OUT))
+        elif job.expires_at_ms is not None and job.first_started_at_ms is None:
+            ends.append((job.expires_at_ms, EXPIRED))
+        return ends

@@ -1,0 +1,128 @@
+"""What happened to a job, as one change of the stream tells it.
+
+A function of the change and of what was known of the job before, so every replica that follows the stream makes the
+same events. It says no more than that: where a change came unseen (somebody edited ``rev`` by hand), what was passed
+over is not made up. A change that the mirror is ahead of, as it read the document meanwhile, is told all the same.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.model.event import Event, EventType, next_in_change, seconds_of
+from hascheduler.model.fields import is_integer
+from hascheduler.model.instants import LATEST_MS
+from hascheduler.model.job import TERMINAL, JobRef, JobState, schedule_of
+
+_ENDS = {state.value: EventType(state.value) for state in TERMINAL}
+_PENDING, _DISPATCHED, _RUNNING = JobState.PENDING.value, JobState.DISPATCHED.value, JobState.RUNNING.value
+_ENTERED = {
+    _PENDING: EventType.RETURNED,
+    _DISPATCHED: EventType.DISPATCHED,
+    _RUNNING: EventType.STARTED,
+    **_ENDS,
+}
+_CARRIED = {
+    EventType.SUBMITTED: "submitted_at_ms",
+    EventType.DISPATCHED: "dispatched_at_ms",
+    EventType.STARTED: "started_at_ms",
+    EventType.CANCEL_REQUESTED: "cancel_requested_at_ms",
+    **dict.fromkeys(_ENDS.values(), "finished_at_ms"),
+}
+"""Where a change says when it was made, for databases that do not tell when they took it."""
+
+
+def events_of(change: Change, known: JobRef | None) -> list[Event]:
+    """What ``change`` tells of a job, of which ``known`` was known before; at most `EVENTS_OF_A_CHANGE_MAX`.
+
+    Of a job that is not known here, a change of some of its fields does not say whose it is.
+    """
+    if not change.position or change.operation is Operation.DELETE or not isinstance(change.id, str):
+        return []
+    fields = change.fields
+    rev = _integer(fields.get("rev"))
+    before = known if known is not None and rev is not None and rev > known.rev else None
+    types = _told_by_patch(fields) if change.operation is Operation.PATCH else _told_by_whole(fields, known, before)
+    whose = fields if change.operation is Operation.PUT else _identity(known)
+    return [
+        _event(type, change, change.position if place == 0 else next_in_change(change.position), whose, before)
+        for place, type in enumerate(types)
+    ]
+
+
+def _told_by_patch(fields: Mapping[str, object]) -> list[EventType]:
+    state = fields.get("state")
+    if state == _PENDING and "attempt" in fields:
+        # An attempt number that grows without a claim: nobody may come back to what was decided about the old one.
+        return [EventType.REVIVED]
+    if isinstance(state, str):
+        return [_ENTERED[state]] if state in _ENTERED else []
+    if fields.get("cancel_requested_at_ms") is not None:
+        return [EventType.CANCEL_REQUESTED]
+    return [EventType.REPRIORITIZED] if "priority" in fields else []
+
+
+def _told_by_whole(fields: Mapping[str, object], known: JobRef | None, before: JobRef | None) -> list[EventType]:
+    state, attempt = fields.get("state"), fields.get("attempt")
+    if not isinstance(state, str) or state not in _ENTERED:
+        return []
+    if before is not None:
+        if state != before.state or (state != _PENDING and attempt != before.attempt):
+            return [_ENTERED[state]]
+        if fields.get("cancel_requested_at_ms") is not None and before.cancel_requested_at_ms is None:
+            return [EventType.CANCEL_REQUESTED]
+        return [EventType.REPRIORITIZED] if fields.get("priority") != before.priority else []
+    if state in _ENDS:
+        return [_ENDS[state]]
+    if fields.get("rev") == 1:
+        # A fire may be inserted as dispatched.
+        return [EventType.SUBMITTED, EventType.DISPATCHED] if state == _DISPATCHED else [EventType.SUBMITTED]
+    return [EventType.REVIVED] if known is None and state == _PENDING and _integer(attempt) else []
+
+
+def _event(type: EventType, change: Change, id: str, whose: Mapping[str, object], before: JobRef | None) -> Event:
+    fields: Mapping[str, Any] = change.fields
+
+    def told(name: str) -> Any:
+        """The value after the change: as it says, or as it was."""
+        return fields[name] if name in fields else getattr(before, name, None)
+
+    waits = type in (EventType.SUBMITTED, EventType.REVIVED)
+    return Event(
+        id=id,
+        at_ms=_at_ms(type, change),
+        type=type,
+        job=str(change.id),
+        tenant=_text(whose.get("tenant")),
+        definition=_text(whose.get("definition")),
+        schedule=schedule_of(str(change.id)),
+        attempt=0 if type is EventType.SUBMITTED else _integer(told("attempt")),
+        processor=None if waits else _text(fields.get("processor")) or (before.processor if before else None),
+        failures=_integer(told("failures")) if type in (EventType.RETURNED, EventType.FAILED) else None,
+        retry_at_ms=_instant(told("retry_at_ms")) if type is EventType.RETURNED else None,
+        priority=_integer(fields.get("priority")) if type is EventType.REPRIORITIZED else None,
+    )
+
+
+def _at_ms(type: EventType, change: Change) -> int:
+    if change.at_ms is not None:
+        return change.at_ms
+    carried = _instant(change.fields.get(_CARRIED.get(type, "")))
+    return seconds_of(change.position) * 1_000 if carried is None else carried
+
+
+def _identity(known: JobRef | None) -> Mapping[str, object]:
+    return {} if known is None else {"tenant": known.tenant, "definition": known.definition}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and is_integer(value) else None
+
+
+def _instant(value: object) -> int | None:
+    instant = _integer(value)
+    return instant if instant is not None and 0 <= instant < LATEST_MS else None

@@ -1,0 +1,112 @@
+"""What happens to jobs, as it is told to those who listen: one event for each step of a job's life.
+
+Events are made from the change stream alone, so every replica makes the same ones, with the same ids. The id is the
+*position* of the change: the cluster time of its write, then, where that is not the only event of that time, a number::
+
+    1893456000.0000000007            seconds, increment
+    1893456000.0000000007.000001     the next event of the same time
+
+Positions have a fixed width: as texts they sort in the order of the stream. Each change has room for
+`EVENTS_OF_A_CHANGE_MAX` events; several changes have one time where the database writes them at once.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from hascheduler.model.instants import format_instant
+
+EVENTS_OF_A_CHANGE_MAX = 2
+POSITION_PATTERN = r"^[0-9]{10}\.[0-9]{10}(\.[0-9]{6})?$"
+_POSITION = re.compile(POSITION_PATTERN[:-1] + r"\Z")
+_OF_TIME = 21
+"""How long a position is without a number."""
+_NUMBER_MAX = 999_999
+
+
+class EventType(StrEnum):
+    """``returned``: given back, lost, or failed with tries left; the job waits again. ``revived``: it had failed."""
+
+    SUBMITTED = "submitted"
+    DISPATCHED = "dispatched"
+    STARTED = "started"
+    RETURNED = "returned"
+    REPRIORITIZED = "reprioritized"
+    CANCEL_REQUESTED = "cancel_requested"
+    REVIVED = "revived"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``at_ms`` is when the database took the write, by its clock. None: does not apply, or is not known here.
+
+    ``attempt`` and ``processor`` are those that the event is about: of an attempt that ended, its own. ``failures``
+    and ``retry_at_ms`` are told where a job is returned, ``failures`` also where it fails, ``priority`` where that is
+    new.
+    """
+
+    id: str
+    at_ms: int
+    type: EventType
+    job: str
+    tenant: str | None = None
+    definition: str | None = None
+    schedule: str | None = None
+    attempt: int | None = None
+    processor: str | None = None
+    failures: int | None = None
+    retry_at_ms: int | None = None
+    priority: int | None = None
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether it says whose job that is."""
+        return self.tenant is not None and self.definition is not None
+
+
+def encode_event(event: Event) -> Mapping[str, Any]:
+    """As JSON has it, in the stream of the API and on the broker."""
+    return {
+        "id": event.id,
+        "at": format_instant(event.at_ms),
+        "type": event.type.value,
+        "job": event.job,
+        "tenant": event.tenant,
+        "definition": event.definition,
+        "schedule": event.schedule,
+        "attempt": event.attempt,
+        "processor": event.processor,
+        "failures": event.failures,
+        "retry_at": None if event.retry_at_ms is None else format_instant(event.retry_at_ms),
+        "priority": event.priority,
+    }
+
+
+def position(seconds: int, increment: int, number: int = 0) -> str:
+    """That of the ``number``-th event of a cluster time; of more than there is room for the last ones share theirs."""
+    text = f"{seconds:010d}.{increment:010d}"
+    return f"{text}.{min(number, _NUMBER_MAX):06d}" if number else text
+
+
+def is_position(text: str) -> bool:
+    return _POSITION.match(text) is not None
+
+
+def seconds_of(position: str) -> int:
+    """The seconds of its cluster time."""
+    return int(position[:10])
+
+
+def number_of(position: str) -> int:
+    """Which event of its cluster time it is."""
+    return int(position[_OF_TIME + 1 :] or 0)
+
+
+def next_in_change(position: str) -> str:
+    """That of the second event of the change at ``position``."""
+    return f"{position[:_OF_TIME]}.{min(number_of(position) + 1, _NUMBER_MAX):06d}"

@@ -1,0 +1,95 @@
+"""Inserts jobs, each once: by its id, and by its idempotency key where it has one.
+
+The keys are a unique index over (tenant, key) of the jobs themselves, so the insert that wins and the promise to answer
+for its key are one write, however many equal submits race. Whoever loses reads the winner, behind a write that changes
+nothing but waits for its majority. A key is free again `IDEMPOTENCY_MS` after its job was submitted: the next submit
+takes it from that job.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pymongo.errors import BulkWriteError, DuplicateKeyError
+
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.documents import IDEMPOTENCY_MS, Collection, new_job_document
+from hascheduler.model.job import NewJob
+from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.faults import DUPLICATE_KEY, faults
+from hascheduler.ports import Submission, SubmitAnswer
+
+_TRIES = 5
+_UNCHANGED = {"$max": {"rev": 0}}
+
+
+class Submissions:
+    def __init__(self, database: Database) -> None:
+        self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
+
+    async def submit(self, job: NewJob) -> Submission:
+        document = new_job_document(job)
+        with faults("submit the job"):
+            for _ in range(_TRIES):
+                try:
+                    await self._jobs.insert_one(document)
+                except DuplicateKeyError:
+                    [met] = await self._met([job])
+                    if met is not None:
+                        return met
+                else:
+                    return Submission(SubmitAnswer.NEW, document)
+        raise StoreUnavailable("submit the job: the one that is there comes and goes")
+
+    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
+        documents = [new_job_document(job) for job in jobs]
+        answers: list[Submission | None] = [Submission(SubmitAnswer.NEW, document) for document in documents]
+        with faults("submit the jobs"):
+            try:
+                # One after the other, as they are given: who reads the stream has met what a job waits for.
+                await self._jobs.insert_many(documents, ordered=False)
+            except BulkWriteError as error:
+                failures = error.details.get("writeErrors", ())
+                if error.details.get("writeConcernErrors") or any(f["code"] != DUPLICATE_KEY for f in failures):
+                    raise
+                places = [failure["index"] for failure in failures]
+                for place, met in zip(places, await self._met([jobs[place] for place in places]), strict=True):
+                    answers[place] = met
+        # The few that met a job whose key was free again.
+        return [answer or await self.submit(job) for answer, job in zip(answers, jobs, strict=True)]
+
+    async def _met(self, jobs: Sequence[NewJob]) -> list[Submission | None]:
+        """What each of ``jobs`` has met in the database; None: nothing any more, try again."""
+        keys: dict[str, list[str]] = {}
+        for job in jobs:
+            if job.idempotency_key is not None:
+                keys.setdefault(job.tenant, []).append(job.idempotency_key)
+        which: list[dict[str, Any]] = [{"_id": {"$in": [job.id for job in jobs]}}]
+        which += [{"tenant": tenant, "idempotency_key": {"$in": of_one}} for tenant, of_one in keys.items()]
+        by_id: dict[str, Mapping[str, Any]] = {}
+        by_key: dict[tuple[str, str], Mapping[str, Any]] = {}
+        for query in which:
+            await self._jobs.update_many(query, _UNCHANGED)
+            for document in await self._jobs.find(query).to_list(None):
+                by_id[document["_id"]] = document
+                if isinstance(document.get("idempotency_key"), str):
+                    by_key[document["tenant"], document["idempotency_key"]] = document
+        answers: list[Submission | None] = []
+        for job in jobs:
+            by_own_key = None if job.idempotency_key is None else by_key.get((job.tenant, job.idempotency_key))
+            met = by_own_key or by_id.get(job.id)
+            if met is None or (met is by_own_key and await self._is_free_again(met, job)):
+                answers.append(None)
+            else:
+                is_other = job.idempotency_key is not None and met.get("request_hash") != job.request_hash
+                answers.append(Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, met))
+        return answers
+
+    async def _is_free_again(self, met: Mapping[str, Any], job: NewJob) -> bool:
+        """Whether the key of ``met`` is to be had, which takes it from that one."""
+        if int(met.get("submitted_at_ms") or 0) + IDEMPOTENCY_MS > job.submitted_at_ms:
+            return False
+        await self._jobs.update_one(
+            {"_id": met["_id"], "idempotency_key": met["idempotency_key"]},
+            {"$unset": {"idempotency_key": "", "request_hash": ""}},
+        )
+        return True

@@ -1,0 +1,45 @@
+"""Tokens, one document each, under the digest of the secret."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pymongo import ASCENDING
+from pymongo.errors import DuplicateKeyError
+
+from hascheduler.errors import InvariantBroken
+from hascheduler.model.documents import Collection
+from hascheduler.model.token import Token
+from hascheduler.model.token_documents import encode_token
+from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.faults import faults
+from hascheduler.ports import StoredDocument
+
+
+class MongoTokenStore:
+    """`hascheduler.ports.TokenStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._tokens = database[Collection.TOKENS.value].with_options(write_concern=MAJORITY)
+
+    async def create(self, token: Token) -> None:
+        document = encode_token(token)
+        with faults("create the token"):
+            try:
+                await self._tokens.insert_one(document)
+            except DuplicateKeyError:
+                # Its own, from a try whose answer got lost; of anything else chance would have to be broken.
+                if await self._tokens.find_one({"_id": token.digest}) != document:
+                    raise InvariantBroken("two tokens have one id or one digest") from None
+
+    async def list(self, tenant: str | None, after: str | None, limit: int) -> Sequence[StoredDocument]:
+        which: dict[str, Any] = {} if after is None else {"id": {"$gt": after}}
+        if tenant is not None:
+            which["tenant"] = tenant
+        with faults("list the tokens"):
+            return await self._tokens.find(which).sort("id", ASCENDING).limit(limit).to_list(None)
+
+    async def revoke(self, id: str, tenant: str | None) -> bool:
+        which = {"id": id} if tenant is None else {"id": id, "tenant": tenant}
+        with faults("revoke the token"):
+            answer = await self._tokens.delete_one(which)
+        return answer.deleted_count == 1

@@ -1,0 +1,89 @@
+"""What happens to jobs, as it is told to those who listen: from this replica's memory, and to a broker."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from hascheduler.model.event import Event, EventType
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events are wanted; None, or no types: any. An event that does not say whose it is, is nobody's."""
+
+    types: frozenset[EventType] = frozenset()
+    definition: str | None = None
+    schedule: str | None = None
+    job: str | None = None
+    tenant: str | None = None
+
+    def takes(self, event: Event) -> bool:
+        return (
+            (not self.types or event.type in self.types)
+            and (self.definition is None or event.definition == self.definition)
+            and (self.schedule is None or event.schedule == self.schedule)
+            and (self.job is None or event.job == self.job)
+            and (self.tenant is None or event.tenant == self.tenant)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The wanted events up to ``position``, in order, perhaps none; there may be more beyond it."""
+
+    events: Sequence[Event]
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """What happened up to ``position`` can't be told, for that ``reason``; it goes on from there."""
+
+    reason: str
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lagging:
+    """Who asks was too slow: ``missed`` events were forgotten before he took them. The last thing he is told."""
+
+    missed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """This replica ends, and tells nothing any more."""
+
+
+class Follower(Protocol):
+    """One who follows the events; only for one task."""
+
+    async def next(self, wait_ms: int) -> Told | Missed | Lagging | Closing:
+        """What comes next; after ``wait_ms``, as a rule, a `Told` without events.
+
+        Before this replica knows where it stands it waits for that, and tells a `Told` at the position "".
+        """
+        ...
+
+
+class EventFeed(Protocol):
+    def follow(self, after: str | None, which: EventFilter) -> AbstractContextManager[Follower]:
+        """Follow the wanted events after that position, or, with None, from now on.
+
+        `Overloaded` where too many follow already, or this replica ends. A position that this replica can't go on from
+        is told as `Missed`.
+        """
+        ...
+
+
+class EventExchange(Protocol):
+    """Where all events are published, for whoever wants them: each at least once, a repeated one with the same id."""
+
+    async def run(self) -> None:
+        """Keep the connection, until cancelled; never raises because of the broker."""
+        ...
+
+    async def publish(self, events: Sequence[Event]) -> bool:
+        """Whether the broker has all of them; if not, or not for certain, they are to be published again."""
+        ...

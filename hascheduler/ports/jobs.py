@@ -1,0 +1,134 @@
+"""Jobs as the API writes and reads them.
+
+What concerns many jobs at once goes in slices: each call does a bounded part of the work, and whoever asked goes on
+until there is nothing left. A slice never meets the same job twice, as what it changes no longer matches.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState, NewJob
+from hascheduler.ports.nouns import StoredDocument
+
+
+class SubmitAnswer(StrEnum):
+    NEW = "new"
+    KNOWN = "known"
+    """It is there already, by its id or by its idempotency key: nothing was written."""
+    OTHER = "other"
+    """Something else was submitted under that idempotency key: nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """``document`` is the stored job: the new one, or the one that was met."""
+
+    answer: SubmitAnswer
+    document: StoredDocument
+
+
+class CancelAnswer(StrEnum):
+    CANCELLED = "cancelled"
+    ALREADY_RUNNING = "already_running"
+    """The running attempt was asked to stop; a result that arrives first wins."""
+    ALREADY_DONE = "already_done"
+
+
+class ReprioritizeAnswer(StrEnum):
+    OK = "ok"
+    ALREADY_RUNNING = "already_running"
+    """It is with a processor: its priority is of no more consequence."""
+    ALREADY_DONE = "already_done"
+
+
+class RetryAnswer(StrEnum):
+    OK = "ok"
+    NOT_ENDED = "not_ended"
+    NOT_FAILED = "not_failed"
+    """It succeeded, or was cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """All that is given must hold."""
+
+    state: JobState | None = None
+    definition: str | None = None
+    schedule: str | None = None
+    tenant: str | None = None
+    batch: str | None = None
+    target: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CancelledSome:
+    """``asked`` were running and are asked to stop; nothing is left when both are 0."""
+
+    cancelled: int
+    asked: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownJob:
+    id: str
+    tenant: str
+    state: JobState
+
+
+class JobStore(Protocol):
+    async def submit(self, job: NewJob) -> Submission:
+        """Insert, acknowledged by a majority, unless it is there: of equal submits at once, one inserts.
+
+        A job with an idempotency key is kept for `documents.IDEMPOTENCY_MS` at least; then the key is free again.
+        """
+        ...
+
+    async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
+        """As `submit`, one answer each; they appear in the stream in this order."""
+        ...
+
+    async def get(self, job_id: str) -> StoredDocument | None: ...
+
+    async def list(self, which: JobFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
+        """By id, newest id first, those before ``after``; without payload, result and attempts."""
+        ...
+
+    async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
+        """Those of ``ids`` that are there, in no order."""
+        ...
+
+    async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
+        """At most ``limit`` jobs of that batch."""
+        ...
+
+    async def count(self, which: JobFilter, states: Sequence[JobState], limit: int) -> int:
+        """How many match and are in one of ``states``, but no more than ``limit``."""
+        ...
+
+    async def cancel(self, job_id: str, at_ms: WallMs) -> CancelAnswer | None:
+        """Pending or dispatched → cancelled; running → asked to stop; None when there is no such job."""
+        ...
+
+    async def reprioritize(self, job_id: str, priority: int) -> ReprioritizeAnswer | None:
+        """Of a pending job; None when there is no such job."""
+        ...
+
+    async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
+        """Failed → pending, with all its tries before it and a new attempt number; None when there is no such job."""
+        ...
+
+    async def cancel_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> CancelledSome:
+        """A slice of those that have not ended, and were not asked to stop."""
+        ...
+
+    async def reprioritize_some(self, which: JobFilter, priority: int, limit: int) -> int:
+        """A slice of the pending ones that have another priority; how many were changed."""
+        ...
+
+    async def retry_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> int:
+        """A slice of the failed ones; how many were changed."""
+        ...

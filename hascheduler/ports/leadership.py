@@ -1,0 +1,99 @@
+"""Who leads, what was decided, and how it is carried out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hascheduler.dispatch.accounts import Accounts
+from hascheduler.dispatch.decisions import Decision, Settlement
+from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.model.journal import JournalHead
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.replica import ReplicaStatus
+
+
+class Clock(Protocol):
+    def wall_ms(self) -> WallMs:
+        """Milliseconds since the Unix epoch; may jump."""
+        ...
+
+    def mono_ms(self) -> MonoMs:
+        """Milliseconds that only grow."""
+        ...
+
+
+class LeaseStore(Protocol):
+    """Who leads each shard. Every write is one compare-and-set, acknowledged by a majority."""
+
+    async def get(self, shard: str) -> LeaseRecord | None:
+        """The newest majority-committed record."""
+        ...
+
+    async def create(self, record: LeaseRecord) -> bool:
+        """Insert the first record of its shard; False when there is one."""
+        ...
+
+    async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
+        """Replace ``expected`` (same holder, term and renewals) by ``proposed``; False when it is no longer that."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One entry: its head, when it was written (the leader's wall clock, for people) and what was decided."""
+
+    head: JournalHead
+    at_ms: WallMs
+    decisions: tuple[Decision, ...] = ()
+
+
+class Journal(Protocol):
+    """The ordered record of every decision: one entry per (shard, seq), written once, never changed."""
+
+    async def tail(self, shard: str) -> JournalHead | None:
+        """The head of the newest entry, read so that no earlier acknowledged insert can be missing."""
+        ...
+
+    async def insert(self, entry: JournalEntry) -> bool:
+        """Insert, acknowledged by a majority; False when that seq is already written (by whomever)."""
+        ...
+
+    async def get(self, shard: str, seq: int) -> JournalEntry | None: ...
+
+    async def read(self, shard: str, after_seq: int, before_seq: int) -> list[JournalEntry]:
+        """The entries strictly between, in order."""
+        ...
+
+    async def trim(self, shard: str, through_seq: int, before_ms: WallMs) -> int:
+        """Delete entries up to ``through_seq`` that are older than ``before_ms``; how many."""
+        ...
+
+
+class ClaimStore(Protocol):
+    """Carries decisions out, in groups."""
+
+    async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        """One settlement for each decision, in their order; applying a decision twice settles DONE twice.
+
+        Fires come before dispatches of the jobs they insert. A dispatch demands ``pending`` and the attempt before
+        it; a requeue or fail demands its attempt. No exception for the database's absence: that is UNKNOWN.
+        """
+        ...
+
+
+class AccountStore(Protocol):
+    async def save(self, shard: str, term: int, accounts: Accounts) -> bool:
+        """Replace what is stored; False when a later term has stored something. Need not survive a fail-over."""
+        ...
+
+    async def load(self, shard: str) -> Accounts:
+        """What was saved last, or empty accounts; `InvalidInput` when that can't be read."""
+        ...
+
+
+class ReplicaBoard(Protocol):
+    """Where replicas write their own account; a record nobody renews for a minute disappears."""
+
+    async def beat(self, status: ReplicaStatus) -> None: ...
+
+    async def remove(self, replica_id: str) -> None: ...

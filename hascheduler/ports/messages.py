@@ -1,0 +1,49 @@
+"""Messages: how promises reach processors."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from hascheduler.model.message import Message
+
+
+class Confirm(StrEnum):
+    CONFIRMED = "confirmed"
+    UNKNOWN = "unknown"
+    """Returned, nacked, timed out or not sent: try again with the same message id."""
+
+
+class Transport(Protocol):
+    """Carries messages to processors. ``run`` keeps it connected until cancelled; it outlives every outage."""
+
+    async def run(self) -> None: ...
+
+    @property
+    def accepting(self) -> bool:
+        """Whether messages go out now: connected, and the broker does not block us."""
+        ...
+
+    async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
+        """Send each message to its processor (by id), pipelined; one outcome each, in order. Never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message as it arrived. Exactly one of ``ack`` and ``park`` is awaited, once."""
+
+    body: bytes
+    ack: Callable[[], Awaitable[None]]
+    park: Callable[[str], Awaitable[None]]
+    """Moves the message to the parking queue with the reason, and takes it from the processor's queue."""
+
+
+class Deliveries(Protocol):
+    """The processor's own queue. ``run`` hands each delivery to ``sink`` until cancelled; it outlives every outage."""
+
+    async def run(self, sink: Callable[[Delivery], Awaitable[None]]) -> None: ...
+
+    async def delete(self) -> None:
+        """Remove the queue: this processor will not come back."""
+        ...

@@ -1,0 +1,109 @@
+"""What the API may ask of the replica it runs in."""
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from hascheduler.dispatch.explanation import Explanation
+from hascheduler.model.journal import JournalHead
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.tenant import Tenant
+from hascheduler.model.token import Token
+from hascheduler.simulate.recording import Ended, Heading, RecordedStep
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What this replica sees of the whole: all of it from its mirror, nothing read from the database."""
+
+    replica_id: str
+    lease: LeaseRecord | None
+    journal: JournalHead | None
+    leading: bool
+    ready: bool
+    replicas: Sequence[ReplicaStatus]
+    processors: Sequence[tuple[ProcessorRef, int, bool]]
+    """Each with its occupied slots, and whether its heartbeat still changes."""
+    counts: Mapping[str, int]
+    """Live jobs by state, schedules, definitions."""
+    quarantine: Sequence[tuple[str, str, str]]
+    """(collection, id, reason), the newest first, at most a hundred."""
+    quarantined: int
+    """How many there are in all."""
+    stream_lag_ms: int | None
+    position: str
+    digest: str
+
+
+Recording = tuple[Heading, AsyncIterator[RecordedStep | Ended]]
+"""What a leader is told and decides from now on; whoever reads it too slowly is told that it ended."""
+
+
+class Bell(Protocol):
+    """Rings when what it was made for happens, once for all that happened before."""
+
+    async def wait(self) -> None:
+        """Until it has rung since the last call. The caller sets the time limit."""
+        ...
+
+
+class ClusterView(Protocol):
+    """What the API may ask of the replica it runs in; reads only."""
+
+    def ended(self, job_id: str) -> AbstractContextManager[Bell]:
+        """A bell for the end of that job, as the stream shows it; `Overloaded` where too many wait already."""
+        ...
+
+    def promised(self, processor_id: str) -> Sequence[tuple[str, int]]:
+        """The attempts that are dispatched to that processor and that it has not started, as the stream shows them."""
+        ...
+
+    def promises(self, processor_id: str) -> AbstractContextManager[Bell]:
+        """A bell for attempts that are dispatched to that processor; `Overloaded` where too many wait already."""
+        ...
+
+    def pending(self, tenant: str | None = None) -> int:
+        """How many jobs wait, of that tenant or in all."""
+        ...
+
+    def tenant(self, name: str) -> Tenant | None:
+        """The tenant of that name, as far as the stream has told; None where it has no limits."""
+        ...
+
+    def token(self, digest: str) -> Token | None:
+        """The token whose secret hashes to that, as far as the stream has told; it may have expired."""
+        ...
+
+    def cluster(self) -> Cluster: ...
+
+    def explain(self, job_id: str, only: str | None = None) -> Explanation | None:
+        """Why that job waits, or who has it; None when no live job of that id is known here.
+
+        With ``only``, jobs of other tenants are not named.
+        """
+        ...
+
+    def unschedulable(self) -> Collection[str]:
+        """The ids of the pending jobs that no processor which lives could ever run: as of a second ago, and not all
+        where there are thousands."""
+        ...
+
+    def record(self, for_ms: int) -> Recording | None:
+        """None when this replica does not lead, or is being recorded by too many already."""
+        ...
+
+    @property
+    def ready(self) -> bool:
+        """The mirror is complete and fresh."""
+        ...
+
+    @property
+    def unready_reason(self) -> str: ...
+
+    @property
+    def alive(self) -> bool:
+        """The loops still turn; False only for a wedged process."""
+        ...

@@ -1,0 +1,123 @@
+"""What a processor may ask and write."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from hascheduler.model.definition import Definition
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from hascheduler.model.processor import ProcessorRef
+
+
+@dataclass(frozen=True, slots=True)
+class StartedJob:
+    """What a handler needs, read in the same operation that started the attempt."""
+
+    id: str
+    attempt: int
+    definition: str
+    target: str
+    payload: Any
+    tenant: str
+    labels: Mapping[str, str]
+    schedule: str | None
+    nominal_ms: WallMs | None
+    submitted_at_ms: WallMs
+    started_at_ms: WallMs
+    first_started_at_ms: WallMs
+    failures: int
+    """How many attempts failed, or were lost while they ran, before this one."""
+    rules: Definition
+    """As its definition was a moment ago, at most: its timeouts and retries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended: succeeded (result), failed (error) or cancelled (after a request).
+
+    A failed one with ``retry_at_ms`` is not the end of the job: it is pending again, and waits until then.
+    """
+
+    state: JobState
+    result: Any = None
+    error: str | None = None
+    retry_at_ms: WallMs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an attempt has come, as its handler says."""
+
+    percent: float | None
+    """0 to 100."""
+    text: str
+    at_ms: WallMs
+
+
+def encode_progress(progress: Progress) -> dict[str, Any]:
+    """Its stored form."""
+    return {"percent": progress.percent, "text": progress.text, "at_ms": progress.at_ms}
+
+
+class FinishAnswer(StrEnum):
+    DONE = "done"
+    LATE = "late"
+    """The attempt is no longer this one's to finish; the result is kept beside the job and changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What has become of attempts that a processor still runs: ``cancelled`` are asked to stop, ``revoked`` are no
+    longer its own."""
+
+    cancelled: frozenset[tuple[str, int]]
+    revoked: frozenset[tuple[str, int]]
+
+
+class WorkStore(Protocol):
+    """What a processor may write. Every write names the attempt, and is acknowledged by a majority."""
+
+    async def register(self, processor: ProcessorRef) -> None:
+        """Insert or replace the registration."""
+        ...
+
+    async def beat(self, processor_id: str, beat: int, *, draining: bool, parked: int) -> bool:
+        """Write one heartbeat for all its jobs; False when the registration is gone (register again)."""
+        ...
+
+    async def touch(self, processor_id: str, *, draining: bool | None = None) -> bool:
+        """One heartbeat more than there were, for a processor whose beats come in by several replicas: the store counts
+        them, so that each is later than all before it. ``draining`` None: as it was. False as for `beat`."""
+        ...
+
+    async def deregister(self, processor_id: str) -> None: ...
+
+    async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
+        """Dispatched → running for that attempt and processor, or None: a duplicate, or not its own any more.
+
+        A repeat after an unknown answer returns the job again: only one start per attempt may come from a processor,
+        and the caller sees to that.
+        """
+        ...
+
+    async def finish(
+        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+    ) -> FinishAnswer:
+        """Running → the outcome's state for that attempt, or LATE. A repeat of a finish that happened is DONE.
+
+        A failed attempt that is to be tried again is cancelled instead where somebody asked for that.
+        """
+        ...
+
+    async def give_back(self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs) -> bool:
+        """Dispatched or running → pending, keeping the attempt's record; False when it is not its own any more."""
+        ...
+
+    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], Progress]) -> None:
+        """Show how far attempts have come; those that it does not hold any more are passed over.
+        No mirror is told."""
+        ...
+
+    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing: ...

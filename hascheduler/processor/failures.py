@@ -1,0 +1,71 @@
+"""How an attempt failed, and whether it may be tried again.
+
+What a handler raises is tried again, with the pause that the definition's back-off says, as long as tries are left. It
+says otherwise by what it raises: `PermanentError`, `RetryLater`, or an error that is the caller's own fault
+(`hascheduler.errors.CallerError`: a payload that is wrong today is wrong tomorrow).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hascheduler.errors import CallerError, InvalidInput
+from hascheduler.model.durations import parse_duration
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from hascheduler.ports import Outcome, StartedJob
+from hascheduler.processor.results import error_text
+
+
+class PermanentError(Exception):
+    """Trying again would fail again: the job fails for good."""
+
+
+class RetryLater(Exception):
+    """Try again after ``after`` (seconds, or a duration such as ``"90s"``), whatever the back-off says.
+
+    It counts as a failure all the same, so there is an end to it.
+    """
+
+    def __init__(self, after: float | str, reason: str = "") -> None:
+        self.after_ms = parse_duration(after)
+        super().__init__(reason or f"not before {after if isinstance(after, str) else f'{after:g} s'} from now")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """``pause_ms``: how long to wait at least, where the handler says so; a ``final`` one is not tried again."""
+
+    error: str
+    final: bool = False
+    pause_ms: int | None = None
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What it means that a handler raised ``error``."""
+    return Failure(
+        error_text(error),
+        final=isinstance(error, PermanentError | CallerError),
+        pause_ms=error.after_ms if isinstance(error, RetryLater) else None,
+    )
+
+
+def outcome_of(failure: Failure, started: StartedJob, now: WallMs) -> Outcome:
+    """The end of the attempt: to be tried again at some instant, or failed for good."""
+    failures = started.failures + 1
+    retry_at_ms = None
+    if not failure.final:
+        retry_at_ms = started.rules.retry.retry_at_ms(
+            started.id, failures, now, started.rules.end_of(started.first_started_at_ms), failure.pause_ms
+        )
+    given_up = retry_at_ms is None and not failure.final and failures > 1
+    error = f"{failure.error} (given up after {failures} tries)" if given_up else failure.error
+    return Outcome(JobState.FAILED, error=error, retry_at_ms=retry_at_ms)
+
+
+def checked_percent(percent: Any) -> float | None:
+    """``percent``, or an `InvalidInput` where it is none."""
+    if percent is None:
+        return None
+    if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
+        raise InvalidInput(("percent",), f"{str(percent)[:64]!r}", "a number from 0 to 100, or None")
+    return float(percent)

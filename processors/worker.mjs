@@ -1,0 +1,81 @@
+#!/usr/bin/env node
+// A whole processor in JavaScript, without dependencies: node 18 and the HTTP API, no broker and no database.
+//   HASCHEDULER_URL=http://127.0.0.1:8080 HASCHEDULER_TOKEN=hsk_… node worker.mjs
+import { setTimeout as sleep } from "node:timers/promises";
+
+const handlers = { // what one returns is the job's result; what it throws is tried again, unless error.permanent
+  async nap({ payload, failures }, signal, report) {
+    const { seconds = 1, failing = 0 } = payload ?? {};
+    if (failures < failing) throw new Error(`failure ${failures + 1} of ${failing}`);
+    for (let slept = 0; slept < seconds; slept += 0.1) {
+      report((100 * slept) / seconds, `${slept.toFixed(1)} of ${seconds} s`);
+      await sleep(100, null, { signal });
+    }
+    return { slept: seconds };
+  },
+};
+const { HASCHEDULER_URL: url = "http://127.0.0.1:8080", HASCHEDULER_TOKEN: token, NAME: name = "napper" } = process.env;
+const slots = Number(process.env.SLOTS ?? 4);
+const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
+const running = new Map(); // the attempts it holds: who they are, how far they have come, what stops them
+const leaving = new AbortController();
+
+async function once(path, body, options) {
+  const answer = await fetch(`${url}/v1/work/${path}`, { method: "POST", headers, body: JSON.stringify(body), ...options });
+  if (answer.ok) return answer.status === 204 ? null : answer.json();
+  throw Object.assign(new Error(`${path}: ${await answer.text()}`), { refused: answer.status < 500 && answer.status });
+}
+
+async function ask(path, body, options) { // until there is an answer: every request may be repeated
+  for (let pause = 100; ; await sleep(pause), pause = Math.min(2 * pause, 2000)) {
+    try { return await once(path, body, options); } catch (error) { if (error.refused || leaving.signal.aborted && options) throw error; }
+  }
+}
+
+async function run({ job, attempt }) {
+  const me = { job, attempt, stop: new AbortController() }, { signal } = me.stop, key = `${job}/${attempt}`;
+  running.set(key, me);
+  let limit, end;
+  try {
+    const started = await ask("start", { processor, job, attempt });
+    if (started.timeout !== null) limit = setTimeout(() => me.stop.abort("timed out"), 1000 * started.timeout);
+    try {
+      const report = (percent, text) => Object.assign(me, { percent, text });
+      end = { outcome: "succeeded", result: (await handlers[started.definition](started, signal, report)) ?? null };
+    } catch (error) {
+      end = { outcome: "failed", error: String(signal.aborted ? signal.reason : error), retryable: !error.permanent };
+      if (signal.reason === "cancelled") end = { outcome: "cancelled" };
+    }
+    if (signal.reason !== "revoked") await ask("finish", { processor, job, attempt, ...end });
+  } catch (error) {
+    if (error.refused !== 409) throw error; // 409: it is not ours any more, leave it
+  } finally { clearTimeout(limit); running.delete(key); }
+}
+
+async function beat() {
+  for (let answered = Date.now(); ; await sleep(1000 * terms.heartbeat_interval)) {
+    const told = [...running.values()].map(({ stop, ...attempt }) => attempt), draining = leaving.signal.aborted;
+    try {
+      const signal = AbortSignal.timeout(500 * terms.heartbeat_deadline);
+      const answer = await once("heartbeat", { processor, running: told, draining }, { signal });
+      answered = Date.now();
+      for (const reason of ["cancelled", "revoked"])
+        for (const { job, attempt } of answer[reason]) running.get(`${job}/${attempt}`)?.stop.abort(reason);
+    } catch (error) { // without an answer others get our jobs, and two must not run one: a supervisor starts us anew
+      if (error.refused || Date.now() - answered > 1000 * terms.heartbeat_deadline) process.exit(1);
+    }
+  }
+}
+
+const terms = await ask("processors", { name, definitions: Object.keys(handlers), slots }), { processor } = terms;
+process.on("SIGTERM", () => leaving.abort());
+beat();
+while (!leaving.signal.aborted) {
+  while (running.size >= slots) await sleep(20);
+  const held = [...running.values()].map(({ job, attempt }) => ({ job, attempt })), limit = slots - held.length;
+  const fetched = ask("fetch", { processor, wait: "20s", limit, running: held }, { signal: leaving.signal });
+  (await fetched.catch((error) => { if (leaving.signal.aborted) return { attempts: [] }; throw error; })).attempts.forEach(run);
+}
+while (running.size) await sleep(20);
+await ask(`processors/${processor}`, undefined, { method: "DELETE" });
+process.exit(0);

@@ -1,0 +1,79 @@
+"""`AuditStore`: each record once, the newest first, by who, tenant, path and time."""
+
+from typing import Any
+
+import pytest
+
+from hascheduler.model.documents import Collection, instant
+from hascheduler.model.instants import WallMs
+from hascheduler.ports import AuditFilter, AuditRecord, audit_id
+from tests.contract.backends import RETENTION_MS, Backend, on
+
+pytestmark = on("memory", "mongomock", "pymongo", "motor")
+
+T0 = WallMs(1_893_456_000_000)
+
+
+def record(at: int, **only_what_matters: Any) -> AuditRecord:
+    plain: dict[str, Any] = {
+        "id": audit_id(T0 + at, at, "aa"), "at_ms": WallMs(T0 + at), "who": "ci", "token_id": "token-1",
+        "role": "operator", "tenant": "acme", "address": "10.0.0.7", "method": "POST", "path": "/v1/jobs",
+        "route": "/v1/jobs", "target": None, "status": 201, "request_id": "r",
+    }  # fmt: skip
+    return AuditRecord(**{**plain, **only_what_matters})
+
+
+async def times(
+    backend: Backend, which: AuditFilter | None = None, after: int | None = None, limit: int = 10
+) -> list[int]:
+    before = None if after is None else record(after).id
+    documents = await backend.audit.list(which or AuditFilter(), before, limit)
+    return [document["at_ms"] - T0 for document in documents]
+
+
+async def test_they_are_listed_the_newest_first_in_pages(backend: Backend) -> None:
+    await backend.audit.append([record(at) for at in (3, 1, 2)])
+    await backend.audit.append([])
+    assert await times(backend) == [3, 2, 1]
+    assert await times(backend, limit=2) == [3, 2]
+    assert await times(backend, after=2) == [1]
+
+
+async def test_a_group_that_is_repeated_after_a_lost_answer_is_there_once(backend: Backend) -> None:
+    await backend.audit.append([record(1)])
+    await backend.audit.append([record(1), record(2), record(3)])
+    assert await times(backend) == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("which", "found"),
+    [
+        (AuditFilter(who="ci"), [4, 3, 2, 1]),
+        (AuditFilter(who="token-2"), [2]),
+        (AuditFilter(who="c"), []),
+        (AuditFilter(tenant="other"), [3]),
+        (AuditFilter(path="/v1/jobs"), [4, 2, 1]),
+        (AuditFilter(path="/v1/schedules/a.b"), [3]),
+        (AuditFilter(path="v1"), []),
+        (AuditFilter(since_ms=WallMs(T0 + 3)), [5, 4, 3]),
+        (AuditFilter(who="ci", tenant="acme", path="/v1/jobs/", since_ms=WallMs(T0 + 1)), [4]),
+    ],
+)
+async def test_all_of_a_filter_must_hold(backend: Backend, which: AuditFilter, found: list[int]) -> None:
+    await backend.audit.append(
+        [
+            record(1),
+            record(2, token_id="token-2"),
+            record(3, tenant="other", path="/v1/schedules/a.b"),
+            record(4, path="/v1/jobs/j/cancel"),
+            record(5, who="anonymous", token_id=None, role=None, tenant=None, path="/v1/schedules/axb"),
+        ]
+    )
+    assert await times(backend, which) == found
+
+
+async def test_a_record_is_forgotten_after_the_retention_time(backend: Backend) -> None:
+    await backend.audit.append([record(1)])
+    stored = await backend.behind.find(Collection.AUDIT, record(1).id)
+    assert stored is not None
+    assert stored["expire_at"].replace(tzinfo=None) == instant(T0 + 1 + RETENTION_MS).replace(tzinfo=None)

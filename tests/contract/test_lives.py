@@ -1,0 +1,280 @@
+"""What happens to a job between its submission and its end: tries and pauses, priorities, a new life, many at once."""
+
+from typing import Any
+
+import pytest
+
+from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents import REVIVED
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from hascheduler.model.retry import RetryPolicy
+from hascheduler.ports import (
+    CancelAnswer,
+    CancelledSome,
+    FinishAnswer,
+    JobFilter,
+    Outcome,
+    Progress,
+    ReprioritizeAnswer,
+    RetryAnswer,
+)
+from tests.contract.backends import Backend, on
+from tests.contract.claim_checks import applied
+from tests.contract.job_states import bring_to, dispatch, finish, start, stored
+from tests.contract.racing import raced
+from tests.factories import NOW, make_job
+
+pytestmark = on("memory", "pymongo", "motor")
+
+AT = WallMs(NOW + 100)
+RETRY_AT = WallMs(NOW + 2_100)
+AGAIN = Outcome(JobState.FAILED, error="no luck", retry_at_ms=RETRY_AT)
+DONE, LOST = Settlement.DONE, Settlement.LOST
+
+
+# Tries
+
+
+async def test_a_failed_attempt_that_is_tried_again_is_kept_and_the_job_waits_until_then(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    before = await stored(backend)
+    assert await backend.work.finish("a", 1, "p1", AGAIN, AT) is FinishAnswer.DONE
+    job = await stored(backend)
+    assert (job["state"], job["failures"], job["retry_at_ms"], job["rev"]) == (
+        "pending",
+        1,
+        RETRY_AT,
+        before["rev"] + 1,
+    )
+    assert (job["processor"], job["error"], job["finished_at_ms"]) == (None, None, None)
+    [record] = job["attempts"]
+    assert (record["number"], record["processor"], record["outcome"], record["error"]) == (1, "p1", "failed", "no luck")
+    assert job["first_started_at_ms"] == before["started_at_ms"]
+
+
+async def test_a_repeat_of_it_changes_nothing(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    await finish(backend, outcome=AGAIN)
+    before = await stored(backend)
+    assert await backend.work.finish("a", 1, "p1", AGAIN, WallMs(AT + 1)) is FinishAnswer.DONE
+    assert await stored(backend) == before
+
+
+async def test_it_is_cancelled_instead_where_somebody_asked_for_that(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    assert await backend.jobs.cancel("a", AT) is CancelAnswer.ALREADY_RUNNING
+    await finish(backend, outcome=AGAIN)
+    job = await stored(backend)
+    assert (job["state"], job["error"]) == ("cancelled", "no luck")
+
+
+async def test_an_old_attempt_is_not_tried_again(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    assert await applied(backend.claims, Requeue("a", 1, "lost")) == [DONE]
+    assert await backend.work.finish("a", 1, "p1", AGAIN, AT) is FinishAnswer.LATE
+    assert (await stored(backend))["retry_at_ms"] is None
+
+
+async def test_only_attempts_that_ran_and_were_not_given_back_count_as_failures(backend: Backend) -> None:
+    await bring_to(backend, JobState.DISPATCHED)
+    assert await applied(backend.claims, Requeue("a", 1, "never started")) == [DONE]
+    assert (await stored(backend))["failures"] == 0
+    await dispatch(backend, attempt=2)
+    await start(backend, attempt=2)
+    assert await backend.work.give_back("a", 2, "p1", "drain", AT)
+    assert (await stored(backend))["failures"] == 0
+    await dispatch(backend, attempt=3)
+    await start(backend, attempt=3)
+    assert await applied(backend.claims, Requeue("a", 3, "processor lost")) == [DONE]
+    assert (await stored(backend))["failures"] == 1
+    await dispatch(backend, attempt=4)
+    await start(backend, attempt=4)
+    await finish(backend, attempt=4, outcome=Outcome(JobState.FAILED, error="for good"))
+    job = await stored(backend)
+    assert (job["failures"], job["state"], len(job["attempts"])) == (2, "failed", 4)
+
+
+async def test_who_starts_an_attempt_is_told_the_rules_and_what_was_before(backend: Backend) -> None:
+    rules = Definition("log", 1, retry=RetryPolicy(3, 500, 1_500, 9_000), timeout_ms=1_000, total_timeout_ms=60_000)
+    await backend.definitions.put(rules)
+    await bring_to(backend, JobState.RUNNING)
+    await finish(backend, outcome=AGAIN)
+    await dispatch(backend, attempt=2)
+    started = await backend.work.start("a", 2, "p1", AT)
+    assert started is not None
+    assert (started.rules, started.failures, started.started_at_ms) == (rules, 1, AT)
+    assert started.first_started_at_ms == NOW + 20
+
+
+# Progress
+
+
+async def test_progress_is_shown_for_the_attempt_that_runs_and_for_no_other(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    before = await stored(backend)
+    await backend.work.report("p1", {("a", 1): Progress(40.0, "2 of 5", AT), ("b", 1): Progress(1.0, "", AT)})
+    shown = {"percent": 40.0, "text": "2 of 5", "at_ms": AT}
+    assert await stored(backend) == {**before, "progress": shown}
+    await backend.work.report("other", {("a", 1): Progress(None, "x", AT)})
+    await backend.work.report("p1", {("a", 2): Progress(None, "x", AT)})
+    assert (await stored(backend))["progress"] == shown
+    await finish(backend, outcome=AGAIN)
+    await dispatch(backend, attempt=2)
+    await start(backend, attempt=2)
+    assert (await stored(backend))["progress"] is None
+
+
+# Priorities
+
+
+@pytest.mark.parametrize(
+    ("state", "answer"),
+    [
+        (JobState.PENDING, ReprioritizeAnswer.OK),
+        (JobState.DISPATCHED, ReprioritizeAnswer.ALREADY_RUNNING),
+        (JobState.RUNNING, ReprioritizeAnswer.ALREADY_RUNNING),
+        (JobState.SUCCEEDED, ReprioritizeAnswer.ALREADY_DONE),
+        (JobState.FAILED, ReprioritizeAnswer.ALREADY_DONE),
+        (JobState.CANCELLED, ReprioritizeAnswer.ALREADY_DONE),
+    ],
+)
+async def test_only_a_waiting_job_gets_another_priority(
+    backend: Backend, state: JobState, answer: ReprioritizeAnswer
+) -> None:
+    await bring_to(backend, state)
+    before: Any = await stored(backend)
+    assert await backend.jobs.reprioritize("a", 9) is answer
+    changed = {"priority": 9, "rev": before["rev"] + 1} if answer is ReprioritizeAnswer.OK else {}
+    assert await stored(backend) == {**before, **changed}
+    assert await backend.jobs.reprioritize("nobody", 9) is None
+
+
+# A new life
+
+
+async def test_a_failed_job_is_revived_with_all_its_tries_and_its_history(backend: Backend) -> None:
+    await bring_to(backend, JobState.FAILED)
+    before: Any = await stored(backend)
+    assert await backend.jobs.retry("a", AT) is RetryAnswer.OK
+    assert await stored(backend) == {**before, **REVIVED, "attempt": 2, "rev": before["rev"] + 1}
+    assert len(before["attempts"]) == 1
+    await dispatch(backend, attempt=3)
+
+
+async def test_what_was_decided_before_it_was_revived_changes_nothing(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    fail = Fail("a", 1, "timed out")
+    assert await applied(backend.claims, fail) == [DONE]
+    assert await backend.jobs.retry("a", AT) is RetryAnswer.OK
+    before = await stored(backend)
+    assert await applied(backend.claims, fail, Requeue("a", 1, "x"), Dispatch("a", 2, "p1")) == [LOST, LOST, LOST]
+    assert await stored(backend) == before
+
+
+@pytest.mark.parametrize(
+    ("state", "answer"),
+    [
+        (JobState.PENDING, RetryAnswer.NOT_ENDED),
+        (JobState.RUNNING, RetryAnswer.NOT_ENDED),
+        (JobState.SUCCEEDED, RetryAnswer.NOT_FAILED),
+        (JobState.CANCELLED, RetryAnswer.NOT_FAILED),
+    ],
+)
+async def test_no_other_job_is_revived(backend: Backend, state: JobState, answer: RetryAnswer) -> None:
+    await bring_to(backend, state)
+    before = await stored(backend)
+    assert await backend.jobs.retry("a", AT) is answer
+    assert await stored(backend) == before
+    assert await backend.jobs.retry("nobody", AT) is None
+
+
+# Many at once
+
+
+async def _some_of_each(backend: Backend) -> None:
+    for state in JobState:
+        for n in range(2):
+            await bring_to(backend, state, f"{state}{n}")
+
+
+async def _states(backend: Backend) -> list[str]:
+    return sorted(str(job["state"]) for job in await backend.jobs.list(JobFilter(), None, 100))
+
+
+async def test_all_that_match_are_cancelled_slice_by_slice(backend: Backend) -> None:
+    await _some_of_each(backend)
+    which = JobFilter(definition="log")
+    done = [await backend.jobs.cancel_some(which, AT, 3)]
+    while done[-1] != CancelledSome(0, 0):
+        done.append(await backend.jobs.cancel_some(which, AT, 3))
+    assert (sum(each.cancelled for each in done), sum(each.asked for each in done)) == (4, 2)
+    assert await _states(backend) == sorted(["cancelled"] * 6 + ["running", "succeeded", "failed"] * 2)
+    assert (await stored(backend, "running0"))["cancel_requested_at_ms"] == AT
+
+
+async def test_all_that_match_and_wait_get_another_priority(backend: Backend) -> None:
+    await _some_of_each(backend)
+    assert await backend.jobs.reprioritize_some(JobFilter(tenant="tenant"), 9, 1) == 1
+    assert await backend.jobs.reprioritize_some(JobFilter(tenant="tenant"), 9, 10) == 1
+    assert await backend.jobs.reprioritize_some(JobFilter(tenant="tenant"), 9, 10) == 0
+    assert [(await stored(backend, f"pending{n}"))["priority"] for n in range(2)] == [9, 9]
+    assert (await stored(backend, "running0"))["priority"] == 5
+
+
+async def test_all_failed_ones_that_match_are_revived(backend: Backend) -> None:
+    await _some_of_each(backend)
+    assert await backend.jobs.retry_some(JobFilter(target="target"), AT, 10) == 2
+    assert await backend.jobs.retry_some(JobFilter(target="target"), AT, 10) == 0
+    assert "failed" not in await _states(backend)
+
+
+@pytest.mark.parametrize(
+    "which",
+    [
+        JobFilter(definition="other"),
+        JobFilter(tenant="other"),
+        JobFilter(batch="other"),
+        JobFilter(target="other"),
+        JobFilter(schedule="other"),
+        JobFilter(labels={"of": "other"}),
+        JobFilter(labels={"a.b": "c"}),
+        JobFilter(state=JobState.FAILED),
+    ],
+)
+async def test_what_does_not_match_stays_as_it_is(backend: Backend, which: JobFilter) -> None:
+    await bring_to(backend, JobState.PENDING)
+    before = await stored(backend)
+    assert await backend.jobs.count(which, list(JobState), 10) == 0
+    assert await backend.jobs.cancel_some(which, AT, 10) == CancelledSome(0, 0)
+    assert await backend.jobs.reprioritize_some(which, 9, 10) == 0
+    assert await backend.jobs.retry_some(which, AT, 10) == 0
+    assert await stored(backend) == before
+
+
+async def test_jobs_are_found_by_labels_whose_keys_hold_dots(backend: Backend) -> None:
+    await backend.jobs.submit(make_job("a", labels={"a.b": "c", "d": "e"}))
+    await backend.jobs.submit(make_job("b", labels={"a": "c"}))
+    which = JobFilter(labels={"a.b": "c"})
+    assert [job["_id"] for job in await backend.jobs.list(which, None, 10)] == ["a"]
+    assert await backend.jobs.count(which, [JobState.PENDING], 10) == 1
+    assert await backend.jobs.count(JobFilter(), [JobState.PENDING], 1) == 1
+
+
+async def test_of_a_cancel_a_finish_and_a_retry_that_race_the_table_decides(backend: Backend) -> None:
+    for n in range(10):
+        id = f"r{n}"
+        await bring_to(backend, JobState.RUNNING, id)
+
+        async def asked(id: str = id) -> object:
+            return await backend.jobs.cancel(id, AT)
+
+        async def ended(id: str = id) -> object:
+            return await backend.work.finish(id, 1, "p1", AGAIN, AT)
+
+        answers = await raced(call() for call in (asked, ended))
+        job = await stored(backend, id)
+        # Asked first: it ends cancelled. Failed first: it waited, and was cancelled then.
+        assert job["state"] == "cancelled", answers
+        assert answers[0] in (CancelAnswer.ALREADY_RUNNING, CancelAnswer.CANCELLED)

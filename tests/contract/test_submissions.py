@@ -1,0 +1,96 @@
+"""`JobStore`: a job is submitted once, however often and by however many it is asked for."""
+
+import pytest
+
+from hascheduler.model.documents import IDEMPOTENCY_MS, Collection, instant
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState, NewJob
+from hascheduler.ports import CancelAnswer, KnownJob, SubmitAnswer
+from tests.contract.backends import RETENTION_MS, Backend, on
+from tests.contract.job_states import dispatch, finish, start, stored
+from tests.contract.racing import raced
+from tests.factories import NOW, make_job
+
+pytestmark = on("memory", "pymongo", "motor")
+
+NEW, KNOWN, OTHER = SubmitAnswer.NEW, SubmitAnswer.KNOWN, SubmitAnswer.OTHER
+
+
+def keyed(id: str, key: str = "k", body: str = "body", at_ms: int = NOW, tenant: str = "tenant") -> NewJob:
+    return make_job(id, idempotency_key=key, request_hash=body, submitted_at_ms=WallMs(at_ms), tenant=tenant)
+
+
+async def test_a_hundred_equal_submits_at_once_make_one_job(backend: Backend) -> None:
+    answers = await raced(backend.jobs.submit(keyed(f"j{n}")) for n in range(100))
+    assert [answer.answer for answer in answers].count(NEW) == 1
+    assert {answer.answer for answer in answers} == {NEW, KNOWN}
+    [id] = {str(answer.document["_id"]) for answer in answers}
+    assert await backend.jobs.known([f"j{n}" for n in range(100)]) == [KnownJob(id, "tenant", JobState.PENDING)]
+
+
+async def test_batches_that_race_make_each_job_once(backend: Backend) -> None:
+    def batch(n: int) -> list[NewJob]:
+        return [keyed(f"b{n}-{place}", f"k{place}") for place in range(10)]
+
+    answers = await raced(backend.jobs.submit_many(batch(n)) for n in range(10))
+    for place in range(10):
+        assert [each[place].answer for each in answers].count(NEW) == 1
+        assert len({each[place].document["_id"] for each in answers}) == 1
+
+
+async def test_another_body_under_a_key_writes_nothing(backend: Backend) -> None:
+    await backend.jobs.submit(keyed("a"))
+    before = await stored(backend)
+    answer = await backend.jobs.submit(keyed("b", body="another"))
+    assert (answer.answer, answer.document) == (OTHER, before)
+    [answer] = await backend.jobs.submit_many([keyed("c", body="another")])
+    assert (answer.answer, answer.document) == (OTHER, before)
+    assert await stored(backend) == before
+    assert await backend.jobs.get("b") is await backend.jobs.get("c") is None
+
+
+async def test_keys_are_each_tenants_own(backend: Backend) -> None:
+    assert (await backend.jobs.submit(keyed("a", tenant="one"))).answer is NEW
+    assert (await backend.jobs.submit(keyed("b", tenant="two"))).answer is NEW
+
+
+async def test_jobs_without_a_key_do_not_meet(backend: Backend) -> None:
+    assert [(await backend.jobs.submit(make_job(id))).answer for id in "ab"] == [NEW, NEW]
+
+
+@pytest.mark.parametrize(("later_ms", "expected"), [(IDEMPOTENCY_MS - 1, KNOWN), (IDEMPOTENCY_MS, NEW)])
+async def test_a_key_holds_for_a_day(backend: Backend, later_ms: int, expected: SubmitAnswer) -> None:
+    await backend.jobs.submit(keyed("a"))
+    answer = await backend.jobs.submit(keyed("b", at_ms=NOW + later_ms))
+    assert answer.answer is expected
+    assert answer.document["_id"] == ("a" if expected is KNOWN else "b")
+    [again] = await backend.jobs.submit_many([keyed("c", at_ms=NOW + later_ms)])
+    assert (again.answer, again.document["_id"]) == (KNOWN, answer.document["_id"])
+
+
+async def test_a_job_that_answers_for_a_key_is_kept_for_a_day_at_least(backend: Backend) -> None:
+    for id, job in (("a", keyed("a")), ("b", make_job("b"))):
+        await backend.jobs.submit(job)
+        await dispatch(backend, id)
+        await start(backend, id)
+        await finish(backend, id)
+    kept = (await stored(backend, "a"))["expire_at"].replace(tzinfo=None)
+    assert kept > instant(NOW + IDEMPOTENCY_MS).replace(tzinfo=None)
+    assert (await stored(backend, "b"))["expire_at"].replace(tzinfo=None) < kept
+    await backend.jobs.submit(keyed("c", "other"))
+    assert await backend.jobs.cancel("c", WallMs(NOW)) is CancelAnswer.CANCELLED
+    assert (await stored(backend, "c"))["expire_at"].replace(tzinfo=None) == kept
+    assert RETENTION_MS < IDEMPOTENCY_MS
+
+
+async def test_a_job_that_was_deleted_by_hand_frees_its_key(backend: Backend) -> None:
+    await backend.jobs.submit(keyed("a"))
+    await backend.behind.delete(Collection.JOBS, "a")
+    assert (await backend.jobs.submit(keyed("b"))).answer is NEW
+
+
+async def test_the_jobs_of_a_batch_are_found_by_it(backend: Backend) -> None:
+    await backend.jobs.submit_many([make_job("a", batch="batch:1"), make_job("b"), make_job("c", batch="batch:1")])
+    assert {job.id for job in await backend.jobs.batch("batch:1", 10)} == {"a", "c"}
+    assert len(await backend.jobs.batch("batch:1", 1)) == 1
+    assert await backend.jobs.batch("batch:2", 10) == []

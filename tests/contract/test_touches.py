@@ -1,0 +1,35 @@
+"""Heartbeats that come in by several replicas."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from hascheduler.model.documents import Collection
+from tests.contract.backends import Backend, on
+from tests.factories import make_processor
+
+pytestmark = on("memory", "pymongo", "motor")
+
+
+async def _stored(backend: Backend) -> Any:
+    return await backend.behind.find(Collection.PROCESSORS, "p1")
+
+
+async def test_each_touch_is_later_than_all_before_it_whoever_passes_it_on(backend: Backend) -> None:
+    await backend.work.register(make_processor(beat=7))
+    assert all(await asyncio.gather(*(backend.work.touch("p1") for _ in range(20))))
+    assert (await _stored(backend))["beat"] == 27
+
+
+@pytest.mark.parametrize("draining", [False, True])
+async def test_a_touch_leaves_draining_as_it_is_unless_it_says_so(backend: Backend, draining: bool) -> None:
+    await backend.work.register(make_processor(draining=draining))
+    for told, expected in ((None, draining), (not draining, not draining), (None, not draining)):
+        assert await backend.work.touch("p1", draining=told)
+        assert (await _stored(backend))["draining"] is expected
+
+
+async def test_a_touch_of_nobody_is_told_and_writes_nothing(backend: Backend) -> None:
+    assert not await backend.work.touch("p1")
+    assert await _stored(backend) is None

@@ -1,0 +1,67 @@
+"""Roles and what they may, tokens and what is stored of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import WallMs
+from hascheduler.model.token import SECRET, Power, Role, digest_of
+from hascheduler.model.token_documents import decode_token, encode_token
+from tests.factories import NOW, make_token
+
+
+@pytest.mark.parametrize(
+    ("role", "may"),
+    [
+        (Role.VIEWER, {"read"}),
+        (Role.SUBMITTER, {"read", "submit"}),
+        (Role.OPERATOR, {"read", "submit", "operate"}),
+        (Role.ADMIN, {"read", "submit", "operate", "administer", "work"}),
+        (Role.WORKER, {"work"}),
+    ],
+)
+def test_each_role_may_this(role: Role, may: set[str]) -> None:
+    assert {power.value for power in Power if role.may(power)} == may
+
+
+@pytest.mark.parametrize(
+    ("expires_at_ms", "now", "expired"),
+    [(None, NOW, False), (NOW + 1, NOW, False), (NOW, NOW, True), (NOW - 1, NOW, True)],
+)
+def test_a_token_expires_at_its_instant(expires_at_ms: int | None, now: int, expired: bool) -> None:
+    token = make_token(expires_at_ms=expires_at_ms)
+    assert token.has_expired(WallMs(now)) is expired
+
+
+def test_the_digest_is_sha_256_of_the_secret() -> None:
+    # By `printf %s hsk_x | sha256sum`.
+    assert digest_of("hsk_x") == "8b7f7f07b3e51ef1646edfefd31dcf8e20b06bac10f292c57fcffbd1476c6aa6"
+
+
+def test_no_field_of_the_stored_form_holds_a_secret() -> None:
+    stored = encode_token(make_token("hsk_" + "a" * 43))
+    assert stored["_id"] == digest_of("hsk_" + "a" * 43)
+    del stored["id"]  # which this test has made of the secret
+    assert not [value for value in stored.values() if SECRET.search(str(value))]
+
+
+@pytest.mark.parametrize("role", ["root", "", None, ["admin"], {"$gt": ""}, "ADMIN", 1])
+def test_a_role_that_is_none_opens_nothing(role: object) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        decode_token("digest", {**encode_token(make_token()), "role": role})
+    assert refused.value.path == ("role",)
+
+
+@pytest.mark.parametrize("field", ["rev", "id", "name", "role", "tenant", "created_at_ms", "created_by"])
+def test_a_token_without_a_field_is_set_aside(field: str) -> None:
+    stored = encode_token(make_token())
+    del stored[field]
+    with pytest.raises(InvalidInput) as refused:
+        decode_token("digest", stored)
+    assert refused.value.path == (field,)
+
+
+def test_a_token_without_an_end_is_stored_so() -> None:
+    token = replace(make_token(), expires_at_ms=None)
+    assert decode_token(token.digest, encode_token(token)) == token
