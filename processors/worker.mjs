@@ -21,14 +21,17 @@ const running = new Map(); // the attempts it holds: who they are, how far they 
 const leaving = new AbortController();
 
 async function once(path, body, options) {
-  const answer = await fetch(`${url}/v1/work/${path}`, { method: "POST", headers, body: JSON.stringify(body), ...options });
+  const sent = { method: "POST", headers, body: JSON.stringify(body), ...options };
+  const answer = await fetch(`${url}/v1/work/${path}`, sent);
   if (answer.ok) return answer.status === 204 ? null : answer.json();
   throw Object.assign(new Error(`${path}: ${await answer.text()}`), { refused: answer.status < 500 && answer.status });
 }
 
 async function ask(path, body, options) { // until there is an answer: every request may be repeated
   for (let pause = 100; ; await sleep(pause), pause = Math.min(2 * pause, 2000)) {
-    try { return await once(path, body, options); } catch (error) { if (error.refused || leaving.signal.aborted && options) throw error; }
+    try { return await once(path, body, options); } catch (error) {
+      if (error.refused || options?.signal?.aborted) throw error;
+    }
   }
 }
 
@@ -73,8 +76,10 @@ beat();
 while (!leaving.signal.aborted) {
   while (running.size >= slots) await sleep(20);
   const held = [...running.values()].map(({ job, attempt }) => ({ job, attempt })), limit = slots - held.length;
-  const fetched = ask("fetch", { processor, wait: "20s", limit, running: held }, { signal: leaving.signal });
-  (await fetched.catch((error) => { if (leaving.signal.aborted) return { attempts: [] }; throw error; })).attempts.forEach(run);
+  try {
+    const { signal } = leaving;
+    (await ask("fetch", { processor, wait: "20s", limit, running: held }, { signal })).attempts.forEach(run);
+  } catch (error) { if (!leaving.signal.aborted) throw error; }
 }
 while (running.size) await sleep(20);
 await ask(`processors/${processor}`, undefined, { method: "DELETE" });

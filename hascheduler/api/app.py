@@ -74,8 +74,8 @@ class _Api(FastAPI):
                 for method, operation in path.items():
                     for answer in operation["responses"].values():
                         content = answer.get("content", {})
-                        if content.get("application/json", {}).get("schema") == _PROBLEM:
-                            content[MEDIA_TYPE] = content.pop("application/json")
+                        for media_type in [name for name, each in content.items() if each.get("schema") == _PROBLEM]:
+                            content[MEDIA_TYPE] = content.pop(media_type)
                     if method == "patch":
                         content = operation["requestBody"]["content"]
                         content[MERGE_PATCH] = content["application/json"]

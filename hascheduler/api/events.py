@@ -1,5 +1,6 @@
 """``/v1/events``: what happens to jobs, as it happens, at any replica."""
 
+from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request
@@ -46,6 +47,7 @@ class EventQuery(Strict):
 
 @router.get(
     "/events",
+    status_code=HTTPStatus.OK,
     response_class=EventStream,
     responses={200: {"content": {MEDIA_TYPE: {}}, "description": "Server-sent events"}, **refused(422)},
 )

@@ -6,6 +6,7 @@ in the batch first, so that a job that is there, or in anybody's stream, has wha
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hascheduler.api import idempotency
 from hascheduler.api.access import Caller, Submitter
+from hascheduler.api.audit_note import Noted
 from hascheduler.api.body import LargeJsonRoute
 from hascheduler.api.dependencies import BATCH_PREFIX, Lookup, demand_few, look_up, waits_for
 from hascheduler.api.idempotency import IdempotencyKey, checked_key
@@ -99,9 +101,11 @@ class _Item:
 
 
 @router.post("/jobs:batch", responses=refused(413, 422, 429), openapi_extra=idempotency.PARAMETER)
-async def submit_batch(body: BatchBody, services: Services, caller: Submitter, key: IdempotencyKey) -> BatchResponse:
+async def submit_batch(
+    body: BatchBody, services: Services, caller: Submitter, key: IdempotencyKey, note: Noted
+) -> BatchResponse:
     """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it."""
-    batch = _batch_id(key, caller, services)
+    batch = note.target = _batch_id(key, caller, services)
     items = [_read(each) for each in body.jobs]
     refs = _refs(items)
     _make(items, batch, key, caller, services)
@@ -110,9 +114,10 @@ async def submit_batch(body: BatchBody, services: Services, caller: Submitter, k
     order = levels(_needs(items, refs))
     for place in order.in_circles:
         items[place].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
-    await _admit(items, services)
+    admitted = await _admit(items, services)
     for level in order.levels:
         await _submit([place for place in level if items[place].refusal is None], items, refs, lookup, services)
+    _take_back(admitted, items, services)
     return BatchResponse(batch=batch, results=[_result(item) for item in items])
 
 
@@ -179,13 +184,29 @@ def _needs(items: Sequence[_Item], refs: dict[str, int]) -> list[list[int]]:
     ]
 
 
-async def _admit(items: Sequence[_Item], services: ApiServices) -> None:
-    count_of: dict[str, int] = {}
-    for item in items:
-        if item.job is not None and item.refusal is None:
-            count_of[item.job.tenant] = count_of.get(item.job.tenant, 0) + 1
-    for tenant, count in count_of.items():
-        await services.admission.admit(tenant, count)
+async def _admit(items: Sequence[_Item], services: ApiServices) -> Counter[str]:
+    """How many jobs of each tenant were let in: all of them, or it raises and none was."""
+    wanted = Counter(item.job.tenant for item in items if item.job is not None and item.refusal is None)
+    admitted: Counter[str] = Counter()
+    try:
+        for tenant, count in sorted(wanted.items()):
+            await services.admission.admit(tenant, count)
+            admitted[tenant] = count
+    except BaseException:
+        _take_back(admitted, (), services)
+        raise
+    return admitted
+
+
+def _take_back(admitted: Counter[str], items: Sequence[_Item], services: ApiServices) -> None:
+    """Of those that were let in, all that are not new jobs now."""
+    new = Counter(
+        item.job.tenant
+        for item in items
+        if item.job is not None and item.submission is not None and item.submission.answer is SubmitAnswer.NEW
+    )
+    for tenant, count in (admitted - new).items():
+        services.admission.not_new(tenant, count)
 
 
 async def _submit(

@@ -106,4 +106,6 @@ class JobQuery(LabelledQuery):
 
 
 class ReprioritizeBody(Strict):
-    priority: int = Field(ge=0, le=10, description="10 is the most urgent", examples=[9])
+    model_config = ConfigDict(json_schema_extra={"examples": [{"priority": 9}]})
+
+    priority: int = Field(ge=0, le=10, description="10 is the most urgent")

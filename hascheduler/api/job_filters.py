@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hascheduler.api.access import Caller, Operator, Submitter
+from hascheduler.api.audit_note import Noted
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.responses import refused
 from hascheduler.api.services import Services
@@ -82,9 +83,10 @@ class ChangedResponse(BaseModel):
 
 
 @router.post("/jobs:cancel", responses=refused(413, 422))
-async def cancel_jobs(body: ChangeBody, services: Services, caller: Submitter) -> ChangedResponse:
+async def cancel_jobs(body: ChangeBody, services: Services, caller: Submitter, note: Noted) -> ChangedResponse:
     """Cancel all jobs that match and have not ended; running ones are asked to stop."""
     which = body.filter.filter(caller)
+    note.unaudited = body.dry_run
 
     async def slice() -> tuple[int, int]:
         done = await services.jobs.cancel_some(which, services.clock.wall_ms(), _SLICE)
@@ -94,9 +96,12 @@ async def cancel_jobs(body: ChangeBody, services: Services, caller: Submitter) -
 
 
 @router.post("/jobs:reprioritize", responses=refused(413, 422))
-async def reprioritize_jobs(body: ReprioritizeSomeBody, services: Services, caller: Operator) -> ChangedResponse:
+async def reprioritize_jobs(
+    body: ReprioritizeSomeBody, services: Services, caller: Operator, note: Noted
+) -> ChangedResponse:
     """Give all jobs that match and wait another priority."""
     which = body.filter.filter(caller)
+    note.unaudited = body.dry_run
 
     async def slice() -> tuple[int, int]:
         return await services.jobs.reprioritize_some(which, body.priority, _SLICE), 0
@@ -105,9 +110,10 @@ async def reprioritize_jobs(body: ReprioritizeSomeBody, services: Services, call
 
 
 @router.post("/jobs:retry", responses=refused(413, 422))
-async def retry_jobs(body: ChangeBody, services: Services, caller: Operator) -> ChangedResponse:
+async def retry_jobs(body: ChangeBody, services: Services, caller: Operator, note: Noted) -> ChangedResponse:
     """Have all failed jobs that match run again."""
     which = body.filter.filter(caller)
+    note.unaudited = body.dry_run
 
     async def slice() -> tuple[int, int]:
         return await services.jobs.retry_some(which, services.clock.wall_ms(), _SLICE), 0

@@ -51,6 +51,8 @@ async def submit_job(
     job = await _job(body, key, caller, services)
     await services.admission.admit(job.tenant, 1)
     submission = await services.jobs.submit(job)
+    if submission.answer is not SubmitAnswer.NEW:
+        services.admission.not_new(job.tenant, 1)
     if submission.answer is SubmitAnswer.OTHER:
         raise Conflict(idempotency.other_body(key or ""))
     document = submission.document

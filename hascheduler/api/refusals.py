@@ -87,7 +87,8 @@ def field_error(error: Mapping[str, Any], body: Any) -> FieldError:
     """One mistake that pydantic found in ``body``, in the words of this API."""
     where, *rest = error["loc"]
     path = _without_tags(rest, body) if where == "body" else tuple(rest)
-    kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
+    kind, context = error["type"], error.get("ctx", {})
+    value: Any = error.get("input")
     match kind:
         case "wrong":
             return FieldError(path, context["problem"], context["expected"])
@@ -105,6 +106,12 @@ def field_error(error: Mapping[str, Any], body: Any) -> FieldError:
             return FieldError(path, f"{quoted(value)} is too small", f"at least {context['ge']}")
         case "less_than_equal":
             return FieldError(path, f"{quoted(value)} is too large", f"at most {context['le']}")
+        case "string_too_long":
+            return FieldError(path, f"{len(value)} characters", f"at most {context['max_length']}")
+        case "too_short":
+            return FieldError(path, f"{context['actual_length']} in it", f"at least {context['min_length']}")
+        case "too_long":
+            return FieldError(path, f"{len(value)} in it", f"at most {context['max_length']}")
         case _ if kind in _EXPECTED_TYPES:
             return FieldError(path, f"{quoted(value)} is not {_EXPECTED_TYPES[kind]}", _EXPECTED_TYPES[kind])
         case _:

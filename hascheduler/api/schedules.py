@@ -40,7 +40,10 @@ Patch = Annotated[
 async def create_schedule(
     body: CreateScheduleBody, services: Services, caller: Operator, response: Response
 ) -> ScheduleResponse:
-    """Create a schedule; 409 when the name is taken. Its nominal times begin after this instant."""
+    """Create a schedule; 409 when the name is taken, which may be by another tenant: names are the cluster's.
+
+    Its nominal times begin after this instant.
+    """
     made = schedule_edits.created(owned(body, caller), services.clock.wall_ms())
     document = await services.schedules.create(made)
     if document is None:

@@ -91,6 +91,8 @@ DurationMs = Annotated[
         }
     ),
 ]
+
+
 def _seconds_or_duration(value: Any) -> int:
     """In a query everything is a text: ``30`` is a number of seconds there too."""
     is_number = isinstance(value, str) and value.isascii() and value.replace(".", "", 1).isdecimal()

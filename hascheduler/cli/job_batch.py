@@ -9,11 +9,12 @@ from rich.progress import Progress
 from rich.text import Text
 
 from hascheduler.cli.client import Client
-from hascheduler.cli.job_files import Group, in_groups, read_jobs
+from hascheduler.cli.job_files import read_jobs
 from hascheduler.cli.job_submit import sendable_key
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
 from hascheduler.cli.tables import console, new_table, print_json
+from hascheduler.client.groups import Group, group_key, in_groups
 from hascheduler.errors import HaschedulerError, WorldError
 
 _PATIENCE_S = 60.0
@@ -59,8 +60,7 @@ def _sent(groups: Sequence[Group], key: str, url: str) -> tuple[list[str], list[
     with Client(url) as client, bar:
         task = bar.add_task("submitting", total=count)
         for number, group in enumerate(groups):
-            # The same each time for the same file.
-            headers = {"Idempotency-Key": key if number == 0 else f"{key}/{number}"}
+            headers = {"Idempotency-Key": group_key(key, number)}
             try:
                 _, answer = client.exchange(
                     "POST", "/v1/jobs:batch", {"jobs": group}, headers=headers, patience_s=_PATIENCE_S

@@ -1,20 +1,13 @@
-"""Files of jobs: JSON lines or a YAML list, and how many of them go into one request."""
+"""Files of jobs: JSON lines or a YAML list."""
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hascheduler.cli.documents import read_documents
 from hascheduler.errors import InvalidInput
-
-REQUEST_JOBS_MAX = 1_000
-REQUEST_BYTES_MAX = 6 * 1024 * 1024
-"""The replica takes 8 MiB."""
-_REF = "ref:"
-
-Group = list[Any]
 
 
 def read_jobs(source: str) -> list[Any]:
@@ -25,24 +18,6 @@ def read_jobs(source: str) -> list[Any]:
     if not jobs:
         raise InvalidInput(("FILE",), f"{name} holds no jobs", "JSON lines, or a YAML list")
     return jobs
-
-
-def in_groups(jobs: Sequence[Any]) -> list[Group]:
-    """One request each. Jobs that name each other by ``ref:`` must fit into one, else `InvalidInput`."""
-    groups: list[Group] = [[]]
-    size = 0
-    for job in jobs:
-        own = len(json.dumps(job))
-        if groups[-1] and (len(groups[-1]) >= REQUEST_JOBS_MAX or size + own > REQUEST_BYTES_MAX):
-            groups.append([])
-            size = 0
-        groups[-1].append(job)
-        size += own
-    if len(groups) > 1 and any(_names_others(job) for job in jobs):
-        problem = f"{len(jobs)} jobs need {len(groups)} requests, and depend on each other by ref:"
-        expected = f"at most {REQUEST_JOBS_MAX} jobs and {REQUEST_BYTES_MAX >> 20} MiB where there is a ref:"
-        raise InvalidInput(("FILE",), problem, expected)
-    return groups
 
 
 def _text(source: str) -> str:
@@ -78,11 +53,6 @@ def _list(text: str, name: str) -> list[Any]:
     if not isinstance(jobs, list):
         raise InvalidInput((name,), "is no list of jobs", "JSON lines, or a YAML list")
     return jobs
-
-
-def _names_others(job: Any) -> bool:
-    named = job.get("depends_on") if isinstance(job, dict) else None
-    return isinstance(named, list) and any(isinstance(one, str) and one.startswith(_REF) for one in named)
 
 
 def _refuse_constant(name: str) -> Any:

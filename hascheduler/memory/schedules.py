@@ -38,7 +38,9 @@ class MemoryScheduleStore:
         wanted = (labels or {}).items()
 
         def matches(schedule: StoredDocument) -> bool:
-            return (tenant is None or bool(schedule["job"]["tenant"] == tenant)) and wanted <= schedule["labels"].items()
+            if tenant is not None and schedule["job"]["tenant"] != tenant:
+                return False
+            return bool(wanted <= schedule["labels"].items())
 
         async with self._connection.exchange("schedules.list") as database:
             return deepcopy(database.page(Collection.SCHEDULES, after, limit, which=matches))

@@ -17,6 +17,7 @@ from typing import Any
 from hascheduler.ports import Progress
 
 Key = tuple[str, int]
+_LAST_MOMENT_S = 1.0
 
 
 class Phase(IntEnum):
@@ -50,9 +51,11 @@ class Attempt:
         self.ending: Ending | None = None
         self.cancel_requested = False
         self.progress: Progress | None = None
-        """What its handler said last and nobody was told yet."""
+        """What its handler said last."""
+        self.progress_told: Progress | None = None
         self._wait: asyncio.Timeout | None = None
         self._handler: asyncio.Task[Any] | None = None
+        self._abandoned = asyncio.Event()
 
     def stop(self, ending: Ending) -> None:
         if self.ending is None and self._handler is not None:
@@ -63,9 +66,15 @@ class Attempt:
             self._wait.reschedule(asyncio.get_running_loop().time())
 
     def let_go(self) -> None:
-        """A second cancellation, for handlers that did not heed the first."""
+        """A second cancellation, for handlers that did not heed the first; who does not heed it either is abandoned."""
         if self._handler is not None:
             self._handler.cancel()
+            asyncio.get_running_loop().call_later(_LAST_MOMENT_S, self._abandoned.set)
+
+    @property
+    def let_go_for(self) -> Ending:
+        """Why a handler was let go that had not ended; without any other reason this process ends."""
+        return Ending.DRAINED if self.ending is None else self.ending
 
     async def waited(self, room: Callable[[], Awaitable[None]], limit_s: float) -> bool:
         """Whether ``room`` came within the limit, and before a drain."""
@@ -80,12 +89,18 @@ class Attempt:
             self._wait = None
         return True
 
-    async def ran(self, handler: asyncio.Task[Any]) -> None:
-        """Wait until the handler has ended, in whatever way; a cancellation abandons it."""
+    async def ran(self, handler: asyncio.Task[Any]) -> bool:
+        """Wait until the handler has ended, in whatever way; False when it was let go and has not, and never may.
+
+        A cancellation abandons it.
+        """
         self._handler = handler
+        letting_go = asyncio.create_task(self._abandoned.wait(), name="letting go")
         try:
-            await asyncio.wait({handler})
+            await asyncio.wait({handler, letting_go}, return_when=asyncio.FIRST_COMPLETED)
+            return handler.done()
         finally:
+            letting_go.cancel()
             handler.cancel()
             self._handler = None
 
@@ -138,8 +153,11 @@ class Attempts:
         """What the running ones have said since the last call."""
         news = {}
         for key, attempt in self._held.items():
-            if attempt.phase is Phase.RUNNING and attempt.progress is not None:
-                news[key], attempt.progress = attempt.progress, None
+            progress, told = attempt.progress, attempt.progress_told
+            if attempt.phase is not Phase.RUNNING or progress is None:
+                continue
+            if told is None or (progress.percent, progress.text) != (told.percent, told.text):
+                news[key] = attempt.progress_told = progress
         return news
 
     def stop(self, key: Key, ending: Ending) -> None:

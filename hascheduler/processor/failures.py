@@ -57,9 +57,7 @@ def outcome_of(failure: Failure, started: StartedJob, now: WallMs) -> Outcome:
         retry_at_ms = started.rules.retry.retry_at_ms(
             started.id, failures, now, started.rules.end_of(started.first_started_at_ms), failure.pause_ms
         )
-    given_up = retry_at_ms is None and not failure.final and failures > 1
-    error = f"{failure.error} (given up after {failures} tries)" if given_up else failure.error
-    return Outcome(JobState.FAILED, error=error, retry_at_ms=retry_at_ms)
+    return Outcome(JobState.FAILED, error=failure.error, retry_at_ms=retry_at_ms)
 
 
 def checked_percent(percent: Any) -> float | None:

@@ -120,8 +120,11 @@ class Runner:
         context = self._context(attempt, started, limit)
         task = asyncio.create_task(invoke(handler, context), name=f"handler {started.id}")
         with limit.watched(attempt):
-            await attempt.ran(task)
+            has_ended = await attempt.ran(task)
         self._fence.check()
+        if not has_ended:
+            log.error("handler_abandoned", job=started.id, attempt=started.attempt, definition=started.definition)
+            return unfinished(attempt.let_go_for, limit.failure)
         return end_of(task, attempt.ending, limit.failure)
 
     async def _settle(self, attempt: Attempt, end: Outcome | GiveBack | Drop) -> None:

@@ -137,7 +137,7 @@ def _judged(payload: WebhookPayload, response: httpx.Response, body: bytes, trun
     answered = f"{_place(httpx.URL(payload.url))} answered {status}" + (f": {said}" if said else "")
     if status in payload.retry_on:
         after = response.headers.get("Retry-After", "")
-        if after.isascii() and after.isdecimal() and int(after[:9]) <= _RETRY_AFTER_S_MAX:
+        if after.isascii() and after.isdecimal() and len(after) < 10 and int(after) <= _RETRY_AFTER_S_MAX:
             raise RetryLater(int(after), answered)
         raise WebhookUndelivered(answered)
     if status in _REDIRECTS and not payload.follow_redirects:

@@ -89,6 +89,23 @@ async def test_two_keys_are_none(client: httpx.AsyncClient) -> None:
     check_problem(answer, 422, "Idempotency-Key")
 
 
+async def test_a_repeat_takes_no_room(client: httpx.AsyncClient) -> None:
+    await client.put("/v1/tenants/acme", json={"max_pending": 2})
+    answers = [await submit(client, "k1", tenant="acme") for _ in range(5)]
+    assert [answer.status_code for answer in answers] == [201, 200, 200, 200, 200]
+    assert (await submit(client, tenant="acme")).status_code == 201
+    assert (await submit(client, tenant="acme")).status_code == 429
+
+
+async def test_a_batch_that_is_not_let_in_takes_no_room(client: httpx.AsyncClient, world: World) -> None:
+    for tenant in ("a", "b"):
+        await client.put(f"/v1/tenants/{tenant}", json={"max_pending": 2})
+    jobs = [{**JOB, "tenant": "a"}] * 2 + [{**JOB, "tenant": "b"}] * 3
+    assert (await client.post("/v1/jobs:batch", json={"jobs": jobs})).status_code == 422
+    assert not world.everything()["jobs"]
+    assert (await client.post("/v1/jobs:batch", json={"jobs": jobs[:4]})).status_code == 200
+
+
 # Deadlines and payloads
 
 

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.cli import job_files
-from hascheduler.cli.job_files import in_groups
-from hascheduler.errors import InvalidInput
+from hascheduler.client import groups
 from hascheduler.model.documents import Collection
 from tests.api.doubles import World
 from tests.cli.invoking import Replica
@@ -59,7 +57,7 @@ async def test_under_one_key_they_are_the_same_jobs(replica: Replica, world: Wor
 async def test_many_go_in_several_requests_and_only_what_is_refused_is_listed(
     replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_files, "REQUEST_JOBS_MAX", 40)
+    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 40)
     lines = [json.dumps({"definition": "log", "target": str(n)}) for n in range(99)]
     lines[60] = '{"definition": "a/b"}'
     asked = ("job", "batch", "-", "--idempotency-key", "import-1")
@@ -70,22 +68,6 @@ async def test_many_go_in_several_requests_and_only_what_is_refused_is_listed(
     rows = [line.split() for line in ended.out.splitlines() if "–" in line]
     assert [row[0] for row in rows] == ["61"]
     assert "98 known already, 1 refused" in (await replica.run(*asked, input="\n".join(lines), COLUMNS="200")).out
-
-
-def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_files, "REQUEST_JOBS_MAX", 2)
-    plain = [{"definition": "log"}] * 5
-    assert [len(group) for group in in_groups(plain)] == [2, 2, 1]
-    with pytest.raises(InvalidInput, match="3 jobs need 2 requests"):
-        in_groups([{"depends_on": ["ref:a"]}, *plain[:2]])
-    assert in_groups([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
-        [{"depends_on": ["ref:a"]}, {"depends_on": "?"}]
-    ]
-
-
-def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_files, "REQUEST_BYTES_MAX", 100)
-    assert [len(group) for group in in_groups(["x" * 60] * 3)] == [1, 1, 1]
 
 
 async def test_when_nobody_answers_it_says_how_to_repeat_it() -> None:

@@ -12,7 +12,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import Outcome
-from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLater
+from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLater, attempts, time_limit
 from tests.processor.world import staged, until
 
 NOW = 1_000_000
@@ -44,9 +44,9 @@ async def test_an_error_is_tried_again_after_the_pause_of_the_definition(failure
     assert outcome == Outcome(JobState.FAILED, error="ValueError: no luck", retry_at_ms=WallMs(retry_at_ms))
 
 
-async def test_the_last_try_fails_for_good_and_says_so() -> None:
+async def test_the_last_try_fails_for_good() -> None:
     outcome = await outcome_of(raising(ValueError("no luck")), failures=2)
-    assert outcome == Outcome(JobState.FAILED, error="ValueError: no luck (given up after 3 tries)")
+    assert outcome == Outcome(JobState.FAILED, error="ValueError: no luck")
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,30 @@ async def test_a_thread_learns_of_its_timeout_and_its_result_counts_if_it_comes(
         assert job.outcome == Outcome(JobState.SUCCEEDED, result="just in time")
 
 
+async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_limit, "LET_GO_S", 0.02)
+    monkeypatch.setattr(attempts, "_LAST_MOMENT_S", 0.02)
+    handlers = Handlers()
+    over = asyncio.Event()
+
+    @handlers.handler("deaf")
+    async def deaf(job: JobContext) -> None:
+        while not over.is_set():
+            try:
+                await over.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async with staged(handlers, slots=1) as stage:
+        rules = Definition("deaf", timeout_ms=20)
+        first, second = (stage.world.dispatch(id, "deaf", rules=rules) for id in "ab")
+        await until(lambda: first.outcome is not None and second.outcome is not None)
+        assert {first.outcome and first.outcome.error, second.outcome and second.outcome.error} == {
+            "timed out after 20ms"
+        }
+        over.set()
+
+
 async def test_a_cancel_goes_before_a_timeout() -> None:
     handlers = Handlers()
     stopped = asyncio.Event()
@@ -151,13 +175,15 @@ async def test_a_cancel_goes_before_a_timeout() -> None:
 
 async def test_the_newest_progress_is_told_once_an_interval() -> None:
     handlers = Handlers()
-    said, go_on = asyncio.Event(), asyncio.Event()
+    said, again, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @handlers.handler("work")
     async def work(job: JobContext) -> None:
         for percent in (10, 20, 30):
             job.progress(percent, f"{percent}\nof 100")
         said.set()
+        await again.wait()
+        job.progress(30, "30 of 100")
         await go_on.wait()
 
     async with staged(handlers) as stage:
@@ -167,6 +193,10 @@ async def test_the_newest_progress_is_told_once_an_interval() -> None:
         told = stage.world.calls["report"]
         await until(lambda: stage.world.calls["standing"] > 5)
         assert [(each.percent, each.text) for each in job.progress] == [(30.0, "30 of 100")]
+        assert stage.world.calls["report"] == told
+        again.set()
+        beats = stage.world.calls["standing"]
+        await until(lambda: stage.world.calls["standing"] > beats + 3)
         assert stage.world.calls["report"] == told
         go_on.set()
         await until(lambda: job.outcome is not None)

@@ -1,0 +1,76 @@
+"""The SDK for submitting: jobs from your code, and their answers.
+
+::
+
+    from hascheduler.client import JobFailed, Scheduler
+
+    with Scheduler("http://replica-1:8080", "http://replica-2:8080") as scheduler:
+        job = scheduler.submit("resize", {"image": "a.png"}, priority=7, labels={"team": "a"})
+        scheduler.wait(job.id, timeout=60)
+
+        # somebody waits for the answer: it goes first, and this returns what the handler returned
+        thumbnail = scheduler.call("thumbnail", {"image": "a.png"}, timeout=10)
+
+        # one after the other, in one request
+        done = scheduler.submit_many([
+            {"ref": "fetch", "definition": "fetch", "payload": {"url": "https://example.org"}},
+            {"definition": "index", "depends_on": ["ref:fetch"]},
+        ])
+
+        for job in scheduler.list(state="failed", definition="resize"):
+            print(job.id, job.failures, job.error)
+        scheduler.retry_where(definition="resize")
+        scheduler.cancel_where(labels={"team": "a"}, dry_run=True).matched
+
+`AsyncScheduler` has the same methods, to be awaited (``async for`` over ``list``).
+
+A submit is safe to repeat, and is repeated: it carries an idempotency key, a fresh one unless you give your own, so
+that however often it is sent, one job is made. Give your own (the number of an order) where your program itself may
+run twice. What is repeated: a connection that fails, 502, 503 and 504 at the next of the replicas, 429 when the replica
+says; all in all for ``patience`` seconds.
+
+=================  =============================================================================================
+error              means
+=================  =============================================================================================
+`Refused`          the request is wrong, or may not be made: ``problem`` says what, field by field
+`Unavailable`      no replica has answered in time; a submit may be repeated under its key
+`JobFailed`        from ``call``: it failed for good, ``job`` says why
+`JobCancelled`     from ``call``: somebody cancelled it
+`StillRunning`     from ``call`` and ``wait``: the time is over, the job goes on; ``job`` is how it stands
+`InvalidInput`     what was given can't be sent
+=================  =============================================================================================
+
+How it is made: ``requests`` says what each operation sends and how its answer is read, ``flows`` what takes more than
+one request, both without any I/O; the two schedulers only carry them out. It needs httpx and tenacity, and nothing of
+the scheduler itself but its words (``model``) and errors.
+"""
+
+from hascheduler.client.async_scheduler import AsyncScheduler
+from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
+from hascheduler.client.failures import JobCancelled, JobFailed, Problem, Refused, StillRunning, Unavailable
+from hascheduler.client.results import Attempt, BatchResult, Changed, Job, Progress, Submitted
+from hascheduler.client.scheduler import Scheduler
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import JobState
+
+__all__ = [
+    "AsyncScheduler",
+    "Attempt",
+    "BatchJob",
+    "BatchResult",
+    "Changed",
+    "InvalidInput",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+    "JobFilter",
+    "JobOptions",
+    "JobState",
+    "Problem",
+    "Progress",
+    "Refused",
+    "Scheduler",
+    "StillRunning",
+    "Submitted",
+    "Unavailable",
+]

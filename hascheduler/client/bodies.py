@@ -1,0 +1,94 @@
+"""What a job may say, and which jobs may be meant: as keyword arguments, and as the JSON that is sent."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, Required, TypedDict
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import JobState
+
+
+class JobOptions(TypedDict, total=False):
+    """What is left out has its default. Instants are datetimes with a zone, or RFC 3339 texts."""
+
+    target: str
+    priority: int
+    tenant: str
+    fairness_key: str
+    lane: str
+    mode: Literal["queued", "on_demand"]
+    resources: Mapping[str, int]
+    labels: Mapping[str, str]
+    not_before: datetime | str
+    expires_at: datetime | str
+    depends_on: Sequence[str]
+    on_dependency_failure: Literal["fail", "ignore"]
+
+
+class BatchJob(JobOptions, total=False):
+    """One of many. ``ref`` is what the others of its batch call it, as ``ref:NAME`` in their ``depends_on``."""
+
+    definition: Required[str]
+    payload: Any
+    ref: str
+    idempotency_key: str
+
+
+class JobFilter(TypedDict, total=False):
+    """All that is given must hold."""
+
+    state: JobState | str
+    definition: str
+    schedule: str
+    tenant: str
+    batch: str
+    target: str
+    labels: Mapping[str, str]
+
+
+def job_body(definition: str, payload: object, options: JobOptions) -> dict[str, Any]:
+    return {"definition": definition, "payload": payload, **_plain(options)}
+
+
+def batch_job_body(job: BatchJob) -> dict[str, Any]:
+    return _plain(job)
+
+
+def filter_body(filter: JobFilter) -> dict[str, Any]:
+    return _plain(filter)
+
+
+def filter_query(filter: JobFilter) -> list[tuple[str, str]]:
+    plain = _plain(filter)
+    labels = plain.pop("labels", {})
+    return [*((name, str(value)) for name, value in plain.items()), *(("label", f"{k}={v}") for k, v in labels.items())]
+
+
+def encoded(body: object) -> bytes:
+    """`InvalidInput` for what JSON can't hold."""
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(("body",), f"is nothing that JSON can hold: {error}", "JSON") from None
+
+
+def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is None but for the payload, which may be."""
+    return {name: _value(name, value) for name, value in given.items() if value is not None or name == "payload"}
+
+
+def _value(name: str, value: Any) -> Any:
+    match value:
+        case datetime():
+            if value.tzinfo is None:
+                raise InvalidInput((name,), f"{value.isoformat()} has no zone", "a datetime with tzinfo, such as UTC")
+            return value.isoformat()
+        case JobState():
+            return value.value
+        case Mapping() if name != "payload":
+            return dict(value)
+        case Sequence() if name == "depends_on" and not isinstance(value, str):
+            return list(value)
+        case _:
+            return value

@@ -1,0 +1,120 @@
+"""One exchange with one replica: what is sent, what its answer means, and which replica is asked next."""
+
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import httpx
+
+from hascheduler.client.failures import Again, Refused, Unavailable
+from hascheduler.client.requests import Answer, Request
+from hascheduler.client.results import read_problem
+from hascheduler.errors import InvalidInput
+from hascheduler.model.redaction import redacted
+
+T = TypeVar("T")
+
+_ANSWER_S = 10.0
+_ELSEWHERE = (502, 503, 504)
+"""Another replica may do better."""
+
+
+class Exchange:
+    """Owner of whose turn it is: a replica that fails is followed by the next one, for all requests from then on.
+
+    Each exchange names the replica that it is with, as others may have passed on meanwhile.
+    """
+
+    def __init__(self, urls: Sequence[str], token: str | None) -> None:
+        if not urls:
+            raise InvalidInput(("urls",), "there is none", "such as http://127.0.0.1:8080")
+        self._urls = [_checked(url) for url in urls]
+        self._token = token
+        self._turn = 0
+
+    @property
+    def replica(self) -> int:
+        return self._turn
+
+    def sent(self, request: Request[Any], replica: int) -> dict[str, Any]:
+        """The arguments of httpx's ``request``."""
+        headers = dict(request.headers)
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if request.content is not None:
+            headers["Content-Type"] = "application/json"
+        return {
+            "method": request.method,
+            "url": f"{self._urls[replica]}{request.path}",
+            "params": list(request.query),
+            "headers": headers,
+            "content": request.content,
+            "timeout": httpx.Timeout(_ANSWER_S, read=_ANSWER_S + request.more_s),
+        }
+
+    def heard(self, request: Request[T], replica: int, response: httpx.Response) -> T:
+        """What the answer says; `Again` where the request may be repeated, else `Refused` or `Unavailable`."""
+        body = _json(response)
+        if response.is_success and isinstance(body, dict):
+            try:
+                return request.read(Answer(response.headers, body))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise Unavailable(f"{self._where(replica)} does not answer as a replica does ({error!r})") from None
+        problem = read_problem(body if isinstance(body, dict) else {})
+        after_s = _retry_after_s(response.headers)
+        if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            raise Again(Refused(response.status_code, problem, after_s), after_s)
+        unavailable = Unavailable(f"{self._where(replica)} answered {response.status_code}: {str(problem) or '?'}")
+        if response.status_code in _ELSEWHERE:
+            self._pass_on(replica)
+            raise Again(unavailable, after_s if len(self._urls) == 1 else None)
+        if response.is_client_error and problem.detail:
+            raise Refused(response.status_code, problem)
+        raise unavailable
+
+    def unheard(self, replica: int, error: httpx.HTTPError) -> Exception:
+        """What to raise where there was no answer."""
+        reason = redacted(str(error)) or type(error).__name__
+        failure = Unavailable(f"{self._where(replica)} does not answer ({reason})")
+        self._pass_on(replica)
+        return failure if "CERTIFICATE_VERIFY_FAILED" in reason and len(self._urls) == 1 else Again(failure)
+
+    def _where(self, replica: int) -> str:
+        return redacted(self._urls[replica])
+
+    def _pass_on(self, replica: int) -> None:
+        if self._turn == replica:
+            self._turn = (replica + 1) % len(self._urls)
+
+
+def trusting(ca_file: str | None) -> dict[str, Any]:
+    """How an httpx client is made that trusts the authorities in ``ca_file``, or those of this machine."""
+    if ca_file is None:
+        return {}
+    try:
+        return {"verify": ssl.create_default_context(cafile=ca_file)}
+    except (OSError, ssl.SSLError) as error:
+        raise InvalidInput(("ca_file",), f"{ca_file}: {error}", "a file of certificates, as PEM") from None
+
+
+def _checked(url: str) -> str:
+    expected = "such as http://127.0.0.1:8080"
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, TypeError) as error:
+        raise InvalidInput(("urls",), f"{redacted(str(url))!r}: {error}", expected) from None
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InvalidInput(("urls",), f"{redacted(url)!r} is not a URL", expected)
+    return url.rstrip("/")
+
+
+def _json(response: httpx.Response) -> object:
+    try:
+        return response.json() if response.content else {}
+    except ValueError:
+        return None
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+    text = headers.get("Retry-After", "")
+    return float(text) if text.isdecimal() and len(text) < 7 else None

@@ -1,0 +1,57 @@
+"""What can go wrong for who submits: refused, unanswered, or answered with a job that did not succeed."""
+
+from hascheduler.client.results import Job, Problem
+from hascheduler.errors import CallerError, HaschedulerError, WorldError
+
+
+class Refused(CallerError):
+    """The replica refuses the request; nothing was written. After a 429 ``retry_after_s`` says when it may go."""
+
+    def __init__(self, status: int, problem: Problem, retry_after_s: float | None = None) -> None:
+        self.status = status
+        self.problem = problem
+        self.retry_after_s = retry_after_s
+        super().__init__(f"{status}: {problem}")
+
+
+class Unavailable(WorldError):
+    """No replica has answered, or none as a replica does; whether the request was carried out is unknown."""
+
+
+class _Unsuccessful(HaschedulerError):
+    def __init__(self, job: Job, what: str) -> None:
+        self.job = job
+        super().__init__(f"{job.id} {what}" + (f": {job.error}" if job.error else ""))
+
+
+class JobFailed(_Unsuccessful):
+    """It has failed for good: its tries or its time are used up, or it can't succeed."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job, "has failed")
+
+
+class JobCancelled(_Unsuccessful):
+    """Somebody has cancelled it."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job, "was cancelled")
+
+
+class StillRunning(_Unsuccessful):
+    """It has not ended in time, and goes on."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job, f"has not ended yet, it is {job.state}")
+
+
+class Again(Exception):
+    """The exchange may be repeated, ``after_s`` at the earliest; ``failure`` is what to raise where it is not."""
+
+    def __init__(self, failure: Refused | Unavailable, after_s: float | None = None) -> None:
+        self.failure = failure
+        self.after_s = after_s
+        super().__init__(str(failure))
+
+
+__all__ = ["Again", "JobCancelled", "JobFailed", "Problem", "Refused", "StillRunning", "Unavailable"]

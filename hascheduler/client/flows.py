@@ -1,0 +1,115 @@
+"""What takes more than one request: as generators that yield what is to be done next and get what came of it.
+
+Neither of the two schedulers knows what happens here, and nothing here knows which of them carries it out.
+"""
+
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from hascheduler.client import requests
+from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions, batch_job_body, filter_body, job_body
+from hascheduler.client.failures import JobCancelled, JobFailed, StillRunning
+from hascheduler.client.groups import group_key, in_groups
+from hascheduler.client.requests import Request
+from hascheduler.client.results import BatchResult, Changed, Job, Submitted
+from hascheduler.model.job import JobState
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    for_s: float
+
+
+Flow = Generator[Request[Any] | Pause, Any, T]
+
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 2.0
+
+
+def fresh_key() -> str:
+    return str(uuid4())
+
+
+def submit(
+    definition: str, payload: object, idempotency_key: str | None, wait: float | None, options: JobOptions
+) -> Flow[Job]:
+    body = job_body(definition, payload, options)
+    job: Job = yield requests.submit(body, idempotency_key or fresh_key(), wait)
+    return job
+
+
+def submit_many(jobs: Sequence[BatchJob], idempotency_key: str | None) -> Flow[Submitted]:
+    """In as few requests as they fit into."""
+    key = idempotency_key or fresh_key()
+    batches: list[str] = []
+    results: list[BatchResult] = []
+    for number, group in enumerate(in_groups([batch_job_body(job) for job in jobs])):
+        if group:
+            batch, answers = yield requests.submit_many(group, group_key(key, number))
+            batches.append(batch)
+            results += answers
+    return Submitted(tuple(batches), tuple(results))
+
+
+def call(
+    definition: str, payload: object, timeout: float, idempotency_key: str | None, options: JobOptions
+) -> Flow[Any]:
+    """The result. The replica holds the submit back until the job has ended; where that takes longer than it may,
+    or breaks off, the same submit asks again."""
+    body = job_body(definition, payload, {"mode": "on_demand", **options})
+    key = idempotency_key or fresh_key()
+    until = time.monotonic() + timeout
+    while True:
+        left_s = max(0.0, until - time.monotonic())
+        job: Job = yield requests.submit(body, key, min(left_s, requests.WAIT_S_MAX))
+        if job.has_ended:
+            return _result(job)
+        if time.monotonic() >= until:
+            raise StillRunning(job)
+        yield Pause(_FIRST_PAUSE_S)
+
+
+def wait(job_id: str, timeout: float | None) -> Flow[Job]:
+    """The job when it has ended, however it did; `StillRunning` when the time is over."""
+    until = inf if timeout is None else time.monotonic() + timeout
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        is_over = time.monotonic() >= until
+        job: Job = yield requests.get(job_id)
+        if job.has_ended:
+            return job
+        if is_over:
+            raise StillRunning(job)
+        yield Pause(max(0.0, min(pause_s, until - time.monotonic())))
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def change_where(verb: str, filter: JobFilter, *, dry_run: bool, **more: object) -> Flow[Changed]:
+    """Until it is complete: one request does a part of what is much."""
+    asked = requests.change_where(verb, filter_body(filter), dry_run=dry_run, **more)
+    total: Changed = yield asked
+    while not total.complete:
+        answer: Changed = yield asked
+        total = replace(
+            total,
+            changed=total.changed + answer.changed,
+            asked_to_stop=total.asked_to_stop + answer.asked_to_stop,
+            complete=answer.complete,
+        )
+    return total
+
+
+def _result(job: Job) -> Any:
+    match job.state:
+        case JobState.SUCCEEDED:
+            return job.result
+        case JobState.CANCELLED:
+            raise JobCancelled(job)
+        case _:
+            raise JobFailed(job)

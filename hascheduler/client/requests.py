@@ -1,0 +1,134 @@
+"""What each operation sends, and how its answer is read. No I/O: the schedulers carry them out.
+
+Every one of them may be sent again: reads change nothing, submits carry an idempotency key, and a change that has been
+made already is met as made.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from hascheduler.client.bodies import JobFilter, encoded, filter_query
+from hascheduler.client.results import (
+    BatchResult,
+    Changed,
+    Job,
+    Json,
+    read_batch_result,
+    read_changed,
+    read_job,
+)
+from hascheduler.errors import InvalidInput
+
+T = TypeVar("T")
+
+WAIT_S_MAX = 300.0
+"""The longest that a replica holds a submit back."""
+_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
+_MANY_S = 60.0
+_PAGE = "200"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    headers: Mapping[str, str]
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[T]):
+    """``more_s`` is how much longer than others it may take. ``read`` may raise where the answer is none."""
+
+    method: str
+    path: str
+    read: Callable[[Answer], T]
+    query: Sequence[tuple[str, str]] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes | None = None
+    more_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    jobs: tuple[Job, ...]
+    next: str | None
+
+
+def submit(body: Json, key: str, wait_s: float | None = None) -> Request[Job]:
+    """With ``wait_s`` the answer comes when the job has ended, or then."""
+    query = [] if wait_s is None else [("wait", f"{max(0, round(wait_s * 1_000))}ms")]
+    return Request(
+        "POST",
+        "/v1/jobs",
+        _submitted,
+        query,
+        {"Idempotency-Key": demand_key(key)},
+        encoded(body),
+        more_s=wait_s or 0.0,
+    )
+
+
+def submit_many(bodies: Sequence[Json], key: str) -> Request[tuple[str, tuple[BatchResult, ...]]]:
+    """The batch and its results, for at most 1,000 jobs."""
+    headers = {"Idempotency-Key": demand_key(key)}
+    return Request("POST", "/v1/jobs:batch", _many, headers=headers, content=encoded({"jobs": bodies}), more_s=_MANY_S)
+
+
+def get(job_id: str) -> Request[Job]:
+    return Request("GET", _path(job_id), _job)
+
+
+def page(filter: JobFilter, after: str | None) -> Request[Page]:
+    query = [*filter_query(filter), ("limit", _PAGE), *([] if after is None else [("after", after)])]
+    return Request("GET", "/v1/jobs", _page, query)
+
+
+def change(job_id: str, verb: str, **body: object) -> Request[str]:
+    """``cancel``, ``reprioritize`` or ``retry``; the answer is the word that says what was met."""
+    return Request(
+        "POST",
+        f"{_path(job_id)}/{verb}",
+        lambda answer: str(answer.body["answer"]),
+        content=encoded(body) if body else None,
+    )
+
+
+def change_where(verb: str, filter: Json, *, dry_run: bool, **more: object) -> Request[Changed]:
+    body: dict[str, Any] = {"filter": filter, "dry_run": dry_run, **more}
+    return Request(
+        "POST",
+        f"/v1/jobs:{verb}",
+        lambda answer: read_changed(answer.body),
+        content=encoded(body),
+        more_s=_MANY_S,
+    )
+
+
+def demand_key(key: str) -> str:
+    if not 1 <= len(key) <= 255 or not all("!" <= character <= "~" for character in key):
+        expected = "1 to 255 printable ASCII characters without blanks"
+        raise InvalidInput(("idempotency_key",), f"{key[:64]!r} can't be a key", expected)
+    return key
+
+
+def _path(job_id: str) -> str:
+    if not _JOB_ID.fullmatch(job_id):
+        raise InvalidInput(("job_id",), f"{job_id[:64]!r} is no id of a job", "such as job:0194f3…")
+    return f"/v1/jobs/{job_id}"
+
+
+def _submitted(answer: Answer) -> Job:
+    return read_job(answer.body, replayed=answer.headers.get("Idempotency-Replayed") == "true")
+
+
+def _job(answer: Answer) -> Job:
+    return read_job(answer.body)
+
+
+def _page(answer: Answer) -> Page:
+    return Page(tuple(read_job(one) for one in answer.body["items"]), answer.body["next"])
+
+
+def _many(answer: Answer) -> tuple[str, tuple[BatchResult, ...]]:
+    return str(answer.body["batch"]), tuple(read_batch_result(one) for one in answer.body["results"])

@@ -1,0 +1,192 @@
+"""What answers say, as values. Instants are aware datetimes in UTC."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from hascheduler.model.job import TERMINAL, JobState
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    path: str
+    problem: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a request: ``type`` is a URN to compare, ``detail`` for people, ``errors`` the fields."""
+
+    type: str
+    detail: str
+    errors: tuple[FieldProblem, ...] = ()
+
+    def __str__(self) -> str:
+        return self.detail or self.type
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    percent: float | None
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    number: int
+    outcome: str
+    processor: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job as it stood. ``payload``, ``result`` and ``attempts`` are empty where it comes from a list.
+
+    ``replayed``: this submit found it there, under its idempotency key. ``fields`` is the whole answer.
+    """
+
+    id: str
+    state: JobState
+    definition: str
+    target: str
+    tenant: str
+    lane: str
+    priority: int
+    attempt: int
+    failures: int
+    labels: Mapping[str, str]
+    submitted_at: datetime
+    not_before: datetime | None
+    expires_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    retry_at: datetime | None
+    schedule: str | None
+    nominal_at: datetime | None
+    batch: str | None
+    depends_on: tuple[str, ...]
+    progress: Progress | None
+    error: str | None
+    payload: Any = None
+    result: Any = None
+    attempts: tuple[Attempt, ...] = ()
+    replayed: bool = False
+    fields: Json = field(default_factory=dict, repr=False)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in TERMINAL
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What became of one job of many: ``job`` is its id, or ``problem`` says why there is none."""
+
+    status: int
+    job: str | None
+    problem: Problem | None
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """``results`` are in the order of the jobs; ``batches`` are the ids that they have in common."""
+
+    batches: tuple[str, ...]
+    results: tuple[BatchResult, ...]
+
+    @property
+    def refused(self) -> tuple[BatchResult, ...]:
+        return tuple(one for one in self.results if one.problem is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """``matched`` is how many there were at first, at least that many where not ``exact``."""
+
+    matched: int
+    exact: bool
+    changed: int
+    asked_to_stop: int
+    complete: bool
+
+
+def read_job(fields: Json, *, replayed: bool = False) -> Job:
+    """Raises `ValueError`, `KeyError` or `TypeError` where that is no job."""
+    progress = fields["progress"]
+    return Job(
+        id=fields["id"],
+        state=JobState(fields["state"]),
+        definition=fields["definition"],
+        target=fields["target"],
+        tenant=fields["tenant"],
+        lane=fields["lane"],
+        priority=fields["priority"],
+        attempt=fields["attempt"],
+        failures=fields["failures"],
+        labels=fields["labels"],
+        submitted_at=datetime.fromisoformat(fields["submitted_at"]),
+        not_before=_instant(fields["not_before"]),
+        expires_at=_instant(fields["expires_at"]),
+        started_at=_instant(fields["started_at"]),
+        finished_at=_instant(fields["finished_at"]),
+        retry_at=_instant(fields["retry_at"]),
+        schedule=fields["schedule"],
+        nominal_at=_instant(fields["nominal_at"]),
+        batch=fields["batch"],
+        depends_on=tuple(fields["depends_on"]),
+        progress=None
+        if progress is None
+        else Progress(progress["percent"], progress["text"], datetime.fromisoformat(progress["at"])),
+        error=fields["error"],
+        payload=fields.get("payload"),
+        result=fields.get("result"),
+        attempts=tuple(_attempt(one) for one in fields.get("attempts", ())),
+        replayed=replayed,
+        fields=fields,
+    )
+
+
+def read_batch_result(fields: Json) -> BatchResult:
+    problem = fields["problem"]
+    return BatchResult(fields["status"], fields["job"], None if problem is None else read_problem(problem))
+
+
+def read_changed(fields: Json) -> Changed:
+    return Changed(fields["matched"], fields["exact"], fields["changed"], fields["asked_to_stop"], fields["complete"])
+
+
+def read_problem(fields: Json) -> Problem:
+    """Whatever is missing is empty: a proxy's answer may be no problem at all."""
+    errors = fields.get("errors")
+    return Problem(
+        str(fields.get("type", "")),
+        str(fields.get("detail", "")),
+        tuple(
+            FieldProblem(str(one.get("path", "")), str(one.get("problem", "")), str(one.get("expected", "")))
+            for one in (errors if isinstance(errors, list) else ())
+            if isinstance(one, dict)
+        ),
+    )
+
+
+def _attempt(fields: Json) -> Attempt:
+    return Attempt(
+        fields["number"],
+        fields["outcome"],
+        fields["processor"],
+        _instant(fields["started_at"]),
+        _instant(fields["finished_at"]),
+        fields["error"],
+    )
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -1,0 +1,147 @@
+"""The scheduler for programs without a loop. Threads may share one."""
+
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, TypeVar, Unpack
+
+import httpx
+from tenacity import Retrying
+
+from hascheduler.client import flows, requests
+from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
+from hascheduler.client.exchange import Exchange, trusting
+from hascheduler.client.flows import Flow, Pause
+from hascheduler.client.patience import repeating
+from hascheduler.client.requests import Page, Request
+from hascheduler.client.results import Changed, Job, Submitted
+
+T = TypeVar("T")
+
+
+class Scheduler:
+    """Asks the replicas at ``urls``, in turn where one fails, each request for ``patience`` seconds.
+
+    ``http`` is a client of your own, for proxies or certificates; you close it.
+    """
+
+    def __init__(
+        self,
+        *urls: str,
+        token: str | None = None,
+        ca_file: str | None = None,
+        patience: float = 30.0,
+        http: httpx.Client | None = None,
+    ) -> None:
+        self._exchange = Exchange(urls, token)
+        self._patience_s = patience
+        self._own = httpx.Client(**trusting(ca_file)) if http is None else None
+        self._http = self._own or http
+
+    def __enter__(self) -> "Scheduler":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._own is not None:
+            self._own.close()
+
+    def submit(
+        self,
+        definition: str,
+        payload: object = None,
+        *,
+        idempotency_key: str | None = None,
+        wait: float | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job:
+        """Submit a job; with ``wait`` return when it has ended, or after so many seconds (at most 300)."""
+        return self._run(flows.submit(definition, payload, idempotency_key, wait, options))
+
+    def submit_many(self, jobs: Sequence[BatchJob], *, idempotency_key: str | None = None) -> Submitted:
+        """Submit many at once; each is submitted or refused by itself. Look at ``refused``."""
+        return self._run(flows.submit_many(jobs, idempotency_key))
+
+    def call(
+        self,
+        definition: str,
+        payload: object = None,
+        *,
+        timeout: float = 60.0,
+        idempotency_key: str | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Any:
+        """What the handler returns; `JobFailed`, `JobCancelled` or, after ``timeout`` seconds, `StillRunning`."""
+        return self._run(flows.call(definition, payload, timeout, idempotency_key, options))
+
+    def get(self, job_id: str) -> Job:
+        return self._ask(requests.get(job_id))
+
+    def wait(self, job_id: str, timeout: float | None = None) -> Job:
+        """The job when it has ended, however it did; `StillRunning` after ``timeout`` seconds."""
+        return self._run(flows.wait(job_id, timeout))
+
+    def list(self, **filter: Unpack[JobFilter]) -> Iterator[Job]:
+        """All that match, by descending id, without payloads and results."""
+        after: str | None = None
+        while True:
+            page: Page = self._ask(requests.page(filter, after))
+            yield from page.jobs
+            after = page.next
+            if after is None:
+                return
+
+    def cancel(self, job_id: str) -> str:
+        """``cancelled``, ``already_running`` (it was asked to stop) or ``already_done``."""
+        return self._ask(requests.change(job_id, "cancel"))
+
+    def reprioritize(self, job_id: str, priority: int) -> str:
+        """``ok``, ``already_running`` or ``already_done``."""
+        return self._ask(requests.change(job_id, "reprioritize", priority=priority))
+
+    def retry(self, job_id: str) -> str:
+        """``ok``, ``not_ended`` or ``not_failed``."""
+        return self._ask(requests.change(job_id, "retry"))
+
+    def cancel_where(self, *, dry_run: bool = False, **filter: Unpack[JobFilter]) -> Changed:
+        """Cancel all that match and have not ended; ``dry_run`` only counts them."""
+        return self._run(flows.change_where("cancel", filter, dry_run=dry_run))
+
+    def reprioritize_where(self, priority: int, *, dry_run: bool = False, **filter: Unpack[JobFilter]) -> Changed:
+        """Give all that match and wait another priority; ``dry_run`` only counts them."""
+        return self._run(flows.change_where("reprioritize", filter, dry_run=dry_run, priority=priority))
+
+    def retry_where(self, *, dry_run: bool = False, **filter: Unpack[JobFilter]) -> Changed:
+        """Have all failed ones that match run again; ``dry_run`` only counts them."""
+        return self._run(flows.change_where("retry", filter, dry_run=dry_run))
+
+    def _run(self, flow: Flow[T]) -> T:
+        heard: object = None
+        while True:
+            try:
+                step = flow.send(heard)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            heard = None
+            if isinstance(step, Pause):
+                time.sleep(step.for_s)
+            else:
+                heard = self._ask(step)
+
+    def _ask(self, request: Request[T]) -> T:
+        answer: T = Retrying(**repeating(self._patience_s + request.more_s))(self._ask_once, request)
+        return answer
+
+    def _ask_once(self, request: Request[T]) -> T:
+        assert self._http is not None
+        replica = self._exchange.replica
+        try:
+            response = self._http.request(**self._exchange.sent(request, replica))
+        except httpx.HTTPError as error:
+            raise self._exchange.unheard(replica, error) from None
+        return self._exchange.heard(request, replica, response)

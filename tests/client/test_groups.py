@@ -1,0 +1,23 @@
+"""Many jobs go in as few requests as they fit into."""
+
+import pytest
+
+from hascheduler.client import groups
+from hascheduler.client.groups import in_groups
+from hascheduler.errors import InvalidInput
+
+
+def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 2)
+    plain = [{"definition": "log"}] * 5
+    assert [len(group) for group in in_groups(plain)] == [2, 2, 1]
+    with pytest.raises(InvalidInput, match="3 jobs need 2 requests"):
+        in_groups([{"depends_on": ["ref:a"]}, *plain[:2]])
+    assert in_groups([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
+        [{"depends_on": ["ref:a"]}, {"depends_on": "?"}]
+    ]
+
+
+def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "REQUEST_BYTES_MAX", 100)
+    assert [len(group) for group in in_groups(["x" * 60] * 3)] == [1, 1, 1]
