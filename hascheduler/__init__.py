@@ -2,11 +2,14 @@
 
 ::
 
+    client   the SDK for whoever submits jobs: HTTP, nothing else of this package but its errors
+
     cli ─► demo ─► assembly      the only module that knows both sides
                       │
       ┌───────┬───────┼─────────┬─────────┬──────────┬────────┬───────┐
     daemon   api   processor  mongo   rabbitmq    memory  embedded  clock     the world, one technology a room
       └───────┴───────┴────┬────┴─────────┴──────────┴────────┴───────┘
+                          tls    certificates, for whoever listens or connects
                          ports   all that the pure side asks of the world
                            │
                         simulate   what would happen: scenarios and recordings  ┐

@@ -15,7 +15,7 @@ async def sleep(job: JobContext) -> dict[str, float]:
     loop = asyncio.get_running_loop()
     began, left_s = loop.time(), seconds
     while left_s > 0:
-        job.progress(100 * (1 - left_s / seconds), f"{left_s:.0f} s left")
+        job.progress(round(100 * (1 - left_s / seconds), 1), f"{left_s:.0f} s left")
         await asyncio.sleep(min(left_s, 1))
         left_s = began + seconds - loop.time()
     return {"slept": seconds}

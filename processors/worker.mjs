@@ -49,7 +49,11 @@ async function run({ job, attempt }) {
       end = { outcome: "failed", error: String(signal.aborted ? signal.reason : error), retryable: !error.permanent };
       if (signal.reason === "cancelled") end = { outcome: "cancelled" };
     }
-    if (signal.reason !== "revoked") await ask("finish", { processor, job, attempt, ...end });
+    const finish = (end) => ask("finish", { processor, job, attempt, ...end });
+    if (signal.reason !== "revoked") await finish(end).catch((error) => { // a result that can't be kept: 422
+      if (error.refused !== 422) throw error;
+      return finish({ outcome: "failed", error: String(error), retryable: false });
+    });
   } catch (error) {
     if (error.refused !== 409) throw error; // 409: it is not ours any more, leave it
   } finally { clearTimeout(limit); running.delete(key); }
@@ -58,14 +62,15 @@ async function run({ job, attempt }) {
 async function beat() {
   for (let answered = Date.now(); ; await sleep(1000 * terms.heartbeat_interval)) {
     const told = [...running.values()].map(({ stop, ...attempt }) => attempt), draining = leaving.signal.aborted;
+    const began = Date.now(), left = answered + 1000 * terms.heartbeat_deadline - began;
     try {
-      const signal = AbortSignal.timeout(500 * terms.heartbeat_deadline);
+      const signal = AbortSignal.timeout(Math.max(1, Math.min(left, 2000 * terms.heartbeat_interval)));
       const answer = await once("heartbeat", { processor, running: told, draining }, { signal });
-      answered = Date.now();
+      answered = began;
       for (const reason of ["cancelled", "revoked"])
         for (const { job, attempt } of answer[reason]) running.get(`${job}/${attempt}`)?.stop.abort(reason);
     } catch (error) { // without an answer others get our jobs, and two must not run one: a supervisor starts us anew
-      if (error.refused || Date.now() - answered > 1000 * terms.heartbeat_deadline) process.exit(1);
+      if (error.refused || Date.now() - answered >= 1000 * terms.heartbeat_deadline) process.exit(1);
     }
   }
 }

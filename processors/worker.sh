@@ -10,17 +10,18 @@ trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT TERM
 
 ask() { # PATH BODY [OPTION…]: the answer, tried for a minute; fails where it is refused. Every request may be repeated.
-    path=$1 body=$2
+    path=$1
+    printf '%s' "$2" >"$dir/$path.body" # not an argument, which may not be as long
     shift 2
     curl --silent --show-error --fail --max-time 90 --retry 99 --retry-connrefused --retry-max-time 60 "$@" \
         --header "Content-Type: application/json" ${HASCHEDULER_TOKEN:+--header "Authorization: Bearer $HASCHEDULER_TOKEN"} \
-        --data "$body" "${HASCHEDULER_URL:-http://127.0.0.1:8080}/v1/work/$path"
+        --data "@$dir/$path.body" "${HASCHEDULER_URL:-http://127.0.0.1:8080}/v1/work/$path"
 }
 
 beats() { # COMMAND: shows life while it runs, and stops it when somebody asks for that, or when nobody answers any more
     interval=$(jq .heartbeat_interval "$dir/terms")
     left=$most
-    while [ "$left" -gt 0 ] && sleep "$interval"; do
+    while [ "$left" -gt 0 ] && sleep "$interval" && kill -0 $$; do # not for one that is dead
         ask heartbeat "$(jq -c '{processor, running: [{job, attempt}]}' "$dir/attempt")" --retry 0 --max-time "$interval" \
             >"$dir/answer" || { left=$((left - 1)) && continue; }
         left=$most
@@ -56,5 +57,6 @@ while ask fetch "$(jq -c '{processor, wait: "20s", limit: 1}' "$dir/terms")" >"$
     0) end='{outcome: "succeeded", result: ($out | fromjson? // $out)}' ;;
     *) end='{outcome: "failed", error: "exit code \($code): \($err)"}' ;;
     esac
-    ask finish "$(jq -c --rawfile out "$dir/out" --rawfile err "$dir/err" --arg code "$code" ". + $end" "$dir/attempt")"
+    ask finish "$(jq -c --rawfile out "$dir/out" --rawfile err "$dir/err" --arg code "$code" ". + $end" "$dir/attempt")" ||
+        ask finish "$(jq -c '. + {outcome: "failed", retryable: false, error: "its end was refused"}' "$dir/attempt")"
 done

@@ -18,7 +18,7 @@ from hascheduler.api.listeners import Left
 from hascheduler.api.responses import Responses, refused
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.waiting import Waiting, end_of
-from hascheduler.errors import Conflict, WorldError
+from hascheduler.errors import Conflict, Overloaded, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.ports import StoredDocument, SubmitAnswer
 
@@ -89,6 +89,9 @@ async def _ended(
     job_id = str(document["_id"])
     try:
         return await end_of(job_id, wait_ms, request, services) or document
+    except Overloaded as error:
+        # The job is there, so that is no refusal: it is only not waited for.
+        log.info("not_waited_for", job=job_id, reason=str(error))
     except Left:
         if cancels:
             await _cancel(job_id, services)

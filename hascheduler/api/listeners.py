@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import Request
 
@@ -13,6 +14,10 @@ class Left(Exception):
     """The client is gone."""
 
 
+class Ending(Exception):
+    """This replica ends: the answer is what is known now."""
+
+
 class Listener:
     """One client whose request is held open; from `listening`."""
 
@@ -20,7 +25,7 @@ class Listener:
         self._leaving = leaving
 
     async def rung(self, bell: Bell, limit_s: float) -> bool:
-        """Whether ``bell`` rang within the limit; `Left` where the client is gone."""
+        """Whether ``bell`` rang within the limit; `Left` where the client is gone, `Ending` where this replica ends."""
         ringing = asyncio.create_task(bell.wait(), name="bell")
         try:
             await asyncio.wait({ringing, self._leaving}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
@@ -29,6 +34,8 @@ class Listener:
             await _ended(ringing)
         if self._leaving.done():
             raise Left
+        if rang and not ringing.result():
+            raise Ending
         return rang
 
 
@@ -42,7 +49,7 @@ async def listening(request: Request) -> AsyncIterator[Listener]:
         await _ended(leaving)
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _ended(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.wait([task])
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from hascheduler.api.listeners import listening
+from hascheduler.api.listeners import Ending, listening
 from hascheduler.api.long_requests import WAIT_S_MAX
 from hascheduler.api.services import ApiServices
 from hascheduler.api.texts import QueryDurationMs
@@ -35,7 +35,10 @@ Waiting = Annotated[WaitQuery, Query()]
 
 
 async def end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
-    """The job when it has ended, or as it is when the time is over; None when it is not there. `Left` as it says."""
+    """The job when it has ended, or as it is when the time is over, or this replica ends; None when it is not there.
+
+    `Left` as it says.
+    """
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_ms / 1_000
     async with listening(request) as client:
@@ -45,4 +48,7 @@ async def end_of(job_id: str, wait_ms: int, request: Request, services: ApiServi
                 left_s = until - loop.time()
                 if document is None or document.get("state") in TERMINAL or left_s <= 0:
                     return document
-                await client.rung(bell, min(left_s, _LOOK_AGAIN_S))
+                try:
+                    await client.rung(bell, min(left_s, _LOOK_AGAIN_S))
+                except Ending:
+                    return document

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from fastapi import Request
 
-from hascheduler.api.listeners import Left, listening
+from hascheduler.api.listeners import Ending, Left, listening
 from hascheduler.api.services import ApiServices
 from hascheduler.api.work_schemas import FetchBody
 from hascheduler.api.work_speakers import unknown
@@ -40,6 +40,6 @@ async def promised(body: FetchBody, request: Request, services: ApiServices) -> 
                     return found[: body.limit]
                 try:
                     rang = await client.rung(bell, max(min(until - now, beat_at - now, look_s), 0))
-                except Left:
+                except (Left, Ending):
                     return []
                 look_s = _SOON_S if rang else _LOOK_AGAIN_S

@@ -178,7 +178,7 @@ def _change_all(
     count = _count(counted["matched"], exact=counted["exact"])
     doing = not dry_run and counted["matched"] > 0
     if doing and not agreed(change.question(count), yes=yes):
-        console().print("not done", markup=False)
+        print_json(counted) if as_json else console().print("not done")
         return
     answer = _repeated(client, path, body, counted) if doing else counted
     if as_json:

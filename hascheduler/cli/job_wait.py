@@ -18,7 +18,7 @@ from hascheduler.model.job import TERMINAL
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _FAILURES_MAX = 10
-"""In a row: a replica that restarts is waited for."""
+"""In a row, once there was an answer: a replica that restarts is waited for, one that is not there is not."""
 
 
 @example("hascheduler job wait job:0194f3a1b2c3 --timeout 5m && echo done")
@@ -42,17 +42,17 @@ def wait(
 def _end(client: Client, path: str, patience_ms: int | None) -> dict[str, Any]:
     """The job when it has ended, or as it is when the time is over."""
     until = inf if patience_ms is None else time.monotonic() + patience_ms / 1_000
-    pause_s, failures = _FIRST_PAUSE_S, 0
+    pause_s, failures_left = _FIRST_PAUSE_S, 0
     while True:
         is_over = time.monotonic() >= until
         try:
             job = client.get(path)
-            failures = 0
+            failures_left = _FAILURES_MAX
             if is_over or job["state"] in TERMINAL:
                 return job
         except WorldError:
-            failures += 1
-            if is_over or failures > _FAILURES_MAX:
+            if is_over or failures_left == 0:
                 raise
+            failures_left -= 1
         time.sleep(max(0.0, min(pause_s, until - time.monotonic())))
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -18,23 +18,32 @@ class Bell:
 
     def __init__(self) -> None:
         self._rung = asyncio.Event()
+        self._open = True
 
     def ring(self) -> None:
         self._rung.set()
 
-    async def wait(self) -> None:
+    def close(self) -> None:
+        self._open = False
+        self._rung.set()
+
+    async def wait(self) -> bool:
         await self._rung.wait()
         self._rung.clear()
+        return self._open
 
 
 class Bells:
     def __init__(self) -> None:
         self._of: dict[str, set[Bell]] = {}
         self._count = 0
+        self._open = True
 
     @contextmanager
     def hang(self, name: str) -> Iterator[Bell]:
-        """A bell that `ring` of that name rings; `Overloaded` where there is no room."""
+        """A bell that `ring` of that name rings; `Overloaded` where there is no room, or no more ringing."""
+        if not self._open:
+            raise Overloaded("this replica is about to end", retry_after_s=1)
         if self._count >= BELLS_MAX:
             raise Overloaded(f"{BELLS_MAX} requests wait at this replica already", retry_after_s=1)
         bell = Bell()
@@ -63,3 +72,10 @@ class Bells:
         for bells in self._of.values():
             for bell in bells:
                 bell.ring()
+
+    def close(self) -> None:
+        """This replica ends: nobody waits any longer."""
+        self._open = False
+        for bells in self._of.values():
+            for bell in bells:
+                bell.close()

@@ -149,6 +149,8 @@ class Replica:
             ]
             await self._stopping.wait()
             self.events.close()
+            self._ended.close()
+            self._promised.close()
             await self._bookkeeper.save()
             await self._leader.resign()
             for task in running:

@@ -101,7 +101,7 @@ class Explainer:
         unmet = self._named(self._jobs.dependencies.unmet(job.id), only)
         if unmet:
             how = "end" if job.ignores_failures else "succeed"
-            because = f"it waits for {_listed(unmet)} to {how}"
+            because = f"{_listed(unmet)} {'has' if len(unmet) == 1 else 'have'} yet to {how}"
             numbers: dict[str, Number] = {"jobs": unmet[:_NAMED_MAX], "count": len(unmet)}
             blocks.append(Block(Rule.DEPENDENCY, because, "when the last of them has done so", numbers))
         for rule, at_ms, why in (

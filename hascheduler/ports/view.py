@@ -45,8 +45,9 @@ Recording = tuple[Heading, AsyncIterator[RecordedStep | Ended]]
 class Bell(Protocol):
     """Rings when what it was made for happens, once for all that happened before."""
 
-    async def wait(self) -> None:
-        """Until it has rung since the last call. The caller sets the time limit."""
+    async def wait(self) -> bool:
+        """Until it has rung since the last call; False: this replica ends, and it rings no more. The caller sets the
+        time limit."""
         ...
 
 

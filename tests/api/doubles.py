@@ -44,7 +44,7 @@ from hascheduler.simulate.recording import Ended, Heading, RecordedStep
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000
-MAX_PENDING = 1_000
+MAX_PENDING = 1_000_000
 
 Noun = TypeVar("Noun")
 Overtaker = Callable[[], Awaitable[object]]

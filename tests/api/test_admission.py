@@ -11,7 +11,7 @@ from hascheduler.errors import InvalidInput, Overloaded, StoreUnavailable, TooMa
 from hascheduler.memory.admission import MemoryBucketStore
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import MonoMs
-from tests.api.doubles import StandingClock, World
+from tests.api.doubles import MAX_PENDING, StandingClock, World
 from tests.api.requests import check_problem, create, post
 
 JOB = {"definition": "log", "tenant": "acme"}
@@ -72,7 +72,7 @@ async def test_more_pending_than_may_be_is_429_and_nothing_is_written(client: ht
 
 
 async def test_more_pending_in_the_shard_than_may_be_is_503(client: httpx.AsyncClient, world: World) -> None:
-    world.view.waiting["other"] = 1_000
+    world.view.waiting["other"] = MAX_PENDING
     before = world.everything()
     answer = await client.post("/v1/jobs", json=JOB)
     assert check_problem(answer, 503)["type"] == "urn:hascheduler:problem:overloaded"

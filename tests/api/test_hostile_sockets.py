@@ -31,15 +31,13 @@ HEADS = [
     ("a negative length", POST + JSON + b"content-length: -1\r\n\r\n" + BODY, 400),
     ("a length with a sign", POST + JSON + b"content-length: +21\r\n\r\n" + BODY, 400),
     ("a length that is no number", POST + JSON + b"content-length: 0x15\r\n\r\n" + BODY, 400),
-    ("an unknown transfer encoding", POST + JSON + b"transfer-encoding: gzip, chunked\r\n\r\n", 501),
+    ("an unknown transfer encoding", POST + JSON + b"transfer-encoding: gzip, chunked\r\n\r\n", 400),
     ("a path with a blank", b"GET /v1/jobs /x HTTP/1.1\r\nhost: a\r\n\r\n", 400),
-    ("an unknown version", b"GET /v1/jobs HTTP/9.9\r\nhost: a\r\n\r\n", 400),
     ("a TLS handshake", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 64 + b"\r\n\r\n", 400),
     ("a method that is none", b"G{T /v1/jobs HTTP/1.1\r\nhost: a\r\n\r\n", 400),
     ("a method nobody knows", b"BREW /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 405),
     ("TRACE", b"TRACE /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n", 405),
-    ("many headers", POST + b"".join(b"x%d: y\r\n" % n for n in range(3_000)) + b"\r\n", 400),
-    ("a key with a control character", POST + JSON + LENGTH + b"idempotency-key: a\x07b\r\n\r\n" + BODY, 400),
+    ("a key with a control character", POST + JSON + LENGTH + b"idempotency-key: a\x07b\r\n\r\n" + BODY, 422),
     ("a key with a Latin letter", POST + JSON + LENGTH + b"idempotency-key: \xe9\r\n\r\n" + BODY, 422),
     ("a token that breaks the line", POST + JSON + LENGTH + b"authorization: Bearer a\nx: y\r\n\r\n" + BODY, 401),
     ("a form", POST + b"content-type: text/plain\r\n" + LENGTH + b"\r\n" + BODY, 415),
@@ -118,6 +116,8 @@ async def test_more_connections_than_there_is_room_for_are_told_to_come_again(
         idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(5)]
         answer = await exchange(server, b"GET /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 503")
+        assert b"retry-after: 1\r\n" in answer.lower()
+        assert b"application/problem+json" in answer
         for _, writer in idle:
             writer.close()
 

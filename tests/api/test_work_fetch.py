@@ -80,6 +80,19 @@ async def test_a_fetch_is_a_heartbeat_and_tells_what_is_to_stop(client: httpx.As
     assert (after["beat"], after["draining"]) == (before["beat"] + 1, True)
 
 
+async def test_a_replica_that_ends_keeps_nobody_waiting(client: httpx.AsyncClient, world: World) -> None:
+    processor = await registered(client)
+    asked = {"processor": processor, "wait": "60s"}
+    async with asyncio.TaskGroup() as tasks:
+        fetch = tasks.create_task(post(client, "/v1/work/fetch", asked))
+        await waits(world, processor)
+        world.view.bells.close()
+    assert fetch.result()["attempts"] == []
+    answer = await client.post("/v1/work/fetch", json=asked)
+    check_problem(answer, 503)
+    assert answer.headers["retry-after"] == "1"
+
+
 async def test_who_leaves_while_he_waits_gives_his_place_up(client: httpx.AsyncClient, world: World, app: Any) -> None:
     processor = await registered(client)
     left = asyncio.Event()

@@ -60,6 +60,11 @@ async def test_waiting_ends_when_the_job_does(replica: Replica, world: World) ->
     assert (await waiting).out == f"{ID} succeeded\n"
 
 
+async def test_where_nobody_is_nobody_is_waited_for() -> None:
+    ended = await Replica("http://127.0.0.1:1").run("job", "wait", ID)
+    assert (ended.status, ended.err.count("\n")) == (1, 1)
+
+
 async def test_jobs_depend_on_others_and_expire(replica: Replica) -> None:
     await replica.done("job", "submit", "log")
     made: Any = (

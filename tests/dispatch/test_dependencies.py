@@ -113,7 +113,7 @@ def test_whoever_asks_is_told_what_it_waits_for_and_no_other_tenants_jobs() -> N
     explanation = scene.core.explain("w", wall(1))
     assert explanation is not None
     [block] = explanation.blocks
-    assert (block.rule, block.because) == (Rule.DEPENDENCY, "it waits for 'a', 'b' to succeed")
+    assert (block.rule, block.because) == (Rule.DEPENDENCY, "'a', 'b' have yet to succeed")
     explanation = scene.core.explain("w", wall(1), only="another")
     assert explanation is not None
     assert "'a'" not in explanation.blocks[0].because

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,6 @@ async def start(request: pytest.FixtureRequest, processes: Processes) -> Start:
                 *command,
                 stdout=out,
                 stderr=err,
-                start_new_session=True,
                 env={
                     **os.environ,
                     "HASCHEDULER_URL": processes.any_url(),
@@ -113,11 +111,24 @@ async def test_the_jobs_of_a_worker_that_is_killed_run_elsewhere(processes: Proc
     first = await start("first")
     job_id = await _submit(processes, seconds=1, mark=1)
     await _in_state(processes, job_id, "running")
-    os.killpg(first.child.pid, signal.SIGKILL)
-    await first.child.wait()
+    await first.kill()
     await start("second")
     job = await _in_state(processes, job_id, "succeeded")
     assert (job["attempt"], _outcomes(job)) == (2, ["lost", "succeeded"])
+
+
+@pytest.mark.parametrize("start", ["worker.mjs"], indirect=True)
+async def test_a_worker_that_is_told_to_leave_finishes_what_runs_and_takes_no_more(
+    processes: Processes, start: Start
+) -> None:
+    await processes.replica("one", HASCHEDULER_TRANSPORT="mongo")
+    first = await start("first")
+    job_id = await _submit(processes, seconds=1)
+    await _in_state(processes, job_id, "running")
+    assert await first.terminate() == 0
+    job = await processes.get(f"/v1/jobs/{job_id}")
+    assert (job["state"], _outcomes(job)) == ("succeeded", ["succeeded"])
+    assert await processes.database.processors.count_documents({}) == 0
 
 
 async def test_a_worker_goes_on_with_another_replica(processes: Processes, start: Start) -> None:

@@ -1,0 +1,146 @@
+"""A great many jobs that have ended: what it takes to look at one, and to list them, and which index each list uses.
+
+They are written straight into the database, 1,000,000 of them by default: 50 definitions, 20 tenants, a fifth of them
+fired by 200 schedules, nine in ten succeeded. Lists are a page of 100, from a random place; *of target* is the p99
+divided by 50 ms, of the slowest.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+from pymongo import DESCENDING, AsyncMongoClient
+from pymongo.write_concern import WriteConcern
+
+from hascheduler.embedded.stack import Stack
+from hascheduler.model.documents import new_job_document
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.percentiles import percentile
+from hascheduler.mongo.slices import query_of
+from hascheduler.ports import JobFilter
+
+_BATCH = 5_000
+_AGE_MS = 6 * 86_400_000
+_TARGET_P99_MS = 50
+_FILTERS: dict[str, JobFilter] = {
+    "all": JobFilter(),
+    "state": JobFilter(state=JobState.FAILED),
+    "definition": JobFilter(definition="definition-7"),
+    "tenant": JobFilter(tenant="tenant-7"),
+    "schedule": JobFilter(schedule="schedule-7"),
+    "tenant_and_state": JobFilter(tenant="tenant-7", state=JobState.FAILED),
+    "definition_and_state": JobFilter(definition="definition-7", state=JobState.FAILED),
+    "target": JobFilter(target="target-7"),
+    "batch": JobFilter(batch="batch:7"),
+}
+
+
+async def measure_finished(stack: Stack, database: str, count: int, requests: int) -> dict[str, Any]:
+    chance = random.Random(1)
+    url = next(iter(stack.urls.values()))
+    figures: dict[str, Any] = {"jobs": count, "requests_each": requests}
+    async with (
+        AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client,
+        httpx.AsyncClient(base_url=url, timeout=60) as http,
+    ):
+        jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
+        began = time.monotonic()
+        documents = _documents(count, chance)
+        while batch := [document for document, _ in zip(documents, range(_BATCH), strict=False)]:
+            await jobs.insert_many(batch, ordered=False)
+        figures["written_in_s"] = round(time.monotonic() - began)
+
+        def anywhere() -> str:
+            return _id(chance.randrange(count))
+
+        figures |= await _timed("get", http, requests, lambda: f"/v1/jobs/{anywhere()}")
+        figures |= await _timed("why", http, requests, lambda: f"/v1/jobs/{anywhere()}/why")
+        for name, which in _FILTERS.items():
+            asked = "&".join(f"{field}={value}" for field, value in query_of(which).items())
+            figures |= await _timed(
+                f"list_by_{name}", http, requests, lambda asked=asked: f"/v1/jobs?{asked}&after={anywhere()}".replace("?&", "?")
+            )
+            figures[f"list_by_{name}_index"] = await _index(jobs, which, anywhere())
+    slowest = max(value for name, value in figures.items() if name.endswith("_p99_ms"))
+    return {**figures, "slowest_p99_ms_of_target": round(slowest / _TARGET_P99_MS, 2)}
+
+
+async def _timed(name: str, http: httpx.AsyncClient, requests: int, path: Callable[[], str]) -> dict[str, float]:
+    took: list[int] = []
+    for _ in range(requests):
+        began = time.perf_counter_ns()
+        (await http.get(path())).raise_for_status()
+        took.append((time.perf_counter_ns() - began) // 1_000)
+    return {f"{name}_p{part}_ms": round(percentile(took, part) / 1_000, 1) for part in (50, 99)}
+
+
+async def _index(jobs: Any, which: JobFilter, after: str) -> str:
+    """The stages that the planner has chosen, and how many documents it read for a page."""
+    query = {**query_of(which), "_id": {"$lt": after}}
+    told = await jobs.find(query).sort("_id", DESCENDING).limit(101).explain()
+    stage = told["queryPlanner"]["winningPlan"]
+    stage = stage.get("queryPlan", stage)
+    names: list[str] = []
+    while stage:
+        names.append(stage.get("indexName", stage["stage"]))
+        stage = stage.get("inputStage")
+    return f"{' < '.join(names)}; {told['executionStats']['totalDocsExamined']} read"
+
+
+def _id(number: int) -> str:
+    return f"job:{number:017x}bench"
+
+
+def _documents(count: int, chance: random.Random) -> Iterator[dict[str, Any]]:
+    now = int(time.time() * 1_000)
+    keep_until = datetime.now(UTC) + timedelta(days=7)
+    for number in range(count):
+        at_ms = WallMs(now - _AGE_MS + number * _AGE_MS // count)
+        tenant = f"tenant-{chance.randrange(20)}"
+        job = NewJob(
+            id=_id(number),
+            definition=f"definition-{chance.randrange(50)}",
+            target=f"target-{chance.randrange(10_000)}",
+            payload={"url": "https://example.org/a/long/enough/path", "number": number},
+            tenant=tenant,
+            lane="default",
+            fairness_key=tenant,
+            priority=5,
+            mode="queued",
+            labels={"team": "abcd"[number % 4]},
+            submitted_at_ms=at_ms,
+        )
+        if number % 5 == 0:
+            job = replace(job, schedule=f"schedule-{chance.randrange(200)}", nominal_ms=at_ms)
+        if number % 10 == 1:
+            job = replace(job, batch=f"batch:{chance.randrange(1_000)}")
+        succeeded = chance.random() < 0.9
+        yield {
+            **new_job_document(job),
+            "rev": 4,
+            "state": "succeeded" if succeeded else "failed",
+            "attempt": 1,
+            "processor": "processor-1.aa",
+            "dispatched_at_ms": at_ms + 5,
+            "started_at_ms": at_ms + 10,
+            "first_started_at_ms": at_ms + 10,
+            "finished_at_ms": at_ms + 1_010,
+            "expire_at": keep_until,
+            "result": {"bytes": 1_234} if succeeded else None,
+            "error": None if succeeded else "the other side did not answer",
+            "attempts": [
+                {
+                    "attempt": 1,
+                    "processor": "processor-1.aa",
+                    "started_at_ms": at_ms + 10,
+                    "finished_at_ms": at_ms + 1_010,
+                    "outcome": "succeeded" if succeeded else "failed",
+                    "error": None if succeeded else "the other side did not answer",
+                }
+            ],
+        }

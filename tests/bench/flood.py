@@ -1,0 +1,122 @@
+"""One tenant floods: what becomes of another one's jobs, and of the replica.
+
+The jobs sleep, so the capacity is known: slots through the time that a job takes. The quiet tenant submits a tenth of
+it, first alone, then while the other submits ten times the capacity, in batches, until it is told to come again. A wait
+is from a job's submission to its first start, by the stored times.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from typing import Any
+
+import httpx
+import psutil
+from pymongo import AsyncMongoClient
+
+from hascheduler.embedded.stack import Stack
+from hascheduler.model.percentiles import percentile
+
+_NAP_S = 0.1
+_CAP = 5_000
+_EVERY_S = 0.1
+_QUIET_PART = 10
+_LOOK_S = 1.0
+_TARGET_RATIO = 2
+
+
+async def measure_flood(stack: Stack, database: str, slots: int, times: int, seconds: int) -> dict[str, Any]:
+    """``times`` the capacity of ``slots``, for ``seconds`` after as many without."""
+    capacity = round(slots / _NAP_S)
+    name, url = next(iter(stack.urls.items()))
+    process = psutil.Process(stack.replicas[name].pid)
+    async with (
+        AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client,
+        httpx.AsyncClient(base_url=url, timeout=30) as http,
+    ):
+        jobs = client[database]["jobs"]
+        (await http.put("/v1/tenants/flood", json={"max_pending": _CAP})).raise_for_status()
+        alone_at_ms = _now_ms()
+        await _quiet(http, capacity // _QUIET_PART, seconds)
+        flood_at_ms = _now_ms()
+        memory_mb = [_memory_mb(process)]
+        answers: Counter[int] = Counter()
+        retry_after_s: list[int] = []
+        pending_max = 0
+        flooding = asyncio.create_task(_flood(http, capacity * times, seconds, answers, retry_after_s))
+        quiet = asyncio.create_task(_quiet(http, capacity // _QUIET_PART, seconds))
+        while not (flooding.done() and quiet.done()):
+            await asyncio.wait([flooding, quiet], timeout=_LOOK_S)
+            memory_mb.append(_memory_mb(process))
+            waiting = await jobs.count_documents({"tenant": "flood", "state": "pending"})
+            pending_max = max(pending_max, waiting)
+        await flooding
+        await quiet
+        await asyncio.sleep(1)
+        alone = await _waits(jobs, alone_at_ms, flood_at_ms)
+        flooded = await _waits(jobs, flood_at_ms, _now_ms())
+        unstarted = await jobs.count_documents({"tenant": "quiet", "started_at_ms": None})
+        await http.post("/v1/jobs:cancel", json={"filter": {"tenant": "flood"}})
+    ratio = percentile(flooded, 99) / max(1, percentile(alone, 99))
+    return {
+        "capacity_per_s": capacity,
+        "flood_per_s": capacity * times,
+        "seconds": seconds,
+        "quiet_alone_p50_ms": percentile(alone, 50),
+        "quiet_alone_p99_ms": percentile(alone, 99),
+        "quiet_flooded_p50_ms": percentile(flooded, 50),
+        "quiet_flooded_p99_ms": percentile(flooded, 99),
+        "quiet_unstarted": unstarted,
+        "flood_answers": dict(sorted(answers.items())),
+        "flood_retry_after_s": f"{min(retry_after_s, default=0)} to {max(retry_after_s, default=0)}",
+        "flood_pending_max": pending_max,
+        "flood_pending_cap": _CAP,
+        "memory_mb": f"{memory_mb[0]}, then {memory_mb[len(memory_mb) // 2]}, at the end {memory_mb[-1]}",
+        "memory_max_mb": max(memory_mb),
+        "p99_ratio": round(ratio, 2),
+        "p99_ratio_of_target": round(ratio / _TARGET_RATIO, 2),
+    }
+
+
+async def _quiet(http: httpx.AsyncClient, per_second: int, seconds: int) -> None:
+    body = {"definition": "sleep", "tenant": "quiet", "payload": {"seconds": _NAP_S}}
+    begin = time.monotonic()
+    for number in range(per_second * seconds):
+        await asyncio.sleep(begin + number / per_second - time.monotonic())
+        (await http.post("/v1/jobs", json=body)).raise_for_status()
+
+
+async def _flood(
+    http: httpx.AsyncClient, per_second: int, seconds: int, answers: Counter[int], retry_after_s: list[int]
+) -> None:
+    """Without minding what it is told."""
+    job = {"definition": "sleep", "tenant": "flood", "payload": {"seconds": _NAP_S}}
+    body = {"jobs": [job] * max(1, round(per_second * _EVERY_S))}
+
+    async def one() -> None:
+        answer = await http.post("/v1/jobs:batch", json=body)
+        answers[answer.status_code] += 1
+        if "retry-after" in answer.headers:
+            retry_after_s.append(int(answer.headers["retry-after"]))
+
+    begin = time.monotonic()
+    async with asyncio.TaskGroup() as sending:
+        for number in range(round(seconds / _EVERY_S)):
+            await asyncio.sleep(begin + number * _EVERY_S - time.monotonic())
+            sending.create_task(one())
+
+
+async def _waits(jobs: Any, from_ms: int, until_ms: int) -> list[int]:
+    """Of the quiet tenant's jobs that were submitted then."""
+    span = {"$gte": from_ms, "$lt": until_ms}
+    query = {"tenant": "quiet", "submitted_at_ms": span, "started_at_ms": {"$ne": None}}
+    times = ["submitted_at_ms", "first_started_at_ms"]
+    return [job["first_started_at_ms"] - job["submitted_at_ms"] async for job in jobs.find(query, times)]
+
+
+def _memory_mb(process: psutil.Process) -> int:
+    return round(process.memory_info().rss / 2**20)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1_000)

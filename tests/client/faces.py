@@ -1,0 +1,45 @@
+"""The two schedulers under one face, so that each test is one for both."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from hascheduler.client import AsyncScheduler, Job, Scheduler
+
+Answering = Callable[[httpx.Request], httpx.Response]
+
+
+class Threaded:
+    """A `Scheduler` whose methods are awaited, while this loop serves it."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        async def ask(*arguments: Any, **more: Any) -> Any:
+            return await asyncio.to_thread(getattr(self.scheduler, name), *arguments, **more)
+
+        return ask
+
+
+class Face:
+    """``ask`` is a scheduler with methods to await."""
+
+    def __init__(self, ask: Any) -> None:
+        self.ask = ask
+
+    async def listed(self, **filter: Any) -> list[Job]:
+        if isinstance(self.ask, AsyncScheduler):
+            return [job async for job in self.ask.list(**filter)]
+        scheduler: Scheduler = self.ask.scheduler
+        return await asyncio.to_thread(lambda: list(scheduler.list(**filter)))
+
+
+def answered_by(kind: str, answer: Answering, *urls: str, **more: Any) -> Face:
+    """A face whose replicas are ``answer``."""
+    transport = httpx.MockTransport(answer)
+    if kind == "async":
+        return Face(AsyncScheduler(*urls, http=httpx.AsyncClient(transport=transport), **more))
+    return Face(Threaded(Scheduler(*urls, http=httpx.Client(transport=transport), **more)))

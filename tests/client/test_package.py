@@ -1,0 +1,27 @@
+"""The SDK as a package: small to import, and both schedulers alike."""
+
+import inspect
+import subprocess
+import sys
+
+from hascheduler.client import AsyncScheduler, Scheduler
+
+_FOREIGN = ("fastapi", "pymongo", "aio_pika", "pydantic", "structlog", "uvicorn", "orjson")
+
+
+def test_it_brings_nothing_of_the_server_with_it() -> None:
+    look = f"import sys, hascheduler.client; print([name for name in {_FOREIGN} if name in sys.modules])"
+    ended = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "[]\n"
+
+
+def test_both_schedulers_have_the_same_operations() -> None:
+    def operations(kind: type) -> dict[str, tuple[list[str], str | None]]:
+        return {
+            name: (list(inspect.signature(method).parameters), method.__doc__)
+            for name, method in vars(kind).items()
+            if inspect.isfunction(method) and not name.startswith("_") and name not in ("close", "aclose")
+        }
+
+    assert operations(Scheduler) == operations(AsyncScheduler)
+    assert len(operations(Scheduler)) == 12
