@@ -123,7 +123,7 @@ class AuditTrail:
         async def watched_send(message: Message) -> None:
             nonlocal status, location
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status = int(message["status"])
                 headers = MutableHeaders(scope=message)
                 location = headers.get("location")
                 headers["X-Request-Id"] = request_id

@@ -42,6 +42,7 @@ def batch(
     jobs = read_jobs(file)
     groups = in_groups(jobs)
     key = str(uuid4()) if idempotency_key is None else sendable_key(idempotency_key)
+    sendable_key(group_key(key, len(groups) - 1))  # the longest of them, before anything is sent
     batches, results = _sent(groups, key, url)
     refused = [one for one in results if one["problem"] is not None]
     if as_json:

@@ -12,7 +12,7 @@ from hascheduler.errors import InvalidInput
 
 def read_jobs(source: str) -> list[Any]:
     """The jobs of a file, or of ``-``; `InvalidInput` says where it can't be read, and where there are none."""
-    text = _text(source)
+    text = _text(source).removeprefix("\ufeff")  # with which some editors begin a file
     name = "standard input" if source == "-" else source
     jobs = list(_json_lines(text, name)) if text.lstrip().startswith("{") else _list(text, name)
     if not jobs:

@@ -104,6 +104,7 @@ def _body(definition: str, given: Given) -> dict[str, Any]:
 
 
 def sendable_key(key: str) -> str:
-    if not key or not all("!" <= character <= "~" for character in key):
-        raise InvalidInput(("--idempotency-key",), f"{key[:64]!r} can't be a key", "printable ASCII without blanks")
+    if not 1 <= len(key) <= 255 or not all("!" <= character <= "~" for character in key):
+        expected = "1 to 255 printable ASCII characters without blanks"
+        raise InvalidInput(("--idempotency-key",), f"{key[:64]!r} can't be a key", expected)
     return key

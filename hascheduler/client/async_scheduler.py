@@ -135,7 +135,7 @@ class AsyncScheduler:
                 heard = await self._ask(step)
 
     async def _ask(self, request: Request[T]) -> T:
-        return await AsyncRetrying(**repeating(self._patience_s + request.more_s))(self._ask_once, request)
+        return await AsyncRetrying(**repeating(self._patience_s + request.held_s))(self._ask_once, request)
 
     async def _ask_once(self, request: Request[T]) -> T:
         assert self._http is not None
@@ -143,5 +143,5 @@ class AsyncScheduler:
         try:
             response = await self._http.request(**self._exchange.sent(request, replica))
         except httpx.HTTPError as error:
-            raise self._exchange.unheard(replica, error) from None
+            raise self._exchange.unheard(request, replica, error) from None
         return self._exchange.heard(request, replica, response)

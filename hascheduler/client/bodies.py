@@ -80,7 +80,7 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _value(name: str, value: Any) -> Any:
     match value:
-        case datetime():
+        case datetime() if name != "payload":
             if value.tzinfo is None:
                 raise InvalidInput((name,), f"{value.isoformat()} has no zone", "a datetime with tzinfo, such as UTC")
             return value.isoformat()

@@ -29,7 +29,7 @@ class Exchange:
         if not urls:
             raise InvalidInput(("urls",), "there is none", "such as http://127.0.0.1:8080")
         self._urls = [_checked(url) for url in urls]
-        self._token = token
+        self._token = _sendable(token)
         self._turn = 0
 
     @property
@@ -49,7 +49,7 @@ class Exchange:
             "params": list(request.query),
             "headers": headers,
             "content": request.content,
-            "timeout": httpx.Timeout(_ANSWER_S, read=_ANSWER_S + request.more_s),
+            "timeout": httpx.Timeout(_ANSWER_S, read=_ANSWER_S + request.more_s + request.held_s),
         }
 
     def heard(self, request: Request[T], replica: int, response: httpx.Response) -> T:
@@ -59,23 +59,25 @@ class Exchange:
             try:
                 return request.read(Answer(response.headers, body))
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise Unavailable(f"{self._where(replica)} does not answer as a replica does ({error!r})") from None
+                reason = f"{self._where(replica)} does not answer as a replica does ({error!r})"
+                raise Unavailable(reason, request.key) from None
         problem = read_problem(body if isinstance(body, dict) else {})
         after_s = _retry_after_s(response.headers)
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-            raise Again(Refused(response.status_code, problem, after_s), after_s)
-        unavailable = Unavailable(f"{self._where(replica)} answered {response.status_code}: {str(problem) or '?'}")
+            raise Again(Refused(response.status_code, problem, after_s, request.key), after_s)
+        reason = f"{self._where(replica)} answered {response.status_code}: {str(problem) or '?'}"
+        unavailable = Unavailable(reason, request.key)
         if response.status_code in _ELSEWHERE:
             self._pass_on(replica)
             raise Again(unavailable, after_s if len(self._urls) == 1 else None)
         if response.is_client_error and problem.detail:
-            raise Refused(response.status_code, problem)
+            raise Refused(response.status_code, problem, idempotency_key=request.key)
         raise unavailable
 
-    def unheard(self, replica: int, error: httpx.HTTPError) -> Exception:
+    def unheard(self, request: Request[Any], replica: int, error: httpx.HTTPError) -> Exception:
         """What to raise where there was no answer."""
         reason = redacted(str(error)) or type(error).__name__
-        failure = Unavailable(f"{self._where(replica)} does not answer ({reason})")
+        failure = Unavailable(f"{self._where(replica)} does not answer ({reason})", request.key)
         self._pass_on(replica)
         return failure if "CERTIFICATE_VERIFY_FAILED" in reason and len(self._urls) == 1 else Again(failure)
 
@@ -106,6 +108,13 @@ def _checked(url: str) -> str:
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InvalidInput(("urls",), f"{redacted(url)!r} is not a URL", expected)
     return url.rstrip("/")
+
+
+def _sendable(token: str | None) -> str | None:
+    if token is not None and not (token and all("!" <= character <= "~" for character in token)):
+        # Not shown: a line break after it is all that may be wrong.
+        raise InvalidInput(("token",), "can't be a token", "printable ASCII without blanks or line breaks")
+    return token
 
 
 def _json(response: httpx.Response) -> object:

@@ -5,17 +5,34 @@ from hascheduler.errors import CallerError, HaschedulerError, WorldError
 
 
 class Refused(CallerError):
-    """The replica refuses the request; nothing was written. After a 429 ``retry_after_s`` says when it may go."""
+    """The replica refuses the request; nothing of it was written. After a 429 ``retry_after_s`` says when it may go.
 
-    def __init__(self, status: int, problem: Problem, retry_after_s: float | None = None) -> None:
+    Of many jobs, those of earlier requests are there: under ``idempotency_key`` none of them comes twice.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        problem: Problem,
+        retry_after_s: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> None:
         self.status = status
         self.problem = problem
         self.retry_after_s = retry_after_s
+        self.idempotency_key = idempotency_key
         super().__init__(f"{status}: {problem}")
 
 
 class Unavailable(WorldError):
-    """No replica has answered, or none as a replica does; whether the request was carried out is unknown."""
+    """No replica has answered, or none as a replica does; whether the request was carried out is unknown.
+
+    A submit that is repeated under ``idempotency_key`` makes no job twice; None where there is no submit.
+    """
+
+    def __init__(self, reason: str, idempotency_key: str | None = None) -> None:
+        self.idempotency_key = idempotency_key
+        super().__init__(reason)
 
 
 class _Unsuccessful(HaschedulerError):

@@ -32,26 +32,30 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 
 
-def fresh_key() -> str:
-    return str(uuid4())
+def _key(given: str | None) -> str:
+    """A fresh one only where none is given: an empty one is a mistake, and would be another job each time."""
+    return str(uuid4()) if given is None else given
 
 
 def submit(
     definition: str, payload: object, idempotency_key: str | None, wait: float | None, options: JobOptions
 ) -> Flow[Job]:
     body = job_body(definition, payload, options)
-    job: Job = yield requests.submit(body, idempotency_key or fresh_key(), wait)
+    job: Job = yield requests.submit(body, _key(idempotency_key), wait)
     return job
 
 
 def submit_many(jobs: Sequence[BatchJob], idempotency_key: str | None) -> Flow[Submitted]:
     """In as few requests as they fit into."""
-    key = idempotency_key or fresh_key()
+    key = _key(idempotency_key)
+    groups = in_groups([batch_job_body(job) for job in jobs])
+    # The longest of them: what can't be sent is told before anything is.
+    requests.demand_key(group_key(key, len(groups) - 1))
     batches: list[str] = []
     results: list[BatchResult] = []
-    for number, group in enumerate(in_groups([batch_job_body(job) for job in jobs])):
+    for number, group in enumerate(groups):
         if group:
-            batch, answers = yield requests.submit_many(group, group_key(key, number))
+            batch, answers = yield requests.submit_many(group, group_key(key, number), key)
             batches.append(batch)
             results += answers
     return Submitted(tuple(batches), tuple(results))
@@ -63,7 +67,7 @@ def call(
     """The result. The replica holds the submit back until the job has ended; where that takes longer than it may,
     or breaks off, the same submit asks again."""
     body = job_body(definition, payload, {"mode": "on_demand", **options})
-    key = idempotency_key or fresh_key()
+    key = _key(idempotency_key)
     until = time.monotonic() + timeout
     while True:
         left_s = max(0.0, until - time.monotonic())

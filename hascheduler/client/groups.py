@@ -1,9 +1,9 @@
 """Many jobs in as few requests as they fit into."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
+from hascheduler.client.bodies import encoded
 from hascheduler.errors import InvalidInput
 
 REQUEST_JOBS_MAX = 1_000
@@ -19,7 +19,7 @@ def in_groups(jobs: Sequence[Any]) -> list[Group]:
     groups: list[Group] = [[]]
     size = 0
     for job in jobs:
-        own = len(json.dumps(job))
+        own = len(encoded(job))
         if groups[-1] and (len(groups[-1]) >= REQUEST_JOBS_MAX or size + own > REQUEST_BYTES_MAX):
             groups.append([])
             size = 0

@@ -38,7 +38,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[T]):
-    """``more_s`` is how much longer than others it may take. ``read`` may raise where the answer is none."""
+    """``more_s`` is how much longer than others it may take, ``held_s`` how long the replica is asked to hold it back:
+    that is no time in which it fails. ``key`` is what the whole operation may be repeated under. ``read`` may raise
+    where the answer is none."""
 
     method: str
     path: str
@@ -47,6 +49,8 @@ class Request(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes | None = None
     more_s: float = 0.0
+    held_s: float = 0.0
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class Page:
 
 def submit(body: Json, key: str, wait_s: float | None = None) -> Request[Job]:
     """With ``wait_s`` the answer comes when the job has ended, or then."""
-    query = [] if wait_s is None else [("wait", f"{max(0, round(wait_s * 1_000))}ms")]
+    query = [] if wait_s is None else [("wait", f"{_milliseconds(wait_s)}ms")]
     return Request(
         "POST",
         "/v1/jobs",
@@ -65,14 +69,16 @@ def submit(body: Json, key: str, wait_s: float | None = None) -> Request[Job]:
         query,
         {"Idempotency-Key": demand_key(key)},
         encoded(body),
-        more_s=wait_s or 0.0,
+        held_s=wait_s or 0.0,
+        key=key,
     )
 
 
-def submit_many(bodies: Sequence[Json], key: str) -> Request[tuple[str, tuple[BatchResult, ...]]]:
-    """The batch and its results, for at most 1,000 jobs."""
-    headers = {"Idempotency-Key": demand_key(key)}
-    return Request("POST", "/v1/jobs:batch", _many, headers=headers, content=encoded({"jobs": bodies}), more_s=_MANY_S)
+def submit_many(bodies: Sequence[Json], own_key: str, key: str) -> Request[tuple[str, tuple[BatchResult, ...]]]:
+    """The batch and its results, for at most 1,000 jobs; ``own_key`` is that of this request."""
+    headers = {"Idempotency-Key": demand_key(own_key)}
+    content = encoded({"jobs": bodies})
+    return Request("POST", "/v1/jobs:batch", _many, headers=headers, content=content, more_s=_MANY_S, key=key)
 
 
 def get(job_id: str) -> Request[Job]:
@@ -110,6 +116,13 @@ def demand_key(key: str) -> str:
         expected = "1 to 255 printable ASCII characters without blanks"
         raise InvalidInput(("idempotency_key",), f"{key[:64]!r} can't be a key", expected)
     return key
+
+
+def _milliseconds(wait_s: float) -> int:
+    # What is no number compares False, so it is refused too.
+    if not 0 <= wait_s <= WAIT_S_MAX:
+        raise InvalidInput(("wait",), f"{wait_s} s is out of range", f"0 to {WAIT_S_MAX:g} s")
+    return round(wait_s * 1_000)
 
 
 def _path(job_id: str) -> str:

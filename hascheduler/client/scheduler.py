@@ -134,7 +134,7 @@ class Scheduler:
                 heard = self._ask(step)
 
     def _ask(self, request: Request[T]) -> T:
-        answer: T = Retrying(**repeating(self._patience_s + request.more_s))(self._ask_once, request)
+        answer: T = Retrying(**repeating(self._patience_s + request.held_s))(self._ask_once, request)
         return answer
 
     def _ask_once(self, request: Request[T]) -> T:
@@ -143,5 +143,5 @@ class Scheduler:
         try:
             response = self._http.request(**self._exchange.sent(request, replica))
         except httpx.HTTPError as error:
-            raise self._exchange.unheard(replica, error) from None
+            raise self._exchange.unheard(request, replica, error) from None
         return self._exchange.heard(request, replica, response)

@@ -291,7 +291,7 @@ class Dispatcher:
         orphans, withdrawn = self._jobs.orphans(), self._jobs.withdrawn()
         self._more |= max(len(orphans), len(withdrawn)) > self._config.repairs_max
         decisions = [
-            self._move(Fail(job.id, job.attempt, "cancel requested; the attempt was lost"), now)
+            self._move(Cancel(job.id, job.attempt, "cancel requested; the attempt was lost"), now)
             for job in withdrawn[: self._config.repairs_max]
         ]
         decisions += [self._tried_in_vain(job, "processor lost", now) for job in orphans[: self._config.repairs_max]]
@@ -301,7 +301,8 @@ class Dispatcher:
         """The attempt is over and has failed: again, or never."""
         # A dispatched attempt never ran: moving it does not use up the job's attempts.
         attempts_max = self._mind.rules.definition(job.definition).retry.attempts_max
-        if job.state is JobState.RUNNING and job.failures + 1 >= attempts_max:
+        is_wanted = job.cancel_requested_at_ms is None
+        if job.state is JobState.RUNNING and job.failures + 1 >= attempts_max and is_wanted:
             return self._move(Fail(job.id, job.attempt, f"{reason}; attempts used up"), now)
         return self._move(Requeue(job.id, job.attempt, reason), now)
 

@@ -63,7 +63,8 @@ def carried_out(decision: JobMove, job: Mapping[str, Any]) -> bool:
         case Fail(_, attempt, reason):
             return state == JobState.FAILED and newest == attempt and job.get("error") == reason
         case Cancel():
-            return state == JobState.CANCELLED or job.get("cancel_requested_at_ms") is not None
+            is_asked = job.get("cancel_requested_at_ms") is not None
+            return state == JobState.CANCELLED or (is_asked and state != JobState.PENDING)
 
 
 def recorded(job: Mapping[str, Any], **wanted: Any) -> bool:

@@ -221,4 +221,5 @@ def _shows(job: JobRef, move: JobMove) -> bool:
         case Fail():
             return False
         case Cancel():
-            return job.cancel_requested_at_ms is not None
+            # One that was asked to stop and waits again has yet to be ended.
+            return job.cancel_requested_at_ms is not None and job.state is not JobState.PENDING

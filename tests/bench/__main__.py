@@ -16,8 +16,11 @@ from rich.table import Table
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
 from tests.bench.decisions import SIZES, TARGETS, draw, measure_decisions
 from tests.bench.failover import measure_failover
+from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
+from tests.bench.flood import Flood, measure_flood
 from tests.bench.schedules import measure_schedules
+from tests.bench.submits import measure_submits
 
 app = typer.Typer(help=__doc__, add_completion=False)
 _DATABASE = "hascheduler-bench"
@@ -67,22 +70,62 @@ def decisions(
 
 
 @app.command()
+def submits(
+    per_second: int = 100,
+    running: Annotated[int, typer.Option(help="Jobs that run each second in all.")] = 200,
+    seconds: int = 30,
+    replicas: int = 3,
+    processors: int = 2,
+) -> None:
+    """How soon a submit is acknowledged while other jobs run."""
+    _run("submits", replicas, processors, lambda stack: measure_submits(stack, _DATABASE, per_second, running, seconds))
+
+
+@app.command()
+def flood(
+    slots: int = 8,
+    nap_ms: Annotated[int, typer.Option(help="What each job takes.")] = 50,
+    times: Annotated[int, typer.Option(help="So many times the capacity.")] = 10,
+    seconds: int = 30,
+    replicas: int = 1,
+) -> None:
+    """One tenant floods: how long another one's jobs wait, and the replica's memory."""
+    load = Flood(slots, nap_ms, times, seconds)
+    _run("flood", replicas, 1, lambda stack: measure_flood(stack, _DATABASE, load), slots)
+
+
+@app.command()
+def finished(count: int = 1_000_000, requests: int = 300) -> None:
+    """Jobs that have ended: to look at one, to list them, and by which index."""
+    _run("finished", 1, 0, lambda stack: measure_finished(stack, _DATABASE, count, requests))
+
+
+@app.command()
 def all(replicas: Annotated[int, typer.Option(help="For every benchmark.")] = 3, processors: int = 2) -> None:
     """Every benchmark with its defaults."""
     fires(replicas=replicas, processors=processors)
     failover(replicas=replicas, processors=processors)
     schedules()
     decisions()
+    submits(replicas=replicas, processors=processors)
+    flood()
+    finished()
 
 
-def _run(name: str, replicas: int, processors: int, measure: Callable[[Stack], Awaitable[dict[str, Any]]]) -> None:
+def _run(
+    name: str,
+    replicas: int,
+    processors: int,
+    measure: Callable[[Stack], Awaitable[dict[str, Any]]],
+    slots: int = 32,
+) -> None:
     console = Console(stderr=True)
 
     async def run() -> dict[str, Any]:
         settings = {"HASCHEDULER_DATABASE": _DATABASE}
         folder = Path(".run/bench") / name
         shutil.rmtree(folder, ignore_errors=True)  # the effects of an earlier run
-        plan = StackPlan(folder, replicas, processors, slots=32, settings=settings)
+        plan = StackPlan(folder, replicas, processors, slots=slots, settings=settings)
         async with open_stack(plan, console.print) as stack:
             return {"transport": stack.transport, **await measure(stack)}
 

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import httpx
@@ -51,7 +53,7 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
         jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
         began = time.monotonic()
         documents = _documents(count, chance)
-        while batch := [document for document, _ in zip(documents, range(_BATCH), strict=False)]:
+        while batch := list(islice(documents, _BATCH)):
             await jobs.insert_many(batch, ordered=False)
         figures["written_in_s"] = round(time.monotonic() - began)
 
@@ -62,9 +64,7 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
         figures |= await _timed("why", http, requests, lambda: f"/v1/jobs/{anywhere()}/why")
         for name, which in _FILTERS.items():
             asked = "&".join(f"{field}={value}" for field, value in query_of(which).items())
-            figures |= await _timed(
-                f"list_by_{name}", http, requests, lambda asked=asked: f"/v1/jobs?{asked}&after={anywhere()}".replace("?&", "?")
-            )
+            figures |= await _timed(f"list_by_{name}", http, requests, partial(_page, asked, anywhere))
             figures[f"list_by_{name}_index"] = await _index(jobs, which, anywhere())
     slowest = max(value for name, value in figures.items() if name.endswith("_p99_ms"))
     return {**figures, "slowest_p99_ms_of_target": round(slowest / _TARGET_P99_MS, 2)}
@@ -90,6 +90,10 @@ async def _index(jobs: Any, which: JobFilter, after: str) -> str:
         names.append(stage.get("indexName", stage["stage"]))
         stage = stage.get("inputStage")
     return f"{' < '.join(names)}; {told['executionStats']['totalDocsExamined']} read"
+
+
+def _page(asked: str, anywhere: Callable[[], str]) -> str:
+    return "/v1/jobs?" + "&".join(filter(None, (asked, f"after={anywhere()}")))
 
 
 def _id(number: int) -> str:
@@ -135,8 +139,9 @@ def _documents(count: int, chance: random.Random) -> Iterator[dict[str, Any]]:
             "error": None if succeeded else "the other side did not answer",
             "attempts": [
                 {
-                    "attempt": 1,
+                    "number": 1,
                     "processor": "processor-1.aa",
+                    "dispatched_at_ms": at_ms + 5,
                     "started_at_ms": at_ms + 10,
                     "finished_at_ms": at_ms + 1_010,
                     "outcome": "succeeded" if succeeded else "failed",

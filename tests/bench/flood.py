@@ -2,12 +2,14 @@
 
 The jobs sleep, so the capacity is known: slots through the time that a job takes. The quiet tenant submits a tenth of
 it, first alone, then while the other submits ten times the capacity, in batches, until it is told to come again. A wait
-is from a job's submission to its first start, by the stored times.
+is from a job's submission to its first start, by the stored times. As no job is interrupted for another, a part of it
+is what is left of a nap: with all slots taken, up to ``nap_ms``.
 """
 
 import asyncio
 import time
 from collections import Counter
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import httpx
@@ -17,7 +19,6 @@ from pymongo import AsyncMongoClient
 from hascheduler.embedded.stack import Stack
 from hascheduler.model.percentiles import percentile
 
-_NAP_S = 0.1
 _CAP = 5_000
 _EVERY_S = 0.1
 _QUIET_PART = 10
@@ -25,9 +26,24 @@ _LOOK_S = 1.0
 _TARGET_RATIO = 2
 
 
-async def measure_flood(stack: Stack, database: str, slots: int, times: int, seconds: int) -> dict[str, Any]:
-    """``times`` the capacity of ``slots``, for ``seconds`` after as many without."""
-    capacity = round(slots / _NAP_S)
+@dataclass(frozen=True, slots=True)
+class Flood:
+    """``times`` the capacity, for ``seconds`` after as many without."""
+
+    slots: int
+    nap_ms: int
+    times: int
+    seconds: int
+
+    @property
+    def capacity_per_s(self) -> int:
+        return self.slots * 1_000 // self.nap_ms
+
+    def job(self, tenant: str) -> dict[str, Any]:
+        return {"definition": "sleep", "tenant": tenant, "payload": {"seconds": self.nap_ms / 1_000}}
+
+
+async def measure_flood(stack: Stack, database: str, flood: Flood) -> dict[str, Any]:
     name, url = next(iter(stack.urls.items()))
     process = psutil.Process(stack.replicas[name].pid)
     async with (
@@ -37,14 +53,14 @@ async def measure_flood(stack: Stack, database: str, slots: int, times: int, sec
         jobs = client[database]["jobs"]
         (await http.put("/v1/tenants/flood", json={"max_pending": _CAP})).raise_for_status()
         alone_at_ms = _now_ms()
-        await _quiet(http, capacity // _QUIET_PART, seconds)
+        await _quiet(http, flood)
         flood_at_ms = _now_ms()
         memory_mb = [_memory_mb(process)]
         answers: Counter[int] = Counter()
         retry_after_s: list[int] = []
         pending_max = 0
-        flooding = asyncio.create_task(_flood(http, capacity * times, seconds, answers, retry_after_s))
-        quiet = asyncio.create_task(_quiet(http, capacity // _QUIET_PART, seconds))
+        flooding = asyncio.create_task(_flood(http, flood, answers, retry_after_s))
+        quiet = asyncio.create_task(_quiet(http, flood))
         while not (flooding.done() and quiet.done()):
             await asyncio.wait([flooding, quiet], timeout=_LOOK_S)
             memory_mb.append(_memory_mb(process))
@@ -59,9 +75,9 @@ async def measure_flood(stack: Stack, database: str, slots: int, times: int, sec
         await http.post("/v1/jobs:cancel", json={"filter": {"tenant": "flood"}})
     ratio = percentile(flooded, 99) / max(1, percentile(alone, 99))
     return {
-        "capacity_per_s": capacity,
-        "flood_per_s": capacity * times,
-        "seconds": seconds,
+        **asdict(flood),
+        "capacity_per_s": flood.capacity_per_s,
+        "flood_per_s": flood.capacity_per_s * flood.times,
         "quiet_alone_p50_ms": percentile(alone, 50),
         "quiet_alone_p99_ms": percentile(alone, 99),
         "quiet_flooded_p50_ms": percentile(flooded, 50),
@@ -78,20 +94,18 @@ async def measure_flood(stack: Stack, database: str, slots: int, times: int, sec
     }
 
 
-async def _quiet(http: httpx.AsyncClient, per_second: int, seconds: int) -> None:
-    body = {"definition": "sleep", "tenant": "quiet", "payload": {"seconds": _NAP_S}}
+async def _quiet(http: httpx.AsyncClient, flood: Flood) -> None:
+    per_second = flood.capacity_per_s // _QUIET_PART
     begin = time.monotonic()
-    for number in range(per_second * seconds):
+    for number in range(per_second * flood.seconds):
         await asyncio.sleep(begin + number / per_second - time.monotonic())
-        (await http.post("/v1/jobs", json=body)).raise_for_status()
+        (await http.post("/v1/jobs", json=flood.job("quiet"))).raise_for_status()
 
 
-async def _flood(
-    http: httpx.AsyncClient, per_second: int, seconds: int, answers: Counter[int], retry_after_s: list[int]
-) -> None:
+async def _flood(http: httpx.AsyncClient, flood: Flood, answers: Counter[int], retry_after_s: list[int]) -> None:
     """Without minding what it is told."""
-    job = {"definition": "sleep", "tenant": "flood", "payload": {"seconds": _NAP_S}}
-    body = {"jobs": [job] * max(1, round(per_second * _EVERY_S))}
+    size = max(1, round(flood.capacity_per_s * flood.times * _EVERY_S))
+    body = {"jobs": [flood.job("flood")] * size}
 
     async def one() -> None:
         answer = await http.post("/v1/jobs:batch", json=body)
@@ -101,7 +115,7 @@ async def _flood(
 
     begin = time.monotonic()
     async with asyncio.TaskGroup() as sending:
-        for number in range(round(seconds / _EVERY_S)):
+        for number in range(round(flood.seconds / _EVERY_S)):
             await asyncio.sleep(begin + number * _EVERY_S - time.monotonic())
             sending.create_task(one())
 

@@ -23,6 +23,7 @@ _YAML = """
     [
         _YAML,
         '{"ref": "a", "definition": "log"}\n\n{"definition": "log", "depends_on": ["ref:a"]}\n',
+        '\ufeff{"ref": "a", "definition": "log"}\n{"definition": "log", "depends_on": ["ref:a"]}\n',
         '[{"ref": "a", "definition": "log"}, {"definition": "log", "depends_on": ["ref:a"]}]',
     ],
 )
@@ -52,6 +53,17 @@ async def test_under_one_key_they_are_the_same_jobs(replica: Replica, world: Wor
     await replica.done(*asked, input=_YAML)
     assert "2 known already in batch:" in (await replica.done(*asked, input=_YAML)).out
     assert len(world.everything()[Collection.JOBS]) == 2
+
+
+async def test_a_key_that_is_too_long_for_the_last_request_is_told_before_the_first(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 1)
+    ended = await replica.run(
+        "job", "batch", "-", "--idempotency-key", "k" * 255, input=_YAML.replace("ref:a", "job:1")
+    )
+    assert (ended.status, "can't be a key" in ended.err) == (2, True)
+    assert world.everything()[Collection.JOBS] == []
 
 
 async def test_many_go_in_several_requests_and_only_what_is_refused_is_listed(

@@ -1,8 +1,11 @@
 """Many jobs go in as few requests as they fit into."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from hascheduler.client import groups
+from hascheduler.client.bodies import batch_job_body
 from hascheduler.client.groups import in_groups
 from hascheduler.errors import InvalidInput
 
@@ -16,6 +19,12 @@ def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.Monke
     assert in_groups([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
         [{"depends_on": ["ref:a"]}, {"depends_on": "?"}]
     ]
+
+
+@pytest.mark.parametrize("payload", [{1, 2}, datetime(2031, 1, 1, tzinfo=UTC), float("nan")])
+def test_what_json_cannot_hold_is_in_no_request(payload: object) -> None:
+    with pytest.raises(InvalidInput, match="is nothing that JSON can hold"):
+        in_groups([batch_job_body({"definition": "log", "payload": payload})])
 
 
 def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,6 +116,11 @@ async def test_what_is_wrong_is_told_field_by_field(face: Face) -> None:
         ("log", {"payload": object()}, "body: is nothing that JSON can hold"),
         ("log", {"payload": float("nan")}, "body: is nothing that JSON can hold"),
         ("log", {"idempotency_key": "a b"}, "idempotency_key: 'a b' can't be a key"),
+        ("log", {"idempotency_key": ""}, "idempotency_key: '' can't be a key"),
+        ("log", {"payload": LATER}, "body: is nothing that JSON can hold"),
+        ("log", {"wait": float("inf")}, "wait: inf s is out of range"),
+        ("log", {"wait": float("nan")}, "wait: nan s is out of range"),
+        ("log", {"wait": 301}, "wait: 301 s is out of range"),
         ("log", {"not_before": LATER.replace(tzinfo=None)}, "not_before: 2031-01-01T00:00:00 has no zone"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.client import Changed, Refused, groups
+from hascheduler.client import Changed, InvalidInput, Refused, groups
 from hascheduler.model.documents import Collection
 from tests.api.doubles import NOW, World
 from tests.client.faces import Face
@@ -32,6 +32,15 @@ async def test_too_many_for_one_request_go_in_several(
     await face.ask.submit_many([{"definition": "log"}] * 5, idempotency_key="import-1")
     assert len(world.everything()[Collection.JOBS]) == 5
     assert await face.ask.submit_many([]) == type(done)((), ())
+
+
+async def test_a_key_that_is_too_long_for_the_last_request_is_told_before_the_first(
+    face: Face, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 2)
+    with pytest.raises(InvalidInput, match="can't be a key"):
+        await face.ask.submit_many([{"definition": "log"}] * 3, idempotency_key="k" * 255)
+    assert world.everything()[Collection.JOBS] == []
 
 
 async def test_all_pages_of_a_list_are_read(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:

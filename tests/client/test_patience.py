@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable
+from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable, groups
 from tests.client.faces import Face, answered_by
 
 A, B = "http://a:1", "http://b:2"
@@ -76,6 +76,41 @@ async def test_a_submit_is_repeated_under_its_own_key(kind: str) -> None:
     assert keys[3] != keys[0]
     assert all(request.url.params["wait"] == "1500ms" for request in replicas.asked)
     assert json.loads(replicas.asked[0].content) == {"definition": "log", "payload": None}
+
+
+@faces
+@pytest.mark.parametrize("answer", [httpx.ReadTimeout("slow"), problem(503, "busy"), problem(500, "?")])
+async def test_what_was_not_answered_tells_the_key_to_repeat_it_under(
+    kind: str, answer: httpx.Response | httpx.TransportError
+) -> None:
+    replicas = Replicas(answer)
+    with pytest.raises(Unavailable) as unavailable:
+        await face_of(kind, replicas, A, patience=0).ask.submit("log")
+    assert unavailable.value.idempotency_key == replicas.asked[0].headers["idempotency-key"]
+    with pytest.raises(Unavailable) as unavailable:
+        await face_of(kind, replicas, A, patience=0).ask.get("job:1")
+    assert unavailable.value.idempotency_key is None
+
+
+@faces
+async def test_of_many_requests_the_key_of_all_is_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 1)
+    done = httpx.Response(200, json={"batch": "batch:1", "results": []})
+    replicas = Replicas(done, problem(429, "too many", Retry_After="60"))
+    with pytest.raises(Refused) as refused:
+        await face_of(kind, replicas, A).ask.submit_many([{"definition": "log"}] * 2)
+    first, second = (request.headers["idempotency-key"] for request in replicas.asked)
+    assert (refused.value.idempotency_key, second) == (first, f"{first}/1")
+
+
+@faces
+async def test_a_request_that_may_take_long_is_not_repeated_longer_than_others(kind: str) -> None:
+    replicas = Replicas(problem(503, "busy", Retry_After="5"))
+    with pytest.raises(Unavailable):
+        await face_of(kind, replicas, A, patience=1).ask.submit_many([{"definition": "log"}])
+    with pytest.raises(Unavailable):
+        await face_of(kind, replicas, A, patience=1).ask.cancel_where(definition="log")
+    assert len(replicas.asked) == 2
 
 
 @faces
@@ -154,6 +189,13 @@ async def test_a_token_is_shown_and_never_told(kind: str) -> None:
 def test_what_is_no_url_is_refused(urls: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInput, match="urls: "):
         Scheduler(*urls)
+
+
+@pytest.mark.parametrize("token", ["", "hsk_abc\n", "hsk_é", "hsk abc"])
+def test_what_is_no_token_is_refused_and_not_told(token: str) -> None:
+    with pytest.raises(InvalidInput, match="token: can't be a token") as refused:
+        Scheduler(A, token=token)
+    assert "abc" not in str(refused.value)
 
 
 def test_a_file_of_authorities_must_be_one() -> None:

@@ -187,7 +187,7 @@ class Database:
             case Requeue(id, _, reason):
                 ran = job["state"] == JobState.RUNNING
                 self._back_to_pending(id, "lost", reason, failures=job["failures"] + ran)
-            case Cancel(id) if job["cancel_requested_at_ms"] is not None:
+            case Cancel() if job["cancel_requested_at_ms"] is not None and job["state"] != JobState.PENDING:
                 return Settlement.DONE
             case Cancel(id):
                 self.cancel(id, at_ms)

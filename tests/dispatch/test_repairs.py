@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from hascheduler.dispatch.decisions import CancelNotice, Decision, Dispatch, Fail, JobMove, Publish, Requeue, Settlement
+from hascheduler.dispatch.decisions import (
+    Cancel,
+    CancelNotice,
+    Decision,
+    Dispatch,
+    Fail,
+    JobMove,
+    Publish,
+    Requeue,
+    Settlement,
+)
 from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan, TransportSeen
 from hascheduler.mirror.changes import (
     DefinitionSeen,
@@ -147,10 +157,16 @@ def test_a_new_leader_tells_again_what_the_old_one_may_not_have_told() -> None:
     assert scene.at(300).sends == ()
 
 
+def test_a_job_that_was_to_stop_ends_cancelled_even_in_its_last_try() -> None:
+    last = running("j", "p", rev=4, cancel_requested_at_ms=wall(0), failures=99)
+    scene = Scene(*processors("p", "q"), *jobs(last))
+    assert scene.at(100, ProcessorGone("p")).decisions == (Requeue("j", 1, "processor lost"),)
+
+
 def test_a_job_that_was_to_stop_and_lost_its_processor_is_not_run_again() -> None:
     scene = Scene(*processors("p", "q"), *jobs(running("j", "p", rev=4, cancel_requested_at_ms=wall(0))))
     assert scene.at(100, ProcessorGone("p")).decisions == (Requeue("j", 1, "processor lost"),)
     step = scene.at(200, *jobs(make_job("j", rev=5, attempt=1, cancel_requested_at_ms=wall(0))))
-    assert step.decisions == (Fail("j", 1, "cancel requested; the attempt was lost"),)
+    assert step.decisions == (Cancel("j", 1, "cancel requested; the attempt was lost"),)
     assert scene.at(300).decisions == ()
     assert scene.at(400, JobGone("j")).settled == step.decisions
