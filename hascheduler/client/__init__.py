@@ -27,13 +27,13 @@
 A submit is safe to repeat, and is repeated: it carries an idempotency key, a fresh one unless you give your own, so
 that however often it is sent, one job is made. Give your own (the number of an order) where your program itself may
 run twice. What is repeated: a connection that fails, 502, 503 and 504 at the next of the replicas, 429 when the replica
-says; all in all for ``patience`` seconds.
+says; each request for ``patience`` seconds, beside the time for which a replica was asked to hold it back.
 
 =================  =============================================================================================
 error              means
 =================  =============================================================================================
 `Refused`          the request is wrong, or may not be made: ``problem`` says what, field by field
-`Unavailable`      no replica has answered in time; a submit may be repeated under its key
+`Unavailable`      no replica has answered in time; a submit may be repeated under its ``idempotency_key``
 `JobFailed`        from ``call``: it failed for good, ``job`` says why
 `JobCancelled`     from ``call``: somebody cancelled it
 `StillRunning`     from ``call`` and ``wait``: the time is over, the job goes on; ``job`` is how it stands

@@ -47,6 +47,11 @@ def find_mongod() -> str:
     return found
 
 
+_FEW_OPEN_FILES = "file_manager=(close_idle_time=5,close_scan_interval=2,close_handle_minimum=100)"
+"""Each collection and index is a file. By default one that was dropped stays open for ten minutes, and a suite of tests
+that makes and drops a database each would run into the limit on open files."""
+
+
 @asynccontextmanager
 async def start_mongod(folder: Path | None = None) -> AsyncIterator[Mongod]:
     """A running server, ready for writes; its data is in ``folder``, or in one that is removed afterwards."""
@@ -59,6 +64,7 @@ async def start_mongod(folder: Path | None = None) -> AsyncIterator[Mongod]:
         *(binary, "--dbpath", str(data), "--port", str(port), "--bind_ip", "127.0.0.1", "--replSet", "rs0"),
         *("--wiredTigerCacheSizeGB", "0.5", "--nounixsocket"),
         *("--setParameter", "diagnosticDataCollectionEnabled=false"),
+        *("--wiredTigerEngineConfigString", _FEW_OPEN_FILES),
     ]
     child = await start_child("mongod", arguments, home / "mongod.log", environment=os.environ)
     try:

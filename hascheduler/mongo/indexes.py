@@ -31,6 +31,7 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
             name="schedule",
             partialFilterExpression={"schedule": {"$gt": ""}},
         ),
+        IndexModel([("target", ASCENDING), ("_id", ASCENDING)], name="target"),
         # What a tenant may see, by state; and who holds an idempotency key.
         IndexModel([("tenant", ASCENDING), ("state", ASCENDING), ("_id", ASCENDING)], name="tenant"),
         IndexModel(

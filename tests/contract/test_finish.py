@@ -46,6 +46,7 @@ async def test_a_finish_ends_the_job_and_keeps_the_record_of_the_attempt(backend
         "finished_at_ms": AT,
         "expire_at": after["expire_at"],
         "rev": before["rev"] + 1,
+        "failures": 1 if outcome.state is JobState.FAILED else 0,
         "attempts": [
             {
                 "number": 1,
