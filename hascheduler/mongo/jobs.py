@@ -50,16 +50,10 @@ class MongoJobStore:
             return await self._jobs.find_one({"_id": job_id})
 
     async def list(self, which: JobFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
-        query = query_of(which)
-        if after is not None:
-            query["_id"] = {"$lt": after}
+        query, index = listing(which, after)
         found = self._jobs.find(query, _NOT_LISTED).sort("_id", DESCENDING).limit(limit)
-        if which.tenant is not None and not (which.definition or which.schedule or which.batch or which.target):
-            # Its states are six ranges of one index, merged; by itself the server goes through everybody's ids.
-            query.setdefault("state", {"$in": _STATES})
-            found = found.hint("tenant")
         with faults("list the jobs"):
-            return await found.to_list(None)
+            return await (found if index is None else found.hint(index)).to_list(None)
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
         return await self._known({"_id": {"$in": list(ids)}}, len(ids))
@@ -121,6 +115,17 @@ class MongoJobStore:
                 {"_id": job_id}, change, projection={"state": True}, return_document=ReturnDocument.BEFORE
             )
         return None if before is None else str(before.get("state"))
+
+
+def listing(which: JobFilter, after: str | None) -> tuple[dict[str, Any], str | None]:
+    """The query for a list, and the index to take where the server would not by itself."""
+    query = query_of(which)
+    if after is not None:
+        query["_id"] = {"$lt": after}
+    if which.tenant is None or which.definition or which.schedule or which.batch or which.target:
+        return query, None
+    # Its states are six ranges of one index, merged; by itself the server goes through everybody's ids.
+    return {"state": {"$in": _STATES}, **query}, "tenant"
 
 
 def _where(condition: dict[str, Any], change: dict[str, Any]) -> Pipeline:

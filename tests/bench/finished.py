@@ -23,6 +23,7 @@ from hascheduler.model.documents import new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob
 from hascheduler.model.percentiles import percentile
+from hascheduler.mongo.jobs import listing
 from hascheduler.mongo.slices import query_of
 from hascheduler.ports import JobFilter
 
@@ -57,6 +58,9 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
             await jobs.insert_many(batch, ordered=False)
         figures["written_in_s"] = round(time.monotonic() - began)
 
+        # What is measured is a database that has so many, not one that has just been given them.
+        await client.admin.command("fsync")
+
         def anywhere() -> str:
             return _id(chance.randrange(count))
 
@@ -81,14 +85,15 @@ async def _timed(name: str, http: httpx.AsyncClient, requests: int, path: Callab
 
 async def _index(jobs: Any, which: JobFilter, after: str) -> str:
     """The stages that the planner has chosen, and how many documents it read for a page."""
-    query = {**query_of(which), "_id": {"$lt": after}}
-    told = await jobs.find(query).sort("_id", DESCENDING).limit(101).explain()
+    query, index = listing(which, after)
+    found = jobs.find(query).sort("_id", DESCENDING).limit(101)
+    told = await (found if index is None else found.hint(index)).explain()
     stage = told["queryPlanner"]["winningPlan"]
     stage = stage.get("queryPlan", stage)
     names: list[str] = []
     while stage:
         names.append(stage.get("indexName", stage["stage"]))
-        stage = stage.get("inputStage")
+        stage = stage.get("inputStage") or next(iter(stage.get("inputStages", ())), None)
     return f"{' < '.join(names)}; {told['executionStats']['totalDocsExamined']} read"
 
 
