@@ -59,4 +59,4 @@ while ask fetch "$(jq -c '{processor, wait: "20s", limit: 1}' "$dir/terms")" >"$
     esac
     ask finish "$(jq -c --rawfile out "$dir/out" --rawfile err "$dir/err" --arg code "$code" ". + $end" "$dir/attempt")" ||
         ask finish "$(jq -c '. + {outcome: "failed", retryable: false, error: "its end was refused"}' "$dir/attempt")"
-done
+done >/dev/null

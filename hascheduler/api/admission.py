@@ -6,6 +6,7 @@ flood at one replica can't run past them. Several replicas may together exceed t
 of their streams. The rate is exact: all replicas take from one bucket in the database.
 
 A replica whose mirror is not complete and fresh does not know; it goes by what it knew last, and by what it lets in.
+One that has known nothing yet lets nobody in.
 """
 
 from collections import OrderedDict
@@ -22,6 +23,7 @@ from hascheduler.ports import BucketStore, Clock, ClusterView
 from hascheduler.ports.admission import Path
 
 _TENANTS_MAX = 1_000
+_BEGINS_S = 1
 
 
 class AdmissionControl:
@@ -37,6 +39,7 @@ class AdmissionControl:
         self._empty = EmptyBuckets()
         self._tenants: OrderedDict[str, Tenant] = OrderedDict()
         self._was_ready = False
+        self._has_known = False
 
     def arrived(self, tenant: str, *, own: bool) -> None:
         """The core counts one more job; ``own``: this replica let it in."""
@@ -46,6 +49,9 @@ class AdmissionControl:
                 self._account.came_back(key)
 
     async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",)) -> None:
+        self._has_known |= self._view.ready
+        if not self._has_known:
+            raise Overloaded("this replica has only just begun, and does not know yet how much waits", _BEGINS_S)
         limits = self._limits(tenant)
         self._demand_room(tenant, jobs, limits.max_pending, path)
         rate = limits.submit_rate

@@ -201,6 +201,16 @@ async def test_a_replica_that_reads_everything_again_goes_by_what_it_knew(
     assert await admitted(admission, 5) == 0
 
 
+async def test_a_replica_that_has_known_nothing_yet_lets_nobody_in(world: World, admission: AdmissionControl) -> None:
+    world.view.ready = False
+    with pytest.raises(Overloaded, match="only just begun"):
+        await admission.admit("acme", 1)
+    world.view.ready = True
+    await admission.admit("acme", 1)
+    world.view.ready = False
+    await admission.admit("acme", 1)
+
+
 async def test_a_cap_that_is_taken_away_holds_no_longer(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=1)
     assert await admitted(admission, 3) == 1
