@@ -37,6 +37,7 @@ from hascheduler.api.audit_trail import AuditTrail
 from hascheduler.api.body import MERGE_PATCH
 from hascheduler.api.guard import Guard
 from hascheduler.api.problems import MEDIA_TYPE
+from hascheduler.api.query_once import EACH_ONCE
 from hascheduler.api.responses import ANY_REFUSAL
 from hascheduler.api.services import ApiServices
 
@@ -97,7 +98,7 @@ def create_app(services: ApiServices) -> FastAPI:
     app.add_middleware(AuditTrail)
     app.add_middleware(Guard)
     refusals.install(app)
-    v1 = APIRouter(prefix="/v1", responses=ANY_REFUSAL)
+    v1 = APIRouter(prefix="/v1", responses=ANY_REFUSAL, dependencies=[EACH_ONCE])
     for noun in (
         *_SCHEDULES,
         definitions,

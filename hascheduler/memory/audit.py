@@ -5,7 +5,8 @@ from copy import deepcopy
 
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document
-from hascheduler.model.documents import Collection, instant
+from hascheduler.model.documents import Collection
+from hascheduler.model.job_documents import instant
 from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record
 
 

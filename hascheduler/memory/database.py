@@ -13,8 +13,9 @@ from typing import Any
 from hascheduler.memory.history import EVENTS_MAX, Dropped, History
 from hascheduler.memory.storable import stored_form, stored_value
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import LEAN_FIELDS, Collection, instant
+from hascheduler.model.documents import LEAN_FIELDS, Collection
 from hascheduler.model.instants import WallMs
+from hascheduler.model.job_documents import instant
 
 Document = Mapping[str, Any]
 

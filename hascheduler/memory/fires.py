@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from hascheduler.dispatch.chain import SETTLED, Link, chain
 from hascheduler.dispatch.decisions import Conclusion, CountFailures, Fire, PassOver, Settlement
 from hascheduler.memory.database import MemoryDatabase
-from hascheduler.model.documents import Collection, instant, new_job_document, verdict_document, verdict_id
+from hascheduler.model.documents import Collection, verdict_document, verdict_id
 from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
+from hascheduler.model.job_documents import instant, new_job_document
 from hascheduler.model.schedule_documents import TOO_MANY_FAILURES, encode_tally
 
 

@@ -7,9 +7,10 @@ from typing import Any
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
 from hascheduler.memory.moves import may, revived, to_terminal
-from hascheduler.model.documents import IDEMPOTENCY_MS, Collection, decode_job_state, new_job_document
+from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
+from hascheduler.model.job_documents import IDEMPOTENCY_MS, decode_job_state, new_job_document
 from hascheduler.ports import (
     CancelAnswer,
     CancelledSome,

@@ -7,9 +7,9 @@ started_at_ms, finished_at_ms, outcome, error}``.
 from typing import Any
 
 from hascheduler.memory.database import Document
-from hascheduler.model.documents import REVIVED, instant
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
+from hascheduler.model.job_documents import REVIVED, instant
 from hascheduler.ports import Outcome
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.mirror import changes as seen
-from hascheduler.model import documents
+from hascheduler.model import documents, job_documents
 from hascheduler.model.documents import Collection
 from hascheduler.model.fields import is_integer
 from hascheduler.model.job import TERMINAL, JobState
@@ -62,8 +62,8 @@ _TERMINAL = frozenset(state.value for state in TERMINAL)
 
 TABLES: dict[Collection, Table] = {
     Collection.JOBS: Table(
-        decode=documents.decode_job,
-        encode=documents.encode_job_ref,
+        decode=job_documents.decode_job,
+        encode=job_documents.encode_job_ref,
         arrived=seen.JobSeen,
         left=_job_left,
         revision=lambda job: (job.rev,),

@@ -1,4 +1,4 @@
-"""How each noun is stored, and how a stored document is read back (schedules: `schedule_documents`).
+"""How each noun is stored, and how a stored document is read back (also `schedule_documents`, `job_documents`, …).
 
 One place for both directions, so that the schema has one owner. ``LEAN_FIELDS`` are the fields a mirror needs: the
 stream and the snapshot project to them, so payloads never travel to a mirror. Every decoder takes a document that
@@ -8,7 +8,6 @@ Instants are integers (``…_ms``), except ``expire_at`` on jobs and replicas, w
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -16,7 +15,6 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, Definition, RateLimit
 from hascheduler.model.fields import (
     identifier,
-    instant_or_none,
     integer,
     is_integer,
     not_negative,
@@ -24,17 +22,16 @@ from hascheduler.model.fields import (
     positive_or_none,
     text,
     text_or_none,
-    wrong,
 )
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobRef, JobState, NewJob
+from hascheduler.model.job_documents import JOB_FIELDS
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import PRIORITY_MAX, PROMOTE_AFTER_MS_DEFAULT, Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.policy import criteria
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.resources import Resources, decode_resources, encode_resources
+from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.retry import (
     ATTEMPTS_MAX_DEFAULT,
     BACKOFF_FACTOR_DEFAULT,
@@ -83,12 +80,7 @@ LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.TOKENS: TOKEN_FIELDS,
     Collection.SCHEDULES: SCHEDULE_FIELDS,
     Collection.PROCESSORS: ("name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources"),
-    Collection.JOBS: (
-        "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
-        "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
-        "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
-        "expires_at_ms", "waits_for", "ignores_failures",
-    ),
+    Collection.JOBS: JOB_FIELDS,
     Collection.LEASES: (
         "holder", "term", "renewals", "endpoint", "acquired_at_ms", "renewed_at_ms", "lease_duration_ms", "transitions",
     ),
@@ -98,152 +90,6 @@ LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
         "digest", "quarantined",
     ),
 }  # fmt: skip
-
-
-# Jobs
-
-
-def new_job_document(job: NewJob) -> dict[str, Any]:
-    document = {
-        "_id": job.id,
-        "rev": 1,
-        "state": JobState.PENDING.value,
-        "attempt": 0,
-        "definition": job.definition,
-        "target": job.target,
-        "payload": job.payload,
-        "tenant": job.tenant,
-        "lane": job.lane,
-        "fairness_key": job.fairness_key,
-        "priority": job.priority,
-        "mode": job.mode,
-        "labels": job.labels,
-        "submitted_at_ms": job.submitted_at_ms,
-        "sequence": job.sequence,
-        "not_before_ms": job.not_before_ms,
-        "schedule": job.schedule,
-        "nominal_ms": job.nominal_ms,
-        "processor": None,
-        "dispatched_at_ms": None,
-        "started_at_ms": None,
-        "finished_at_ms": None,
-        "cancel_requested_at_ms": None,
-        "serial": job.serial,
-        "resources": _resources_or_none(job.resources),
-        "failures": 0,
-        "first_started_at_ms": None,
-        "retry_at_ms": None,
-        "expires_at_ms": job.expires_at_ms,
-        "batch": job.batch,
-        "depends_on": list(job.depends_on),
-        "waits_for": list(job.waits_for),
-        "ignores_failures": job.ignores_failures,
-        "progress": None,
-        "result": None,
-        "error": None,
-        "attempts": [],
-    }
-    if job.idempotency_key is not None:
-        document |= {
-            "idempotency_key": job.idempotency_key,
-            "request_hash": job.request_hash,
-            "kept_until": instant(job.submitted_at_ms + KEPT_FOR_ITS_KEY_MS),
-        }
-    return document
-
-
-IDEMPOTENCY_MS = 24 * 3_600_000
-"""For so long after its submission a job answers for its idempotency key."""
-KEPT_FOR_ITS_KEY_MS = IDEMPOTENCY_MS + 3_600_000
-"""Longer, as the clocks of replicas and database differ: who is asked about a key must still find its job."""
-REVIVED: Document = {
-    "state": JobState.PENDING.value,
-    "failures": 0,
-    "first_started_at_ms": None,
-    "retry_at_ms": None,
-    "expires_at_ms": None,
-    "waits_for": [],
-    "progress": None,
-    "cancel_requested_at_ms": None,
-    "finished_at_ms": None,
-    "expire_at": None,
-    "result": None,
-    "error": None,
-}
-"""What a failed job is set to that begins anew: as it was, without a deadline and without waiting for others."""
-
-
-def instant(at_ms: int) -> datetime:
-    """``at_ms`` in the form of the fields that the database reads by itself."""
-    return _EPOCH + timedelta(milliseconds=at_ms)
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def decode_job(id: object, fields: Document) -> JobRef:
-    return JobRef(
-        id=identifier(id),
-        rev=integer(fields, "rev"),
-        state=decode_job_state(fields),
-        attempt=integer(fields, "attempt"),
-        definition=text(fields, "definition"),
-        target=text(fields, "target"),
-        tenant=text(fields, "tenant"),
-        lane=text(fields, "lane"),
-        fairness_key=text(fields, "fairness_key", empty=True),
-        priority=integer(fields, "priority"),
-        mode=text(fields, "mode"),
-        submitted_at_ms=WallMs(integer(fields, "submitted_at_ms")),
-        sequence=integer(fields, "sequence"),
-        not_before_ms=instant_or_none(fields, "not_before_ms"),
-        processor=text_or_none(fields, "processor"),
-        dispatched_at_ms=instant_or_none(fields, "dispatched_at_ms"),
-        cancel_requested_at_ms=instant_or_none(fields, "cancel_requested_at_ms"),
-        serial=bool(fields.get("serial")),
-        started_at_ms=instant_or_none(fields, "started_at_ms"),
-        resources=None if fields.get("resources") is None else decode_resources(fields["resources"]),
-        failures=integer(fields, "failures", default=0),
-        first_started_at_ms=instant_or_none(fields, "first_started_at_ms"),
-        retry_at_ms=instant_or_none(fields, "retry_at_ms"),
-        expires_at_ms=instant_or_none(fields, "expires_at_ms"),
-        waits_for=_decode_ids(fields, "waits_for"),
-        ignores_failures=bool(fields.get("ignores_failures")),
-    )
-
-
-def _decode_ids(fields: Document, name: str) -> tuple[str, ...]:
-    ids = fields.get(name)
-    if not ids:
-        return ()
-    if not isinstance(ids, list) or not all(isinstance(id, str) and id for id in ids):
-        raise InvalidInput((name,), f"{str(ids)[:64]}", "a list of ids")
-    return tuple(ids)
-
-
-def decode_job_state(fields: Document) -> JobState:
-    try:
-        return JobState(fields.get("state", ""))
-    except ValueError:
-        raise InvalidInput(("state",), wrong(fields, "state"), " or ".join(JobState)) from None
-
-
-def encode_job_ref(job: JobRef) -> dict[str, Any]:
-    """The lean fields of a job, as `decode_job` reads them."""
-    return {
-        **{name: getattr(job, name) for name in _OF_LIVE_JOBS},
-        "resources": _resources_or_none(job.resources),
-        "waits_for": list(job.waits_for),
-    }
-
-
-_OF_LIVE_JOBS = tuple(
-    name for name in LEAN_FIELDS[Collection.JOBS] if name not in ("resources", "finished_at_ms", "waits_for")
-)
-
-
-def _resources_or_none(resources: Resources | None) -> dict[str, int] | None:
-    return None if resources is None else encode_resources(resources)
 
 
 # Definitions, lanes, tenants, processors

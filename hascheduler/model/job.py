@@ -162,7 +162,7 @@ class JobRef:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job as it is submitted, payload and all; `documents.new_job_document` gives it its stored form.
+    """A job as it is submitted, payload and all; `job_documents.new_job_document` gives it its stored form.
 
     ``depends_on`` are all the jobs it was said to depend on, ``waits_for`` those that had yet to succeed.
     ``request_hash`` is of what was asked under the ``idempotency_key``.

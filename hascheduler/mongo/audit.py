@@ -7,7 +7,8 @@ from typing import Any
 from pymongo import DESCENDING
 from pymongo.errors import BulkWriteError
 
-from hascheduler.model.documents import Collection, instant
+from hascheduler.model.documents import Collection
+from hascheduler.model.job_documents import instant
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record

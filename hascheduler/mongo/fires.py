@@ -7,9 +7,10 @@ from pymongo.errors import BulkWriteError
 
 from hascheduler.dispatch.decisions import Conclusion, Dispatch, Fire, Settlement
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents import Collection, new_job_document
+from hascheduler.model.documents import Collection
 from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
+from hascheduler.model.job_documents import new_job_document
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document
 from hascheduler.mongo.moves import claimed_fields

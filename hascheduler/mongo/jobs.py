@@ -5,9 +5,10 @@ from typing import Any
 
 from pymongo import DESCENDING, ReturnDocument
 
-from hascheduler.model.documents import Collection, decode_job_state
+from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
+from hascheduler.model.job_documents import decode_job_state
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.moves import NEXT_REV, Pipeline, revived, sources, terminal_fields

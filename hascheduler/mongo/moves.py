@@ -9,9 +9,9 @@ pipelines because that record is made of fields that the same write clears. What
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.model.documents import REVIVED, instant
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
+from hascheduler.model.job_documents import REVIVED, instant
 from hascheduler.ports import Outcome
 
 NEXT_REV = {"$add": ["$rev", 1]}

@@ -12,8 +12,9 @@ from typing import Any
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.model.documents import IDEMPOTENCY_MS, Collection, new_job_document
+from hascheduler.model.documents import Collection
 from hascheduler.model.job import NewJob
+from hascheduler.model.job_documents import IDEMPOTENCY_MS, new_job_document
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults
 from hascheduler.ports import Submission, SubmitAnswer

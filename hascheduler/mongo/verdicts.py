@@ -12,10 +12,11 @@ from typing import Any
 from pymongo import DESCENDING
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents import Collection, decode_job_state, decode_verdict, verdict_id
+from hascheduler.model.documents import Collection, decode_verdict, verdict_id
 from hascheduler.model.fields import integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
+from hascheduler.model.job_documents import decode_job_state
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults

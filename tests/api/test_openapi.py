@@ -13,6 +13,7 @@ from hascheduler.api.job_schemas import JobResponse, JobSummary
 from hascheduler.api.job_why import WhyResponse
 from hascheduler.api.lane_schemas import LaneBody, LaneResponse
 from hascheduler.api.preview_schemas import EditPreviewResponse, PreviewResponse
+from hascheduler.api.query_once import LISTS
 from hascheduler.api.schedule_backfill import BackfillBody, BackfillResponse
 from hascheduler.api.schedule_pauses import PauseBody, ResumeBody
 from hascheduler.api.schedule_previews import PreviewBody
@@ -22,7 +23,7 @@ from hascheduler.api.schedule_trigger import TriggerNowBody
 from hascheduler.api.schedule_verdicts import VerdictsResponse
 from hascheduler.api.tenant_schemas import TenantBody, TenantResponse
 from tests.api.doubles import World
-from tests.api.requests import create
+from tests.api.requests import check_problem, create
 
 DOCUMENT = create_app(World().services()).openapi()
 JSON, MERGE_PATCH, PROBLEM = "application/json", "application/merge-patch+json", "application/problem+json"
@@ -172,3 +173,19 @@ def test_what_a_request_must_have_is_said() -> None:
     assert "paused" in schemas["CreateScheduleBody"]["properties"]
     assert "paused" not in schemas["ReplaceScheduleBody"]["properties"]
     assert set(schemas["BackfillBody"]["required"]) == {"from", "to"}
+
+
+def test_the_parameters_that_may_be_there_several_times_are_the_lists() -> None:
+    found = {
+        parameter["name"]
+        for _, _, operation in operations()
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] == "query" and parameter["schema"].get("type") == "array"
+    }
+    assert found == LISTS
+
+
+@pytest.mark.parametrize("query", ["state=failed&state=pending", "after=a&after=b", "limit=1&limit=1"])
+async def test_any_other_parameter_is_refused_the_second_time(client: httpx.AsyncClient, query: str) -> None:
+    check_problem(await client.get(f"/v1/jobs?{query}"), 422, query.partition("=")[0])
+    assert (await client.get("/v1/jobs?label=a%3Db&label=c%3Dd")).status_code == 200

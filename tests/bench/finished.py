@@ -19,9 +19,9 @@ from pymongo import DESCENDING, AsyncMongoClient
 from pymongo.write_concern import WriteConcern
 
 from hascheduler.embedded.stack import Stack
-from hascheduler.model.documents import new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.job_documents import new_job_document
 from hascheduler.model.percentiles import percentile
 from hascheduler.mongo.jobs import listing
 from hascheduler.mongo.slices import query_of

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import Collection, instant
+from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
+from hascheduler.model.job_documents import instant
 from hascheduler.ports import AuditFilter, AuditRecord, audit_id
 from tests.contract.backends import RETENTION_MS, Backend, on
 

@@ -2,10 +2,11 @@
 
 import pytest
 
-from hascheduler.model.documents import Collection, decode_job
+from hascheduler.model.documents import Collection
 from hascheduler.model.fired_jobs import fired_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.job_documents import decode_job
 from hascheduler.model.schedule_documents import decode_schedule, encode_tally
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, UNKNOWN, applied

@@ -6,9 +6,9 @@ import pytest
 
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import REVIVED
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.job_documents import REVIVED
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import (
     CancelAnswer,

@@ -2,9 +2,10 @@
 
 import pytest
 
-from hascheduler.model.documents import IDEMPOTENCY_MS, Collection, instant
+from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.job_documents import IDEMPOTENCY_MS, instant
 from hascheduler.ports import CancelAnswer, KnownJob, SubmitAnswer
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.job_states import dispatch, finish, start, stored

@@ -22,16 +22,11 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.dispatch.judge import judge
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import (
-    LEAN_FIELDS,
-    REVIVED,
-    Collection,
-    encode_processor,
-    new_job_document,
-)
+from hascheduler.model.documents import LEAN_FIELDS, Collection, encode_processor
 from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, may_follow
+from hascheduler.model.job_documents import REVIVED, new_job_document
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schedule_documents import (

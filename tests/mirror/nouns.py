@@ -3,9 +3,10 @@
 from typing import Any
 
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import Collection, Document, new_job_document
+from hascheduler.model.documents import Collection, Document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
+from hascheduler.model.job_documents import new_job_document
 from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.schedule_documents import encode_template
 from hascheduler.model.trigger import Interval, Trigger

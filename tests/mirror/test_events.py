@@ -6,9 +6,10 @@ import pytest
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import REVIVED, Collection
+from hascheduler.model.documents import Collection
 from hascheduler.model.event import Event, EventType, position
 from hascheduler.model.job import JobState, fire_job_id
+from hascheduler.model.job_documents import REVIVED
 from tests.mirror.nouns import delete, job_fields, patch, put
 
 JOBS = Collection.JOBS

@@ -19,8 +19,9 @@ from hascheduler.mirror.changes import (
     ScheduleSeen,
 )
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection, decode_job, journal_id
+from hascheduler.model.documents import Collection, journal_id
 from hascheduler.model.job import JobState
+from hascheduler.model.job_documents import decode_job
 from tests.mirror.nouns import (
     delete,
     entry_fields,

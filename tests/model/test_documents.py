@@ -8,20 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model import documents
+from hascheduler.model import documents, job_documents
 from hascheduler.model.definition import Definition, RateLimit
-from hascheduler.model.documents import (
-    LEAN_FIELDS,
-    MIRRORED,
-    Collection,
-    decode_job,
-    journal_id,
-    new_job_document,
-)
+from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection, journal_id
 from hascheduler.model.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
 from hascheduler.model.fired_jobs import fired_job, new_fire
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
+from hascheduler.model.job_documents import decode_job, new_job_document
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import PRIORITY_MAX, Lane
 from hascheduler.model.lease import LeaseRecord
@@ -111,7 +105,7 @@ REPLICAS = st.builds(
 
 Decoder = Callable[[object, Any], Any]
 DECODERS: dict[Collection, Decoder] = {
-    Collection.JOBS: documents.decode_job,
+    Collection.JOBS: job_documents.decode_job,
     Collection.SCHEDULES: decode_schedule,
     Collection.DEFINITIONS: documents.decode_definition,
     Collection.PROCESSORS: documents.decode_processor,
@@ -123,7 +117,7 @@ DECODERS: dict[Collection, Decoder] = {
     Collection.TOKENS: decode_token,
 }
 NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, Any]], Callable[[Any], object]]] = {
-    Collection.JOBS: (JOBS, documents.encode_job_ref, lambda job: job.id),
+    Collection.JOBS: (JOBS, job_documents.encode_job_ref, lambda job: job.id),
     Collection.SCHEDULES: (SCHEDULES, encode_schedule_ref, lambda schedule: schedule.name),
     Collection.DEFINITIONS: (DEFINITIONS, documents.encode_definition, lambda definition: definition.name),
     Collection.PROCESSORS: (PROCESSORS, documents.encode_processor, lambda processor: processor.id),

@@ -6,8 +6,9 @@ import pytest
 from bson import Timestamp
 
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection, new_job_document
+from hascheduler.model.documents import Collection
 from hascheduler.model.event import next_in_change, position
+from hascheduler.model.job_documents import new_job_document
 from hascheduler.mongo import stream as stream_module
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.positions import position_after

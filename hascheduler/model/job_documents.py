@@ -1,0 +1,164 @@
+"""How jobs are stored, and how a stored one is read back.
+
+``JOB_FIELDS`` are those that a mirror needs.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.fields import identifier, instant_or_none, integer, text, text_or_none, wrong
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobRef, JobState, NewJob
+from hascheduler.model.resources import Resources, decode_resources, encode_resources
+
+Document = Mapping[str, Any]
+
+JOB_FIELDS = (
+    "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
+    "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
+    "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
+    "expires_at_ms", "waits_for", "ignores_failures",
+)  # fmt: skip
+
+
+def new_job_document(job: NewJob) -> dict[str, Any]:
+    document = {
+        "_id": job.id,
+        "rev": 1,
+        "state": JobState.PENDING.value,
+        "attempt": 0,
+        "definition": job.definition,
+        "target": job.target,
+        "payload": job.payload,
+        "tenant": job.tenant,
+        "lane": job.lane,
+        "fairness_key": job.fairness_key,
+        "priority": job.priority,
+        "mode": job.mode,
+        "labels": job.labels,
+        "submitted_at_ms": job.submitted_at_ms,
+        "sequence": job.sequence,
+        "not_before_ms": job.not_before_ms,
+        "schedule": job.schedule,
+        "nominal_ms": job.nominal_ms,
+        "processor": None,
+        "dispatched_at_ms": None,
+        "started_at_ms": None,
+        "finished_at_ms": None,
+        "cancel_requested_at_ms": None,
+        "serial": job.serial,
+        "resources": _resources_or_none(job.resources),
+        "failures": 0,
+        "first_started_at_ms": None,
+        "retry_at_ms": None,
+        "expires_at_ms": job.expires_at_ms,
+        "batch": job.batch,
+        "depends_on": list(job.depends_on),
+        "waits_for": list(job.waits_for),
+        "ignores_failures": job.ignores_failures,
+        "progress": None,
+        "result": None,
+        "error": None,
+        "attempts": [],
+    }
+    if job.idempotency_key is not None:
+        document |= {
+            "idempotency_key": job.idempotency_key,
+            "request_hash": job.request_hash,
+            "kept_until": instant(job.submitted_at_ms + KEPT_FOR_ITS_KEY_MS),
+        }
+    return document
+
+
+IDEMPOTENCY_MS = 24 * 3_600_000
+"""For so long after its submission a job answers for its idempotency key."""
+KEPT_FOR_ITS_KEY_MS = IDEMPOTENCY_MS + 3_600_000
+"""Longer, as the clocks of replicas and database differ: who is asked about a key must still find its job."""
+REVIVED: Document = {
+    "state": JobState.PENDING.value,
+    "failures": 0,
+    "first_started_at_ms": None,
+    "retry_at_ms": None,
+    "expires_at_ms": None,
+    "waits_for": [],
+    "progress": None,
+    "cancel_requested_at_ms": None,
+    "finished_at_ms": None,
+    "expire_at": None,
+    "result": None,
+    "error": None,
+}
+"""What a failed job is set to that begins anew: as it was, without a deadline and without waiting for others."""
+
+
+def instant(at_ms: int) -> datetime:
+    """``at_ms`` in the form of the fields that the database reads by itself."""
+    return _EPOCH + timedelta(milliseconds=at_ms)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def decode_job(id: object, fields: Document) -> JobRef:
+    return JobRef(
+        id=identifier(id),
+        rev=integer(fields, "rev"),
+        state=decode_job_state(fields),
+        attempt=integer(fields, "attempt"),
+        definition=text(fields, "definition"),
+        target=text(fields, "target"),
+        tenant=text(fields, "tenant"),
+        lane=text(fields, "lane"),
+        fairness_key=text(fields, "fairness_key", empty=True),
+        priority=integer(fields, "priority"),
+        mode=text(fields, "mode"),
+        submitted_at_ms=WallMs(integer(fields, "submitted_at_ms")),
+        sequence=integer(fields, "sequence"),
+        not_before_ms=instant_or_none(fields, "not_before_ms"),
+        processor=text_or_none(fields, "processor"),
+        dispatched_at_ms=instant_or_none(fields, "dispatched_at_ms"),
+        cancel_requested_at_ms=instant_or_none(fields, "cancel_requested_at_ms"),
+        serial=bool(fields.get("serial")),
+        started_at_ms=instant_or_none(fields, "started_at_ms"),
+        resources=None if fields.get("resources") is None else decode_resources(fields["resources"]),
+        failures=integer(fields, "failures", default=0),
+        first_started_at_ms=instant_or_none(fields, "first_started_at_ms"),
+        retry_at_ms=instant_or_none(fields, "retry_at_ms"),
+        expires_at_ms=instant_or_none(fields, "expires_at_ms"),
+        waits_for=_decode_ids(fields, "waits_for"),
+        ignores_failures=bool(fields.get("ignores_failures")),
+    )
+
+
+def _decode_ids(fields: Document, name: str) -> tuple[str, ...]:
+    ids = fields.get(name)
+    if not ids:
+        return ()
+    if not isinstance(ids, list) or not all(isinstance(id, str) and id for id in ids):
+        raise InvalidInput((name,), f"{str(ids)[:64]}", "a list of ids")
+    return tuple(ids)
+
+
+def decode_job_state(fields: Document) -> JobState:
+    try:
+        return JobState(fields.get("state", ""))
+    except ValueError:
+        raise InvalidInput(("state",), wrong(fields, "state"), " or ".join(JobState)) from None
+
+
+def encode_job_ref(job: JobRef) -> dict[str, Any]:
+    """The lean fields of a job, as `decode_job` reads them."""
+    return {
+        **{name: getattr(job, name) for name in _OF_LIVE_JOBS},
+        "resources": _resources_or_none(job.resources),
+        "waits_for": list(job.waits_for),
+    }
+
+
+_OF_LIVE_JOBS = tuple(name for name in JOB_FIELDS if name not in ("resources", "finished_at_ms", "waits_for"))
+
+
+def _resources_or_none(resources: Resources | None) -> dict[str, int] | None:
+    return None if resources is None else encode_resources(resources)
