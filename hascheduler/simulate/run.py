@@ -184,6 +184,7 @@ class _Run:
                     processor=None,
                     dispatched_at_ms=None,
                     started_at_ms=None,
+                    failures=life.ref.failures + (life.ref.state is JobState.RUNNING),
                 )
                 return JobSeen(life.ref)
             case Fail(job_id, _, _):
