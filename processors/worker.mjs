@@ -19,6 +19,7 @@ const slots = Number(process.env.SLOTS ?? 4);
 const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
 const running = new Map(); // the attempts it holds: who they are, how far they have come, what stops them
 const leaving = new AbortController();
+let gone = false;
 
 async function once(path, body, options) {
   const sent = { method: "POST", headers, body: JSON.stringify(body), ...options };
@@ -70,6 +71,7 @@ async function beat() {
       for (const reason of ["cancelled", "revoked"])
         for (const { job, attempt } of answer[reason]) running.get(`${job}/${attempt}`)?.stop.abort(reason);
     } catch (error) { // without an answer others get our jobs, and two must not run one: a supervisor starts us anew
+      if (gone) return;
       if (error.refused || Date.now() - answered >= 1000 * terms.heartbeat_deadline) process.exit(1);
     }
   }
@@ -87,5 +89,6 @@ while (!leaving.signal.aborted) {
   } catch (error) { if (!leaving.signal.aborted) throw error; }
 }
 while (running.size) await sleep(20);
+gone = true; // a heartbeat that is refused from here on is no accident
 await ask(`processors/${processor}`, undefined, { method: "DELETE" });
 process.exit(0);
