@@ -28,11 +28,17 @@ class Deadlines:
 
     def seen(self, job: JobRef, now: int) -> None:
         """The newest state of a live job."""
+        if job.expires_at_ms is None:
+            rules = self._rules.definitions.get(job.definition)
+            if rules is None or (rules.timeout_ms is None and rules.total_timeout_ms is None):
+                # Most jobs, whenever there is news of them.
+                if job.id in self._timers:
+                    self.gone(job.id)
+                return
         if job.state is JobState.RUNNING:
             known = self._began.get(job.id)
             if known is None or known[0] != job.attempt:
-                began_ms = max(job.started_at_ms or 0, job.dispatched_at_ms or 0)
-                self._began[job.id] = (job.attempt, min(began_ms, now))
+                self._began[job.id] = (job.attempt, min(_began_ms(job), now))
         else:
             self._began.pop(job.id, None)
         self._set(job)
@@ -79,9 +85,13 @@ class Deadlines:
         if end_ms is not None:
             ends.append((end_ms + grace_ms, TIMED_OUT_IN_ALL))
         if job.state is JobState.RUNNING:
-            began = self._began.get(job.id)
-            if rules.timeout_ms is not None and began is not None:
-                ends.append((began[1] + rules.timeout_ms + grace_ms, TIMED_OUT))
+            if rules.timeout_ms is not None:
+                _, began_ms = self._began.get(job.id) or (job.attempt, _began_ms(job))
+                ends.append((began_ms + rules.timeout_ms + grace_ms, TIMED_OUT))
         elif job.expires_at_ms is not None and job.first_started_at_ms is None:
             ends.append((job.expires_at_ms, EXPIRED))
         return ends
+
+
+def _began_ms(job: JobRef) -> int:
+    return max(job.started_at_ms or 0, job.dispatched_at_ms or 0)

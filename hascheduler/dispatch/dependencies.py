@@ -52,7 +52,9 @@ class Dependencies:
 
     def forget(self, job_id: str) -> None:
         """The job waits for nothing any more: it has ended itself."""
-        for id in self._unmet.pop(job_id, ()):
+        if job_id not in self._unmet:
+            return
+        for id in self._unmet.pop(job_id):
             others = self._dependents.get(id)
             if others is not None:
                 others.pop(job_id, None)
