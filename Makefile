@@ -3,20 +3,32 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 PYTEST_ARGS ?=
+# Each worker has servers of its own.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
 
-.PHONY: help demo dev test lint fmt types contracts lock bench simulate
+.PHONY: help demo dev test lint fmt types contracts lock bench bench-peers soak simulate sim chaos planted-bugs monitoring k8s-check kind-up kind-down demo-failover
 
 help: ## what there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: .venv/.ready servers ## the whole system, its leader killed again and again, with a report (KEEP=1 leaves it running)
 	$(BIN)/hascheduler demo $(if $(KEEP),--keep)
+
+demo-failover: .venv/.ready ## the same in a Kubernetes cluster, the one of kubectl's current context (ARGS="--kills 6")
+	scripts/demo-failover $(ARGS)
+
+kind-up: .venv/.ready ## hascheduler in a kind cluster on this machine
+	scripts/kind-up
+
+kind-down: ## that cluster gone
+	scripts/kind-down
 
 dev: .venv/.ready servers ## the whole system on this machine, until Ctrl-C
 	$(BIN)/hascheduler dev
 
 test: .venv/.ready servers ## all tests, on a real MongoDB and a real RabbitMQ
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(PYTEST) worksteal $(PYTEST_ARGS)
 
 lint: .venv/.ready ## style and common mistakes
 	$(BIN)/ruff check .
@@ -32,11 +44,39 @@ types: .venv/.ready ## static types, strictly
 contracts: .venv/.ready ## which room may import which
 	$(BIN)/lint-imports --no-logo
 
-bench: .venv/.ready servers ## figures: fires per second and their lag, takeover times
-	$(BIN)/python -m tests.bench all
+bench: .venv/.ready servers ## figures: jobs and fires per second, lag, takeovers, cost, scale (BENCH=throughput,fires)
+	$(BIN)/python -m tests.bench all $(if $(BENCH),--only $(BENCH))
+	$(BIN)/python -m tests.bench report
+
+bench-peers: .venv/.ready servers ## the same work on Agenda, APScheduler, Celery and taskiq beside it (ARGS="--systems agenda")
+	$(BIN)/python -m tests.bench.peers $(ARGS)
+
+soak: .venv/.ready servers ## a long run in which leaders are killed: memory, lag, what is lost (MINUTES=30)
+	$(BIN)/python -m tests.bench soak --minutes $(or $(MINUTES),30)
 
 simulate: .venv/.ready ## a day of a mixed cluster under three policies, with a picture (SCENARIO=file for another)
 	$(BIN)/hascheduler simulate $(or $(SCENARIO),--example mixed-day) --compare fair,swimlanes --plot simulate.png
+
+sim: .venv/.ready ## clusters in trouble on virtual time, one a seed (SEEDS=500; SEED=7 replays one)
+	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500))
+
+chaos: .venv/.ready servers ## real processes in real trouble, with a report (ROWS=smoke is short; ROWS=name,name)
+	$(BIN)/python -m tests.chaos --rows $(or $(ROWS),all)
+
+planted-bugs: .venv/.ready servers ## bugs on purpose, in simulations and in real processes: each must be noticed
+	$(BIN)/python -m tests.sim --planted all
+	$(BIN)/python -m tests.chaos --planted all
+	$(BIN)/python -m pytest tests/planted $(PYTEST_ARGS)
+
+monitoring: .venv/.ready ## write the dashboard and the rule object of k8s/monitoring anew
+	$(BIN)/python -m k8s.monitoring.generate
+
+k8s-check: .venv/.ready servers ## what can be known of images and manifests without a cluster
+	scripts/ensure-kubectl
+	scripts/ensure-promtool
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/shellcheck scripts/* .ci/run k8s/base/mongodb/member-ready
+	$(PYTEST) loadfile tests/kubernetes tests/monitoring tests/scripts tests/rehearsal $(PYTEST_ARGS)
 
 lock: ## pin the newest dependencies, with hashes
 	scripts/lock

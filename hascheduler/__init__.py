@@ -5,15 +5,15 @@
     client   the SDK for whoever submits jobs: HTTP, nothing else of this package but its errors
 
     cli ─► demo ─► assembly      the only module that knows both sides
-                      │
-      ┌───────┬───────┼─────────┬─────────┬──────────┬────────┬───────┐
-    daemon   api   processor  mongo   rabbitmq    memory  embedded  clock     the world, one technology a room
-      └───────┴───────┴────┬────┴─────────┴──────────┴────────┴───────┘
-                          tls    certificates, for whoever listens or connects
+            bootstrap │          a replica set and its users, before anything else runs
+      ┌───────┬───────┼────────┬────────┬──────────┬────────┬────────┬─────────────┬──────┐
+    daemon   api  processor  mongo  rabbitmq  kubernetes  memory  embedded  opentelemetry clock  the world, one
+      └───────┴───────┴────┬───┴────────┴──────────┴────────┴────────┴─────────────┴──────┘      technology a room
+              tls  garbage │   telemetry    certificates;  memory;  what a process tells of itself
                          ports   all that the pure side asks of the world
-                           │
-                        simulate   what would happen: scenarios and recordings  ┐
-                           │                                                    │
+                       ┌───┴────┐
+                    simulate  audit   what would happen;  what must never be    ┐
+                       └───┬────┘                                               │
                         dispatch   what to do: facts in, decisions out          │
                            │                                                    │ pure: no await, clock,
                          mirror    what MongoDB said, from one ordered stream   │ randomness, logging, driver
@@ -31,4 +31,4 @@ Three walls keep it safe, each sufficient without the ones before it: the lease 
 (`daemon.fence`), and a compare-and-set on every job (`model.job`).
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -9,70 +9,98 @@ import os
 import signal
 import ssl
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from secrets import token_hex
 from typing import Any
 
 import structlog
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from hascheduler.api.access_door import Lock
 from hascheduler.api.admission import AdmissionControl
 from hascheduler.api.app import ApiServices, create_app
 from hascheduler.api.audit_trail import AuditWriter
+from hascheduler.api.health_port import HealthPort
 from hascheduler.api.server import ApiServer
 from hascheduler.api.work_terms import WorkTerms
+from hascheduler.audit.finding import AuditReport
+from hascheduler.audit.terms import AuditTerms
 from hascheduler.clock import SystemClock
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.liveness import Liveness
 from hascheduler.daemon.replica import Replica
+from hascheduler.daemon.trusted_clock import TrustedClock
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
-from hascheduler.errors import StoreUnavailable
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.kubernetes.access import in_cluster
+from hascheduler.kubernetes.api import KubernetesApi
+from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.model.documents import Collection, encode_definition, encode_lane, encode_tenant
 from hascheduler.model.job import JobRef
+from hascheduler.model.migration import Migration, Step
 from hascheduler.model.policy import bonus_max_of, criteria, idle_key_start_of
 from hascheduler.model.resource_texts import parse_resources
 from hascheduler.model.token import digest_of
 from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.admission import MongoBucketStore
 from hascheduler.mongo.audit import MongoAuditStore
+from hascheduler.mongo.audit_scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.claims import MongoClaimStore
 from hascheduler.mongo.connection import Client, Database, connect, open_database
 from hascheduler.mongo.deliveries import MongoDeliveries, MongoTransport
-from hascheduler.mongo.indexes import ensure_collections_and_indexes
+from hascheduler.mongo.failovers import MongoFailoverStore
+from hascheduler.mongo.indexes import reach
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.nouns import MongoNounStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.schedules import MongoScheduleStore
+from hascheduler.mongo.schema import demand_readable, prepare
+from hascheduler.mongo.schema import migrate as migrate_database
 from hascheduler.mongo.stream import MongoChangeSource
 from hascheduler.mongo.tokens import MongoTokenStore
+from hascheduler.mongo.traces import MongoJobTraces
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work import MongoWorkStore
 from hascheduler.ports import Clock, Deliveries, EventExchange, Transport
+from hascheduler.ports.audit_scan import THOROUGH, Progress
 from hascheduler.processor import Processor, ProcessorConfig, load_handlers
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.events import RabbitEventExchange
 from hascheduler.rabbitmq.publisher import RabbitTransport
+from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.settings import Settings
+from hascheduler.telemetry.health import ReplicaHealth, Vitals
+from hascheduler.telemetry.log_fields import name_process
+from hascheduler.telemetry.metrics_gauges import ReplicaGauges
+from hascheduler.telemetry.metrics_http import HttpMetrics
+from hascheduler.telemetry.metrics_processor import ProcessorMetrics
+from hascheduler.telemetry.metrics_replica import ReplicaMetrics
+from hascheduler.telemetry.registry import new_registry
+from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 from hascheduler.tls import PemFile, client_context, server_context
 
 log = structlog.get_logger(__name__)
 
-_DATABASE_PATIENCE_S = 60
-
 
 async def serve(settings: Settings) -> None:
     """One replica: the scheduler's loops and the HTTP API, until a signal; `StoreUnavailable` without a database."""
-    clock = SystemClock()
+    clock = TrustedClock(SystemClock(), settings.clock_skew_max_ms)
     replica_id = f"{settings.replica_id}.{token_hex(4)}"
+    name_process(replica=replica_id)
     tls = _server_tls(settings)
+    tracer = _tracer(settings, "hascheduler", replica_id)
+    vitals, registry = Vitals(), new_registry()
+    health = HealthPort(settings.health_host, settings.health_port, vitals, registry, leads=True)
+    cluster = _cluster(settings)
     client = _connected(settings)
     try:
+        await health.open()
         database = open_database(client, settings.database)
-        await _prepared(database)
+        if not await _there(lambda: prepare(database), settings):
+            return
         liveness = Liveness(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
         ids = _JobIds(clock)
@@ -80,8 +108,22 @@ async def serve(settings: Settings) -> None:
         def arrived(job: JobRef) -> None:
             admission.arrived(job.tenant, own=ids.made(job.id))
 
-        replica = _replica(settings, replica_id, database, liveness, clock, arrived=arrived)
-        admission = AdmissionControl(replica.view, MongoBucketStore(database), clock, settings.max_pending)
+        replica = _replica(
+            settings,
+            replica_id,
+            database,
+            liveness,
+            clock,
+            tracer=tracer,
+            metrics=ReplicaMetrics(registry),
+            arrived=arrived,
+            cluster=cluster,
+        )
+        registry.register(ReplicaGauges(replica.view.gauges))
+        http_metrics = HttpMetrics(registry)
+        admission = AdmissionControl(
+            replica.view, MongoBucketStore(database), clock, settings.max_pending, http_metrics.refused
+        )
         audit = MongoAuditStore(database, settings.audit_retention_ms)
         audit_writer = AuditWriter(audit, clock)
         server = ApiServer(
@@ -104,6 +146,9 @@ async def serve(settings: Settings) -> None:
                     audit_writer=audit_writer,
                     work=MongoWorkStore(database, settings.job_retention_ms),
                     work_terms=_work_terms(settings),
+                    failovers=MongoFailoverStore(database),
+                    tracer=tracer,
+                    metrics=http_metrics,
                 )
             ),
             settings.http_host,
@@ -113,6 +158,7 @@ async def serve(settings: Settings) -> None:
         await server.bind()
         replica.http_endpoint = f"{settings.advertise_host or settings.http_host}:{server.port}"
         log.info("serving", replica=replica_id, http=replica.http_endpoint, shard=settings.shard, **_access(settings))
+        vitals.become(ReplicaHealth(replica.view))
         with _on_signal(replica.stop):
             async with asyncio.TaskGroup() as tasks:
                 recording = tasks.create_task(audit_writer.run(), name="audit")
@@ -125,6 +171,10 @@ async def serve(settings: Settings) -> None:
         log.info("stopped", replica=replica_id)
     finally:
         await client.close()
+        if cluster is not None:
+            await cluster.close()
+        await health.close()
+        await asyncio.to_thread(tracer.close)
 
 
 async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
@@ -141,22 +191,75 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         heartbeat_deadline_ms=_heartbeat_deadline_ms(settings),
         drain_grace_ms=settings.drain_grace_ms,
     )
+    name_process(processor=config.id)
+    tracer = _tracer(settings, "hascheduler-processor", config.id, for_handlers=True)
+    vitals, registry = Vitals(), new_registry()
+    health = HealthPort(settings.health_host, settings.health_port, vitals, registry, leads=False)
     client = _connected(settings)
     try:
+        await health.open()
         database = open_database(client, settings.database)
-        await _prepared(database)
+        # The collections and indexes are the replicas' to make: a processor has no right to.
+        if not await _there(lambda: demand_readable(database), settings):
+            return
         processor = Processor(
             handlers,
             MongoWorkStore(database, settings.job_retention_ms),
             _deliveries(settings, config, database),
             clock,
             config,
+            tracer=tracer,
+            metrics=ProcessorMetrics(registry),
         )
+        vitals.become(processor.health)
         with _on_signal(processor.drain):
             await processor.run()
         log.info("stopped", processor=config.id)
     finally:
         await client.close()
+        await health.close()
+        await asyncio.to_thread(tracer.close)
+
+
+async def migrate(settings: Settings, *, dry_run: bool) -> Migration | None:
+    """`hascheduler.mongo.schema.migrate`, telling of each step; None where a signal ended it between two of them."""
+    client = _connected(settings)
+    try:
+        database = open_database(client, settings.database)
+        if not await _there(lambda: reach(database), settings):
+            return None
+        migrating = asyncio.create_task(migrate_database(database, _tell_of_step, dry_run=dry_run), name="migrate")
+        with _on_signal(migrating.cancel):
+            await asyncio.wait([migrating])
+        return None if migrating.cancelled() else migrating.result()
+    finally:
+        await client.close()
+
+
+async def audit(settings: Settings, progress: Progress) -> AuditReport | None:
+    """What is broken in the database, by a thorough look; None where a signal came first."""
+    client = _connected(settings)
+    try:
+        database = open_database(client, settings.database)
+        if not await _there(lambda: reach(database), settings):
+            return None
+        return await MongoInvariantScan(database, _deployment(settings)).look(THOROUGH, progress)
+    finally:
+        await client.close()
+
+
+def _deployment(settings: Settings) -> Deployment:
+    terms = AuditTerms(
+        job_retention_ms=settings.job_retention_ms,
+        journal_retention_ms=settings.journal_retention_ms,
+        heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
+        start_timeout_ms=settings.start_timeout_ms,
+    )
+    return Deployment(terms, settings.shard, settings.lease_store == "mongodb", settings.max_concurrency)
+
+
+def _tell_of_step(event: str, step: Step, more: Mapping[str, Any]) -> None:
+    log.info(event, step=str(step), **more)
 
 
 def _replica(
@@ -166,7 +269,10 @@ def _replica(
     liveness: Liveness,
     clock: Clock,
     *,
+    tracer: Tracer,
+    metrics: ReplicaMetrics,
     arrived: Callable[[JobRef], None],
+    cluster: KubernetesApi | None,
 ) -> Replica:
     host = settings.advertise_host or settings.liveness_host
     config = ReplicaConfig(
@@ -180,21 +286,34 @@ def _replica(
         retry_period_ms=settings.retry_period_ms,
         heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
         journal_retention_ms=settings.journal_retention_ms,
-        dispatch=DispatchConfig(start_timeout_ms=settings.start_timeout_ms, policy=policy_config(settings)),
+        clock_skew_max_ms=settings.clock_skew_max_ms,
+        dispatch=DispatchConfig(
+            start_timeout_ms=settings.start_timeout_ms,
+            unknown_spared_ms=settings.heartbeat_timeout_ms,
+            policy=policy_config(settings),
+        ),
     )
     return Replica(
         config,
         source=MongoChangeSource(database),
-        leases=MongoLeaseStore(database),
+        leases=MongoLeaseStore(database) if cluster is None else KubernetesLeaseStore(cluster, settings.lease_name),
+        leases_streamed=cluster is None,
         journal=MongoJournal(database),
-        claims=MongoClaimStore(database, settings.job_retention_ms),
+        claims=MongoClaimStore(database, settings.job_retention_ms, tracer),
         accounts=MongoAccountStore(database),
         board=MongoReplicaBoard(database),
         transport=_transport(settings),
         liveness=liveness,
         clock=clock,
         exchange=_event_exchange(settings),
+        tracer=tracer,
+        # Of the transports only the broker carries headers.
+        traces=MongoJobTraces(database) if settings.transport == "rabbitmq" else None,
+        failovers=MongoFailoverStore(database),
+        scan=MongoInvariantScan(database, _deployment(settings)),
+        audit_interval_ms=settings.audit_interval_ms,
         arrived=arrived,
+        metrics=metrics,
     )
 
 
@@ -218,6 +337,21 @@ def _transport(settings: Settings) -> Transport:
     if settings.transport == "mongo":
         return MongoTransport()
     return RabbitTransport(settings.amqp_url.get_secret_value(), broker_tls(settings))
+
+
+def _tracer(settings: Settings, service: str, instance: str, *, for_handlers: bool = False) -> Tracer:
+    if settings.tracing == "none":
+        return NO_TRACING
+    try:
+        from hascheduler.opentelemetry.exporting import otlp_tracer  # noqa: PLC0415  # needs an extra
+    except ImportError as error:
+        if not (error.name or "").startswith("opentelemetry"):
+            raise
+        problem = f"otlp needs {error.name}, which is not installed"
+        raise InvalidInput(("HASCHEDULER_TRACING",), problem, "pip install 'hascheduler[otel]' before") from None
+    messaging = {"messaging.system": "rabbitmq", "messaging.destination.name": DISPATCH_EXCHANGE}
+    carried = messaging if settings.transport == "rabbitmq" else None
+    return otlp_tracer(service, instance, carried, for_handlers=for_handlers)
 
 
 def _event_exchange(settings: Settings) -> EventExchange | None:
@@ -251,6 +385,13 @@ def broker_tls(settings: Settings) -> ssl.SSLContext | None:
     )
 
 
+def _cluster(settings: Settings) -> KubernetesApi | None:
+    """None where leases are in MongoDB: then nobody speaks to the API server."""
+    if settings.lease_store == "mongodb":
+        return None
+    return KubernetesApi(in_cluster(os.environ, settings.service_account_dir, settings.lease_namespace))
+
+
 def _server_tls(settings: Settings) -> ssl.SSLContext | None:
     if not settings.http_tls_cert_file:
         return None
@@ -280,21 +421,41 @@ def _lock(settings: Settings) -> Lock:
     return Lock(settings.tokens_demanded, digest_of(token) if token else None)
 
 
-async def _prepared(database: Database) -> None:
-    """Collections and indexes, waiting for a database that is still starting."""
+async def _there(prepare: Callable[[], Awaitable[None]], settings: Settings) -> bool:
+    """Whether the database is ready, which may be starting, being initiated or given its users; False where a signal
+    came first. A container's first process has no default action: unless it is told to, it would not end."""
+    waiting = asyncio.create_task(_prepared(prepare, settings.startup_patience_ms), name="wait for MongoDB")
+    try:
+        with _on_signal(waiting.cancel):
+            await asyncio.wait([waiting])
+    finally:
+        waiting.cancel()
+    if waiting.cancelled():
+        log.info("stopped")
+        return False
+    waiting.result()
+    return True
+
+
+async def _prepared(prepare: Callable[[], Awaitable[None]], patience_ms: int) -> None:
     async for attempt in AsyncRetrying(
         retry=retry_if_exception_type(StoreUnavailable),
         wait=wait_random_exponential(multiplier=0.2, max=3),
-        stop=stop_after_delay(_DATABASE_PATIENCE_S),
-        before_sleep=lambda state: log.warning("waiting_for_mongodb", tries=state.attempt_number),
+        stop=stop_after_delay(patience_ms / 1_000),
+        before_sleep=_tell_of_waiting,
         reraise=True,
     ):
         with attempt:
-            await ensure_collections_and_indexes(database)
+            await prepare()
+
+
+def _tell_of_waiting(state: RetryCallState) -> None:
+    reason = str(state.outcome.exception()) if state.outcome else ""
+    log.warning("waiting_for_mongodb", tries=state.attempt_number, error=reason)
 
 
 @contextmanager
-def _on_signal(stop: Callable[[], None]) -> Iterator[None]:
+def _on_signal(stop: Callable[[], object]) -> Iterator[None]:
     """SIGTERM and SIGINT call ``stop``; a second one ends the process as if it had been killed."""
     loop = asyncio.get_running_loop()
     stopping = False

@@ -12,6 +12,7 @@
     ├── WorldError             the world's: try again, with backoff and an end
     │   ├── StoreUnavailable   MongoDB did not answer, or the answer is unknown
     │   ├── HistoryLost        the stream can't be resumed: read everything again
+    │   ├── DatabaseUnfit      MongoDB answers, but is not as this release needs it: only people can mend that
     │   ├── BrokerUnavailable  RabbitMQ did not answer, or it is blocking us
     │   └── Overloaded         this replica has too much to do: come again when it says
     └── InvariantBroken        ours: ends the replica, the lease lapses, another leads
@@ -79,6 +80,10 @@ class StoreUnavailable(WorldError):
 
 class HistoryLost(WorldError):
     """The change stream can't continue from where it was; only a full resync is gap-free."""
+
+
+class DatabaseUnfit(WorldError):
+    """The database has another schema version, an index of another shape, or denies a right: again is no use."""
 
 
 class BrokerUnavailable(WorldError):

@@ -93,8 +93,13 @@ def _thousandths(value: object) -> int:
     return int(thousandths)
 
 
+def _milliseconds_or_none(value: object) -> int | None:
+    return None if value in (None, _NONE) else _milliseconds(value)
+
+
 _NONE = "none"
 Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
+MillisecondsOrNone = Annotated[int | None, BeforeValidator(_milliseconds_or_none)]
 
 
 class Settings(BaseSettings):
@@ -139,6 +144,9 @@ class Settings(BaseSettings):
         description="ask for no tokens, unless auth is tokens, although the address is not loopback [false]",
     )
     audit_retention_ms: Milliseconds = _duration("AUDIT_RETENTION", "90d", "who changed what is kept for so long")
+    audit_interval_ms: MillisecondsOrNone = _duration(
+        "AUDIT_INTERVAL", "10m", "how often the leader looks for what is broken in the database; none: never"
+    )
     http_tls_cert_file: str = Field(default="", description="PEM certificate chain; the API speaks HTTPS [none]")
     http_tls_key_file: str = Field(default="", description="its PEM key [none]")
     http_tls_client_ca_file: str = Field(
@@ -153,6 +161,15 @@ class Settings(BaseSettings):
         default="127.0.0.1", description="address where standbys watch this replica's process [127.0.0.1]"
     )
     liveness_port: int = Field(default=0, ge=0, le=65535, description="its port; 0 takes a free one [0]")
+    health_host: str = Field(
+        default="127.0.0.1", description="address where the process answers probes and scrapes [127.0.0.1]"
+    )
+    health_port: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
+        default=None,
+        ge=0,
+        le=65535,
+        description="plain HTTP, no tokens: /livez /readyz /metrics, of a replica /leaderz; 0 takes a free one [none]",
+    )
     advertise_host: str = Field(default="", description="the host that others reach this replica by [liveness host]")
 
     replica_id: str = Field(
@@ -160,12 +177,35 @@ class Settings(BaseSettings):
         pattern=r"^[A-Za-z0-9._-]{1,128}$",
         description="this replica's name [host name]",
     )
+    lease_store: Literal["mongodb", "kubernetes"] = Field(
+        default="mongodb",
+        description="where it is kept who leads: mongodb, or kubernetes, as a Lease of the cluster this replica runs in"
+        " [mongodb]",
+    )
+    lease_namespace: str = Field(
+        default="", pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$", description="that Lease's namespace [the pod's]"
+    )
+    lease_name: str = Field(
+        default="",
+        pattern=r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?$",
+        description="its name, another one for each shard [hascheduler-<shard>]",
+    )
+    service_account_dir: str = Field(
+        default="/var/run/secrets/kubernetes.io/serviceaccount",
+        description="the files token, ca.crt and namespace, to speak to the API server with [where every pod has them]",
+    )
     lease_duration_ms: Milliseconds = _duration("LEASE_DURATION", "10s", "a lease not renewed for so long is free")
     renew_deadline_ms: Milliseconds = _duration("RENEW_DEADLINE", "6s", "a leader trusts a renewal for so long")
     retry_period_ms: Milliseconds = _duration("RETRY_PERIOD", "1s", "how often the lease is renewed or tried")
+    clock_skew_max_ms: Milliseconds = _duration(
+        "CLOCK_SKEW_MAX", "30s", "a replica's clock that is further off MongoDB's is not followed"
+    )
     heartbeat_interval_ms: Milliseconds = _duration("HEARTBEAT_INTERVAL", "1s", "how often a processor shows life")
     heartbeat_timeout_ms: Milliseconds = _duration("HEARTBEAT_TIMEOUT", "5s", "a processor silent for so long is dead")
     start_timeout_ms: Milliseconds = _duration("START_TIMEOUT", "5s", "a job not started for so long is sent again")
+    startup_patience_ms: Milliseconds = _duration(
+        "STARTUP_PATIENCE", "1m", "at its start a process waits so long for MongoDB to answer and to know its user"
+    )
     job_retention_ms: Milliseconds = _duration("JOB_RETENTION", "7d", "finished jobs are kept for so long")
     journal_retention_ms: Milliseconds = _duration("JOURNAL_RETENTION", "24h", "journal entries are kept for so long")
 
@@ -206,6 +246,9 @@ class Settings(BaseSettings):
     )
     drain_grace_ms: Milliseconds = _duration("DRAIN_GRACE", "20s", "on SIGTERM running jobs may take so long to end")
 
+    tracing: Literal["none", "otlp"] = Field(
+        default="none", description="otlp: send spans of jobs over OTLP/HTTP, as OTEL_… variables say [none]"
+    )
     log_format: Literal["auto", "console", "json"] = Field(
         default="auto", description="console, json, or auto: console on a terminal [auto]"
     )
@@ -215,6 +258,8 @@ class Settings(BaseSettings):
     def _consistent(self) -> "Settings":
         if not self.lease_duration_ms > self.renew_deadline_ms > 1.2 * self.retry_period_ms:
             raise _wrong("LEASE_DURATION", "must exceed RENEW_DEADLINE, and that 1.2 × RETRY_PERIOD")
+        if self.lease_store == "kubernetes" and not self.lease_name and self.shard.endswith("-"):
+            raise _wrong("LEASE_NAME", f"must be set, as hascheduler-{self.shard} is no name for a Lease")
         if self.heartbeat_timeout_ms < 3 * self.heartbeat_interval_ms:
             raise _wrong("HEARTBEAT_TIMEOUT", "must be at least 3 × HEARTBEAT_INTERVAL")
         if min(self.retry_period_ms, self.heartbeat_interval_ms) < 50:
@@ -222,10 +267,14 @@ class Settings(BaseSettings):
         if self.job_retention_ms < 600_000 or self.journal_retention_ms < 600_000:
             # A decision may be applied again after a failover; a job deleted before that would be inserted again.
             raise _wrong("JOB_RETENTION", "and JOURNAL_RETENTION must be at least 10m")
+        if self.clock_skew_max_ms < 500:
+            raise _wrong("CLOCK_SKEW_MAX", "must be at least 500ms")
         if self.events_exchange.startswith("amq."):
             raise _wrong("EVENTS_EXCHANGE", "may not begin with amq., which is the broker's own")
         if self.idle_ttl_ms < 60_000:
             raise _wrong("IDLE_TTL", "must be at least 1m")
+        if self.audit_interval_ms is not None and self.audit_interval_ms < 10_000:
+            raise _wrong("AUDIT_INTERVAL", "must be at least 10s, or none")
         if self.audit_retention_ms < 3_600_000:
             raise _wrong("AUDIT_RETENTION", "must be at least 1h")
         self._demand_safe_access()

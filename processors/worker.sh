@@ -13,9 +13,14 @@ ask() { # PATH BODY [OPTION…]: the answer, tried for a minute; fails where it 
     path=$1
     printf '%s' "$2" >"$dir/$path.body" # not an argument, which may not be as long
     shift 2
-    curl --silent --show-error --fail --max-time 90 --retry 99 --retry-connrefused --retry-max-time 60 "$@" \
-        --header "Content-Type: application/json" ${HASCHEDULER_TOKEN:+--header "Authorization: Bearer $HASCHEDULER_TOKEN"} \
-        --data "@$dir/$path.body" "${HASCHEDULER_URL:-http://127.0.0.1:8080}/v1/work/$path"
+    for _ in 1 2 3 4 5; do
+        curl --silent --show-error --fail --max-time 90 --retry 99 --retry-connrefused --retry-max-time 60 "$@" \
+            --header "Content-Type: application/json" \
+            ${HASCHEDULER_TOKEN:+--header "Authorization: Bearer $HASCHEDULER_TOKEN"} \
+            --data "@$dir/$path.body" "${HASCHEDULER_URL:-http://127.0.0.1:8080}/v1/work/$path" && return
+        case $? in 18 | 52 | 55 | 56) sleep 1 ;; *) return 1 ;; esac # those were cut off in the middle
+    done
+    return 1
 }
 
 beats() { # COMMAND: shows life while it runs, and stops it when somebody asks for that, or when nobody answers any more

@@ -6,6 +6,7 @@ from typing import Any
 
 from hascheduler.dispatch.decisions import Decision, Fire
 from hascheduler.model.definition import Definition
+from hascheduler.model.failover import Backlog, Cause, Ending, Failover
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
@@ -73,6 +74,16 @@ def make_entry(
 ) -> JournalEntry:
     head = JournalHead(shard, seq, term, EntryKind.DECISIONS, holder, applied_through=0)
     return JournalEntry(head, WallMs(at_ms), decisions)
+
+
+def make_failover(term: int = 8, **only_what_matters: Any) -> Failover:
+    """From a process that was killed; everything within 150 ms, but for what is said."""
+    at = [WallMs(NOW + ms) for ms in (60, 80, 95, 140, 150, 160)]
+    plain = Failover(
+        "default", term, "r2", Cause.DIED, at[0], at[1], at[2], 42, at[5], Ending.CAUGHT_UP, term - 1, "r1",
+        WallMs(NOW + 20), WallMs(NOW + 12), at[3], at[4], at[5], 2, 9, Backlog(fires_late=3, worst_lag_ms=132),
+    )  # fmt: skip
+    return replace(plain, **only_what_matters)
 
 
 def make_processor(id: str = "p1", definitions: Sequence[str] = ("log",), **only_what_matters: Any) -> ProcessorRef:

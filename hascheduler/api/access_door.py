@@ -18,7 +18,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.token import ALL_TENANTS, SECRET, Role, digest_of
 from hascheduler.ports import ClusterView
 
-OPEN_PATHS = frozenset({"/livez", "/readyz", "/docs", "/docs/oauth2-redirect", "/openapi.json"})
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/leaderz", "/docs", "/docs/oauth2-redirect", "/openapi.json"})
 """They hold nothing of anybody's."""
 _REALM = 'Bearer realm="hascheduler"'
 _CREDENTIALS_LENGTH_MAX = 1_024

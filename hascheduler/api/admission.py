@@ -10,6 +10,7 @@ One that has known nothing yet lets nobody in.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from math import ceil
 
 from hascheduler.api.admission_account import Account
@@ -27,13 +28,22 @@ _BEGINS_S = 1
 
 
 class AdmissionControl:
-    """`hascheduler.ports.Admission`. ``max_pending`` is for all tenants together; None: no limit."""
+    """`hascheduler.ports.Admission`. ``max_pending`` is for all tenants together; None: no limit. ``refused`` is told
+    why somebody was not let in: one of `hascheduler.telemetry.metrics_http.REASONS`."""
 
-    def __init__(self, view: ClusterView, buckets: BucketStore, clock: Clock, max_pending: int | None) -> None:
+    def __init__(
+        self,
+        view: ClusterView,
+        buckets: BucketStore,
+        clock: Clock,
+        max_pending: int | None,
+        refused: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._view = view
         self._buckets = buckets
         self._clock = clock
         self._max_pending = max_pending
+        self._refused = refused
         self._account = Account()
         self._drain = Drain()
         self._empty = EmptyBuckets()
@@ -51,12 +61,13 @@ class AdmissionControl:
     async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",)) -> None:
         self._has_known |= self._view.ready
         if not self._has_known:
+            self._refused("starting")
             raise Overloaded("this replica has only just begun, and does not know yet how much waits", _BEGINS_S)
         limits = self._limits(tenant)
         self._demand_room(tenant, jobs, limits.max_pending, path)
         rate = limits.submit_rate
         if rate is not None and jobs > rate.count:
-            raise _never(jobs, rate.count, path)
+            raise self._never(jobs, rate.count, path)
         # Before anything is awaited: whoever asks meanwhile has to find these counted.
         counted = [key for key, cap in ((tenant, limits.max_pending), (None, self._max_pending)) if cap is not None]
         now_ms = self._clock.mono_ms()
@@ -82,6 +93,7 @@ class AdmissionControl:
                 return
             self._empty.found(tenant, rate, jobs, self._clock.mono_ms() + wait_ms)
         problem = f"tenant {tenant!r} may submit {rate.count} jobs in {format_duration(rate.per_ms)}, and has"
+        self._refused("rate")
         raise TooMany(problem, ceil(wait_ms / 1000))
 
     def _limits(self, tenant: str) -> Tenant:
@@ -103,17 +115,19 @@ class AdmissionControl:
             self._drain.forget()
         if tenant_max is not None:
             if jobs > tenant_max:
-                raise _never(jobs, tenant_max, path)
+                raise self._never(jobs, tenant_max, path)
             waiting = self._waiting(tenant)
             if waiting + jobs > tenant_max:
                 problem = f"{waiting} jobs of tenant {tenant!r} wait, and {tenant_max} may"
+                self._refused("tenant_pending")
                 raise TooMany(problem, self._room_in_s(tenant, waiting + jobs - tenant_max))
         if self._max_pending is not None:
             if jobs > self._max_pending:
-                raise _never(jobs, self._max_pending, path)
+                raise self._never(jobs, self._max_pending, path)
             waiting = self._waiting(None)
             if waiting + jobs > self._max_pending:
                 problem = f"{waiting} jobs wait, and {self._max_pending} may"
+                self._refused("total_pending")
                 raise Overloaded(problem, self._room_in_s(None, waiting + jobs - self._max_pending))
 
     def _waiting(self, key: str | None) -> int:
@@ -128,7 +142,7 @@ class AdmissionControl:
     def _room_in_s(self, key: str | None, jobs: int) -> int:
         return self._drain.retry_after_s(key, jobs, self._clock.mono_ms())
 
-
-def _never(jobs: int, most: int, path: Path) -> InvalidInput:
-    """However long they wait: no reason to come again with as many."""
-    return InvalidInput(path, f"{jobs} at once are more than will ever be let in", f"at most {most} in a request")
+    def _never(self, jobs: int, most: int, path: Path) -> InvalidInput:
+        """However long they wait: no reason to come again with as many."""
+        self._refused("never")
+        return InvalidInput(path, f"{jobs} at once are more than will ever be let in", f"at most {most} in a request")

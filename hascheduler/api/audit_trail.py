@@ -19,11 +19,11 @@ from urllib.parse import unquote
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.access import ANYBODY, Caller
 from hascheduler.api.audit_note import AuditNote
+from hascheduler.api.meter import pattern_of
 from hascheduler.errors import StoreUnavailable
 from hascheduler.ports import AuditRecord, AuditStore, Clock, audit_id
 
@@ -162,7 +162,7 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
         address=client[0] if client else "",
         method=scope["method"],
         path=_printable(scope["path"]),
-        route=_pattern(scope),
+        route=pattern_of(scope),
         target=_target(scope, location),
         status=status,
         request_id=request_id,
@@ -181,16 +181,6 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
         request=record.request_id,
     )
     writer.add(record)
-
-
-def _pattern(scope: Scope) -> str | None:
-    """The whole pattern that the path matched; a route itself may know only what its own router adds to it."""
-    route = scope.get("route")
-    if not isinstance(route, Route):
-        return None
-    end = route.path_format.format_map(scope.get("path_params") or {})
-    path: str = scope["path"]
-    return path[: -len(end)] + route.path_format if end and path.endswith(end) else route.path_format
 
 
 def _target(scope: Scope, location: str | None) -> str | None:

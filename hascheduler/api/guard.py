@@ -1,7 +1,7 @@
-"""The outermost layer: how many requests at once, how long each may take, and nothing unexpected gets out.
+"""The layer around all others: how many requests at once, how long each may take, and nothing unexpected gets out.
 
-Owns the number of requests in flight. Health checks are not counted, so that a busy replica does not look dead; those
-that are held open (`long_requests`) are counted apart.
+Owns the number of requests in flight. Health checks and scrapes are not counted, so that a busy replica does not look
+dead, and can tell how busy it is; requests that are held open (`long_requests`) are counted apart.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 IN_FLIGHT_MAX = 256
 _PATIENCE_S = 30
-_UNCOUNTED = frozenset({"/livez", "/readyz"})
+_UNCOUNTED = frozenset({"/livez", "/readyz", "/leaderz", "/metrics"})
 
 
 class Guard:

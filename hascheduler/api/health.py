@@ -1,4 +1,4 @@
-"""``/livez`` and ``/readyz``, for whoever restarts processes and routes requests."""
+"""``/livez``, ``/readyz`` and ``/leaderz``, for whoever restarts processes and routes requests."""
 
 from http import HTTPStatus
 
@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from hascheduler.api.services import Services
+from hascheduler.telemetry.health import ReplicaHealth
 
 router = APIRouter(tags=["health"])
 
@@ -20,19 +21,35 @@ class ReadyResponse(BaseModel):
     reason: str = ""
 
 
+class LeadingResponse(BaseModel):
+    leading: bool
+    reason: str = ""
+
+
 @router.get("/livez", responses={503: {"model": LiveResponse, "description": "Restart the process"}})
 async def live(services: Services, response: Response) -> LiveResponse:
     """Whether the loops still turn; 503 only for a wedged process."""
-    if services.view.alive:
-        return LiveResponse(alive=True)
-    response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
-    return LiveResponse(alive=False, reason="the loops no longer turn")
+    reason = ReplicaHealth(services.view).not_alive()
+    _say(response, reason)
+    return LiveResponse(alive=not reason, reason=reason)
 
 
 @router.get("/readyz", responses={503: {"model": ReadyResponse, "description": "Not now"}})
 async def ready(services: Services, response: Response) -> ReadyResponse:
-    """Whether the mirror is complete and fresh."""
-    if services.view.ready:
-        return ReadyResponse(ready=True)
-    response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
-    return ReadyResponse(ready=False, reason=services.view.unready_reason)
+    """Whether the mirror is complete and fresh, and the replica is not about to end."""
+    reason = ReplicaHealth(services.view).not_ready()
+    _say(response, reason)
+    return ReadyResponse(ready=not reason, reason=reason)
+
+
+@router.get("/leaderz", responses={503: {"model": LeadingResponse, "description": "Another one leads, or none"}})
+async def leads(services: Services, response: Response) -> LeadingResponse:
+    """Whether this replica leads. One that does not is as ready and as alive as one that does."""
+    reason = ReplicaHealth(services.view).not_leading()
+    _say(response, reason)
+    return LeadingResponse(leading=not reason, reason=reason)
+
+
+def _say(response: Response, reason: str) -> None:
+    if reason:
+        response.status_code = HTTPStatus.SERVICE_UNAVAILABLE

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hascheduler.api import idempotency
@@ -27,10 +27,13 @@ from hascheduler.api.problems import FieldError, Problem, Refusal, problem_body
 from hascheduler.api.refusals import field_error
 from hascheduler.api.responses import refused
 from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.submit_span import submit_span
 from hascheduler.api.texts import Name, Strict
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.trace import TraceContext
 from hascheduler.ports import KnownJob, Submission, SubmitAnswer
+from hascheduler.telemetry.tracing import JOBS
 
 JOBS_MAX = 1_000
 REF_PREFIX = "ref:"
@@ -102,13 +105,21 @@ class _Item:
 
 @router.post("/jobs:batch", responses=refused(413, 422, 429), openapi_extra=idempotency.PARAMETER)
 async def submit_batch(
-    body: BatchBody, services: Services, caller: Submitter, key: IdempotencyKey, note: Noted
+    body: BatchBody, services: Services, caller: Submitter, key: IdempotencyKey, *, note: Noted, request: Request
 ) -> BatchResponse:
     """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it."""
     batch = note.target = _batch_id(key, caller, services)
+    with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
+        items = await _submitted(body, key, caller, services, batch=batch, trace=span.context)
+    return BatchResponse(batch=batch, results=[_result(item) for item in items])
+
+
+async def _submitted(
+    body: BatchBody, key: str | None, caller: Caller, services: ApiServices, *, batch: str, trace: TraceContext | None
+) -> Sequence[_Item]:
     items = [_read(each) for each in body.jobs]
     refs = _refs(items)
-    _make(items, batch, key, caller, services)
+    _make(items, key, caller, services, batch=batch, trace=trace)
     named = [name for item in items if item.body for name in item.body.depends_on if not name.startswith(REF_PREFIX)]
     lookup = await look_up(named, caller, services) if named else Lookup({}, {})
     order = levels(_needs(items, refs))
@@ -118,7 +129,7 @@ async def submit_batch(
     for level in order.levels:
         await _submit([place for place in level if items[place].refusal is None], items, refs, lookup, services)
     _take_back(admitted, items, services)
-    return BatchResponse(batch=batch, results=[_result(item) for item in items])
+    return items
 
 
 def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> str:
@@ -150,7 +161,15 @@ def _refs(items: Sequence[_Item]) -> dict[str, int]:
     return refs
 
 
-def _make(items: Sequence[_Item], batch: str, key: str | None, caller: Caller, services: ApiServices) -> None:
+def _make(
+    items: Sequence[_Item],
+    key: str | None,
+    caller: Caller,
+    services: ApiServices,
+    *,
+    batch: str,
+    trace: TraceContext | None,
+) -> None:
     now = services.clock.wall_ms()
     for place, item in enumerate(items):
         body = item.body
@@ -169,7 +188,7 @@ def _make(items: Sequence[_Item], batch: str, key: str | None, caller: Caller, s
         own = own or (None if key is None else f"{key}#{place}")
         if own is not None:
             job = replace(job, idempotency_key=own, request_hash=body.request_hash())
-        item.job = replace(job, batch=batch)
+        item.job = replace(job, batch=batch, trace=trace)
 
 
 def _needs(items: Sequence[_Item], refs: dict[str, int]) -> list[list[int]]:

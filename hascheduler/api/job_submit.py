@@ -17,10 +17,12 @@ from hascheduler.api.job_schemas import JobResponse, shown_job
 from hascheduler.api.listeners import Left
 from hascheduler.api.responses import Responses, refused
 from hascheduler.api.services import ApiServices, Services
+from hascheduler.api.submit_span import submit_span
 from hascheduler.api.waiting import Waiting, end_of
 from hascheduler.errors import Conflict, Overloaded, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.ports import StoredDocument, SubmitAnswer
+from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID
 
 log = structlog.get_logger(__name__)
 
@@ -48,14 +50,16 @@ async def submit_job(
     key: IdempotencyKey,
 ) -> JobResponse:
     """Submit a job. With `wait` the answer comes when it has ended: the result is in it."""
-    job = await _job(body, key, caller, services)
-    await services.admission.admit(job.tenant, 1)
-    submission = await services.jobs.submit(job)
-    if submission.answer is not SubmitAnswer.NEW:
-        services.admission.not_new(job.tenant, 1)
-    if submission.answer is SubmitAnswer.OTHER:
-        raise Conflict(idempotency.other_body(key or ""))
-    document = submission.document
+    with submit_span(request, services, body.definition, **{JOB_DEFINITION: body.definition}) as span:
+        job = replace(await _job(body, key, caller, services), trace=span.context)
+        await services.admission.admit(job.tenant, 1)
+        submission = await services.jobs.submit(job)
+        if submission.answer is not SubmitAnswer.NEW:
+            services.admission.not_new(job.tenant, 1)
+        if submission.answer is SubmitAnswer.OTHER:
+            raise Conflict(idempotency.other_body(key or ""))
+        document = submission.document
+        span.set(JOB_ID, str(document["_id"]))
     if submission.answer is SubmitAnswer.KNOWN:
         response.status_code = HTTPStatus.OK
         response.headers.update(idempotency.REPLAYED)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.access import Operator
@@ -19,12 +19,14 @@ from hascheduler.api.open_times import that_may_fire
 from hascheduler.api.responses import refused
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
+from hascheduler.api.submit_span import submit_span
 from hascheduler.api.texts import InstantMs, Strict
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fired_jobs import job_of
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import NewJob, backfill_job_id, fire_job_id
 from hascheduler.ports import StoredDocument, SubmitAnswer
+from hascheduler.telemetry.tracing import JOB_SCHEDULE, JOBS, Attribute
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -72,7 +74,7 @@ class BackfillResponse(BaseModel):
 
 @router.post("/{name}/backfill", responses=refused(404, 409, 413, 422, 429))
 async def backfill_schedule(
-    name: str, body: BackfillBody, services: Services, caller: Operator, note: Noted
+    name: str, body: BackfillBody, services: Services, caller: Operator, *, note: Noted, request: Request
 ) -> BackfillResponse:
     """Make the jobs of nominal times that have passed and have no job, by the trigger of now; paused or not.
 
@@ -93,7 +95,10 @@ async def backfill_schedule(
     if body.dry_run:
         created = len(missing) - len(await backfilled_times(name, missing, services))
     else:
-        created = await _create(_jobs(name, stored, missing, now, serial=body.overlap == "buffer_one"), services)
+        jobs = _jobs(name, stored, missing, now, serial=body.overlap == "buffer_one")
+        said: dict[str, Attribute] = {JOB_SCHEDULE: name, JOBS: len(jobs)}
+        with submit_span(request, services, "backfill", **said) as span:
+            created = await _create([replace(job, trace=span.context) for job in jobs], services)
     return BackfillResponse(
         count=len(times),
         created=created,

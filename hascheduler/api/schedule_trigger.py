@@ -1,9 +1,10 @@
 """``/v1/schedules/{name}/trigger``: one job of the schedule now, outside its nominal times."""
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import ConfigDict, Field, JsonValue
 
 from hascheduler.api.access import Submitter
@@ -14,12 +15,14 @@ from hascheduler.api.responses import refused
 from hascheduler.api.schedule_schemas import OverlapText, demand_placeholders
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
+from hascheduler.api.submit_span import submit_span
 from hascheduler.api.texts import Strict
 from hascheduler.errors import Conflict
 from hascheduler.model.fired_jobs import job_of
 from hascheduler.model.job import NewJob, trigger_job_id
 from hascheduler.model.schedule import Overlap
 from hascheduler.ports import StoredDocument
+from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -37,7 +40,13 @@ class TriggerNowBody(Strict):
 
 @router.post("/{name}/trigger", status_code=HTTPStatus.CREATED, responses=refused(404, 409, 413, 422, 429))
 async def trigger_schedule(
-    name: str, services: Services, caller: Submitter, response: Response, body: TriggerNowBody | None = None
+    name: str,
+    services: Services,
+    caller: Submitter,
+    *,
+    request: Request,
+    response: Response,
+    body: TriggerNowBody | None = None,
 ) -> JobResponse:
     """Make a job of the schedule now, paused or not. It is no fire: nominal times, counts and verdicts stay as they
     are, and a repeated request makes another job."""
@@ -47,8 +56,10 @@ async def trigger_schedule(
     overlap = policy.overlap if body.overlap is None else Overlap(body.overlap)
     job = _job(name, stored, body, overlap, services)
     replaced = await _let_in(name, overlap, services)
-    await services.admission.admit(job.tenant, 1)
-    document = (await services.jobs.submit(job)).document
+    said = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: name}
+    with submit_span(request, services, job.definition, **said) as span:
+        await services.admission.admit(job.tenant, 1)
+        document = (await services.jobs.submit(replace(job, trace=span.context))).document
     # Only now: those that it takes the place of must not go before it is certain to come.
     for job_id in replaced:
         await services.jobs.cancel(job_id, services.clock.wall_ms())

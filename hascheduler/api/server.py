@@ -1,4 +1,4 @@
-"""Serves the application on a port, inside a loop that is somebody else's.
+"""Serves an application on a port, inside a loop that is somebody else's.
 
 uvicorn without its habits: no signal handlers, no logging set-up, no access log, no exit of the process. Limits on
 the connections are here and in `hascheduler.api.connection`, those on requests in `hascheduler.api.guard`.
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from hascheduler.api.connection import KEEP_ALIVE_S, BoundedConnection
 from hascheduler.errors import InvalidInput
@@ -27,9 +27,15 @@ _STOP_S = _DRAIN_S + 3  # uvicorn's own steps around the draining take a moment 
 
 
 class ApiServer:
-    """``await bind()``, then ``port`` is known, then ``await run()`` until it is cancelled; with ``tls``, HTTPS."""
+    """``await bind()``, then ``port`` is known, then ``await run()`` until it is cancelled; with ``tls``, HTTPS.
 
-    def __init__(self, app: FastAPI, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+    ``HASCHEDULER_<setting>_HOST`` and ``…_PORT`` are to blame where the port can't be had.
+    """
+
+    def __init__(
+        self, app: ASGIApp, host: str, port: int, tls: ssl.SSLContext | None = None, *, setting: str = "HTTP"
+    ) -> None:
+        self._setting = f"HASCHEDULER_{setting}"
         self._host = host
         self._port = port
         self._listener: socket.socket | None = None
@@ -97,24 +103,24 @@ class ApiServer:
                 )
         except (OSError, TimeoutError):
             raise InvalidInput(
-                ("HASCHEDULER_HTTP_HOST",), f"{self._host!r} names no address", "one of this machine's"
+                (f"{self._setting}_HOST",), f"{self._host!r} names no address", "one of this machine's"
             ) from None
         family, _, _, _, address = found[0]
         return family, address
 
     def _refused(self, error: OSError) -> InvalidInput:
         if error.errno == errno.EADDRNOTAVAIL:
-            return InvalidInput(("HASCHEDULER_HTTP_HOST",), f"{self._host} is not here", "one of this machine's")
+            return InvalidInput((f"{self._setting}_HOST",), f"{self._host} is not here", "one of this machine's")
         reason = "is in use" if error.errno == errno.EADDRINUSE else f"can't be bound ({error.strerror})"
         return InvalidInput(
-            ("HASCHEDULER_HTTP_PORT",), f"{self._host}:{self._port} {reason}", "a free port, or 0 for any"
+            (f"{self._setting}_PORT",), f"{self._host}:{self._port} {reason}", "a free port, or 0 for any"
         )
 
 
 class _Config(uvicorn.Config):
     """With a context that is made already: what is wrong with the files was told before."""
 
-    def __init__(self, app: FastAPI, tls: ssl.SSLContext | None, **options: Any) -> None:
+    def __init__(self, app: ASGIApp, tls: ssl.SSLContext | None, **options: Any) -> None:
         super().__init__(app, **options)
         self._tls = tls
 

@@ -1,7 +1,7 @@
 """What the routes need of the world, handed to the application once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -18,6 +18,7 @@ from hascheduler.ports import (
     Clock,
     ClusterView,
     EventFeed,
+    FailoverStore,
     JobStore,
     NounStore,
     ScheduleStore,
@@ -25,6 +26,8 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
+from hascheduler.telemetry.metrics_http import HttpMetrics
+from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,9 @@ class ApiServices:
     audit_writer: AuditWriter
     work: WorkStore
     work_terms: WorkTerms
+    failovers: FailoverStore
+    metrics: HttpMetrics = field(default_factory=HttpMetrics)
+    tracer: Tracer = NO_TRACING
 
 
 async def _services(request: Request) -> ApiServices:

@@ -144,6 +144,7 @@ class StartedResponse(BaseModel):
                     "started_at": "2030-01-01T00:00:00.120Z",
                     "failures": 0,
                     "timeout": 300.0,
+                    "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
                 }
             ]
         }
@@ -163,6 +164,9 @@ class StartedResponse(BaseModel):
     failures: int = Field(description="How many attempts failed, or were lost while they ran, before this one")
     timeout: float | None = Field(
         description="Seconds: stop it after so long, and finish it as failed; soon after, others get it. Null: no limit"
+    )
+    traceparent: str | None = Field(
+        description="W3C Trace Context: where its spans belong, and what it sends on. Null: nobody traces the job"
     )
 
 
@@ -276,4 +280,5 @@ def show_started(started: StartedJob, timeout_ms: int | None) -> StartedResponse
         started_at=instant_text(started.started_at_ms),
         failures=started.failures,
         timeout=None if timeout_ms is None else timeout_ms / 1_000,
+        traceparent=None if started.trace is None else started.trace.traceparent,
     )

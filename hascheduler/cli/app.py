@@ -22,10 +22,14 @@ _COMMANDS = {
     "lane": "hascheduler.cli.lane:lane",
     "tenant": "hascheduler.cli.tenant:tenant",
     "token": "hascheduler.cli.token:token",
+    "audit": "hascheduler.cli.audit_command:audit",
     "audit-log": "hascheduler.cli.audit:audit_log",
     "apply": "hascheduler.cli.apply:apply",
     "simulate": "hascheduler.cli.simulate:simulate",
     "record": "hascheduler.cli.record:record",
+    "migrate": "hascheduler.cli.migrate:migrate",
+    "bootstrap": "hascheduler.cli.bootstrap:bootstrap",
+    "secrets": "hascheduler.cli.secrets:secrets",
 }
 
 # Plain help: in a table the names of environment variables would be cut off.

@@ -1,28 +1,52 @@
-"""``hascheduler cluster``: what one replica sees of the whole, as tables, as JSON, or live."""
+"""``hascheduler cluster``: what one replica sees of the whole, as tables, as JSON, or live.
+
+Its other views are commands of their own: ``hascheduler cluster failovers``.
+"""
 
 from typing import Any
 
+import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.client import Answer, Client
+from hascheduler.cli.failovers import one_line
 from hascheduler.cli.live import not_both, show
-from hascheduler.cli.on_demand import example
+from hascheduler.cli.on_demand import on_demand
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
 from hascheduler.cli.tables import new_table, or_dash, print_json, yes_or_no
+from hascheduler.errors import InvalidInput
 from hascheduler.model.resource_texts import format_resources
 
+_COMMANDS = {"failovers": "hascheduler.cli.failovers:failovers"}
 
-@example("hascheduler cluster --watch")
-def cluster(url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False) -> None:
+cluster = typer.Typer(
+    cls=on_demand(_COMMANDS), invoke_without_command=True, add_completion=False, rich_markup_mode=None
+)
+
+
+@cluster.callback(epilog="\b\nExample:\n  hascheduler cluster --watch")
+def _cluster(context: typer.Context, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False) -> None:
     """Show who leads, who is there, and what is wrong."""
+    if context.invoked_subcommand is not None:
+        _demand_options_behind(context, context.invoked_subcommand)
+        return
     not_both(as_json=as_json, watch=watch)
     with Client(url) as client:
         if as_json:
             print_json(_asked(client))
         else:
             show(lambda: _tables(_asked(client)), watch=watch)
+
+
+def _demand_options_behind(context: typer.Context, command: str) -> None:
+    """That command has its own; those in front of it would be passed over in silence."""
+    for name in ("url", "as_json", "watch"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = f"--{name.removeprefix('as_')}"
+            raise InvalidInput((option,), f"stands before {command}", f"hascheduler cluster {command} {option} …")
 
 
 def _asked(client: Client) -> dict[str, Any]:
@@ -49,19 +73,31 @@ def _summary(answer: Answer) -> Text:
         text.append("nobody leads", style="bold red")
     counts = "   ".join(f"{name} {count}" for name, count in answer["counts"].items())
     text.append(f"\njournal {or_dash(answer['journal_seq'])}   {counts}")
+    failover = answer.get("failover")  # a replica of an older release does not tell
+    if failover:
+        text.append(f"\nlast failover   {one_line(failover)}")
     text.append(f"\nseen by {answer['replica_id']}", style="dim")
+    if "schema" in answer:
+        text.append(f"   schema version {answer['schema']['version']}", style="dim")
+    findings = answer.get("findings")
+    if findings and findings["counts"]:
+        counts = ", ".join(f"{kind} {count}" for kind, count in findings["counts"].items())
+        text.append(f"\nbroken: {counts}", style="bold red").append("   hascheduler audit tells more", style="dim")
+    if answer.get("mirrors_differ"):
+        text.append(f"\nits mirror differs from {', '.join(answer['mirrors_differ'])}", style="bold red")
     if not answer["ready"]:
         text.append(f"   not ready: {answer['unready_reason']}", style="red")
     return text
 
 
 def _replicas(answer: Answer) -> Table:
-    table = new_table("Replicas", "replica", "HTTP", "ready", "lag", "digest", "bad")
+    table = new_table("Replicas", "replica", "version", "HTTP", "ready", "lag", "digest", "bad")
     holder = (answer["leader"] or {}).get("holder")
     for replica in answer["replicas"]:
         lag_ms = replica["stream_lag_ms"]
         table.add_row(
             Text(replica["id"], style="bold green" if replica["id"] == holder else ""),
+            Text(or_dash(replica.get("version"))),  # a replica of an older release does not tell
             Text(replica["http_endpoint"]),
             yes_or_no(replica["ready"]),
             "–" if lag_ms is None else f"{lag_ms} ms",

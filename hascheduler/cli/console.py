@@ -12,6 +12,7 @@ import structlog
 
 from hascheduler.model.redaction import redacted, redacted_value
 from hascheduler.settings import Settings
+from hascheduler.telemetry.log_fields import add_process, add_span
 
 _QUIET = {
     # They report as errors what is answered or retried here, and as news what nobody needs to know.
@@ -19,6 +20,8 @@ _QUIET = {
     "aio_pika": logging.CRITICAL,
     "aiormq": logging.CRITICAL,
     "pymongo": logging.CRITICAL,
+    # What is lost on the way to a collector is told once, by our exporter.
+    "opentelemetry": logging.CRITICAL,
 }
 
 
@@ -29,6 +32,8 @@ def configure_logging(settings: Settings) -> None:
     as_json = settings.log_format == "json" or (settings.log_format == "auto" and not sys.stderr.isatty())
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
+        add_process,
+        add_span,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

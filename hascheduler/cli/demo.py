@@ -1,14 +1,24 @@
 """``hascheduler demo``: the whole system, its leader killed again and again, and a report."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hascheduler.cli.dev import Transport
+from hascheduler.cli.on_demand import example
+
+if TYPE_CHECKING:
+    from hascheduler.demo.run import Opening
+
+_NAMESPACE = "hascheduler"
+_KILLS = 3
 
 
+@example("hascheduler demo", "hascheduler demo --kubernetes --kills 6")
 def demo(
+    *,
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave everything running after the report, until Ctrl-C.")
     ] = False,
@@ -16,16 +26,70 @@ def demo(
         Transport | None, typer.Option(help="How jobs reach processors; RabbitMQ where it is installed.")
     ] = None,
     folder: Annotated[Path, typer.Option(help="Where the processes' logs go.")] = Path(".run/demo"),
+    pause: Annotated[str, typer.Option(help="How long it is left alone between two kills.")] = "8s",
+    kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="Not on this machine: in a cluster that hascheduler runs in.")
+    ] = False,
+    context: Annotated[
+        str | None, typer.Option(help="The cluster, as kubectl knows it; default: its current context.")
+    ] = None,
+    namespace: Annotated[
+        str | None, typer.Option(help=f"Where hascheduler is in that cluster [{_NAMESPACE}]", show_default=False)
+    ] = None,
+    kills: Annotated[
+        int | None, typer.Option(min=1, max=100, help="How often the leader's pod is ended [3]", show_default=False)
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="The API of that cluster; default: a port forwarded to each pod.")
+    ] = None,
 ) -> None:
-    """Start three replicas and two processors, kill the leader twice and a processor once, and report.
+    """Run the system, kill the leader again and again and a processor once, and report.
 
-    Takes about a minute. Exits with 1 if a nominal time was missed or an effect was doubled.
+    On this machine that is three replicas and two processors, started for it, and takes about a minute. With
+    --kubernetes it is what is there: the leader's pod, found by its lease, is killed from inside, deleted, and deleted
+    by force, in turns. Its schedules have names of their own and are deleted at the end.
+
+    Exits with 1 if a nominal time was missed or an effect was doubled.
     """
     from rich.console import Console
 
     from hascheduler.demo.run import run_demo
     from hascheduler.embedded.foreground import run_in_foreground
+    from hascheduler.errors import InvalidInput
+    from hascheduler.model.durations import parse_duration
 
-    chosen = None if transport is None else transport.value
-    good = run_in_foreground(run_demo(Console(highlight=False), folder, keep=keep, transport=chosen))
+    pause_ms = parse_duration(pause)
+    of_a_cluster = {"--context": context, "--namespace": namespace, "--url": url, "--kills": kills}
+    of_this_machine = {"--keep": keep or None, "--transport": transport}
+    for option, value in (of_this_machine if kubernetes else of_a_cluster).items():
+        if value is not None and kubernetes:
+            raise InvalidInput((option,), "is for a system on this machine", "no --kubernetes beside it")
+        if value is not None:
+            raise InvalidInput((option,), "is for a cluster", "--kubernetes beside it")
+    if kubernetes:
+        opening = _in_cluster(folder, context, namespace or _NAMESPACE, url or "", kills or _KILLS)
+    else:
+        opening = _here(folder, None if transport is None else transport.value)
+    console = Console(highlight=False)
+    good = run_in_foreground(run_demo(console, opening, keep=keep, pause_s=pause_ms / 1_000))
     raise typer.Exit(0 if good else 1)
+
+
+def _here(folder: Path, transport: str | None) -> "Opening":
+    from hascheduler.demo.local import open_local_stage
+
+    return partial(open_local_stage, folder, transport)
+
+
+def _in_cluster(folder: Path, context: str | None, namespace: str, url: str, kills: int) -> "Opening":
+    from hascheduler.cli import credentials
+    from hascheduler.cli.client import Client
+    from hascheduler.demo.kubernetes.opening import KubernetesPlan, open_kubernetes_stage
+
+    if url:
+        with Client(url):  # says what is wrong with it
+            pass
+    plan = KubernetesPlan(
+        folder, context, namespace, url, kills, headers=credentials.headers(), trusted=credentials.trusted()
+    )
+    return partial(open_kubernetes_stage, plan)

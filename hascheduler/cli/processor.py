@@ -8,7 +8,9 @@ import typer
 import uvloop
 
 from hascheduler.cli.console import configure_logging
+from hascheduler.cli.leaving import leave_on_sigterm
 from hascheduler.cli.setting_options import with_settings
+from hascheduler.garbage import collect_seldom
 from hascheduler.settings import Settings
 
 
@@ -22,10 +24,12 @@ def processor(
     settings: Settings,
 ) -> None:
     """Run one processor with the handlers of the given modules. SIGTERM drains it."""
+    leave_on_sigterm()
     from hascheduler import assembly  # every driver there is: only when it runs
 
     # Modules of the user are found where the command is run, as with `python -m`.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     configure_logging(settings)
+    collect_seldom()
     uvloop.run(assembly.work(settings, modules, name or settings.replica_id))

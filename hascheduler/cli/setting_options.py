@@ -1,7 +1,7 @@
 """Every setting as an option, made from the settings themselves, so that neither help nor options can go stale."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 import typer
@@ -16,13 +16,17 @@ _SETTINGS_HELP = (
 )
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """``command`` with one more option for each setting; it gets the outcome as its argument ``settings``."""
+def with_settings(command: Callable[..., None], names: Collection[str] = ()) -> Callable[..., None]:
+    """``command`` with one more option for each setting, or for those of ``names`` alone.
+
+    It gets the outcome, all settings, as its argument ``settings``.
+    """
+    fields = {name: field for name, field in Settings.model_fields.items() if not names or name in names}
     own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name != "settings"]
-    options = [_option(name, field) for name, field in Settings.model_fields.items()]
+    options = [_option(name, field) for name, field in fields.items()]
 
     def run(**values: Any) -> None:
-        overrides = {name: values.pop(name) for name in Settings.model_fields}
+        overrides = {name: values.pop(name) for name in fields}
         command(**values, settings=read_settings(**overrides))
 
     run.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}\n\n{_SETTINGS_HELP}"

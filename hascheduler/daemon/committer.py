@@ -22,9 +22,11 @@ from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_atte
 from hascheduler.daemon.fence import Deposed, Fence
 from hascheduler.daemon.inbox import Inbox
 from hascheduler.daemon.publisher import Publisher
-from hascheduler.dispatch.decisions import Decision, Dispatch, Publish, Settlement
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, PassOver, Publish, Settlement
 from hascheduler.dispatch.inputs import Settled
+from hascheduler.model.verdict import Verdict
 from hascheduler.ports import ClaimStore, Clock, JournalEntry
+from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +40,11 @@ class _Work:
 
 
 class Committer:
-    """Owner of one term's pipeline. `run` ends when the term does: deposed, or cancelled by the leader."""
+    """Owner of one term's pipeline. `run` ends when the term does: deposed, or cancelled by the leader.
+
+    ``due_ms`` says when a fire was due, for the metrics. ``journaled`` is called for each batch once it is in the
+    journal, and ``applied`` once it is carried out, with those decisions that are settled for the first time.
+    """
 
     def __init__(
         self,
@@ -49,6 +55,10 @@ class Committer:
         inbox: Inbox,
         clock: Clock,
         trusted: Callable[[], bool],
+        metrics: ReplicaMetrics | None = None,
+        due_ms: Callable[[Fire], int] = lambda fire: fire.nominal_ms,
+        journaled: Callable[[], None] = lambda: None,
+        applied: Callable[[Sequence[tuple[Decision, Settlement]]], None] = lambda _: None,
     ) -> None:
         self._fence = fence
         self._claims = claims
@@ -56,8 +66,13 @@ class Committer:
         self._inbox = inbox
         self._clock = clock
         self._trusted = trusted
+        self._metrics = metrics or ReplicaMetrics()
+        self._due_ms = due_ms
+        self._journaled = journaled
+        self._applied = applied
+        self._unsure: set[Decision] = set()
         self._to_journal: asyncio.Queue[_Work] = asyncio.Queue(maxsize=1)
-        self._to_apply: asyncio.Queue[tuple[JournalEntry, bool]] = asyncio.Queue(maxsize=1)
+        self._to_apply: asyncio.Queue[tuple[JournalEntry, bool, frozenset[Decision]]] = asyncio.Queue(maxsize=1)
         self._room = asyncio.Event()
         self._room.set()
         self._account = _Account(fence.began.seq)
@@ -105,20 +120,25 @@ class Committer:
         while True:
             work = await self._to_journal.get()
             self._room.set()
-            answer = await self._fence.append(
-                work.decisions, self._account.applied_through, self._clock.wall_ms(), self._trusted
-            )
+            with self._metrics.journal_append_seconds.time():
+                answer = await self._fence.append(
+                    work.decisions, self._account.applied_through, self._clock.wall_ms(), self._trusted
+                )
             if isinstance(answer, Deposed):
                 return answer
-            self._account.open(answer)
-            await self._to_apply.put((answer, work.majority))
+            new = self._account.open(answer)
+            self._metrics.journaled(new)
+            self._journaled()
+            await self._to_apply.put((answer, work.majority, new))
             self._to_journal.task_done()
 
     async def _applying(self) -> None:
         while True:
-            entry, majority = await self._to_apply.get()
-            settlements = await apply_until_known(self._claims, entry, majority=majority)
+            entry, majority, new = await self._to_apply.get()
+            with self._metrics.journal_apply_seconds.time():
+                settlements = await apply_until_known(self._claims, entry, majority=majority)
             pairs = list(zip(entry.decisions, settlements, strict=True))
+            self._count(pairs, new)
             self._inbox.put_now(*(Settled(decision, settlement) for decision, settlement in pairs))
             self._publisher.offer(
                 Publish(decision.job_id, decision.attempt, decision.processor)
@@ -126,6 +146,23 @@ class Committer:
                 if isinstance(decision, Dispatch) and settlement is Settlement.DONE
             )
             self._to_apply.task_done()
+
+    def _count(self, pairs: Sequence[tuple[Decision, Settlement]], new: frozenset[Decision]) -> None:
+        """Each decision once, however often it is applied."""
+        now = self._clock.wall_ms()
+        first = [pair for pair in pairs if pair[0] in new or pair[0] in self._unsure]
+        self._unsure.difference_update(decision for decision, _ in first)
+        self._unsure.update(decision for decision, settlement in first if settlement is Settlement.UNKNOWN)
+        self._metrics.settled(first)
+        self._applied(first)
+        for decision, settlement in first:
+            if settlement is not Settlement.DONE:
+                continue
+            if isinstance(decision, Fire):
+                self._metrics.concluded(Verdict.FIRED, 1)
+                self._metrics.fired(now - self._due_ms(decision))
+            elif isinstance(decision, PassOver):
+                self._metrics.concluded(decision.run.verdict, decision.run.count)
 
 
 async def apply_until_known(claims: ClaimStore, entry: JournalEntry, *, majority: bool) -> list[Settlement]:
@@ -154,12 +191,15 @@ class _Account:
     def applied_through(self) -> int:
         return next(iter(self._open), self._last_seq + 1) - 1
 
-    def open(self, entry: JournalEntry) -> None:
+    def open(self, entry: JournalEntry) -> frozenset[Decision]:
+        """Its decisions that no entry before it has, which is still open."""
         self._last_seq = entry.head.seq
+        new = frozenset(decision for decision in entry.decisions if decision not in self._entries_of)
         if entry.decisions:
             self._open[entry.head.seq] = set(entry.decisions)
         for decision in entry.decisions:
             self._entries_of.setdefault(decision, []).append(entry.head.seq)
+        return new
 
     def settle(self, decisions: Sequence[Decision]) -> None:
         for decision in decisions:

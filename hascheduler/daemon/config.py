@@ -23,6 +23,7 @@ class ReplicaConfig:
     retry_period_ms: int
     heartbeat_timeout_ms: int
     journal_retention_ms: int
+    clock_skew_max_ms: int = 5_000
     dispatch: DispatchConfig = field(default_factory=DispatchConfig)
 
     @property

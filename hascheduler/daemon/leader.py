@@ -14,20 +14,23 @@ import asyncio
 from collections.abc import Callable
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from hascheduler.daemon.committer import Committer, apply_until_known
 from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.failover import FailoverAccount
 from hascheduler.daemon.fence import Deposed, Fence
 from hascheduler.daemon.inbox import Inbox
 from hascheduler.daemon.publisher import Publisher
-from hascheduler.dispatch.decisions import Decision, Settlement
+from hascheduler.dispatch.decisions import Decision, Fire, Settlement
 from hascheduler.dispatch.inputs import TermBegan, TrustLost
 from hascheduler.election.elector import Answer, Attempt, Elector
-from hascheduler.errors import StoreUnavailable
+from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.ports import ClaimStore, Clock, Journal, LeaseStore
+from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +41,8 @@ _UNFIT_PAUSE_MS = 100
 
 
 class Leader:
-    """Owner of the elector and of the present term. ``fit`` says whether the mirror is complete and fresh."""
+    """Owner of the elector and of the present term. ``fit`` says whether the mirror is complete and fresh and the
+    time known, ``timely`` only the latter: it is asked before each decision."""
 
     def __init__(
         self,
@@ -53,6 +57,10 @@ class Leader:
         clock: Clock,
         fit: Callable[[], bool],
         progressing: Callable[[], bool],
+        metrics: ReplicaMetrics | None = None,
+        due_ms: Callable[[Fire], int] = lambda fire: fire.nominal_ms,
+        failovers: FailoverAccount | None = None,
+        timely: Callable[[], bool] = lambda: True,
     ) -> None:
         self._config = config
         self._elector = elector
@@ -63,7 +71,11 @@ class Leader:
         self._publisher = publisher
         self._clock = clock
         self._fit = fit
+        self._timely = timely
         self._progressing = progressing
+        self._metrics = metrics or ReplicaMetrics()
+        self._due_ms = due_ms
+        self._failovers = failovers or FailoverAccount(config.shard, config.replica_id, clock, lambda _: None)
         self._news = asyncio.Event()
         self._barrier = asyncio.Event()
         self._delivered_seq = 0
@@ -94,24 +106,26 @@ class Leader:
 
     def office(self) -> Committer | None:
         """The present term's committer; None as soon as the lease can't be trusted, and then for the term's rest."""
-        if self._committer is not None and not self._trusted():
+        if self._committer is not None and not (self._trusted() and self._timely()):
             # The core is told to stop now, and must not be left stopped in a term that a late renewal revives.
             self._committer = None
-            self._must_end = "lease lapsed"
+            self._must_end = "lease lapsed" if self._timely() else "time unknown"
             self._news.set()
         return self._committer
 
     def lease_seen(self, record: LeaseRecord | None) -> None:
-        self._elector.observe(record, self._clock.mono_ms())
+        self._observe(record)
         self._news.set()
 
     def journal_seen(self, head: JournalHead) -> None:
         """The stream has delivered that entry."""
+        self._failovers.journal_seen(head, live=self._fit())
         self._elector.observe_term(head.term)
         self._delivered_seq = max(self._delivered_seq, head.seq)
         self._barrier.set()
 
     def holder_died(self, holder: str) -> None:
+        self._failovers.holder_died(holder)
         self._elector.holder_died(holder)
         self._news.set()
 
@@ -148,6 +162,9 @@ class Leader:
             self._term = tasks.create_task(self._lead(self._elector.term), name=f"term-{self._elector.term}")
 
     async def _try(self, attempt: Attempt) -> None:
+        is_challenge = attempt.expected is None or attempt.expected.term != attempt.proposed.term
+        if is_challenge:
+            self._failovers.challenged(attempt.expected)
         began = self._clock.mono_ms()
         answer = Answer.UNKNOWN
         try:
@@ -158,10 +175,14 @@ class Leader:
                     won = await self._leases.update(attempt.expected, attempt.proposed)
                 answer = Answer.WON if won else Answer.LOST
                 if not won:
-                    self._elector.observe(await self._leases.get(self._config.shard), self._clock.mono_ms())
+                    self._observe(await self._leases.get(self._config.shard))
+        except InvalidInput as error:  # somebody wrote it by hand: it must not end all replicas, one after the other
+            log.error("lease_unreadable", error=str(error))
         except (StoreUnavailable, TimeoutError) as error:
-            log.warning("lease_write_unanswered", error=str(error) or "no answer in time")
+            log.warning("lease_write_unanswered", term=attempt.proposed.term, error=str(error) or "no answer in time")
         self._elector.concluded(attempt, answer, began, self._clock.mono_ms())
+        if is_challenge and answer is Answer.WON:
+            self._failovers.won(attempt.proposed.term)
 
     async def _pause(self) -> None:
         now = self._clock.mono_ms()
@@ -180,13 +201,19 @@ class Leader:
         if not self._fit():
             return
         try:
-            self._elector.observe(await self._leases.get(self._config.shard), self._clock.mono_ms())
-        except StoreUnavailable as error:
+            self._observe(await self._leases.get(self._config.shard))
+        except (StoreUnavailable, InvalidInput) as error:
             log.warning("lease_unreadable", error=str(error))
+
+    def _observe(self, record: LeaseRecord | None) -> None:
+        self._elector.observe(record, self._clock.mono_ms())
+        self._failovers.lease_known(self._elector.record, live=self._fit())
 
     # One term
 
     async def _lead(self, term: int) -> None:
+        # A task of its own, so it stands on the lines of this term and of no other.
+        bind_contextvars(term=term)
         try:
             await self._begin_and_hold(term)
         except* StoreUnavailable as group:
@@ -195,6 +222,7 @@ class Leader:
             self._committer = None
             self._inbox.put_now(TrustLost())
             self._elector.step_down()
+            self._failovers.ended(term)
             self._news.set()
 
     async def _begin_and_hold(self, term: int) -> None:
@@ -210,6 +238,7 @@ class Leader:
         if isinstance(fence, Deposed):
             self._deposed(term, fence)
             return
+        self._failovers.began(fence.began)
         reapplied = await self._apply_again(fence)
         await self._delivered(fence.began.seq)
         committer = Committer(
@@ -219,9 +248,15 @@ class Leader:
             inbox=self._inbox,
             clock=self._clock,
             trusted=self._trusted,
+            metrics=self._metrics,
+            due_ms=self._due_ms,
+            journaled=lambda: self._failovers.journaled(term),
+            applied=lambda pairs: self._failovers.applied(term, pairs),
         )
         self._committer = committer
+        self._failovers.deciding(term)
         self._inbox.put_now(TermBegan(term, reapplied))
+        self._metrics.took_over(self._clock.mono_ms() - won_at)
         log.info(
             "leading", term=term, seq=fence.began.seq, reapplied=len(reapplied), took_ms=self._clock.mono_ms() - won_at
         )
@@ -235,7 +270,8 @@ class Leader:
         """Carry out whatever earlier terms decided and may not have carried out; what of it is done."""
         began = fence.began
         done: list[Decision] = []
-        for entry in await self._journal.read(began.shard, began.applied_through, began.seq):
+        entries = await self._journal.read(began.shard, began.applied_through, began.seq)
+        for entry in entries:
             settlements = await apply_until_known(self._claims, entry, majority=True)
             if Settlement.UNKNOWN in settlements:
                 raise StoreUnavailable(f"entry {entry.head.seq} could not be applied again")
@@ -244,6 +280,11 @@ class Leader:
                 for decision, settlement in zip(entry.decisions, settlements, strict=True)
                 if settlement is Settlement.DONE
             ]
+        self._failovers.applied_again(
+            began.term,
+            sum(bool(entry.decisions) for entry in entries),
+            sum(len(entry.decisions) for entry in entries),
+        )
         return tuple(done)
 
     async def _delivered(self, seq: int) -> None:
@@ -282,7 +323,7 @@ class Leader:
         self._inbox.wake()
         if committer is not None:
             done = await committer.drained(_HANDOVER_S) and await self._publisher.drained(_HANDOVER_S)
-            log.info("resigning", in_flight_finished=done)
+            log.info("resigning", term=self._elector.term, in_flight_finished=done)
         await self._release()
 
     async def _release(self) -> None:
@@ -292,9 +333,9 @@ class Leader:
         try:
             async with asyncio.timeout(self._config.retry_period_ms / 1000):
                 if await self._leases.update(attempt.expected, attempt.proposed):
-                    self._elector.observe(attempt.proposed, self._clock.mono_ms())
+                    self._observe(attempt.proposed)
         except (StoreUnavailable, TimeoutError) as error:
-            log.info("release_failed", error=str(error) or "no answer in time")
+            log.info("release_failed", term=attempt.proposed.term, error=str(error) or "no answer in time")
 
     def _trusted(self) -> bool:
         return self._elector.leads(self._clock.mono_ms())

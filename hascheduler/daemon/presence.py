@@ -11,10 +11,11 @@ from collections.abc import Callable
 import structlog
 
 from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.trusted_clock import TrustedClock
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import MonoMs
 from hascheduler.model.replica import ReplicaStatus
-from hascheduler.ports import Clock, ReplicaBoard
+from hascheduler.ports import ReplicaBoard
 
 log = structlog.get_logger(__name__)
 
@@ -23,7 +24,7 @@ _SENT_MAX = 64
 
 class Presence:
     def __init__(
-        self, config: ReplicaConfig, board: ReplicaBoard, clock: Clock, describe: Callable[[int], ReplicaStatus]
+        self, config: ReplicaConfig, board: ReplicaBoard, clock: TrustedClock, describe: Callable[[int], ReplicaStatus]
     ) -> None:
         self._config = config
         self._board = board
@@ -34,12 +35,18 @@ class Presence:
         self._echoed_beat = 0
         self._echoed_at: MonoMs | None = None
         self._lag_ms: int | None = None
+        self._heard_ms: MonoMs | None = None
         self._hurry = asyncio.Event()
 
     @property
     def lag_ms(self) -> int | None:
         """From writing the last beat that came back to folding it; None before the first."""
         return self._lag_ms
+
+    @property
+    def heard_ms(self) -> MonoMs | None:
+        """Whatever was written before then has come by in the stream: when the last beat that came back was sent."""
+        return self._heard_ms
 
     @property
     def fresh(self) -> bool:
@@ -63,6 +70,7 @@ class Presence:
         sent_at = self._sent.pop(replica.beat, None)
         if sent_at is not None:
             self._lag_ms = self._echoed_at - sent_at
+            self._heard_ms = sent_at
         for beat in [beat for beat in self._sent if beat < replica.beat]:
             del self._sent[beat]
 
@@ -72,8 +80,11 @@ class Presence:
             self._beat += 1
             if len(self._sent) < _SENT_MAX:
                 self._sent[self._beat] = self._clock.mono_ms()
+            began_at = self._clock.mono_ms()
             try:
-                await self._board.beat(self._describe(self._beat))
+                database_ms = await self._board.beat(self._describe(self._beat))
+                if database_ms is not None:
+                    self._clock.compared(database_ms, began_at, self._clock.mono_ms())
             except StoreUnavailable as error:
                 log.warning("beat_failed", error=str(error))
             try:

@@ -11,11 +11,14 @@ import structlog
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_random_exponential
 
 from hascheduler.daemon.inbox import Inbox
+from hascheduler.daemon.message_spans import MessageSpans
 from hascheduler.dispatch.decisions import CancelNotice, Send
 from hascheduler.dispatch.inputs import TransportSeen
 from hascheduler.model.message import Message, MessageKind
 from hascheduler.model.processor import is_polling
+from hascheduler.model.trace import TraceContext
 from hascheduler.ports import Confirm, Transport
+from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 
 log = structlog.get_logger(__name__)
 
@@ -25,9 +28,17 @@ _WATCH_S = 0.1
 
 
 class Publisher:
-    def __init__(self, transport: Transport, inbox: Inbox) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        inbox: Inbox,
+        spans: MessageSpans | None = None,
+        metrics: ReplicaMetrics | None = None,
+    ) -> None:
         self._transport = transport
         self._inbox = inbox
+        self._spans = spans or MessageSpans()
+        self._metrics = metrics or ReplicaMetrics()
         self._queue: asyncio.Queue[Send] = asyncio.Queue(maxsize=QUEUE_MAX)
         self._again: asyncio.Queue[list[tuple[str, Message]]] = asyncio.Queue(maxsize=1)
 
@@ -45,7 +56,13 @@ class Publisher:
             except asyncio.QueueFull:
                 dropped += 1
         if dropped:
+            self._metrics.dropped(dropped)
             log.warning("publish_queue_full", dropped=dropped)
+
+    @property
+    def accepting(self) -> bool:
+        """Whether the broker takes messages now."""
+        return self._transport.accepting
 
     async def drained(self, timeout_s: float) -> bool:
         """Wait until what was offered has been published or given up; whether that happened in time."""
@@ -78,7 +95,11 @@ class Publisher:
     async def _publish(self) -> None:
         while True:
             batch = await _take(self._queue)
-            unsent = await self._deliver([(send.processor, _message(send)) for send in batch])
+            spans = await self._spans.begin(batch)
+            unsent = await self._deliver(
+                [(send.processor, _message(send, span.context)) for send, span in zip(batch, spans, strict=True)]
+            )
+            self._spans.end(batch, spans, {message.message_id for _, message in unsent})
             for _ in batch:
                 self._queue.task_done()
             if self._again.empty() and unsent:
@@ -95,11 +116,15 @@ class Publisher:
                     stop=stop_after_attempt(3),
                 )(self._deliver, unsent)
             except RetryError as error:
-                log.warning("publish_unknown", messages=len(error.last_attempt.result()), first=unsent[0][1].message_id)
+                _, first = unsent[0]
+                still = len(error.last_attempt.result())
+                log.warning("publish_unknown", messages=still, job=first.job_id, attempt=first.attempt)
 
     async def _deliver(self, messages: list[tuple[str, Message]]) -> list[tuple[str, Message]]:
         """Publish; the messages that nobody confirmed."""
-        confirms = await self._transport.publish(messages)
+        with self._metrics.publish_confirm_seconds.time():
+            confirms = await self._transport.publish(messages)
+        self._metrics.published(confirms)
         return [
             message for message, confirm in zip(messages, confirms, strict=True) if confirm is not Confirm.CONFIRMED
         ]
@@ -112,6 +137,6 @@ async def _take(queue: asyncio.Queue[Send]) -> list[Send]:
     return batch
 
 
-def _message(send: Send) -> Message:
+def _message(send: Send, trace: TraceContext | None) -> Message:
     kind = MessageKind.CANCEL if isinstance(send, CancelNotice) else MessageKind.RUN
-    return Message(kind, send.job_id, send.attempt)
+    return Message(kind, send.job_id, send.attempt, trace)

@@ -3,22 +3,35 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+import structlog
+
+from hascheduler import __version__
 from hascheduler.daemon.announcer import Announcer
+from hascheduler.daemon.attempt_watch import AttemptWatch
+from hascheduler.daemon.auditor import Auditor
 from hascheduler.daemon.bells import Bells
 from hascheduler.daemon.bookkeeper import Bookkeeper
+from hascheduler.daemon.concord import Concord
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.events import EventLog
+from hascheduler.daemon.failover import FailoverAccount
+from hascheduler.daemon.failover_reports import FailoverReports
 from hascheduler.daemon.feeder import Feeder
 from hascheduler.daemon.inbox import Inbox
 from hascheduler.daemon.leader import Leader
+from hascheduler.daemon.lease_watch import LeaseWatch
 from hascheduler.daemon.liveness import Liveness
+from hascheduler.daemon.message_spans import MessageSpans
 from hascheduler.daemon.presence import Presence
 from hascheduler.daemon.publisher import Publisher
 from hascheduler.daemon.recorder import Recorder
+from hascheduler.daemon.schema import outgrown_because
 from hascheduler.daemon.stepper import Stepper
+from hascheduler.daemon.trusted_clock import TrustedClock
 from hascheduler.daemon.view import ReplicaView
-from hascheduler.daemon.vigil import Vigil
+from hascheduler.daemon.vigil import Outlive, Vigil
 from hascheduler.daemon.witness import Witness
+from hascheduler.dispatch.decisions import Fire
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.heartbeats import Heartbeats
 from hascheduler.dispatch.inputs import AccountsRestored, Input, Resynced
@@ -33,30 +46,48 @@ from hascheduler.mirror.changes import (
     Quarantined,
     ReplicaGone,
     ReplicaSeen,
+    SchemaGone,
+    SchemaSeen,
     Seen,
     TokenGone,
     TokenSeen,
 )
+from hascheduler.model.documents import Collection
+from hascheduler.model.instants import MonoMs
 from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.schema_version import NEWEST
 from hascheduler.ports import (
     AccountStore,
     ChangeSource,
     ClaimStore,
     Clock,
     EventExchange,
+    FailoverStore,
+    JobTraces,
     Journal,
     LeaseStore,
     ReplicaBoard,
     Transport,
 )
+from hascheduler.ports.audit_scan import InvariantScan
+from hascheduler.telemetry.metrics_replica import ReplicaMetrics
+from hascheduler.telemetry.tracing import NO_TRACING, Tracer
+from hascheduler.triggers import due_ms
+
+log = structlog.get_logger(__name__)
 
 
 class Replica:
     """One scheduler process but for its HTTP side, which reads `view`. `run` ends after `stop`.
 
-    ``liveness`` is bound already; ``http_endpoint`` may be set until `run`. With ``exchange`` the leader publishes the
-    events of jobs; `events` tells them to the HTTP side. ``arrived`` is told of each new job once the core counts it.
+    ``liveness`` is bound already; ``outlive`` is how others' is watched; ``http_endpoint`` may be set until `run`. With
+    ``exchange`` the leader publishes the events of jobs; `events` tells them to the HTTP side. ``arrived`` is told of
+    each new job once the core counts it. ``leases_streamed``: every write to ``leases`` comes by in the stream. Without
+    ``failovers`` changes of leadership are told to the log alone. The leader looks through the database with ``scan``
+    every ``audit_interval_ms``, where there are both.
     """
 
     def __init__(
@@ -72,9 +103,19 @@ class Replica:
         transport: Transport,
         liveness: Liveness,
         clock: Clock,
+        outlive: Outlive | None = None,
         exchange: EventExchange | None = None,
+        tracer: Tracer = NO_TRACING,
+        traces: JobTraces | None = None,
+        failovers: FailoverStore | None = None,
         arrived: Callable[[JobRef], None] = lambda _: None,
+        metrics: ReplicaMetrics | None = None,
+        leases_streamed: bool = True,
+        scan: InvariantScan | None = None,
+        audit_interval_ms: int | None = None,
     ) -> None:
+        if not isinstance(clock, TrustedClock):
+            clock = TrustedClock(clock, config.clock_skew_max_ms)
         self._config = config
         self._clock = clock
         self._arrived = arrived
@@ -84,11 +125,30 @@ class Replica:
         self._ended = Bells()
         self._promised = Bells()
         self._liveness = liveness
+        self._heard_ms: MonoMs | None = None
+        """Whatever was written before then is in the inbox, or was."""
         self._presence = Presence(config, board, clock, self._describe)
         self._feeder = Feeder(
-            source, self._presence, tell=self._route, restarted=self._restarted, hurried=lambda: self._leader.in_term
+            source,
+            self._presence,
+            tell=self._route,
+            restarted=self._restarted,
+            hurried=lambda: self._leader.in_term,
+            clock=clock,
         )
-        self._publisher = Publisher(transport, self._inbox)
+        spans = MessageSpans(tracer, traces, lambda: self._leader.deciding_term())  # noqa: PLW0108  # made after it
+        metrics = metrics or ReplicaMetrics()
+        self._publisher = Publisher(transport, self._inbox, spans, metrics)
+        account = FailoverAccount(
+            config.shard,
+            config.replica_id,
+            clock,
+            lambda failover: self._failovers.tell(failover),  # noqa: PLW0108  # made after it
+            self._due_ms,
+        )
+        self._failovers = FailoverReports(
+            config.shard, journal=journal, store=failovers, look=account.look, metrics=metrics
+        )
         self._leader = Leader(
             config,
             Elector(_election(config), clock.mono_ms()),
@@ -98,28 +158,58 @@ class Replica:
             inbox=self._inbox,
             publisher=self._publisher,
             clock=clock,
-            fit=lambda: self._feeder.complete and self._presence.fresh,
+            fit=self._fit,
+            timely=lambda: not clock.wrong_because,
             progressing=self._progressing,
+            metrics=metrics,
+            due_ms=self._due_ms,
+            failovers=account,
         )
+        self._attempt_watch = AttemptWatch(metrics, lambda: self._leader.leading)
         core = Dispatcher(config.dispatch)
         self._bookkeeper = Bookkeeper(core, accounts, clock, shard=config.shard, term=self._leader.deciding_term)
         recorder = Recorder(core, clock, term=self._leader.deciding_term)
         self._stepper = Stepper(
             core,
-            heartbeats=Heartbeats(config.heartbeat_timeout_ms),
+            heartbeats=Heartbeats(config.heartbeat_timeout_ms, config.retry_period_ms),
             inbox=self._inbox,
             publisher=self._publisher,
             recorder=recorder,
             clock=clock,
             office=self._leader.office,
             listening=lambda: self._presence.fresh,
+            heard=lambda: self._heard_ms,
             want=self._feeder.want,
             told=self._told,
+            decided=self._attempt_watch.decided,
+            stepped=account.stepped,
+            metrics=metrics,
         )
-        self._vigil = Vigil(config.replica_id, self._leader.holder_died)
+        self._lease_watch = (
+            None
+            if leases_streamed
+            else LeaseWatch(
+                leases,
+                self._leader,
+                shard=config.shard,
+                retry_period_ms=config.retry_period_ms,
+                tell=self._lease_told,
+            )
+        )
+        self._vigil = Vigil(config.replica_id, self._leader.holder_died, outlive)
         self.events = EventLog()
         self._witness = Witness(self.events, self._feeder, source)
         self._announcer = Announcer(self.events, exchange, lambda: self._leader.leading)
+        self._auditor = Auditor(scan, audit_interval_ms, leading=lambda: self._leader.leading)
+        self._concord = Concord(
+            config,
+            __version__,
+            clock,
+            heard_ms=lambda: self._presence.heard_ms,
+            complete=lambda: self._feeder.complete,
+            leading=lambda: self._leader.leading,
+            start_over=self._feeder.start_over,
+        )
         self.view = ReplicaView(
             config,
             feeder=self._feeder,
@@ -131,6 +221,12 @@ class Replica:
             ended=self._ended,
             promised=self._promised,
             clock=clock,
+            stopping=self._stopping.is_set,
+            accepting=lambda: self._publisher.accepting,
+            time_unknown_because=lambda: clock.wrong_because,
+            failover=lambda: self._failovers.newest,
+            audited=lambda: self._auditor.audited,
+            differing=lambda: self._concord.differing,
         )
 
     async def run(self) -> None:
@@ -146,7 +242,11 @@ class Replica:
                 loops.create_task(self._vigil.run(), name="vigil"),
                 loops.create_task(self._witness.run(), name="witness"),
                 loops.create_task(self._announcer.run(), name="announcer"),
+                loops.create_task(self._failovers.run(), name="failovers"),
+                loops.create_task(self._auditor.run(), name="auditor"),
             ]
+            if self._lease_watch is not None:
+                running.append(loops.create_task(self._lease_watch.run(), name="lease-watch"))
             await self._stopping.wait()
             self.events.close()
             self._ended.close()
@@ -166,23 +266,27 @@ class Replica:
     async def _route(self, facts: Sequence[Seen]) -> None:
         """The core's facts to the inbox, in order; the few others to those who wait for them."""
         self._witness.look()
+        self._concord.folded(self._feeder.mirror)
         for_core: list[Input] = []
         for fact in facts:
             match fact:
+                case LeaseSeen() | LeaseGone() if self._lease_watch is not None:
+                    pass  # one that was left in the database by replicas with other settings
                 case LeaseSeen(lease) if lease.shard == self._config.shard:
-                    self._leader.lease_seen(lease)
-                    self._vigil.watch(lease)
-                    if lease.holder not in ("", self._config.replica_id):
-                        self._announcer.other_leads()
+                    self._lease_told(lease)
                 case LeaseGone(shard) if shard == self._config.shard:
-                    self._leader.lease_seen(None)
-                    self._vigil.watch(None)
+                    self._lease_told(None)
                 case ReplicaSeen(replica):
                     self._presence.seen(replica)
-                case LeaseSeen() | LeaseGone() | ReplicaGone() | JournalSeen() | Quarantined():
+                    self._concord.seen(replica)
+                case ReplicaGone(replica_id):
+                    self._concord.gone(replica_id)
+                case LeaseSeen() | LeaseGone() | JournalSeen() | Quarantined():
                     pass
                 case TokenSeen() | TokenGone():
                     pass  # whoever asks looks into the mirror
+                case SchemaSeen() | SchemaGone():
+                    self._tell_if_outgrown()
                 case JobGone(job_id):
                     self._ended.ring(job_id)
                     for_core.append(fact)
@@ -194,26 +298,53 @@ class Replica:
                     for_core.append(fact)
         # The core's facts go first: a term may begin only after everything before its entry has been told.
         await self._inbox.put(for_core)
+        self._heard_ms = self._presence.heard_ms
         for fact in facts:
             if isinstance(fact, JournalSeen) and fact.head.shard == self._config.shard:
                 self._leader.journal_seen(fact.head)
+                self._failovers.journal_seen(fact.head)
+
+    def _lease_told(self, lease: LeaseRecord | None) -> None:
+        self._leader.lease_seen(lease)
+        self._vigil.watch(lease)
+        if lease is not None and lease.holder not in ("", self._config.replica_id):
+            self._announcer.other_leads()
 
     def _told(self, inputs: Sequence[Input]) -> None:
         """The core has taken those in."""
+        self._attempt_watch.told(inputs)
         for told in inputs:
             if isinstance(told, JobSeen) and told.job.rev == 1:
                 self._arrived(told.job)
 
+    def _due_ms(self, fire: Fire) -> int:
+        schedule: ScheduleRef | None = self._feeder.mirror.nouns(Collection.SCHEDULES).get(fire.schedule)
+        return fire.nominal_ms if schedule is None else due_ms(fire.schedule, schedule.trigger, fire.nominal_ms)
+
     async def _restarted(self) -> None:
         self._leader.restarted()
         self._witness.restarted()
+        self._concord.restarted()
         self._ended.ring_all()
         self._inbox.put_now(Resynced())
         # Before the jobs, so that a dispatch that is in the accounts is not charged again.
         self._inbox.put_now(AccountsRestored(await self._bookkeeper.load()))
 
+    def _fit(self) -> bool:
+        return (
+            self._feeder.complete
+            and self._presence.fresh
+            and not self._clock.wrong_because
+            and not outgrown_because(self._feeder.mirror)
+        )
+
     def _progressing(self) -> bool:
         return self._clock.mono_ms() - self._stepper.turned_at_ms < self._config.renew_deadline_ms
+
+    def _tell_if_outgrown(self) -> None:
+        reason = outgrown_because(self._feeder.mirror)
+        if reason:
+            log.error("database_outgrown", reason=reason)
 
     def _describe(self, beat: int) -> ReplicaStatus:
         return ReplicaStatus(
@@ -228,6 +359,10 @@ class Replica:
             position=self._feeder.position,
             digest=self._feeder.mirror.digest,
             quarantined=len(self._feeder.mirror.quarantine),
+            version=__version__,
+            reads=NEWEST,
+            marks=self._concord.published,
+            audited=self._auditor.audited,
         )
 
 

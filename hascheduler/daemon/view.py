@@ -1,25 +1,29 @@
 """What this replica sees of the whole, for people: read from its mirror, never from the database."""
 
-from collections import Counter
+from collections.abc import Callable, Sequence
 from collections.abc import Collection as SomeOf
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from hascheduler.daemon.bells import Bell, Bells
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.feeder import Feeder
+from hascheduler.daemon.gauges import processors_by_state, schedules_by_state, waited_ms
 from hascheduler.daemon.leader import Leader
 from hascheduler.daemon.presence import Presence
 from hascheduler.daemon.recorder import Recorder
+from hascheduler.daemon.schema import outgrown_because, stored_version
 from hascheduler.daemon.stepper import Stepper
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Block, Explanation, Rule
+from hascheduler.dispatch.score import overtaken_for_ms
 from hascheduler.model.documents import Collection
+from hascheduler.model.failover import Failover
 from hascheduler.model.job import JobState
+from hascheduler.model.replica import Audited
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
-from hascheduler.ports import Clock, Cluster, Recording
+from hascheduler.ports import Clock, Cluster, Gauges, Recording
 from hascheduler.simulate.recording import Heading
 
 _QUARANTINE_SHOWN_MAX = 100
@@ -29,7 +33,8 @@ _NOBODY_LEADS = Block(Rule.NOT_LEADING, "no replica leads at the moment", "when 
 
 
 class ReplicaView:
-    """Implements `ports.ClusterView`."""
+    """Implements `ports.ClusterView`. ``stopping``: this replica is about to end; ``accepting``: the broker takes
+    messages."""
 
     def __init__(
         self,
@@ -44,6 +49,12 @@ class ReplicaView:
         ended: Bells,
         promised: Bells,
         clock: Clock,
+        stopping: Callable[[], bool] = lambda: False,
+        accepting: Callable[[], bool] = lambda: True,
+        time_unknown_because: Callable[[], str] = lambda: "",
+        failover: Callable[[], Failover | None] = lambda: None,
+        audited: Callable[[], Audited | None] = lambda: None,
+        differing: Callable[[], SomeOf[str]] = lambda: (),
     ) -> None:
         self._config = config
         self._feeder = feeder
@@ -55,6 +66,12 @@ class ReplicaView:
         self._ended = ended
         self._promised = promised
         self._clock = clock
+        self._stopping = stopping
+        self._accepting = accepting
+        self._time_unknown_because = time_unknown_because
+        self._failover = failover
+        self._audited = audited
+        self._differing = differing
         self._unschedulable: frozenset[str] = frozenset()
         self._look_again_at_ms: int = clock.mono_ms()
 
@@ -68,7 +85,18 @@ class ReplicaView:
             return "the mirror is not complete yet"
         if not self._presence.fresh:
             return "the change stream has been silent for too long"
-        return ""
+        time_unknown_because = self._time_unknown_because()
+        if time_unknown_because:
+            return time_unknown_because
+        return outgrown_because(self._feeder.mirror)
+
+    @property
+    def leading(self) -> bool:
+        return self._leader.leading
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping()
 
     @property
     def alive(self) -> bool:
@@ -100,7 +128,7 @@ class ReplicaView:
 
     def cluster(self) -> Cluster:
         mirror = self._feeder.mirror
-        states = Counter(job.state.value for job in mirror.nouns(Collection.JOBS).values())
+        states = mirror.census.jobs
         processors = mirror.nouns(Collection.PROCESSORS)
         unreadable = self._unreadable()
         return Cluster(
@@ -129,6 +157,39 @@ class ReplicaView:
             stream_lag_ms=self._presence.lag_ms,
             position=self._feeder.position,
             digest=mirror.digest,
+            schema_version=stored_version(mirror),
+            failover=self._failover(),
+            audited=self._last_audit(),
+            differing=sorted(self._differing()),
+        )
+
+    def gauges(self) -> Gauges:
+        mirror, lease = self._feeder.mirror, self._leader.lease
+        processors, slots = processors_by_state(mirror, self._core)
+        audited = self._audited()
+        return Gauges(
+            leading=self._leader.leading,
+            ready=self.ready,
+            term=None if lease is None else lease.term,
+            stream_lag_ms=self._presence.lag_ms,
+            loop_age_ms=self._clock.mono_ms() - self._stepper.turned_at_ms,
+            quarantined=len(self._unreadable()),
+            broker_accepting=self._accepting(),
+            jobs=mirror.census.jobs,
+            jobs_of_definition=mirror.census.of_definition,
+            jobs_of_lane=mirror.census.of_lane,
+            jobs_of_tenant=mirror.census.of_tenant,
+            definitions=mirror.nouns(Collection.DEFINITIONS),
+            lanes=mirror.nouns(Collection.LANES),
+            tenants=mirror.nouns(Collection.TENANTS),
+            unschedulable=len(self.unschedulable()),
+            waited_ms=waited_ms(self._core, self._clock.wall_ms()),
+            wait_bound_ms=overtaken_for_ms(self._config.dispatch.policy),
+            schedules=schedules_by_state(mirror),
+            processors=processors,
+            slots=slots,
+            findings=None if audited is None else audited.counts,
+            mirrors_differ=len(self._differing()),
         )
 
     def explain(self, job_id: str, only: str | None = None) -> Explanation | None:
@@ -152,6 +213,12 @@ class ReplicaView:
             return None
         heading = Heading(self._clock.wall_ms(), self._config.replica_id, term, self._config.dispatch)
         return heading, self._recorder.record(for_ms)
+
+    def _last_audit(self) -> Audited | None:
+        """Of whoever leads: what this replica found, or what another one says that it did."""
+        told = [replica.audited for replica in self._feeder.mirror.nouns(Collection.REPLICAS).values()]
+        found = [audited for audited in (self._audited(), *told) if audited is not None]
+        return max(found, key=lambda audited: audited.at_ms, default=None)
 
     def _somebody_leads(self) -> bool:
         """As far as people are concerned: here alone a remote clock's word is taken."""

@@ -9,7 +9,7 @@ An early challenge is safe in any case, because the journal fences the old leade
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -19,15 +19,20 @@ from hascheduler.model.lease import LeaseRecord
 log = structlog.get_logger(__name__)
 
 _CONNECT_TIMEOUT_S = 1.0
-_PAUSE_S = 0.5
+_PAUSE_MIN_S, _PAUSE_MAX_S = 0.01, 0.5
+"""A process that dies may take a connection for the last time after it has closed its lines: short at first."""
+
+Outlive = Callable[[str, str], Awaitable[None]]
+"""Returns when there is proof that the process of that holder, at that endpoint, is dead."""
 
 
 class Vigil:
-    """Owner of the one watched connection. ``died`` is called with the holder's id, at most once per holder."""
+    """Owner of the one watch. ``died`` is called with the holder's id, at most once per holder."""
 
-    def __init__(self, candidate_id: str, died: Callable[[str], None]) -> None:
+    def __init__(self, candidate_id: str, died: Callable[[str], None], outlive: Outlive | None = None) -> None:
         self._candidate_id = candidate_id
         self._died = died
+        self._outlive = outlive or outlive_by_connection
         self._lease: LeaseRecord | None = None
         self._changed = asyncio.Event()
 
@@ -45,7 +50,7 @@ class Vigil:
                 await self._changed.wait()
                 continue
             # Whichever ends first: the watch with its finding, or the reason for it.
-            watch = asyncio.ensure_future(_outlive(lease.holder, lease.endpoint))
+            watch = asyncio.ensure_future(self._outlive(lease.holder, lease.endpoint))
             changed = asyncio.ensure_future(self._changed.wait())
             try:
                 await asyncio.wait({watch, changed}, return_when=asyncio.FIRST_COMPLETED)
@@ -59,11 +64,12 @@ class Vigil:
                 await self._changed.wait()
 
 
-async def _outlive(holder: str, endpoint: str) -> None:
-    """Return when there is proof that ``holder``'s process is dead."""
+async def outlive_by_connection(holder: str, endpoint: str) -> None:
+    """`Outlive`, by a connection that is kept."""
     host, _, port = endpoint.rpartition(":")
     expected = GREETING.format(id=holder).encode()
     greeted = False
+    pause_s = _PAUSE_MIN_S
     while True:
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
@@ -78,7 +84,7 @@ async def _outlive(holder: str, endpoint: str) -> None:
                 async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                     greeting = await reader.readline()
                 if greeting == expected:
-                    greeted = True
+                    greeted, pause_s = True, _PAUSE_MIN_S
                     while await reader.read(256):
                         pass
                     # The line closed: look again at once.
@@ -90,4 +96,5 @@ async def _outlive(holder: str, endpoint: str) -> None:
                     continue
             finally:
                 writer.close()
-        await asyncio.sleep(_PAUSE_S)
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, _PAUSE_MAX_S)

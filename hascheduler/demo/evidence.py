@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hascheduler.errors import WorldError
 from hascheduler.model.durations import parse_duration
 from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.job import fire_job_id
+from hascheduler.model.quoting import quoted
 from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.triggers import next_nominal
 
 _EFFECT = b'{"effect"'
+_NONE: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,10 @@ class Effect:
 
 
 class Effects:
-    """Reads the handlers' outputs as they grow."""
+    """Reads the handlers' outputs as they grow; jobs whose ids do not begin with ``prefix`` are somebody else's."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix
         self.all: list[Effect] = []
         self._read: dict[Path, int] = {}
 
@@ -53,8 +57,16 @@ class Effects:
             # A line that is still being written is left for the next time.
             whole = file.read().rpartition(b"\n")[0]
         self._read[output] = self._read.get(output, 0) + (len(whole) + 1 if whole else 0)
-        lines = [json.loads(line) for line in whole.splitlines() if line.startswith(_EFFECT)]
-        return [Effect(line["job"], line["attempt"], line["nominal_ms"], line["at_ms"]) for line in lines]
+        effects = [_read_effect(line, output) for line in whole.splitlines() if line.startswith(_EFFECT)]
+        return [effect for effect in effects if effect.job_id.startswith(self.prefix)]
+
+
+def _read_effect(line: bytes, output: Path) -> Effect:
+    try:
+        read = json.loads(line)
+        return Effect(read["job"], read["attempt"], read["nominal_ms"], read["at_ms"])
+    except (ValueError, KeyError, TypeError):
+        raise WorldError(f"{output} holds a line that is no effect: {quoted(line.decode(errors='replace'))}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +107,8 @@ class Verdict:
     doubled: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
     """Effects for what is no nominal time of any schedule."""
+    unseen: list[str] = field(default_factory=list)
+    """Jobs that succeeded at a processor that took the last lines of its output along."""
     rerun: list[str] = field(default_factory=list)
     """Jobs whose processor was killed and that ran again, with a higher attempt number."""
 
@@ -110,10 +124,12 @@ def judge(
     *,
     until_ms: int,
     killed: Collection[str],
+    cut: Mapping[str, int] = _NONE,
 ) -> Verdict:
     """Hold what happened (``effects``, and the stored ``jobs`` by id) against every nominal time up to ``until_ms``.
 
-    ``killed`` are the ids of the processors that were killed: only what they ran may run again.
+    ``killed`` are the ids of the processors that were killed: only what they ran may run again. ``cut`` are those whose
+    output may end too early, and from when on: only there may an effect be unseen.
     """
     verdict = Verdict()
     attempts_of: dict[str, list[int]] = {}
@@ -125,9 +141,14 @@ def judge(
             verdict.expected += 1
             job = jobs.get(job_id)
             seen = attempts_of.pop(job_id, [])
-            if job is None or job["state"] != "succeeded" or (expectation.logs and not seen):
+            if job is None or job["state"] != "succeeded":
                 verdict.missed.append(job_id)
                 continue
+            if expectation.logs and not seen:
+                if int(job_id.rpartition(":")[2]) < cut.get(_succeeded_at(job), until_ms + 1):
+                    verdict.missed.append(job_id)
+                    continue
+                verdict.unseen.append(job_id)
             verdict.fired += 1
             if job["attempt"] > 1:
                 verdict.rerun.append(job_id)
@@ -135,6 +156,11 @@ def judge(
                 verdict.doubled.append(job_id)
     verdict.unexpected = sorted(attempts_of)
     return verdict
+
+
+def _succeeded_at(job: Mapping[str, Any]) -> str:
+    """The processor that says it has done it; "" where the job does not tell."""
+    return next((str(record["processor"]) for record in job["attempts"] if record["outcome"] == "succeeded"), "")
 
 
 def _doubled(job: Mapping[str, Any], seen: list[int], killed: Collection[str]) -> bool:

@@ -10,12 +10,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effects
 from hascheduler.demo.pulse import draw_pulse
+from hascheduler.demo.stage import Stage
 from hascheduler.demo.story import Told
 from hascheduler.demo.watch import Sight
-from hascheduler.embedded.stack import Stack
 from hascheduler.model.percentiles import percentile
 
 _REFRESH_PER_SECOND = 4
@@ -31,25 +30,23 @@ class View:
         self._sight = sight
         self._effects = effects
         self._told = told
-        self._clock = SystemClock()
 
     def say(self, what: str) -> None:
         line = Text.assemble((f"{datetime.now().astimezone():%H:%M:%S}  ", "dim"), what)
         self._console.print(line, soft_wrap=True)
 
-    async def keep_showing(self, stack: Stack) -> None:
+    async def keep_showing(self, stage: Stage) -> None:
         if not self._console.is_terminal:
             while True:
                 await asyncio.sleep(_LINE_EVERY_S)
-                self.say("    ".join((_leader(self._sight.cluster), self._figures())))
+                self.say("    ".join((_leader(self._sight.cluster), self._figures(stage.wall_ms()))))
         with Live(console=self._console, auto_refresh=False, transient=True) as live:
             while True:
-                live.update(self._panel(stack), refresh=True)
+                live.update(self._panel(stage), refresh=True)
                 await asyncio.sleep(1 / _REFRESH_PER_SECOND)
 
-    def _figures(self) -> str:
+    def _figures(self, now_ms: int) -> str:
         """Up to now: nominal times that are over, jobs that started, those that run, and their lag."""
-        now_ms = self._clock.wall_ms()
         due = sum(1 for one in self._told.expectations if one.logs for _ in one.jobs_until(now_ms))
         started = len({effect.job_id for effect in self._effects.all})
         running = self._sight.cluster["counts"]["running"] if self._sight.cluster else 0
@@ -59,16 +56,17 @@ class View:
             f"lag p50 {percentile(lags, 50)} ms, p99 {percentile(lags, 99)} ms"
         )
 
-    def _panel(self, stack: Stack) -> Panel:
+    def _panel(self, stage: Stage) -> Panel:
         cluster = self._sight.cluster
         style = "bold green" if cluster and cluster["leader"] else "bold red"
         tables = Table.grid(padding=(0, 4))
-        tables.add_row(_replicas(stack, cluster), _processors(stack, self._sight.processors))
+        tables.add_row(_replicas(stage, cluster), _processors(stage, self._sight.processors))
+        now_ms = stage.wall_ms()
         cells = max(1, min(_PULSE_CELLS_MAX, self._console.width - 4))  # the frame takes the rest
-        pulse = draw_pulse(self._effects.all, self._told.kills, self._clock.wall_ms(), cells=cells)
+        pulse = draw_pulse(self._effects.all, self._told.kills, now_ms, cells=cells)
         return Panel(
-            Group(Text(_leader(cluster), style=style), self._figures(), "", tables, "", pulse),
-            title=f"hascheduler demo, transport {stack.transport}",
+            Group(Text(_leader(cluster), style=style), self._figures(now_ms), "", tables, "", pulse),
+            title=f"hascheduler demo, {stage.title}",
             border_style="blue",
         )
 
@@ -79,38 +77,38 @@ def _leader(cluster: dict[str, Any] | None) -> str:
     return f"{cluster['leader']['holder'].rpartition('.')[0]} leads term {cluster['leader']['term']}"
 
 
-def _replicas(stack: Stack, cluster: dict[str, Any] | None) -> Table:
+def _replicas(stage: Stage, cluster: dict[str, Any] | None) -> Table:
     table = Table(title="replicas", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for column in ("name", "pid", "role", "stream lag"):
+    for column in ("name", stage.where, "role", "stream lag"):
         table.add_column(column)
     known = cluster["replicas"] if cluster else []
     holder = cluster["leader"]["holder"] if cluster and cluster["leader"] else ""
-    for name, child in stack.replicas.items():
-        starts = [replica for replica in known if replica["name"] == name]
+    for member in stage.replicas():
+        starts = [replica for replica in known if replica["name"] == member.name]
         newest = max(starts, key=lambda replica: str(replica["started_at"]), default=None)
-        if not child.running:
-            table.add_row(name, str(child.pid), Text("dead", style="bold red"), "")
+        if not member.running:
+            table.add_row(member.name, member.where, Text("dead", style="bold red"), "")
         elif newest is None or not newest["ready"]:
-            table.add_row(name, str(child.pid), Text("starting", style="yellow"), "")
+            table.add_row(member.name, member.where, Text("starting", style="yellow"), "")
         else:
             leads = newest["id"] == holder
             role = Text("leads" if leads else "follows", style="bold green" if leads else "")
-            table.add_row(name, str(child.pid), role, f"{newest['stream_lag_ms']} ms")
+            table.add_row(member.name, member.where, role, f"{newest['stream_lag_ms']} ms")
     return table
 
 
-def _processors(stack: Stack, processors: list[dict[str, Any]]) -> Table:
+def _processors(stage: Stage, processors: list[dict[str, Any]]) -> Table:
     table = Table(title="processors", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for column in ("name", "pid", "state", "busy slots"):
+    for column in ("name", stage.where, "state", "busy slots"):
         table.add_column(column)
-    for name, child in stack.processors.items():
-        alive = [processor for processor in processors if processor["name"] == name and processor["alive"]]
+    for member in stage.processors():
+        alive = [processor for processor in processors if processor["name"] == member.name and processor["alive"]]
         newest = alive[-1:]
         busy = sum(processor["occupied"] for processor in newest)
         slots = sum(processor["slots"] for processor in newest)
-        if not child.running:
-            table.add_row(name, str(child.pid), Text("dead", style="bold red"), "")
+        if not member.running:
+            table.add_row(member.name, member.where, Text("dead", style="bold red"), "")
         else:
             state = Text("works", style="green") if newest else Text("starting", style="yellow")
-            table.add_row(name, str(child.pid), state, f"{'█' * busy}{'·' * (slots - busy)}")
+            table.add_row(member.name, member.where, state, f"{'█' * busy}{'·' * (slots - busy)}")
     return table

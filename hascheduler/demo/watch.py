@@ -4,12 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
-
 from hascheduler.demo.evidence import Effects
-from hascheduler.embedded.stack import Stack
-
-_EVERY_S = 0.1
+from hascheduler.demo.stage import Stage
 
 
 @dataclass(slots=True)
@@ -20,25 +16,12 @@ class Sight:
     processors: list[dict[str, Any]] = field(default_factory=list)
 
 
-async def keep_watching(stack: Stack, effects: Effects, sight: Sight) -> None:
+async def keep_watching(stage: Stage, effects: Effects, sight: Sight) -> None:
     """Keep ``effects`` and ``sight`` fresh until cancelled."""
-    async with httpx.AsyncClient(timeout=1) as http:
-        while True:
-            effects.read([stack.log_of(name) for name in stack.processors])
-            await _ask(stack, http, sight)
-            await asyncio.sleep(_EVERY_S)
-
-
-async def _ask(stack: Stack, http: httpx.AsyncClient, sight: Sight) -> None:
-    for name, child in stack.replicas.items():
-        if not child.running:
-            continue
-        try:
-            cluster = await http.get(f"{stack.urls[name]}/v1/cluster")
-            processors = await http.get(f"{stack.urls[name]}/v1/processors")
-        except httpx.TransportError:
-            continue
-        if cluster.status_code == processors.status_code == httpx.codes.OK and cluster.json()["ready"]:
-            sight.cluster = cluster.json()
-            sight.processors = processors.json()["items"]
-            return
+    while True:
+        effects.read(stage.outputs())
+        look = await stage.look()
+        if look is not None:
+            sight.cluster = look.cluster
+            sight.processors = look.processors
+        await asyncio.sleep(stage.look_every_s)

@@ -38,7 +38,7 @@ class DispatchConfig:
     which this leader could tell its processor. A
     promise that has not come back for ``echo_timeout_ms`` is decided again. A job whose claim was lost is left alone
     for ``doubt_ms``, unless the stream brings news of it first. A processor that has not ended an attempt
-    ``timeout_grace_ms`` after its timeout never will.
+    ``timeout_grace_ms`` after its timeout never will. One that is not registered may live for ``unknown_spared_ms``.
     """
 
     fires_max: int = 1_000
@@ -48,6 +48,7 @@ class DispatchConfig:
     echo_timeout_ms: int = 5_000
     doubt_ms: int = 1_000
     timeout_grace_ms: int = 10_000
+    unknown_spared_ms: int = 0
     policy: PolicyConfig = field(default_factory=PolicyConfig)
 
     @property

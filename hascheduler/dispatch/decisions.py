@@ -10,7 +10,7 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import fire_job_id
+from hascheduler.model.job import Move, fire_job_id
 from hascheduler.model.schedule import Basis
 from hascheduler.model.schedule_documents import decode_basis, decode_tally, encode_basis, encode_tally
 from hascheduler.model.verdict import NOTHING_DECIDED, Tally, Verdict, VerdictRun
@@ -43,6 +43,11 @@ class Dispatch:
     processor: str
 
 
+NOT_STARTED = "not started in time"
+UNREGISTERED = "its processor is not registered"
+"""The reasons of a `Requeue` that concerns an attempt as long as it has not started."""
+
+
 @dataclass(frozen=True, slots=True)
 class Requeue:
     """Revoke ``attempt``: the job becomes pending again, and its next attempt has the next number."""
@@ -50,6 +55,11 @@ class Requeue:
     job_id: str
     attempt: int
     reason: str
+
+    @property
+    def move(self) -> Move:
+        """What it may be applied to: one that had not started stays where it is if it starts meanwhile."""
+        return Move.RECALL if self.reason in (NOT_STARTED, UNREGISTERED) else Move.REQUEUE
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from hascheduler.dispatch.accounts import Accounts
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.deadlines import TIMED_OUT
 from hascheduler.dispatch.decisions import (
+    UNREGISTERED,
     Cancel,
     CountFailures,
     Decision,
@@ -93,6 +94,10 @@ class Dispatcher:
     def pending(self, tenant: str | None = None) -> int:
         """How many jobs wait, of that tenant or in all."""
         return self._jobs.pending.total() if tenant is None else self._jobs.pending[tenant]
+
+    def oldest_waits(self) -> Mapping[str, int]:
+        """By lane: since when the oldest of the jobs that could run by now has waited, to the second."""
+        return self._jobs.line.waits.oldest()
 
     def is_live(self, processor_id: str) -> bool:
         return self._pool.is_live(processor_id)
@@ -294,7 +299,9 @@ class Dispatcher:
             self._move(Cancel(job.id, job.attempt, "cancel requested; the attempt was lost"), now)
             for job in withdrawn[: self._config.repairs_max]
         ]
-        decisions += [self._tried_in_vain(job, "processor lost", now) for job in orphans[: self._config.repairs_max]]
+        for job in orphans[: self._config.repairs_max]:
+            may_start = job.state is JobState.DISPATCHED and self._jobs.processor_may_live(job)
+            decisions.append(self._tried_in_vain(job, UNREGISTERED if may_start else "processor lost", now))
         return decisions
 
     def _tried_in_vain(self, job: JobRef, reason: str, now: WallMs) -> Decision:

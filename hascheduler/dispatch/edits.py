@@ -39,19 +39,20 @@ def resumed(schedule: ScheduleRef, now: WallMs, *, from_now: bool) -> ScheduleRe
 
 def _closed(schedule: ScheduleRef, now: WallMs) -> ScheduleRef:
     """What is in force begins after ``now``, and what came before is past."""
-    # A leader whose clock is ahead may have decided a time after now: what is in force begins after that too.
-    end_ms = max(now, schedule.cursor_ms, schedule.since_ms)
+    # A leader whose clock is ahead may have decided a time after now: what is in force begins after that too. And
+    # never when the one before began: the basis of a decision tells two triggers apart by since_ms alone.
+    end_ms = WallMs(max(now, schedule.cursor_ms, schedule.since_ms + 1))
     paused_at_ms = schedule.paused_at_ms if schedule.paused_at_ms is not None else end_ms
     stretches = [
         *schedule.past,
         Stretch(schedule.trigger, schedule.since_ms, paused_at_ms),
-        Stretch(schedule.trigger, WallMs(max(schedule.since_ms, paused_at_ms)), WallMs(end_ms), paused=True),
+        Stretch(schedule.trigger, WallMs(max(schedule.since_ms, paused_at_ms)), end_ms, paused=True),
     ]
     past = tuple(stretch for stretch in stretches if _is_open(stretch, schedule.cursor_ms))
     if len(past) > PAST_MAX:
         problem = f"{PAST_MAX} edits wait for a leader to decide the times before them"
         raise Conflict(f"{problem}; try again when there is one")
-    return replace(schedule, past=past, since_ms=WallMs(end_ms))
+    return replace(schedule, past=past, since_ms=end_ms)
 
 
 def _is_open(stretch: Stretch, cursor_ms: int) -> bool:

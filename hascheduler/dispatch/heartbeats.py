@@ -2,6 +2,14 @@
 
 A processor is silent while its beat does not change. Only time in which this replica was listening counts: a pause of
 its own, or a stream that stood still, must not look like the death of everybody else.
+
+And a beat may be on its way in the stream. So the silence is measured up to the moment before which everything that
+was written has been *heard*: a processor that is declared lost has then written nothing for the whole timeout, and its
+own fence, which closes earlier, is closed.
+
+A gap in what has been heard is an outage, of the database or of the way to it: the processors could write as little as
+this replica. It counts as one beat of this replica; else all of them would be lost at the end of every long outage,
+while their first beats are on their way.
 """
 
 from hascheduler.model.instants import MonoMs
@@ -9,17 +17,21 @@ from hascheduler.model.processor import ProcessorRef
 
 
 class Heartbeats:
-    def __init__(self, timeout_ms: int) -> None:
+    """``own_interval_ms``: how often this replica's own beat moves what has been heard, when all is well."""
+
+    def __init__(self, timeout_ms: int, own_interval_ms: int) -> None:
         self._timeout_ms = timeout_ms
-        self._beats: dict[str, tuple[int, int]] = {}
+        self._own_interval_ms = own_interval_ms
+        self._heard: MonoMs | None = None
+        self._beats: dict[str, tuple[int, int, MonoMs]] = {}
         self._reported: set[str] = set()
         self._listened_ms = 0
         self._checked_at: MonoMs | None = None
 
-    def seen(self, processor: ProcessorRef) -> None:
+    def seen(self, processor: ProcessorRef, now: MonoMs) -> None:
         known = self._beats.get(processor.id)
         if known is None or known[0] != processor.beat:
-            self._beats[processor.id] = (processor.beat, self._listened_ms)
+            self._beats[processor.id] = (processor.beat, self._listened_ms, now)
             self._reported.discard(processor.id)
 
     def gone(self, processor_id: str) -> None:
@@ -30,16 +42,33 @@ class Heartbeats:
         self._beats.clear()
         self._reported.clear()
 
-    def newly_lost(self, now: MonoMs, *, listening: bool) -> list[tuple[str, int]]:
-        """The processors whose silence has reached the timeout since the last call, with the beat that stood still."""
+    def newly_lost(self, now: MonoMs, *, listening: bool, heard: MonoMs | None) -> list[tuple[str, int]]:
+        """The processors whose silence has reached the timeout since the last call, with the beat that stood still.
+
+        Whatever was written before ``heard`` has been told here; None: nobody knows since when.
+        """
         if self._checked_at is not None and listening:
             # A gap of more than a quarter of the timeout was ours, not theirs.
             self._listened_ms += min(now - self._checked_at, self._timeout_ms // 4)
         self._checked_at = now
+        if heard is None:
+            return []
+        self._heard_on(heard)
         lost = [
             (processor_id, beat)
-            for processor_id, (beat, at_ms) in self._beats.items()
-            if self._listened_ms - at_ms >= self._timeout_ms and processor_id not in self._reported
+            for processor_id, (beat, listened_ms, seen_at) in self._beats.items()
+            if min(self._listened_ms - listened_ms, heard - seen_at) >= self._timeout_ms
+            and processor_id not in self._reported
         ]
         self._reported.update(processor_id for processor_id, _ in lost)
         return sorted(lost)
+
+    def _heard_on(self, heard: MonoMs) -> None:
+        before, self._heard = self._heard, heard
+        if before is None or heard - before <= 2 * self._own_interval_ms:
+            return
+        outage_ms = heard - before - self._own_interval_ms
+        for processor_id, (beat, listened_ms, seen_at) in self._beats.items():
+            # One that was seen after the outage is not younger than what has been heard.
+            shifted = max(seen_at, min(MonoMs(seen_at + outage_ms), heard))
+            self._beats[processor_id] = (beat, listened_ms, shifted)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.deadlines import Deadlines
-from hascheduler.dispatch.decisions import Cancel, CancelNotice, Dispatch, Publish, Requeue, Send
+from hascheduler.dispatch.decisions import NOT_STARTED, Cancel, CancelNotice, Dispatch, JobMove, Publish, Requeue, Send
 from hascheduler.dispatch.dependencies import Dependencies
 from hascheduler.dispatch.gates import Gates
 from hascheduler.dispatch.ledger import Ledger
@@ -20,7 +20,7 @@ from hascheduler.dispatch.occupancy import Occupancy
 from hascheduler.dispatch.pool import SlotPool
 from hascheduler.dispatch.siblings import Siblings
 from hascheduler.dispatch.timers import Timers
-from hascheduler.model.job import OCCUPYING, JobRef, JobState
+from hascheduler.model.job import OCCUPYING, JobRef, JobState, Move
 
 
 class Jobs:
@@ -51,7 +51,7 @@ class Jobs:
         self._not_before = Timers()
         self._doubted = Timers()
         self._starts = Timers()
-        self._orphans: dict[str, None] = {}
+        self._orphans: dict[str, int] = {}
         self._withdrawn: dict[str, None] = {}
         self._noticed: dict[str, int] = {}
         self._notices: list[CancelNotice] = []
@@ -95,6 +95,7 @@ class Jobs:
         self.dependencies.forget(job_id)
         self._deadlines.gone(job_id)
         self.line.remove(job_id)
+        self.line.waits.forget(job_id)
         self._release(job_id)
         self._charged.pop(job_id, None)
         self._replaced.pop(job_id, None)
@@ -107,6 +108,8 @@ class Jobs:
     def ended(self, job_id: str, state: JobState | None) -> None:
         """It ended so, or is not there: those that waited for it, and for nothing else, go on."""
         for waiting in self.dependencies.gone(job_id, state):
+            if waiting not in self.line:
+                self.line.waits.freed(waiting, self._now)
             self.reconsider(waiting)
 
     def redefined(self, definition: str) -> None:
@@ -129,8 +132,8 @@ class Jobs:
         move = self._ledger.move(job_id)
         if isinstance(move, Dispatch):
             self._place(job, move.processor, move.attempt)
-        elif isinstance(move, Cancel) and job.state in OCCUPYING:
-            pass  # it keeps its slot until it has ended
+        elif job.state in OCCUPYING and (isinstance(move, Cancel) or _is_recall(move)):
+            pass  # it keeps its slot until it has ended; one that is recalled may start all the same
         elif move is not None:
             self._set_apart(job)
         elif job.state in OCCUPYING and job.processor is not None:
@@ -155,18 +158,31 @@ class Jobs:
 
     def orphan(self, processor_id: str) -> None:
         """The processor is gone or lost: what holds its slots must be looked at."""
-        self._orphans.update(dict.fromkeys(self._pool.occupants(processor_id)))
+        for job_id in self._pool.occupants(processor_id):
+            self._orphans.setdefault(job_id, self._now)
 
     def orphans(self) -> list[JobRef]:
-        """Jobs whose attempt belongs to a processor that does not live, in order of id."""
+        """Jobs whose attempt belongs to a processor that does not live, in order of id.
+
+        That a registration is gone, or not there yet, proves nothing: whoever lives registers again with its next beat,
+        and what it runs is spared until then.
+        """
         found = []
         for job_id in sorted(self._orphans):
             job = self._table.get(job_id)
             if job is None or job.state not in OCCUPYING or self._pool.is_live(job.processor or ""):
                 del self._orphans[job_id]
-            elif self._ledger.move(job_id) is None and job_id not in self._doubted:
+            elif self._ledger.move(job_id) is None and job_id not in self._doubted and not self._is_spared(job):
                 found.append(job)
         return found
+
+    def processor_may_live(self, job: JobRef) -> bool:
+        """Of an orphan: its processor is not registered, rather than lost."""
+        return not self._pool.is_known(job.processor or "")
+
+    def _is_spared(self, job: JobRef) -> bool:
+        may_run = job.state is JobState.RUNNING and self.processor_may_live(job)
+        return may_run and self._now < self._orphans[job.id] + self._config.unknown_spared_ms
 
     def withdrawn(self) -> list[JobRef]:
         """Pending jobs that were asked to stop while they ran, and came back instead: they must not run again."""
@@ -240,6 +256,8 @@ class Jobs:
 
     def next_at(self) -> int | None:
         instants = [timers.next_at() for timers in (self._not_before, self._doubted, self._starts, self._deadlines)]
+        spared = (since_ms + self._config.unknown_spared_ms for since_ms in self._orphans.values())
+        instants.append(min((at_ms for at_ms in spared if at_ms > self._now), default=None))
         return min((at for at in instants if at is not None), default=None)
 
     def take_unstarted(self, now: int, telling_since_ms: int | None, limit: int) -> tuple[list[Send], list[Requeue]]:
@@ -257,7 +275,7 @@ class Jobs:
             if telling_since_ms is not None:
                 told_at_ms = max(job.dispatched_at_ms or 0, telling_since_ms)
                 if now - told_at_ms >= self._config.move_after_ms:
-                    moved.append(Requeue(job.id, job.attempt, "not started in time"))
+                    moved.append(Requeue(job.id, job.attempt, NOT_STARTED))
                     continue
                 if job.processor is not None:
                     sends.append(Publish(job.id, job.attempt, job.processor))
@@ -335,7 +353,7 @@ class Jobs:
 
     def _watch(self, job: JobRef, processor_id: str) -> None:
         if not self._pool.is_live(processor_id):
-            self._orphans[job.id] = None
+            self._orphans.setdefault(job.id, self._now)
         if job.state is JobState.DISPATCHED:
             if job.id not in self._starts:
                 self._starts.set(job.id, (job.dispatched_at_ms or 0) + self._config.start_timeout_ms)
@@ -344,3 +362,7 @@ class Jobs:
         if job.cancel_requested_at_ms is not None and self._noticed.get(job.id) != job.attempt:
             self._noticed[job.id] = job.attempt
             self._notices.append(CancelNotice(job.id, job.attempt, processor_id))
+
+
+def _is_recall(move: JobMove | None) -> bool:
+    return isinstance(move, Requeue) and move.move is Move.RECALL

@@ -25,7 +25,6 @@ JUDGED_FIELDS = {
 
 _SOURCES: Mapping[type[JobMove], frozenset[JobState]] = {
     Dispatch: TRANSITIONS[Move.CLAIM].sources,
-    Requeue: TRANSITIONS[Move.REQUEUE].sources,
     Fail: TRANSITIONS[Move.FAIL].sources,
     Cancel: LIVE,
 }
@@ -37,9 +36,13 @@ def judge(decision: JobMove, job: Mapping[str, Any] | None) -> Settlement:
         return Settlement.LOST
     if carried_out(decision, job):
         return Settlement.DONE
-    if str(job.get("state")) in _SOURCES[type(decision)] and job.get("attempt") == _demanded(decision):
+    if str(job.get("state")) in _sources(decision) and job.get("attempt") == _demanded(decision):
         return Settlement.UNKNOWN
     return Settlement.LOST
+
+
+def _sources(decision: JobMove) -> frozenset[JobState]:
+    return TRANSITIONS[decision.move].sources if isinstance(decision, Requeue) else _SOURCES[type(decision)]
 
 
 def _demanded(decision: JobMove) -> int:

@@ -46,6 +46,7 @@ from hascheduler.dispatch.score import (
     standing,
     submitted_by,
 )
+from hascheduler.dispatch.waits import Waits
 from hascheduler.model.job import JobRef
 from hascheduler.model.policy import Criterion
 
@@ -88,6 +89,7 @@ class Line:
         self._grown_through_ms = -(2**63)
         self._growing: list[tuple[int, str]] = []
         self._queued: dict[str, JobRef] = {}
+        self.waits = Waits()
         self._groups: dict[_GroupKey, Group] = {}
         self._nodes: dict[_NodeKey, Node] = {}
         self._parking = Parking()
@@ -129,12 +131,14 @@ class Line:
         if len(self._groups) > self._groups_max or len(self._kinds) > self._kinds_max:
             self._tidy()
         self._queued[job.id] = job
+        self.waits.began(job)
         self._put(self._group_for(job, self._kinds.of(job)), job)
 
     def remove(self, job_id: str) -> None:
         job = self._queued.pop(job_id, None)
         if job is None:
             return
+        self.waits.ended(job)
         self.freed(self._locks.wanted(job))  # it may have been the one that the others let go first
 
     def freed(self, locks: Iterable[Lock]) -> None:
@@ -469,6 +473,8 @@ class Line:
     def _begin_anew(self) -> None:
         """Kinds are bits in masks, which can only be given out again all together."""
         jobs = list(self._queued.values())
+        for job in jobs:
+            self.waits.ended(job)
         for table in (self._queued, self._groups, self._nodes, self._growing, self._freed):
             table.clear()
         self._parking.clear()

@@ -69,6 +69,9 @@ class SlotPool:
     def is_live(self, processor_id: str) -> bool:
         return processor_id in self._processors and processor_id not in self._lost
 
+    def is_known(self, processor_id: str) -> bool:
+        return processor_id in self._processors
+
     def known(self) -> list[tuple[ProcessorRef, int | None]]:
         """All that are registered, by id; with the beat at which they stood still, for those that are lost."""
         return [(self._processors[id], self._lost.get(id)) for id in sorted(self._processors)]

@@ -12,6 +12,7 @@ from typing import Final
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.model.job import JobRef
 from hascheduler.model.lane import PRIORITY_MAX, Lane
+from hascheduler.model.policy import Criterion
 
 PRIORITY_POINTS = 1_024_000
 AGE_POINTS_PER_MS = 16
@@ -58,6 +59,14 @@ def grown_after_ms(policy: PolicyConfig) -> int | None:
     if policy.on_demand_bonus_max is None:
         return None
     return -((ON_DEMAND_POINTS - policy.on_demand_bonus_max) // ON_DEMAND_POINTS_PER_MS)
+
+
+def overtaken_for_ms(policy: PolicyConfig) -> int | None:
+    """A job that has waited longer has a score that none which comes after it can reach; None: no score decides, or an
+    on-demand job's grows without end."""
+    if Criterion.SCORE not in policy.criteria or policy.on_demand_bonus_max is None:
+        return None
+    return (policy.on_demand_bonus_max + PRIORITY_MAX * PRIORITY_POINTS) // AGE_POINTS_PER_MS
 
 
 def standing(job: JobRef, flow: Flow) -> int:

@@ -10,11 +10,51 @@
               a write lost, another record seen,
               or renew_deadline since the start of the last good renewal
 
-What the lease promises: at most one *live, unpaused* process believes in it at a time, and somebody leads soon after a
-leader is gone. What it does not promise: that an old leader has stopped. Clocks stop, processes are paused between a
-check and a write. Keeping leaders apart is the journal's work (`hascheduler.daemon.fence`); this room is about
-liveness only, which is why a challenge that comes too early is safe.
+What is promised
+----------------
+1. *Somebody leads.* Once a majority of the database answers and one replica has a fresh mirror, it leads within
+   ``lease_duration`` of the last renewal; at once where the lease was released (SIGTERM) or the leader's process is
+   proved dead (`hascheduler.daemon.vigil`).
+2. *One at a time, of those awake.* No two processes that are neither paused nor behind with their clocks believe at
+   once that they lead.
+3. *Terms only rise.* Each leadership has a number that no other had before it, whatever happens to the lease.
 
-Remote timestamps are never compared: a candidate waits ``lease_duration`` on its own monotonic clock from when it last
-saw the record *change*. Source of the timing rules: Kubernetes client-go ``leaderelection``.
+The assumptions of 2, and only of 2: monotonic clocks that run at the same rate, but for the margin between
+``renew_deadline`` (6 s) and ``lease_duration`` (10 s); a write that is answered was carried out after it was sent.
+Wall clocks and the length of delays are not assumed anything of. 3 holds as long as the journal is there: a lease that
+was deleted, or set back by hand, is taken with a term above every one that was met in the journal.
+
+What is not promised
+--------------------
+That an old leader has stopped. Clocks stop; a process is paused between a check and the write after it, for a minute or
+a day; a packet with a write in it arrives when its sender has long been given up. So nothing may rest on 2. Keeping
+leaders apart is the journal's work (`hascheduler.daemon.fence`), and this room is about liveness only. That is why a
+challenge which comes too early is safe, and may be made on proof of death without waiting for the lease.
+
+The window of trust
+-------------------
+::
+
+    write sent      answered                    renew_deadline after it was SENT: no decision any more
+        │──────────────│───────────────────────────────│
+        ├──────────── trusted ─────────────────────────┤
+                    │──────────────────────────────────────────────────│
+               a follower sees the record change        lease_duration after it SAW that: challenges
+
+The leader counts from before the write left, a follower from after it arrived, each on its own clock; remote timestamps
+are in the record for people and are never compared. Therefore the leader stops by itself before anybody challenges. A
+renewal is made only while the dispatch loop turns: one that hangs loses its lease.
+
+How it fails, and what follows
+------------------------------
+=====================================  ===============================================================================
+the leader's process dies              proof of death, a challenge at once; without proof (its host is gone) the lease
+the leader is paused or cut off        the lease; awake again it finds itself untrusted, and could write nothing anyway
+a renewal gets no answer               it may or may not have happened: repeated; trust runs on from the last good one
+the lease document is deleted          free at once; the next term is above the journal's
+its stream is silent or far behind     not renewed, released if it can be: such a replica is not fit to lead
+several want it at once                compare-and-set on (holder, term, renewals): one wins, the others see its record
+=====================================  ===============================================================================
+
+Source of the timing rules: Kubernetes client-go ``leaderelection``. It leaves out the fence, and says so.
 """

@@ -36,15 +36,20 @@ def find_rabbitmq() -> str | None:
 
 
 @asynccontextmanager
-async def start_rabbitmq(folder: Path | None = None) -> AsyncIterator[RabbitMQ]:
-    """A running node that takes connections; its data is in ``folder``, or in one that is removed afterwards."""
+async def start_rabbitmq(
+    folder: Path | None = None, *, port: int | None = None, definitions: str | None = None
+) -> AsyncIterator[RabbitMQ]:
+    """A running node that takes connections; its data is in ``folder``, or in one that is removed afterwards.
+
+    With ``definitions``, a document of JSON, the users are those, and the guest in the URL is none of them.
+    """
     server = find_rabbitmq()
     if server is None:
         raise InvalidInput(("rabbitmq",), "rabbitmq-server is not installed", "apt-get install rabbitmq-server")
     home = folder or Path(tempfile.mkdtemp(prefix="hascheduler-rabbitmq-"))
-    port, mapper_port = free_port(), free_port()
+    port, mapper_port = port or free_port(), free_port()
     user = _USER if os.geteuid() == 0 and _exists(_USER) else None
-    environment = _lay_out(home, port, mapper_port, user)
+    environment = _lay_out(home, port, mapper_port, user, definitions)
     mapper_arguments = ["epmd", "-port", str(mapper_port), "-address", "127.0.0.1"]
     mapper = await start_child("epmd", mapper_arguments, home / "log/epmd.log", environment=environment, user=user)
     try:
@@ -60,17 +65,21 @@ async def start_rabbitmq(folder: Path | None = None) -> AsyncIterator[RabbitMQ]:
             shutil.rmtree(home, ignore_errors=True)
 
 
-def _lay_out(home: Path, port: int, mapper_port: int, user: str | None) -> dict[str, str]:
+def _lay_out(home: Path, port: int, mapper_port: int, user: str | None, definitions: str | None) -> dict[str, str]:
     """Folders and configuration; the environment that makes the node use them and nothing of the machine's."""
     home.mkdir(parents=True, exist_ok=True)
     for name in ("log", "mnesia"):
         (home / name).mkdir(exist_ok=True)
     (home / "enabled_plugins").write_text("[].\n")
-    (home / "rabbitmq.conf").write_text(
+    configuration = (
         f"listeners.tcp.1 = 127.0.0.1:{port}\n"
         "disk_free_limit.absolute = 64MB\n"
         "vm_memory_high_watermark.absolute = 1GB\n"
     )
+    if definitions is not None:
+        (home / "definitions.json").write_text(definitions)
+        configuration += f"load_definitions = {home / 'definitions.json'}\n"
+    (home / "rabbitmq.conf").write_text(configuration)
     if user is not None:
         home.chmod(0o755)
         for path in [home, *home.rglob("*")]:

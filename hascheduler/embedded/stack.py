@@ -9,7 +9,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,8 @@ _HANDLERS = ("processors.log", "processors.sleep", "processors.webhook", "proces
 
 @dataclass(frozen=True, slots=True)
 class StackPlan:
-    """``transport`` None: RabbitMQ where there is one, else MongoDB alone. ``settings`` go to every process."""
+    """``transport`` None: RabbitMQ where there is one, else MongoDB alone. ``settings`` go to every process;
+    ``handlers`` are modules."""
 
     folder: Path
     replicas: int = 3
@@ -36,6 +37,7 @@ class StackPlan:
     slots: int = 8
     transport: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    handlers: Sequence[str] = _HANDLERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Stack:
         )
 
     async def start_processor(self, name: str) -> None:
-        arguments = ["processor", *_HANDLERS, "--name", name, "--slots", str(self._plan.slots)]
+        arguments = ["processor", *self._plan.handlers, "--name", name, "--slots", str(self._plan.slots)]
         self.processors[name] = await self._start(name, arguments)
 
     async def processors_ready(self) -> None:

@@ -6,10 +6,11 @@ Faults happen when they are asked for: to the next messages that are published, 
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from hascheduler.model.message import Message, encode_message
+from hascheduler.model.message import Message, encode_message, message_headers
 from hascheduler.ports import Confirm
 
 QUEUE_MAX = 10_000
@@ -33,16 +34,22 @@ class Parked:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Letter:
+    body: bytes
+    headers: Mapping[str, object]
+
+
 @dataclass(slots=True)
 class Queue:
     """``news`` wakes the consumer. A message that a consumer took and did not acknowledge comes back first."""
 
-    waiting: deque[bytes] = field(default_factory=deque)
+    waiting: deque[Letter] = field(default_factory=deque)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     is_deleted: bool = False
 
-    def put(self, body: bytes) -> None:
-        self.waiting.append(body)
+    def put(self, letter: Letter) -> None:
+        self.waiting.append(letter)
         self.news.set()
 
 
@@ -61,9 +68,9 @@ class MemoryBroker:
         """What happens to the next messages after those that were asked for before."""
         self._faults.extend([fault] * messages)
 
-    def put(self, processor_id: str, body: bytes) -> None:
+    def put(self, processor_id: str, body: bytes, headers: Mapping[str, object] | None = None) -> None:
         """Put anything at all into the processor's queue, as a stranger might."""
-        self.queue(processor_id).put(body)
+        self.queue(processor_id).put(Letter(body, headers or {}))
 
     # Queues
 
@@ -91,5 +98,5 @@ class MemoryBroker:
         fault = self._faults.popleft() if self._faults else None
         copies = {MessageFault.DROPPED: 0, MessageFault.DUPLICATED: 2}.get(fault, 1) if fault else 1
         for _ in range(copies):
-            queue.put(encode_message(message))
+            queue.put(Letter(encode_message(message), message_headers(message)))
         return Confirm.UNKNOWN if fault is MessageFault.UNCONFIRMED else Confirm.CONFIRMED

@@ -62,7 +62,7 @@ class MemoryClaimStore:
         match decision:
             case Dispatch() if may(Move.CLAIM, job) and attempt == decision.attempt - 1:
                 fields = dispatched(job, decision.attempt, decision.processor, at_ms)
-            case Requeue() if may(Move.REQUEUE, job) and attempt == decision.attempt:
+            case Requeue() if may(decision.move, job) and attempt == decision.attempt:
                 fields = back_to_pending(job, AttemptEnd.LOST, decision.reason, at_ms)
             case Fail() if may(Move.FAIL, job) and attempt == decision.attempt:
                 end = Outcome(JobState.FAILED, error=decision.reason)

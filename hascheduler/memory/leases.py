@@ -1,7 +1,7 @@
 """Who leads each shard."""
 
 from hascheduler.memory.connection import MemoryConnection
-from hascheduler.model.documents import Collection, decode_lease, encode_lease
+from hascheduler.model.documents import Collection, encode_lease, readable_lease
 from hascheduler.model.lease import LeaseRecord
 
 
@@ -14,11 +14,15 @@ class MemoryLeaseStore:
     async def get(self, shard: str) -> LeaseRecord | None:
         async with self._connection.exchange("leases.get") as database:
             document = database.find(Collection.LEASES, shard)
-            return None if document is None else decode_lease(document["_id"], document)
+            return None if document is None else readable_lease(document["_id"], document)
 
     async def create(self, record: LeaseRecord) -> bool:
         async with self._connection.exchange("leases.create") as database:
-            return database.insert(Collection.LEASES, encode_lease(record))
+            there = database.find(Collection.LEASES, record.shard)
+            if there is None or readable_lease(there["_id"], there) is not None:
+                return database.insert(Collection.LEASES, encode_lease(record))
+            database.replace(Collection.LEASES, encode_lease(record))
+            return True
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
         async with self._connection.exchange("leases.update") as database:

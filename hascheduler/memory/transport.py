@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from hascheduler.memory.broker import MemoryBroker, Parked, Queue
+from hascheduler.memory.broker import Letter, MemoryBroker, Parked, Queue
 from hascheduler.model.message import Message
+from hascheduler.model.trace import trace_in
 from hascheduler.ports import Confirm, Delivery
 
 Sink = Callable[[Delivery], Awaitable[None]]
@@ -37,19 +38,25 @@ class MemoryDeliveries:
         self._processor_id = processor_id
         # More than can run, so that requests to cancel get through while every slot is taken.
         self._unacknowledged_max = 2 * slots + 16
+        self._consuming = False
 
     async def run(self, sink: Sink) -> None:
         while True:
             # A queue that was deleted is declared again.
             await self._consume(self._broker.queue(self._processor_id), sink)
 
+    @property
+    def consuming(self) -> bool:
+        return self._consuming
+
     async def delete(self) -> None:
         await asyncio.sleep(0)
         self._broker.delete_queue(self._processor_id)
 
     async def _consume(self, queue: Queue, sink: Sink) -> None:
-        unacknowledged: dict[int, bytes] = {}
+        unacknowledged: dict[int, Letter] = {}
         tag = 0
+        self._consuming = True
         try:
             while not queue.is_deleted:
                 queue.news.clear()
@@ -60,17 +67,18 @@ class MemoryDeliveries:
                 if not queue.is_deleted:
                     await queue.news.wait()
         finally:
+            self._consuming = False
             queue.waiting.extendleft(reversed(unacknowledged.values()))
 
-    def _delivery(self, tag: int, queue: Queue, unacknowledged: dict[int, bytes]) -> Delivery:
-        body = unacknowledged[tag]
+    def _delivery(self, tag: int, queue: Queue, unacknowledged: dict[int, Letter]) -> Delivery:
+        letter = unacknowledged[tag]
 
         async def ack() -> None:
             unacknowledged.pop(tag, None)
             queue.news.set()
 
         async def park(reason: str) -> None:
-            self._broker.parked.append(Parked(self._processor_id, body, reason))
+            self._broker.parked.append(Parked(self._processor_id, letter.body, reason))
             await ack()
 
-        return Delivery(body, ack, park)
+        return Delivery(letter.body, ack, park, trace_in(letter.headers))

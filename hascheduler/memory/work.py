@@ -14,6 +14,7 @@ from hascheduler.model.documents import Collection, decode_definition, encode_pr
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.trace import trace_context
 from hascheduler.ports import FinishAnswer, Outcome, Progress, Standing, StartedJob, encode_progress
 
 LATE_RESULTS_KEPT_MAX = 10
@@ -170,4 +171,5 @@ def _started(job: Document, rules: Definition) -> StartedJob:
         first_started_at_ms=WallMs(job["first_started_at_ms"]),
         failures=job.get("failures") or 0,
         rules=rules,
+        trace=trace_context(job.get("trace")),
     )

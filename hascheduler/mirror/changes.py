@@ -17,8 +17,10 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.schema_version import SchemaVersion
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
+from hascheduler.model.unguarded import unguarded
 
 
 class Operation(StrEnum):
@@ -29,12 +31,14 @@ class Operation(StrEnum):
     DELETE = "delete"
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Change:
     """``fields`` never holds ``_id``; it is empty for a delete. ``id`` is whatever the document's ``_id`` was.
 
     ``position`` is that of the event (see `hascheduler.model.event`), "" for a document of a snapshot or a fetch.
-    ``at_ms`` is when the database took the write, where it says so.
+    ``at_ms`` is when the database took the write, where it says so. ``ahead``: the document was read when the event
+    came by, and may be of a later time.
     """
 
     collection: Collection
@@ -43,8 +47,10 @@ class Change:
     fields: Mapping[str, object]
     position: str = field(default="", compare=False)
     at_ms: int | None = field(default=None, compare=False)
+    ahead: bool = field(default=False, compare=False)
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class JobSeen:
     """The newest state of a live job."""
@@ -52,6 +58,7 @@ class JobSeen:
     job: JobRef
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class JobGone:
     """The job ended (as ``state`` says), was deleted, or can no longer be read; it holds no slot any more.
@@ -152,6 +159,20 @@ class ReplicaGone:
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaSeen:
+    """The version of the database."""
+
+    schema: SchemaVersion
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaGone:
+    """It says nothing of its version any more, or nothing that can be read."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Quarantined:
     """A document that can't be read: where, and why. The others go on without it."""
 
@@ -163,5 +184,5 @@ class Quarantined:
 Seen = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
     | LaneSeen | LaneGone | TenantSeen | TenantGone | TokenSeen | TokenGone | LeaseSeen | LeaseGone | JournalSeen
-    | ReplicaSeen | ReplicaGone | Quarantined
+    | ReplicaSeen | ReplicaGone | SchemaSeen | SchemaGone | Quarantined
 )  # fmt: skip

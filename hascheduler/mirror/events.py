@@ -82,26 +82,41 @@ def _told_by_whole(fields: Mapping[str, object], known: JobRef | None, before: J
 
 def _event(type: EventType, change: Change, id: str, whose: Mapping[str, object], before: JobRef | None) -> Event:
     fields: Mapping[str, Any] = change.fields
-
-    def told(name: str) -> Any:
-        """The value after the change: as it says, or as it was."""
-        return fields[name] if name in fields else getattr(before, name, None)
-
-    waits = type in (EventType.SUBMITTED, EventType.REVIVED)
+    job = str(change.id)
+    processor = None
+    if type not in _WAITS:
+        processor = _text(fields.get("processor")) or (before.processor if before else None)
+    failures = retry_at_ms = priority = None
+    if type in _COUNTED:
+        failures = _integer(_told("failures", fields, before))
+        if type is EventType.RETURNED:
+            retry_at_ms = _instant(_told("retry_at_ms", fields, before))
+    elif type is EventType.REPRIORITIZED:
+        priority = _integer(fields.get("priority"))
+    # By position: there are several for each job.
     return Event(
-        id=id,
-        at_ms=_at_ms(type, change),
-        type=type,
-        job=str(change.id),
-        tenant=_text(whose.get("tenant")),
-        definition=_text(whose.get("definition")),
-        schedule=schedule_of(str(change.id)),
-        attempt=0 if type is EventType.SUBMITTED else _integer(told("attempt")),
-        processor=None if waits else _text(fields.get("processor")) or (before.processor if before else None),
-        failures=_integer(told("failures")) if type in (EventType.RETURNED, EventType.FAILED) else None,
-        retry_at_ms=_instant(told("retry_at_ms")) if type is EventType.RETURNED else None,
-        priority=_integer(fields.get("priority")) if type is EventType.REPRIORITIZED else None,
+        id,
+        _at_ms(type, change),
+        type,
+        job,
+        _text(whose.get("tenant")),
+        _text(whose.get("definition")),
+        schedule_of(job),
+        0 if type is EventType.SUBMITTED else _integer(_told("attempt", fields, before)),
+        processor,
+        failures,
+        retry_at_ms,
+        priority,
     )
+
+
+_WAITS = frozenset({EventType.SUBMITTED, EventType.REVIVED})
+_COUNTED = frozenset({EventType.RETURNED, EventType.FAILED})
+
+
+def _told(name: str, fields: Mapping[str, Any], before: JobRef | None) -> Any:
+    """The value after the change: as it says, or as it was."""
+    return fields[name] if name in fields else getattr(before, name, None)
 
 
 def _at_ms(type: EventType, change: Change) -> int:

@@ -8,9 +8,11 @@ stream, to whoever takes it (`take_events`).
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.errors import InvalidInput
+from hascheduler.mirror.census import Census
 from hascheduler.mirror.changes import Change, JournalSeen, Operation, Quarantined, Seen
 from hascheduler.mirror.digest import Digest
 from hascheduler.mirror.events import events_of
@@ -22,8 +24,25 @@ from hascheduler.model.journal import JournalHead
 QUARANTINE_MAX = 1_000
 EVENTS_UNTAKEN_MAX = 10_000
 """Somebody takes them after every batch; where nobody wants them the oldest go."""
-_UNDIGESTED = frozenset({Collection.PROCESSORS, Collection.LEASES, Collection.REPLICAS})
-"""They change with every heartbeat; what they say about the present is compared by eye, not by digest."""
+MARKED_EVERY = 4
+"""Beats of one replica; each is a point of the stream that all mirrors pass."""
+MARKS_UNTAKEN_MAX = 100
+_UNDIGESTED = frozenset({Collection.PROCESSORS, Collection.LEASES, Collection.REPLICAS, Collection.META})
+"""They change with every heartbeat; what they say about the present is compared by eye, not by digest. And releases
+that live side by side have equal digests only as long as all of them mirror what is digested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The digest at one point of the stream, which goes by the same name in every mirror.
+
+    ``ahead`` is the mirror's there; ``is_settled``: nothing was to be read.
+    """
+
+    point: str
+    digest: str
+    ahead: int
+    is_settled: bool
 
 
 class Mirror:
@@ -35,6 +54,10 @@ class Mirror:
         self._fetching: dict[tuple[Collection, str], None] = {}
         self._digest = Digest()
         self._events: deque[Event] = deque(maxlen=EVENTS_UNTAKEN_MAX)
+        self._marks: deque[Mark] = deque(maxlen=MARKS_UNTAKEN_MAX)
+        self.census = Census()
+        self.ahead = 0
+        """How often something was folded that the stream has not told yet."""
 
     # What is known
 
@@ -76,6 +99,12 @@ class Mirror:
         self._events.clear()
         return events
 
+    def take_marks(self) -> list[Mark]:
+        """The digests at those points that the stream has passed since the last time."""
+        marks = list(self._marks)
+        self._marks.clear()
+        return marks
+
     def take_wanted(self) -> list[tuple[Collection, str]]:
         """The documents that must be read whole; call `fold_fetched` with the answer, after the reading began.
 
@@ -91,6 +120,7 @@ class Mirror:
 
     def fold_fetched(self, asked: Iterable[tuple[Collection, str]], changes: Sequence[Change]) -> list[Seen]:
         """Like `fold`, for an answer that may be ahead of the stream, or behind it where a delete overtook it."""
+        self.ahead += 1
         current = [change for change in changes if (change.collection, change.id) in self._fetching]
         facts = self.fold(current)
         for key in asked:
@@ -117,6 +147,7 @@ class Mirror:
                 self._set_aside(change, f"_id: a {type(change.id).__name__}; expected a text", facts)
             return
         key = (change.collection, change.id)
+        self.ahead += change.ahead
         if change.collection is Collection.JOBS and change.position:
             self._events.extend(events_of(change, self._nouns[Collection.JOBS].get(change.id)))
         match change.operation:
@@ -129,14 +160,22 @@ class Mirror:
             case Operation.PATCH if self._advance(table, key, change, facts):
                 pass
             case Operation.PATCH:
-                whole = self._patched(table, key, change.fields, facts)
-                if whole is not None:
-                    self._put(table, key, change, whole, facts)
+                known = self._follows(table, key, change.fields, facts)
+                if known is not None:
+                    self._patch(table, key, change, known, facts)
+        if change.collection is Collection.REPLICAS and change.position:
+            self._mark(change)
 
-    def _patched(
+    def _mark(self, change: Change) -> None:
+        replica = self._nouns[Collection.REPLICAS].get(str(change.id))
+        if replica is not None and replica.beat == change.fields.get("beat") and replica.beat % MARKED_EVERY == 0:
+            is_settled = not self._wanted and not self._fetching
+            self._marks.append(Mark(f"{replica.id}/{replica.beat}", self.digest, self.ahead, is_settled))
+
+    def _follows(
         self, table: Table, key: tuple[Collection, str], patch: Mapping[str, Any], facts: list[Seen]
-    ) -> Mapping[str, Any] | None:
-        """The whole document after ``patch``, or None when the patch is old or the document must be read."""
+    ) -> Any | None:
+        """The noun that ``patch`` follows on, or None when the patch is old or the document must be read."""
         known = self._nouns[key[0]].get(key[1])
         if known is None:
             if table.ends(patch):
@@ -154,7 +193,20 @@ class Mirror:
                 if rev > known.rev:
                     self._wanted[key] = None
                 return None
-        return {**table.encode(known), **patch}
+        return known
+
+    def _patch(self, table: Table, key: tuple[Collection, str], change: Change, known: Any, facts: list[Seen]) -> None:
+        try:
+            decoded = table.decode_patch(change.fields)
+            if decoded is None:
+                self._put(table, key, change, {**table.encode(known), **change.fields}, facts)
+            elif table.ends(change.fields):
+                self._drop(table, key, facts, change.fields)
+            else:
+                self._accept(table, key, known, table.patched(known, decoded), facts)
+        except InvalidInput as error:
+            self._drop(table, key, facts)
+            self._set_aside(change, str(error), facts)
 
     def _advance(self, table: Table, key: tuple[Collection, str], change: Change, facts: list[Seen]) -> bool:
         """Fold a patch of unnumbered fields alone, which are frequent and concern nothing else; whether it was one."""
@@ -195,12 +247,20 @@ class Mirror:
         if table.ends(fields):
             self._drop(table, key, facts, fields)
             return
-        if collection not in _UNDIGESTED:
-            if known is not None:
-                self._digest.remove(_member(key, known))
-            self._digest.add(_member(key, noun))
-        nouns[id] = noun
+        self._accept(table, key, known, noun, facts)
+
+    def _accept(self, table: Table, key: tuple[Collection, str], known: Any, noun: Any, facts: list[Seen]) -> None:
+        collection, id = key
+        self._digested(key, known, noun)
+        self._nouns[collection][id] = noun
+        self.census.replaced(collection, known, noun)
         facts.append(table.arrived(noun))
+
+    def _digested(self, key: tuple[Collection, str], before: Any, after: Any) -> None:
+        # A schedule's cursor is left out: only its edits are numbered.
+        if key[0] not in _UNDIGESTED:
+            revisions = (None if before is None else before.rev, None if after is None else after.rev)
+            self._digest.replace(f"{key[0]}/{key[1]}", *revisions)
 
     def _drop(
         self, table: Table, key: tuple[Collection, str], facts: list[Seen], last: Mapping[str, Any] | None = None
@@ -214,8 +274,9 @@ class Mirror:
         # A read that began before this must not bring the document back.
         self._fetching.pop(key, None)
         known = self._nouns[key[0]].pop(key[1], None)
-        if known is not None and key[0] not in _UNDIGESTED:
-            self._digest.remove(_member(key, known))
+        self.census.replaced(key[0], known, None)
+        if known is not None:
+            self._digested(key, known, None)
         facts.append(table.left(key[1], last or {}))
 
     def _set_aside(self, change: Change, reason: str, facts: list[Seen]) -> None:
@@ -224,11 +285,6 @@ class Mirror:
         while len(self._quarantine) > QUARANTINE_MAX:
             self._quarantine.popitem(last=False)
         facts.append(Quarantined(change.collection, id, reason))
-
-
-def _member(key: tuple[Collection, str], noun: Any) -> str:
-    # A schedule's cursor is left out: only its edits are numbered.
-    return f"{key[0]}/{key[1]}/{noun.rev}"
 
 
 def _shown(id: object) -> str:

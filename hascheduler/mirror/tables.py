@@ -18,11 +18,20 @@ from hascheduler.model.schedule_documents import (
     encode_schedule_ref,
     with_leader_fields,
 )
+from hascheduler.model.schema_version import decode_schema_version, encode_schema_version
 from hascheduler.model.token_documents import decode_token, encode_token
 
 
 def _never(_: Any) -> bool:
     return False
+
+
+def _never_alone(_: Any) -> None:
+    return None
+
+
+def _unpatched(noun: Any, _: Any) -> Any:
+    return noun
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,8 @@ class Table:
     ``revision(noun)`` orders its versions. ``revised`` names the field that every write raises by one, but for those
     of ``unnumbered`` alone; it is "" where every patch stands for itself. Documents for which ``ends`` holds leave the
     mirror. ``advanced(noun, patch)`` is the noun after a patch of unnumbered fields alone: those are frequent.
+    ``decode_patch(fields)`` reads a patch by itself, where that can be done, and ``patched(noun, decoded)`` is the noun
+    after it: it saves taking a document apart and reading it again.
     """
 
     decode: Callable[[object, Any], Any]
@@ -43,6 +54,8 @@ class Table:
     unnumbered: frozenset[str] = frozenset()
     ends: Callable[[Any], bool] = _never
     advanced: Callable[[Any, Mapping[str, Any]], Any] | None = None
+    decode_patch: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = _never_alone
+    patched: Callable[[Any, Mapping[str, Any]], Any] = _unpatched
 
 
 def _left(gone: Callable[[str], seen.Seen]) -> Callable[[str, Mapping[str, Any]], seen.Seen]:
@@ -69,6 +82,8 @@ TABLES: dict[Collection, Table] = {
         revision=lambda job: (job.rev,),
         revised="rev",
         ends=lambda fields: fields.get("state") in _TERMINAL,
+        decode_patch=job_documents.decode_job_patch,
+        patched=job_documents.patched_job,
     ),
     Collection.SCHEDULES: Table(
         decode=decode_schedule,
@@ -133,5 +148,12 @@ TABLES: dict[Collection, Table] = {
         arrived=seen.ReplicaSeen,
         left=_left(seen.ReplicaGone),
         revision=lambda replica: (replica.beat,),
+    ),
+    Collection.META: Table(
+        decode=decode_schema_version,
+        encode=encode_schema_version,
+        arrived=seen.SchemaSeen,
+        left=_left(seen.SchemaGone),
+        revision=lambda schema: (schema.rev,),
     ),
 }

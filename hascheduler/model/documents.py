@@ -30,7 +30,7 @@ from hascheduler.model.lane import PRIORITY_MAX, PROMOTE_AFTER_MS_DEFAULT, Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.policy import criteria
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.replica import Audited, ReplicaStatus
 from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.retry import (
     ATTEMPTS_MAX_DEFAULT,
@@ -40,6 +40,7 @@ from hascheduler.model.retry import (
     RetryPolicy,
 )
 from hascheduler.model.schedule_documents import SCHEDULE_FIELDS
+from hascheduler.model.schema_version import SCHEMA_FIELDS, UNSAID, WRITTEN, demand_known
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token_documents import TOKEN_FIELDS
 from hascheduler.model.verdict import Verdict, VerdictRun
@@ -66,29 +67,37 @@ class Collection(StrEnum):
     """Only written, and read by people."""
     BUCKETS = "buckets"
     """How fast tenants submit: whoever lets a job in asks the database itself."""
+    FAILOVERS = "failovers"
+    """Read by whoever wants to know of them, never by a mirror."""
+    META = "meta"
+    """What the database says of itself: its schema version."""
 
 
-_UNMIRRORED = (Collection.VERDICTS, Collection.ACCOUNTS, Collection.AUDIT, Collection.BUCKETS)
+_UNMIRRORED = (
+    Collection.VERDICTS, Collection.ACCOUNTS, Collection.AUDIT, Collection.BUCKETS, Collection.FAILOVERS
+)  # fmt: skip
 MIRRORED = tuple(collection for collection in Collection if collection not in _UNMIRRORED)
 LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.DEFINITIONS: (
-        "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",
+        "v", "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",
         "resources", "backoff_ms", "backoff_factor", "backoff_max_ms", "timeout_ms", "total_timeout_ms",
     ),
-    Collection.LANES: ("rev", "weight", "promote_after_ms", "criteria"),
-    Collection.TENANTS: ("rev", "max_running", "max_pending", "submit_rate"),
+    Collection.LANES: ("v", "rev", "weight", "promote_after_ms", "criteria"),
+    Collection.TENANTS: ("v", "rev", "max_running", "max_pending", "submit_rate"),
     Collection.TOKENS: TOKEN_FIELDS,
     Collection.SCHEDULES: SCHEDULE_FIELDS,
-    Collection.PROCESSORS: ("name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources"),
+    Collection.PROCESSORS: ("v", "name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources"),
     Collection.JOBS: JOB_FIELDS,
     Collection.LEASES: (
-        "holder", "term", "renewals", "endpoint", "acquired_at_ms", "renewed_at_ms", "lease_duration_ms", "transitions",
+        "v", "holder", "term", "renewals", "endpoint", "acquired_at_ms", "renewed_at_ms", "lease_duration_ms",
+        "transitions",
     ),
-    Collection.JOURNAL: ("term", "kind", "holder", "applied_through"),
+    Collection.JOURNAL: ("v", "term", "kind", "holder", "applied_through"),
     Collection.REPLICAS: (
-        "name", "beat", "started_at_ms", "http_endpoint", "liveness_endpoint", "ready", "stream_lag_ms", "position",
-        "digest", "quarantined",
+        "v", "name", "beat", "started_at_ms", "http_endpoint", "liveness_endpoint", "ready", "stream_lag_ms",
+        "position", "digest", "quarantined", "version", "reads", "marks", "audited",
     ),
+    Collection.META: SCHEMA_FIELDS,
 }  # fmt: skip
 
 
@@ -99,6 +108,7 @@ def encode_definition(definition: Definition) -> dict[str, Any]:
     retry = definition.retry
     return {
         "_id": definition.name,
+        "v": WRITTEN,
         "rev": definition.rev,
         "max_concurrency": definition.max_concurrency,
         "attempts_max": retry.attempts_max,
@@ -116,6 +126,7 @@ def encode_definition(definition: Definition) -> dict[str, Any]:
 
 
 def decode_definition(id: object, fields: Document) -> Definition:
+    demand_known(fields)
     return Definition(
         name=identifier(id),
         rev=integer(fields, "rev"),
@@ -152,6 +163,7 @@ def _decode_rate_limit(fields: Document, name: str) -> RateLimit | None:
 def encode_lane(lane: Lane) -> dict[str, Any]:
     return {
         "_id": lane.name,
+        "v": WRITTEN,
         "rev": lane.rev,
         "weight": lane.weight,
         "promote_after_ms": list(lane.promote_after_ms),
@@ -160,6 +172,7 @@ def encode_lane(lane: Lane) -> dict[str, Any]:
 
 
 def decode_lane(id: object, fields: Document) -> Lane:
+    demand_known(fields)
     steps = fields.get("promote_after_ms", [PROMOTE_AFTER_MS_DEFAULT])
     if not isinstance(steps, list) or len(steps) not in (1, PRIORITY_MAX + 1) or not all(map(_is_positive, steps)):
         raise InvalidInput(("promote_after_ms",), f"{str(steps)[:64]}", f"a list of 1 or {PRIORITY_MAX + 1} spans")
@@ -182,6 +195,7 @@ def _is_positive(value: object) -> bool:
 def encode_tenant(tenant: Tenant) -> dict[str, Any]:
     return {
         "_id": tenant.name,
+        "v": WRITTEN,
         "rev": tenant.rev,
         "max_running": tenant.max_running,
         "max_pending": tenant.max_pending,
@@ -190,6 +204,7 @@ def encode_tenant(tenant: Tenant) -> dict[str, Any]:
 
 
 def decode_tenant(id: object, fields: Document) -> Tenant:
+    demand_known(fields)
     return Tenant(
         name=identifier(id),
         rev=integer(fields, "rev"),
@@ -202,6 +217,7 @@ def decode_tenant(id: object, fields: Document) -> Tenant:
 def encode_processor(processor: ProcessorRef) -> dict[str, Any]:
     return {
         "_id": processor.id,
+        "v": WRITTEN,
         "name": processor.name,
         "shard": processor.shard,
         "definitions": sorted(processor.definitions),
@@ -214,6 +230,7 @@ def encode_processor(processor: ProcessorRef) -> dict[str, Any]:
 
 
 def decode_processor(id: object, fields: Document) -> ProcessorRef:
+    demand_known(fields)
     definitions = fields.get("definitions")
     if not isinstance(definitions, list) or not all(isinstance(name, str) for name in definitions):
         raise InvalidInput(("definitions",), "not a list of texts")
@@ -241,6 +258,7 @@ def verdict_id(schedule: str, first_ms: int) -> str:
 def verdict_document(run: VerdictRun, decided_at_ms: WallMs) -> dict[str, Any]:
     return {
         "_id": verdict_id(run.schedule, run.first_ms),
+        "v": WRITTEN,
         "schedule": run.schedule,
         "verdict": run.verdict.value,
         "first_ms": run.first_ms,
@@ -252,6 +270,7 @@ def verdict_document(run: VerdictRun, decided_at_ms: WallMs) -> dict[str, Any]:
 
 
 def decode_verdict(fields: Document) -> VerdictRun:
+    demand_known(fields)
     verdict = fields.get("verdict")
     if not isinstance(verdict, str) or verdict not in set(Verdict):
         raise InvalidInput(("verdict",), f"{str(verdict)[:64]!r} is unknown", " or ".join(Verdict))
@@ -271,6 +290,7 @@ def decode_verdict(fields: Document) -> VerdictRun:
 def encode_lease(record: LeaseRecord) -> dict[str, Any]:
     return {
         "_id": record.shard,
+        "v": WRITTEN,
         "holder": record.holder,
         "term": record.term,
         "renewals": record.renewals,
@@ -283,6 +303,7 @@ def encode_lease(record: LeaseRecord) -> dict[str, Any]:
 
 
 def decode_lease(id: object, fields: Document) -> LeaseRecord:
+    demand_known(fields)
     return LeaseRecord(
         shard=identifier(id),
         holder=text(fields, "holder", empty=True),
@@ -296,6 +317,15 @@ def decode_lease(id: object, fields: Document) -> LeaseRecord:
     )
 
 
+def readable_lease(id: object, fields: Document) -> LeaseRecord | None:
+    """None where somebody has written something else there; one of a later release is an `InvalidInput` still."""
+    demand_known(fields)
+    try:
+        return decode_lease(id, fields)
+    except InvalidInput:
+        return None
+
+
 def journal_id(shard: str, seq: int) -> dict[str, Any]:
     return {"shard": shard, "seq": seq}
 
@@ -303,6 +333,7 @@ def journal_id(shard: str, seq: int) -> dict[str, Any]:
 def encode_journal_head(head: JournalHead) -> dict[str, Any]:
     return {
         "_id": journal_id(head.shard, head.seq),
+        "v": WRITTEN,
         "term": head.term,
         "kind": head.kind.value,
         "holder": head.holder,
@@ -311,6 +342,7 @@ def encode_journal_head(head: JournalHead) -> dict[str, Any]:
 
 
 def decode_journal_head(id: object, fields: Document) -> JournalHead:
+    demand_known(fields)
     if not isinstance(id, Mapping):
         raise InvalidInput(("_id",), "not an object of shard and seq")
     kind = fields.get("kind")
@@ -329,6 +361,7 @@ def decode_journal_head(id: object, fields: Document) -> JournalHead:
 def encode_replica(status: ReplicaStatus) -> dict[str, Any]:
     return {
         "_id": status.id,
+        "v": WRITTEN,
         "name": status.name,
         "beat": status.beat,
         "started_at_ms": status.started_at_ms,
@@ -339,10 +372,16 @@ def encode_replica(status: ReplicaStatus) -> dict[str, Any]:
         "position": status.position,
         "digest": status.digest,
         "quarantined": status.quarantined,
+        "version": status.version,
+        "reads": status.reads,
+        # As texts: of an array the stream may tell a part, and what is new here is nothing that may fail to be read.
+        "marks": " ".join(f"{point}={digest}" for point, digest in status.marks),
+        "audited": _encode_audited(status.audited),
     }
 
 
 def decode_replica(id: object, fields: Document) -> ReplicaStatus:
+    demand_known(fields)
     lag = fields.get("stream_lag_ms")
     return ReplicaStatus(
         id=identifier(id),
@@ -356,4 +395,26 @@ def decode_replica(id: object, fields: Document) -> ReplicaStatus:
         position=text(fields, "position", empty=True),
         digest=text(fields, "digest", empty=True),
         quarantined=integer(fields, "quarantined", default=0),
+        version=text_or_none(fields, "version"),
+        reads=integer(fields, "reads", default=UNSAID),
+        marks=tuple(_pairs(fields.get("marks"))),
+        audited=_decode_audited(fields.get("audited")),
     )
+
+
+def _encode_audited(audited: Audited | None) -> str | None:
+    if audited is None:
+        return None
+    return " ".join([f"at={audited.at_ms}", *(f"{kind}={count}" for kind, count in audited.counts.items())])
+
+
+def _decode_audited(value: object) -> Audited | None:
+    counts = {name: int(text) for name, text in _pairs(value) if text.isascii() and text.isdecimal() and len(text) < 16}
+    at_ms = counts.pop("at", None)
+    return None if at_ms is None else Audited(WallMs(at_ms), counts)
+
+
+def _pairs(value: object) -> list[tuple[str, str]]:
+    """Of ``name=value name=value``; whatever is something else is left out."""
+    words = value.split(" ") if isinstance(value, str) else []
+    return [(name, text) for name, is_pair, text in (word.rpartition("=") for word in words) if is_pair]

@@ -15,6 +15,8 @@ from enum import StrEnum
 
 from hascheduler.model.instants import WallMs
 from hascheduler.model.resources import Resources
+from hascheduler.model.trace import TraceContext
+from hascheduler.model.unguarded import unguarded
 
 
 class JobState(StrEnum):
@@ -34,6 +36,7 @@ class Move(StrEnum):
     FINISH = "finish"
     GIVE_BACK = "give_back"
     REQUEUE = "requeue"
+    RECALL = "recall"
     FAIL = "fail"
     CANCEL = "cancel"
     STOP = "stop"
@@ -63,6 +66,7 @@ TRANSITIONS: dict[Move, Transition] = {
         Transition(Move.FINISH, frozenset({_R}), frozenset({_S, _F}), "processor", "attempt"),
         Transition(Move.GIVE_BACK, frozenset({_D, _R}), frozenset({_P}), "processor", "attempt"),
         Transition(Move.REQUEUE, frozenset({_D, _R}), frozenset({_P}), "leader", "journal; attempt"),
+        Transition(Move.RECALL, frozenset({_D}), frozenset({_P}), "leader, not started", "journal; attempt"),
         Transition(Move.FAIL, frozenset({_P, _D, _R}), frozenset({_F}), "leader", "journal; attempt"),
         Transition(Move.CANCEL, frozenset({_P, _D}), frozenset({_C}), "API", "state"),
         Transition(Move.STOP, frozenset({_R}), frozenset({_C}), "processor, after a cancel request", "attempt"),
@@ -119,6 +123,7 @@ def schedule_of(job_id: str) -> str | None:
 _MADE_BY_SCHEDULES = frozenset({"fire", "backfill", "trigger"})
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class JobRef:
     """What a mirror keeps of a live job: ids, keys and times, never the payload.
@@ -165,7 +170,8 @@ class NewJob:
     """A job as it is submitted, payload and all; `job_documents.new_job_document` gives it its stored form.
 
     ``depends_on`` are all the jobs it was said to depend on, ``waits_for`` those that had yet to succeed.
-    ``request_hash`` is of what was asked under the ``idempotency_key``.
+    ``request_hash`` is of what was asked under the ``idempotency_key``. ``trace`` is where all its attempts belong; no
+    mirror has it, see `hascheduler.ports.JobTraces`.
     """
 
     id: str
@@ -192,3 +198,4 @@ class NewJob:
     ignores_failures: bool = False
     idempotency_key: str | None = None
     request_hash: str | None = None
+    trace: TraceContext | None = None

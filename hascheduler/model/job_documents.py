@@ -3,8 +3,9 @@
 ``JOB_FIELDS`` are those that a mirror needs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from hascheduler.errors import InvalidInput
@@ -12,11 +13,12 @@ from hascheduler.model.fields import identifier, instant_or_none, integer, text,
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob
 from hascheduler.model.resources import Resources, decode_resources, encode_resources
+from hascheduler.model.schema_version import WRITTEN, demand_known
 
 Document = Mapping[str, Any]
 
 JOB_FIELDS = (
-    "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
+    "v", "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
     "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
     "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
     "expires_at_ms", "waits_for", "ignores_failures",
@@ -26,6 +28,7 @@ JOB_FIELDS = (
 def new_job_document(job: NewJob) -> dict[str, Any]:
     document = {
         "_id": job.id,
+        "v": WRITTEN,
         "rev": 1,
         "state": JobState.PENDING.value,
         "attempt": 0,
@@ -69,6 +72,8 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
             "request_hash": job.request_hash,
             "kept_until": instant(job.submitted_at_ms + KEPT_FOR_ITS_KEY_MS),
         }
+    if job.trace is not None:
+        document["trace"] = job.trace.traceparent
     return document
 
 
@@ -98,10 +103,16 @@ def instant(at_ms: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=at_ms)
 
 
+def milliseconds(at: datetime) -> int:
+    """The other way round; the driver leaves out that it is UTC."""
+    return (at.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def decode_job(id: object, fields: Document) -> JobRef:
+    demand_known(fields)
     return JobRef(
         id=identifier(id),
         rev=integer(fields, "rev"),
@@ -132,6 +143,50 @@ def decode_job(id: object, fields: Document) -> JobRef:
     )
 
 
+def decode_job_patch(patch: Document) -> dict[str, Any] | None:
+    """What `decode_job` would read of those fields, or None where it takes the whole document to tell."""
+    decoded: dict[str, Any] = {}
+    for name, value in patch.items():
+        decode = _OF_PATCHES.get(name)
+        if decode is None:
+            return None
+        decoded[name] = None if value is None and decode is instant_or_none else decode(patch, name)
+    return decoded
+
+
+def patched_job(job: JobRef, decoded: Mapping[str, Any]) -> JobRef:
+    """``job`` after a patch, as `decode_job_patch` gives it; by position, as there are many of them."""
+    values = list(_VALUES(job))
+    for name, value in decoded.items():
+        if name in _PLACES:
+            values[_PLACES[name]] = value
+    return JobRef(*values)
+
+
+_PLACES = {name: place for place, name in enumerate(JobRef.__slots__)}
+_VALUES = attrgetter(*JobRef.__slots__)
+
+
+def _state_of(fields: Document, _: str) -> JobState:
+    return decode_job_state(fields)
+
+
+_OF_PATCHES: dict[str, Callable[[Document, str], Any]] = {
+    "rev": integer,
+    "state": _state_of,
+    "attempt": integer,
+    "processor": text_or_none,
+    "priority": integer,
+    "failures": integer,
+    "finished_at_ms": lambda fields, name: fields[name],  # no field of a job that lives
+    **dict.fromkeys(
+        ("dispatched_at_ms", "started_at_ms", "first_started_at_ms", "retry_at_ms", "cancel_requested_at_ms"),
+        instant_or_none,
+    ),
+}
+"""The fields that the moves of a job change, each by itself."""
+
+
 def _decode_ids(fields: Document, name: str) -> tuple[str, ...]:
     ids = fields.get(name)
     if not ids:
@@ -152,12 +207,13 @@ def encode_job_ref(job: JobRef) -> dict[str, Any]:
     """The lean fields of a job, as `decode_job` reads them."""
     return {
         **{name: getattr(job, name) for name in _OF_LIVE_JOBS},
+        "v": WRITTEN,
         "resources": _resources_or_none(job.resources),
         "waits_for": list(job.waits_for),
     }
 
 
-_OF_LIVE_JOBS = tuple(name for name in JOB_FIELDS if name not in ("resources", "finished_at_ms", "waits_for"))
+_OF_LIVE_JOBS = tuple(name for name in JOB_FIELDS if name not in ("v", "resources", "finished_at_ms", "waits_for"))
 
 
 def _resources_or_none(resources: Resources | None) -> dict[str, int] | None:

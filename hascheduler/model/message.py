@@ -6,6 +6,9 @@ JSON, so that a processor in any language can read it::
     {"v": 1, "kind": "cancel", "job": "…", "attempt": 1}
 
 The message id is ``job/attempt``. A duplicate is harmless: the second start of an attempt loses its compare-and-set.
+
+Beside the body, in the headers that a broker carries, a message may tell its trace: ``traceparent`` and ``tracestate``
+as W3C Trace Context has them. It runs all the same without them, or with whatever else stands there.
 """
 
 import json
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.trace import TraceContext
 
 VERSION = 1
 BYTES_MAX = 4_096
@@ -29,6 +33,7 @@ class Message:
     kind: MessageKind
     job_id: str
     attempt: int
+    trace: TraceContext | None = None
 
     @property
     def message_id(self) -> str:
@@ -36,13 +41,19 @@ class Message:
 
 
 def encode_message(message: Message) -> bytes:
+    """The body; `message_headers` is the rest."""
     return json.dumps(
         {"v": VERSION, "kind": message.kind, "job": message.job_id, "attempt": message.attempt}, separators=(",", ":")
     ).encode()
 
 
+def message_headers(message: Message) -> dict[str, str]:
+    return {} if message.trace is None else message.trace.headers()
+
+
 def decode_message(body: bytes) -> Message:
-    """The message in ``body``; whatever is not one is an `InvalidInput` that says why, for the parking queue."""
+    """The message in ``body``, without its trace; what is none is an `InvalidInput` that says why, for the parking
+    queue."""
     if len(body) > BYTES_MAX:
         raise InvalidInput(("message",), f"{len(body)} bytes long", f"at most {BYTES_MAX} bytes")
     try:
@@ -53,16 +64,24 @@ def decode_message(body: bytes) -> Message:
         raise InvalidInput(("message",), "not a JSON object", "a JSON object")
     if fields.get("v") != VERSION:
         raise InvalidInput(("message", "v"), f"version {str(fields.get('v'))[:32]!r} is unknown", str(VERSION))
-    kind, job_id, attempt = fields.get("kind"), fields.get("job"), fields.get("attempt")
-    if not isinstance(kind, str) or kind not in set(MessageKind):
+    kind = fields.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidInput(("message", "kind"), f"{str(kind)[:32]!r} is unknown", "run or cancel")
+    return checked_message(_KINDS[kind], fields.get("job"), fields.get("attempt"))
+
+
+def checked_message(kind: MessageKind, job_id: object, attempt: object, trace: TraceContext | None = None) -> Message:
+    """A message with what anybody may have written; `InvalidInput` where it can't be one."""
     if not isinstance(job_id, str) or not job_id or not _is_storable(job_id):
         raise InvalidInput(("message", "job"), "missing or not a text", "a job id")
     if isinstance(attempt, bool) or not isinstance(attempt, int) or not 1 <= attempt <= ATTEMPT_MAX:
         raise InvalidInput(("message", "attempt"), "missing or not a positive number", "an attempt number from 1")
-    return Message(MessageKind(kind), job_id, attempt)
+    return Message(kind, job_id, attempt, trace)
+
+
+_KINDS = {kind.value: kind for kind in MessageKind}
 
 
 def _is_storable(text: str) -> bool:
     # JSON can spell half a surrogate pair, which no database takes, not even in a question.
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

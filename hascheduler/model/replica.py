@@ -4,14 +4,28 @@ The write has a second use: the writer waits for it in its own stream. Its retur
 absence shows that the mirror is stale, even where nothing else is ever written.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from hascheduler.model.instants import WallMs
+from hascheduler.model.schema_version import UNSAID
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What this replica's last look through the database found, while it led: by kind, how many."""
+
+    at_ms: WallMs
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
-    """``id`` is unique per process start, ``name`` is for people. ``digest`` is the mirror's at ``position``."""
+    """``id`` is unique per process start, ``name`` is for people. ``digest`` is the mirror's at ``position``.
+
+    ``version`` is the software's (None where it does not say, which it did not before 0.2.0), ``reads`` the newest form
+    of documents that it reads. ``marks`` are its digests at points of the stream that all pass, the newest last.
+    """
 
     id: str
     name: str
@@ -24,3 +38,7 @@ class ReplicaStatus:
     position: str
     digest: str
     quarantined: int
+    version: str | None = None
+    reads: int = UNSAID
+    marks: tuple[tuple[str, str], ...] = ()
+    audited: Audited | None = None

@@ -1,6 +1,6 @@
 """How a schedule is stored, how a stored one is read back, and the job that follows from it at a nominal time.
 
-``{_id: name, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload, render, labels,
+``{_id: name, v, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload, render, labels,
 created_at_ms}`` are the API's to write, each write raising ``rev``; ``{cursor_ms, tally, failures}`` are the leader's.
 """
 
@@ -27,6 +27,7 @@ from hascheduler.model.schedule import (
     ScheduleRef,
     Stretch,
 )
+from hascheduler.model.schema_version import WRITTEN, demand_known
 from hascheduler.model.trigger import Trigger
 from hascheduler.model.trigger_documents import decode_trigger, encode_trigger
 from hascheduler.model.verdict import NOTHING_DECIDED, Tally
@@ -34,7 +35,7 @@ from hascheduler.model.verdict import NOTHING_DECIDED, Tally
 Document = Mapping[str, Any]
 
 SCHEDULE_FIELDS = (
-    "rev", "trigger", "since_ms", "past", "policy", "paused_at_ms", "job", "created_at_ms",
+    "v", "rev", "trigger", "since_ms", "past", "policy", "paused_at_ms", "job", "created_at_ms",
     "cursor_ms", "tally", "failures",
 )  # fmt: skip
 """What a mirror needs of a schedule."""
@@ -64,6 +65,7 @@ class NewSchedule:
 def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
     return {
         "_id": schedule.name,
+        "v": WRITTEN,
         "rev": 1,
         "trigger": encode_trigger(schedule.trigger),
         "since_ms": schedule.now,
@@ -83,6 +85,7 @@ def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
 
 
 def decode_schedule(id: object, fields: Document) -> ScheduleRef:
+    demand_known(fields)
     paused_at_ms = fields.get("paused_at_ms")
     past = fields.get("past")
     created_at_ms = WallMs(integer(fields, "created_at_ms"))
@@ -108,6 +111,7 @@ def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
     """The lean fields of a schedule, as `decode_schedule` reads them."""
     return {
         **encode_edited(schedule),
+        "v": WRITTEN,
         "rev": schedule.rev,
         "job": encode_template(schedule.template),
         "created_at_ms": schedule.created_at_ms,

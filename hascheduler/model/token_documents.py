@@ -6,14 +6,16 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fields import identifier, instant_or_none, integer, text, wrong
 from hascheduler.model.instants import WallMs
+from hascheduler.model.schema_version import WRITTEN, demand_known
 from hascheduler.model.token import Role, Token
 
-TOKEN_FIELDS = ("rev", "id", "name", "role", "tenant", "created_at_ms", "created_by", "expires_at_ms")
+TOKEN_FIELDS = ("v", "rev", "id", "name", "role", "tenant", "created_at_ms", "created_by", "expires_at_ms")
 
 
 def encode_token(token: Token) -> dict[str, Any]:
     return {
         "_id": token.digest,
+        "v": WRITTEN,
         "rev": token.rev,
         "id": token.id,
         "name": token.name,
@@ -26,6 +28,7 @@ def encode_token(token: Token) -> dict[str, Any]:
 
 
 def decode_token(id: object, fields: Mapping[str, Any]) -> Token:
+    demand_known(fields)
     return Token(
         digest=identifier(id),
         rev=integer(fields, "rev"),

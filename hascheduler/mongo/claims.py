@@ -28,13 +28,14 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.failure_counts import FailureCounts
 from hascheduler.mongo.faults import EXCHANGE_LIMIT_S
 from hascheduler.mongo.waves import Waves
+from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
 
 class MongoClaimStore:
     """`hascheduler.ports.ClaimStore`; a job that fails here is deleted ``job_retention_ms`` later."""
 
-    def __init__(self, database: Database, job_retention_ms: int) -> None:
-        self._conclusions = Conclusions(database, job_retention_ms)
+    def __init__(self, database: Database, job_retention_ms: int, tracer: Tracer = NO_TRACING) -> None:
+        self._conclusions = Conclusions(database, job_retention_ms, tracer)
         self._failures = FailureCounts(database)
         self._waves = Waves(database, job_retention_ms)
 

@@ -27,6 +27,7 @@ from hascheduler.mongo.connection import MAJORITY, ONE, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.fires import FiredJobs
 from hascheduler.mongo.passed_over import PassedOver
+from hascheduler.telemetry.tracing import Tracer
 
 _READ = [
     "job", "payload", "render", "labels", "policy.overlap", "created_at_ms", "since_ms", "paused_at_ms", "cursor_ms",
@@ -38,9 +39,9 @@ Settlements = Mapping[Conclusion, Settlement]
 class Conclusions:
     """The part of the claims that concerns `Fire` and `PassOver`; records live for ``kept_ms``."""
 
-    def __init__(self, database: Database, kept_ms: int) -> None:
+    def __init__(self, database: Database, kept_ms: int, tracer: Tracer) -> None:
         self._schedules = database[Collection.SCHEDULES.value]
-        self._jobs = FiredJobs(database)
+        self._jobs = FiredJobs(database, tracer)
         self._records = PassedOver(database, kept_ms)
 
     async def write(

@@ -28,6 +28,9 @@ CLIENT_OPTIONS: dict[str, Any] = {
     "appname": "hascheduler",
     "connectTimeoutMS": 2_000,
     "serverSelectionTimeoutMS": 2_000,
+    # A primary that has fallen silent is given up after this and the time to connect, and looked for elsewhere: in 5 s
+    # in all, less than a lease lasts; the usual 10 s would keep everybody waiting for longer than one.
+    "heartbeatFrequencyMS": 3_000,
     # The last resort for the stream, whose own limits are shorter; all other calls carry theirs.
     "socketTimeoutMS": 20_000,
     "maxPoolSize": 50,

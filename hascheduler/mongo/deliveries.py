@@ -55,6 +55,7 @@ class MongoDeliveries:
         self._database = database
         self._jobs = database[Collection.JOBS.value]
         self._processor_id = processor_id
+        self._consuming = False
 
     async def run(self, sink: Sink) -> None:
         while True:
@@ -64,6 +65,10 @@ class MongoDeliveries:
                 wait=wait_random_exponential(multiplier=0.1, max=3),
             )(self._follow_until_broken, sink)
 
+    @property
+    def consuming(self) -> bool:
+        return self._consuming
+
     async def delete(self) -> None:
         """There is no queue: what is dispatched to a processor that is gone is the leader's to find."""
 
@@ -72,11 +77,14 @@ class MongoDeliveries:
         began_at = asyncio.get_running_loop().time()
         try:
             async with self._stream() as stream:
+                self._consuming = True
                 # Opened first, swept then: what is promised in between is in both.
                 await self._sweep(sink)
                 await self._follow(stream, sink)
         except WorldError as error:
             log.warning("deliveries_broken", error=str(error))
+        finally:
+            self._consuming = False
         return asyncio.get_running_loop().time() - began_at >= _LASTED_S
 
     async def _follow(self, stream: Any, sink: Sink) -> None:

@@ -1,6 +1,10 @@
-"""Inserts the jobs of nominal times, as dispatched where that is decided already."""
+"""Inserts the jobs of nominal times, as dispatched where that is decided already.
+
+A job begins its trace here: whoever makes it twice makes two spans, and only the one whose job was inserted is told of.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pymongo.errors import BulkWriteError
@@ -10,16 +14,19 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import Collection
 from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
+from hascheduler.model.job import NewJob
 from hascheduler.model.job_documents import new_job_document
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document
 from hascheduler.mongo.moves import claimed_fields
+from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE, Span, SpanKind, Tracer
 
 Settlements = dict[Conclusion, Settlement]
 
 
 class FiredJobs:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, tracer: Tracer) -> None:
+        self._tracer = tracer
         # Local reads: it must see what it wrote itself a moment ago, majority or not.
         self._jobs = database[Collection.JOBS.value].with_options(read_concern=LOCAL_READ)
 
@@ -37,17 +44,23 @@ class FiredJobs:
         event for every mirror; the ids of those that were are the second answer.
         """
         documents: dict[Fire, dict[str, Any]] = {}
+        spans: dict[Fire, Span] = {}
         for fire, schedule in fires.items():
             job = new_fire(fire.schedule, schedule, fire.nominal_ms)
             if job is not None:
+                if self._tracer.enabled:
+                    span = spans[fire] = self._span(job)
+                    job = replace(job, trace=span.context)
                 document = new_job_document(job)
                 claim = claims.get(fire.job_id)
                 documents[fire] = document if claim is None else {**document, **claimed_fields(claim, at_ms)}
         there: set[Fire] = set()
         settled: Settlements = dict.fromkeys(fires, Settlement.LOST)
         settled |= await self._inserted(documents, there, majority=majority)
-        new = {fire.job_id for fire in documents if settled[fire] is Settlement.DONE and fire not in there}
-        return settled, new & set(claims)
+        new = {fire for fire in documents if settled[fire] is Settlement.DONE and fire not in there}
+        for fire in new & spans.keys():
+            spans[fire].end()
+        return settled, {fire.job_id for fire in new} & set(claims)
 
     async def found(self, fires: Sequence[Fire]) -> set[Conclusion]:
         """Those whose jobs are there."""
@@ -57,6 +70,10 @@ class FiredJobs:
         with faults("look for fired jobs"):
             documents = await self._jobs.find({"_id": {"$in": list(by_id)}}, {"_id": True}).to_list(None)
         return {by_id[document["_id"]] for document in documents}
+
+    def _span(self, job: NewJob) -> Span:
+        attributes = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: job.schedule or ""}
+        return self._tracer.start(SpanKind.FIRE, job.definition, None, attributes)
 
     async def _inserted(
         self, documents: Mapping[Fire, dict[str, Any]], there: set[Fire], *, majority: bool

@@ -64,19 +64,25 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
 }
 
 
-async def ensure_collections_and_indexes(database: Database) -> None:
-    """Creates what is missing; raises `StoreUnavailable` when that was not possible."""
+async def reach(database: Database) -> None:
+    """Returns if its primary answers and takes our credentials; else raises `StoreUnavailable`."""
     with faults("reach the database", _REACH_LIMIT_S):
         await database.command("ping")
+
+
+async def ensure_collections_and_indexes(database: Database) -> None:
+    """Creates what is missing; raises `StoreUnavailable` when that was not possible."""
+    await reach(database)
     with faults("create the collections and indexes", _BUILD_LIMIT_S):
         for collection in Collection:
-            await _create(database, collection.value)
+            await create_collection(database, collection.value)
         for collection, models in INDEXES.items():
             # Quorum majority: a member that is down must not hold up the start of a replica.
             await database[collection.value].create_indexes(list(models), commitQuorum="majority")
 
 
-async def _create(database: Database, name: str) -> None:
+async def create_collection(database: Database, name: str) -> None:
+    """Harmless where there is one."""
     command: dict[str, Any] = {"create": name, "writeConcern": {"w": "majority"}}
     try:
         await database.command(command)

@@ -1,10 +1,15 @@
-"""Who leads each shard, as one document a shard. Every write is one compare-and-set with a majority behind it."""
+"""Who leads each shard, as one document a shard. Every write is one compare-and-set with a majority behind it.
 
+A document that can't be read counts as none, and who creates the lease takes its place: whatever somebody has written
+there, nobody has to mend it before there is a leader again.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 from pymongo.errors import DuplicateKeyError
 
-from hascheduler.model.documents import Collection, decode_lease, encode_lease
+from hascheduler.model.documents import Collection, encode_lease, readable_lease
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
@@ -23,14 +28,18 @@ class MongoLeaseStore:
         # A majority read: what a candidate compares must not be rolled back. It may lag; the write decides.
         with faults("read the lease", _LEASE_LIMIT_S):
             document = await self._leases.find_one({"_id": shard})
-        return None if document is None else decode_lease(document["_id"], document)
+        return None if document is None else readable_lease(document["_id"], document)
 
     async def create(self, record: LeaseRecord) -> bool:
         with faults("create the lease", _LEASE_LIMIT_S):
             try:
                 await self._leases.insert_one(encode_lease(record))
             except DuplicateKeyError:
-                return False
+                there = await self._leases.find_one({"_id": record.shard})
+                if there is None or readable_lease(there["_id"], there) is not None:
+                    return False
+                answer = await self._leases.replace_one(_as_it_is(there), encode_lease(record))
+                return answer.matched_count == 1
         return True
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
@@ -43,3 +52,10 @@ class MongoLeaseStore:
         with faults("write the lease", _LEASE_LIMIT_S):
             answer = await self._leases.replace_one(version, encode_lease(proposed))
         return answer.matched_count == 1
+
+
+def _as_it_is(there: Mapping[str, Any]) -> dict[str, Any]:
+    """The filter for a document that is none of ours, until somebody changes it."""
+    query: dict[str, Any] = {name: {"$exists": False} for name in ("holder", "term", "renewals")}
+    query |= {name: {"$eq": value} for name, value in there.items() if not (name.startswith("$") or "." in name)}
+    return {**query, "_id": there["_id"]}

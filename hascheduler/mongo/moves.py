@@ -12,9 +12,14 @@ from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.job_documents import REVIVED, instant
+from hascheduler.mongo.begun import Times
 from hascheduler.ports import Outcome
 
 NEXT_REV = {"$add": ["$rev", 1]}
+
+BY_ID = "_id_"
+"""The index for writes that name their jobs and the states that these must be in. Left to itself the server tries that
+of the states as well, each time, and where it takes it, which the write changes, pays twice to three times as much."""
 
 Pipeline = list[dict[str, Any]]
 
@@ -38,7 +43,8 @@ def claimed_fields(claim: Dispatch, at_ms: WallMs) -> dict[str, Any]:
 def back_to_pending(outcome: str, error: str | None, at_ms: WallMs, *, retry_at_ms: WallMs | None = None) -> Pipeline:
     """The attempt ends with ``outcome``, the job waits for its next one.
 
-    Unless it was given back that is a failure, if it ran.
+    Unless it was given back that is a failure, if it ran. It waits no longer than it would by the server's clock: a
+    processor's may be far ahead.
     """
     counts = outcome != AttemptEnd.GIVEN_BACK
     return [
@@ -49,12 +55,16 @@ def back_to_pending(outcome: str, error: str | None, at_ms: WallMs, *, retry_at_
                 "processor": None,
                 "dispatched_at_ms": None,
                 "started_at_ms": None,
-                "retry_at_ms": retry_at_ms,
+                "retry_at_ms": None if retry_at_ms is None else _no_later_than(retry_at_ms, at_ms),
                 "rev": NEXT_REV,
                 **({"failures": _ONE_MORE_IF_IT_RAN} if counts else {}),
             }
         }
     ]
+
+
+def _no_later_than(retry_at_ms: WallMs, at_ms: WallMs) -> dict[str, Any]:
+    return {"$min": [retry_at_ms, {"$add": [{"$toLong": "$$NOW"}, retry_at_ms - at_ms]}]}
 
 
 def revived() -> Pipeline:
@@ -65,6 +75,26 @@ def revived() -> Pipeline:
 def to_terminal(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> Pipeline:
     """The job ends as ``end`` says, and with it the attempt that held a processor, if one did."""
     return [{"$set": terminal_fields(end, attempt_outcome, at_ms, kept_ms=kept_ms)}]
+
+
+def plainly_terminal(
+    end: Outcome, attempt: tuple[int, str], times: Times, at_ms: WallMs, *, kept_ms: int
+) -> dict[str, Any]:
+    """What `to_terminal` does to a job that ``times.filter()`` matches and whose attempt did not fail; ``attempt`` is
+    its number and processor. No pipeline, so nothing in it is read as the name of a field."""
+    record = _record((*attempt, times.dispatched_at_ms, times.started_at_ms), end.state.value, end.error, at_ms)
+    return {
+        "$set": {
+            "state": end.state.value,
+            "processor": None,
+            "result": end.result,
+            "error": end.error,
+            "finished_at_ms": at_ms,
+            "expire_at": instant(at_ms + kept_ms),
+        },
+        "$push": {"attempts": {"$each": [record], "$slice": -ATTEMPTS_KEPT_MAX}},
+        "$inc": {"rev": 1},
+    }
 
 
 def terminal_fields(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
@@ -89,15 +119,14 @@ _ONE_MORE_IF_IT_RAN = {
 
 
 def _attempts_with(outcome: str, error: str | None, at_ms: WallMs) -> dict[str, Any]:
-    record = {
-        "number": "$attempt",
-        "processor": "$processor",
-        "dispatched_at_ms": "$dispatched_at_ms",
-        "started_at_ms": "$started_at_ms",
-        "finished_at_ms": at_ms,
-        "outcome": str(outcome),
-        "error": {"$literal": error},
-    }
+    held = ("$attempt", "$processor", "$dispatched_at_ms", "$started_at_ms")
+    record = _record(held, str(outcome), {"$literal": error}, at_ms)
     before = {"$cond": [{"$isArray": "$attempts"}, "$attempts", []]}
     occupying = {"$in": ["$state", sorted(state.value for state in OCCUPYING)]}
     return {"$slice": [{"$concatArrays": [before, {"$cond": [occupying, [record], []]}]}, -ATTEMPTS_KEPT_MAX]}
+
+
+def _record(held: tuple[Any, Any, Any, Any], outcome: str, error: Any, at_ms: WallMs) -> dict[str, Any]:
+    """``held``: the attempt's number, its processor, when it was dispatched and started; or the fields that say so."""
+    fields = ("number", "processor", "dispatched_at_ms", "started_at_ms")
+    return {**dict(zip(fields, held, strict=True)), "finished_at_ms": at_ms, "outcome": outcome, "error": error}

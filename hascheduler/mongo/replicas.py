@@ -6,7 +6,11 @@ write without that waits in the server for the next flush (100 ms) before the st
 
 from typing import Any
 
+from pymongo import ReturnDocument
+
 from hascheduler.model.documents import Collection, encode_replica
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job_documents import milliseconds
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
@@ -20,14 +24,20 @@ class MongoReplicaBoard:
     def __init__(self, database: Database) -> None:
         self._replicas = database[Collection.REPLICAS.value].with_options(write_concern=MAJORITY)
 
-    async def beat(self, status: ReplicaStatus) -> None:
+    async def beat(self, status: ReplicaStatus) -> WallMs | None:
         # The server's clock, as it is the server that lets the record expire.
         expiry: dict[str, Any] = {"expire_at": {"$add": ["$$NOW", KEPT_FOR_MS]}}
         account = {"$literal": encode_replica(status)}
         with faults("write the replica's account"):
-            await self._replicas.update_one(
-                {"_id": status.id}, [{"$replaceWith": {"$mergeObjects": [account, expiry]}}], upsert=True
+            written = await self._replicas.find_one_and_update(
+                {"_id": status.id},
+                [{"$replaceWith": {"$mergeObjects": [account, expiry]}}],
+                {"expire_at": True},
+                upsert=True,
+                return_document=ReturnDocument.AFTER,
             )
+        assert written is not None, "it was inserted where there was none"
+        return WallMs(milliseconds(written["expire_at"]) - KEPT_FOR_MS)
 
     async def remove(self, replica_id: str) -> None:
         with faults("remove the replica's account"):

@@ -20,13 +20,14 @@ from typing import Any
 
 from bson import Timestamp
 
-from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
+from hascheduler.errors import DatabaseUnfit, HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.documents import Collection
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.driver import resolved, session_after
 from hascheduler.mongo.events import Read, Told, change_of, event_pipeline, taken_at_ms
 from hascheduler.mongo.faults import faults, translated
+from hascheduler.mongo.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.positions import position_after
 from hascheduler.mongo.snapshot import live_documents, present_documents
 from hascheduler.ports import Batch
@@ -42,7 +43,8 @@ _OF_DATABASE = "$cmd.aggregate"
 
 
 class MongoChangeSource:
-    """`hascheduler.ports.ChangeSource`. Remembers only the newest moment that any of its streams has told of."""
+    """`hascheduler.ports.ChangeSource`. Remembers only the newest moment that any of its streams has told of, and
+    whether one has told that a collection is gone."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -50,6 +52,8 @@ class MongoChangeSource:
 
     async def open(self, resume: Any | None) -> "MongoChangeStream":
         since: Timestamp | None = None
+        if resume is None and self._seen.dropped:
+            await self._make_anew()
         with faults("open the change stream"):
             if resume is None:
                 since = (await self._database.command("ping"))["operationTime"]
@@ -67,6 +71,13 @@ class MongoChangeSource:
         position = "" if resume is None else resume.get(_POSITION, "")
         return MongoChangeStream(self._database, session, reply["cursor"], self._seen, since=since, position=position)
 
+    async def _make_anew(self) -> None:
+        """Whoever writes into a collection that was dropped makes it again, but without its indexes. Where this fails,
+        the next resync tries it again, and the audit tells what is missing."""
+        with suppress(StoreUnavailable, DatabaseUnfit):
+            await ensure_collections_and_indexes(self._database)
+            self._seen.dropped = False
+
     async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
         if not ids:
             return []
@@ -78,6 +89,7 @@ class MongoChangeSource:
 @dataclass(slots=True)
 class _Seen:
     moment: Timestamp | None = None
+    dropped: bool = False
 
 
 class MongoChangeStream:
@@ -202,8 +214,9 @@ class MongoChangeStream:
                 # One that is gone by now is deleted further down the stream.
                 if present.operation is not Operation.PUT:
                     return None
-                return replace(present, position=position, at_ms=taken_at_ms(event))
+                return replace(present, position=position, at_ms=taken_at_ms(event), ahead=True)
             case Told.LOST:
+                self._seen.dropped = True
                 raise HistoryLost(f"follow the change stream: {event['operationType']} of a collection")
             case Told.NOTHING:
                 return None

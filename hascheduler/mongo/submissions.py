@@ -9,14 +9,16 @@ takes it from that job.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bson import encode
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from hascheduler.errors import StoreUnavailable
+from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.documents import Collection
 from hascheduler.model.job import NewJob
 from hascheduler.model.job_documents import IDEMPOTENCY_MS, new_job_document
 from hascheduler.mongo.connection import MAJORITY, Database
-from hascheduler.mongo.faults import DUPLICATE_KEY, faults
+from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document, translated
+from hascheduler.mongo.gathering import Gathering
 from hascheduler.ports import Submission, SubmitAnswer
 
 _TRIES = 5
@@ -26,8 +28,18 @@ _UNCHANGED = {"$max": {"rev": 0}}
 class Submissions:
     def __init__(self, database: Database) -> None:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
+        self._single = Gathering(self._several, "submit jobs")
 
     async def submit(self, job: NewJob) -> Submission:
+        """Those that are submitted at the same time share an exchange."""
+        with translated("submit the job"):
+            encode(new_job_document(job))  # what can not be stored is none of the others' matter
+        return await self._single.ask(job)
+
+    async def _several(self, jobs: Sequence[NewJob]) -> Sequence[Submission | Exception]:
+        return await self._insert(jobs) if len(jobs) > 1 else [await self._submit(jobs[0])]
+
+    async def _submit(self, job: NewJob) -> Submission:
         document = new_job_document(job)
         with faults("submit the job"):
             for _ in range(_TRIES):
@@ -42,21 +54,36 @@ class Submissions:
         raise StoreUnavailable("submit the job: the one that is there comes and goes")
 
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
+        submissions = []
+        for submission in await self._insert(jobs):
+            if isinstance(submission, Exception):
+                raise submission
+            submissions.append(submission)
+        return submissions
+
+    async def _insert(self, jobs: Sequence[NewJob]) -> Sequence[Submission | InvalidInput]:
         documents = [new_job_document(job) for job in jobs]
-        answers: list[Submission | None] = [Submission(SubmitAnswer.NEW, document) for document in documents]
+        answers: list[Submission | InvalidInput | None] = [
+            Submission(SubmitAnswer.NEW, document) for document in documents
+        ]
         with faults("submit the jobs"):
             try:
                 # One after the other, as they are given: who reads the stream has met what a job waits for.
                 await self._jobs.insert_many(documents, ordered=False)
             except BulkWriteError as error:
                 failures = error.details.get("writeErrors", ())
-                if error.details.get("writeConcernErrors") or any(f["code"] != DUPLICATE_KEY for f in failures):
+                refused = [failure for failure in failures if refuses_document(failure["code"])]
+                known = [failure["index"] for failure in failures if failure["code"] == DUPLICATE_KEY]
+                if error.details.get("writeConcernErrors") or len(refused) + len(known) < len(failures):
                     raise
-                places = [failure["index"] for failure in failures]
-                for place, met in zip(places, await self._met([jobs[place] for place in places]), strict=True):
-                    answers[place] = met
+                for failure in refused:
+                    problem = f"can't be stored: {str(failure.get('errmsg', ''))[:200]}"
+                    answers[failure["index"]] = InvalidInput(("document",), problem)
+                if known:
+                    for place, met in zip(known, await self._met([jobs[place] for place in known]), strict=True):
+                        answers[place] = met
         # The few that met a job whose key was free again.
-        return [answer or await self.submit(job) for answer, job in zip(answers, jobs, strict=True)]
+        return [answer or await self._submit(job) for answer, job in zip(answers, jobs, strict=True)]
 
     async def _met(self, jobs: Sequence[NewJob]) -> list[Submission | None]:
         """What each of ``jobs`` has met in the database; None: nothing any more, try again."""

@@ -104,7 +104,7 @@ class Waves:
             )
         if kind is Requeue:
             return UpdateMany(
-                {**among, "state": {"$in": sources(Move.REQUEUE)}, "attempt": attempt},
+                {**among, "state": {"$in": sources(Requeue("", attempt, what).move)}, "attempt": attempt},
                 back_to_pending(AttemptEnd.LOST, what, at_ms),
             )
         return UpdateMany(

@@ -24,6 +24,8 @@ from hascheduler.ports.events import (
     Missed,
     Told,
 )
+from hascheduler.ports.failovers import FAILOVERS_MAX, FailoverStore
+from hascheduler.ports.gauges import Gauges
 from hascheduler.ports.jobs import (
     CancelAnswer,
     CancelledSome,
@@ -47,6 +49,7 @@ from hascheduler.ports.leadership import (
 from hascheduler.ports.messages import Confirm, Deliveries, Delivery, Transport
 from hascheduler.ports.nouns import NounStore, ScheduleStore, StoredDocument, VerdictRecord, VerdictStore
 from hascheduler.ports.stream import Batch, ChangeSource, ChangeStream
+from hascheduler.ports.traces import JobTraces, TracedJob
 from hascheduler.ports.view import Bell, Cluster, ClusterView, Recording
 from hascheduler.ports.work import (
     FinishAnswer,
@@ -59,6 +62,7 @@ from hascheduler.ports.work import (
 )
 
 __all__ = [
+    "FAILOVERS_MAX",
     "AccountStore",
     "Admission",
     "AuditFilter",
@@ -82,10 +86,13 @@ __all__ = [
     "EventExchange",
     "EventFeed",
     "EventFilter",
+    "FailoverStore",
     "FinishAnswer",
     "Follower",
+    "Gauges",
     "JobFilter",
     "JobStore",
+    "JobTraces",
     "Journal",
     "JournalEntry",
     "KnownJob",
@@ -107,6 +114,7 @@ __all__ = [
     "SubmitAnswer",
     "TokenStore",
     "Told",
+    "TracedJob",
     "Transport",
     "VerdictRecord",
     "VerdictStore",

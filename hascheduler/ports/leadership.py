@@ -94,6 +94,8 @@ class AccountStore(Protocol):
 class ReplicaBoard(Protocol):
     """Where replicas write their own account; a record nobody renews for a minute disappears."""
 
-    async def beat(self, status: ReplicaStatus) -> None: ...
+    async def beat(self, status: ReplicaStatus) -> WallMs | None:
+        """What the database's clock said at that write, where it tells."""
+        ...
 
     async def remove(self, replica_id: str) -> None: ...

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from hascheduler.model.message import Message
+from hascheduler.model.trace import TraceContext
 
 
 class Confirm(StrEnum):
@@ -37,12 +38,19 @@ class Delivery:
     ack: Callable[[], Awaitable[None]]
     park: Callable[[str], Awaitable[None]]
     """Moves the message to the parking queue with the reason, and takes it from the processor's queue."""
+    trace: TraceContext | None = None
+    """What its headers tell, where they tell something."""
 
 
 class Deliveries(Protocol):
     """The processor's own queue. ``run`` hands each delivery to ``sink`` until cancelled; it outlives every outage."""
 
     async def run(self, sink: Callable[[Delivery], Awaitable[None]]) -> None: ...
+
+    @property
+    def consuming(self) -> bool:
+        """Whether what is sent arrives now."""
+        ...
 
     async def delete(self) -> None:
         """Remove the queue: this processor will not come back."""

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hascheduler.dispatch.explanation import Explanation
+from hascheduler.model.failover import Failover
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.replica import Audited, ReplicaStatus
+from hascheduler.model.schema_version import UNSAID
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
+from hascheduler.ports.gauges import Gauges
 from hascheduler.simulate.recording import Ended, Heading, RecordedStep
 
 
@@ -36,6 +39,14 @@ class Cluster:
     stream_lag_ms: int | None
     position: str
     digest: str
+    schema_version: int = UNSAID
+    """The database's."""
+    failover: Failover | None = None
+    """The latest change of leadership that this replica has an account of."""
+    audited: Audited | None = None
+    """What the leader's last look through the database found."""
+    differing: Sequence[str] = ()
+    """The ids of replicas whose mirrors differ from this one's, or did a moment ago."""
 
 
 Recording = tuple[Heading, AsyncIterator[RecordedStep | Ended]]
@@ -80,6 +91,8 @@ class ClusterView(Protocol):
 
     def cluster(self) -> Cluster: ...
 
+    def gauges(self) -> Gauges: ...
+
     def explain(self, job_id: str, only: str | None = None) -> Explanation | None:
         """Why that job waits, or who has it; None when no live job of that id is known here.
 
@@ -103,6 +116,16 @@ class ClusterView(Protocol):
 
     @property
     def unready_reason(self) -> str: ...
+
+    @property
+    def leading(self) -> bool:
+        """This replica decides now."""
+        ...
+
+    @property
+    def stopping(self) -> bool:
+        """It is about to end: it goes on answering, and others should be asked from now on."""
+        ...
 
     @property
     def alive(self) -> bool:

@@ -9,6 +9,7 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.trace import TraceContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class StartedJob:
     """How many attempts failed, or were lost while they ran, before this one."""
     rules: Definition
     """As its definition was a moment ago, at most: its timeouts and retries."""
+    trace: TraceContext | None = None
+    """Where its attempts belong, if somebody has said so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,9 @@ What must hold:
   then given back, as the leader may never have noticed.
 * No failure of one job or one message stops the others; no outage stops the process.
 
+Each line that a handler logs carries its job and attempt, through ``structlog`` or ``logging``. Where tracing is on,
+the attempt's span is current in it, so that whatever it traces by itself is part of its job's trace.
+
 Delivery is at least once. A handler that must have its effect once gives ``job.idempotency_key`` and
 ``job.fencing_token`` to whatever it changes.
 """

@@ -50,12 +50,14 @@ class Attempt:
         self.phase = Phase.WAITING
         self.ending: Ending | None = None
         self.cancel_requested = False
+        self.definition = ""
+        """Known once it has started."""
         self.progress: Progress | None = None
         """What its handler said last."""
         self.progress_told: Progress | None = None
         self._wait: asyncio.Timeout | None = None
         self._handler: asyncio.Task[Any] | None = None
-        self._abandoned = asyncio.Event()
+        self._abandoned: asyncio.Future[None] | None = None
 
     def stop(self, ending: Ending) -> None:
         if self.ending is None and self._handler is not None:
@@ -69,7 +71,7 @@ class Attempt:
         """A second cancellation, for handlers that did not heed the first; who does not heed it either is abandoned."""
         if self._handler is not None:
             self._handler.cancel()
-            asyncio.get_running_loop().call_later(_LAST_MOMENT_S, self._abandoned.set)
+            asyncio.get_running_loop().call_later(_LAST_MOMENT_S, self._abandon)
 
     @property
     def let_go_for(self) -> Ending:
@@ -95,14 +97,18 @@ class Attempt:
         A cancellation abandons it.
         """
         self._handler = handler
-        letting_go = asyncio.create_task(self._abandoned.wait(), name="letting go")
+        self._abandoned = asyncio.get_running_loop().create_future()
         try:
-            await asyncio.wait({handler, letting_go}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({handler, self._abandoned}, return_when=asyncio.FIRST_COMPLETED)
             return handler.done()
         finally:
-            letting_go.cancel()
+            self._abandoned.cancel()
             handler.cancel()
             self._handler = None
+
+    def _abandon(self) -> None:
+        if self._abandoned is not None and not self._abandoned.done():
+            self._abandoned.set_result(None)
 
 
 class Attempts:

@@ -33,11 +33,13 @@ class RetryLater(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """``pause_ms``: how long to wait at least, where the handler says so; a ``final`` one is not tried again."""
+    """``pause_ms``: how long to wait at least, where the handler says so; a ``final`` one is not tried again.
+    ``error_type`` is the class of what was raised, or "timeout"."""
 
     error: str
     final: bool = False
     pause_ms: int | None = None
+    error_type: str = "timeout"
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -46,7 +48,13 @@ def failure_of(error: BaseException) -> Failure:
         error_text(error),
         final=isinstance(error, PermanentError | CallerError),
         pause_ms=error.after_ms if isinstance(error, RetryLater) else None,
+        error_type=_class_of(error),
     )
+
+
+def _class_of(error: BaseException) -> str:
+    kind = type(error)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def outcome_of(failure: Failure, started: StartedJob, now: WallMs) -> Outcome:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import structlog
 
 from hascheduler.errors import WorldError
+from hascheduler.model.instants import MonoMs
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.ports import Clock, WorkStore
 from hascheduler.processor.config import ProcessorConfig
@@ -36,9 +37,20 @@ class Heartbeat:
         self._beat = 0
         self._draining = False
         self._registered = False
+        self._turned_at = clock.mono_ms()
         self._hurry = asyncio.Event()
         # Two tries before the deadline, so that one exchange that hangs does not close the fence.
         self._limit_s = max(config.heartbeat_deadline_ms / 2, config.heartbeat_interval_ms) / 1000
+
+    @property
+    def registered(self) -> bool:
+        """Whether it ever was."""
+        return self._registered
+
+    @property
+    def turned_at_ms(self) -> MonoMs:
+        """When the loop last came round."""
+        return self._turned_at
 
     def drain(self) -> None:
         """Tell the leader now: no new jobs."""
@@ -48,7 +60,7 @@ class Heartbeat:
     async def run(self) -> None:
         while True:
             self._fence.check()
-            began_at = self._clock.mono_ms()
+            began_at = self._turned_at = self._clock.mono_ms()
             self._hurry.clear()
             try:
                 async with asyncio.timeout(self._limit_s):

@@ -11,12 +11,15 @@ from hascheduler.processor.attempts import Attempts, Ending
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.fence import Fence
 from hascheduler.processor.handlers import Handlers
+from hascheduler.processor.health import ProcessorHealth
 from hascheduler.processor.heartbeat import Heartbeat
 from hascheduler.processor.intake import Intake
 from hascheduler.processor.receipts import Receipts
 from hascheduler.processor.reports import Reports
 from hascheduler.processor.review import Review
 from hascheduler.processor.runner import Runner
+from hascheduler.telemetry.metrics_processor import ProcessorMetrics
+from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +32,15 @@ class Processor:
     """One worker process. `run` ends after `drain`, within the grace and a few seconds."""
 
     def __init__(
-        self, handlers: Handlers, work: WorkStore, deliveries: Deliveries, clock: Clock, config: ProcessorConfig
+        self,
+        handlers: Handlers,
+        work: WorkStore,
+        deliveries: Deliveries,
+        clock: Clock,
+        config: ProcessorConfig,
+        *,
+        tracer: Tracer = NO_TRACING,
+        metrics: ProcessorMetrics | None = None,
     ) -> None:
         self._work = work
         self._deliveries = deliveries
@@ -38,6 +49,7 @@ class Processor:
         self._attempts = Attempts(config.held_max)
         self._fence = Fence(clock, config.heartbeat_deadline_ms, lambda: self._attempts.stop_started(Ending.FENCED))
         receipts = Receipts()
+        metrics = metrics or ProcessorMetrics()
         runner = Runner(
             handlers=handlers,
             work=work,
@@ -46,6 +58,8 @@ class Processor:
             attempts=self._attempts,
             fence=self._fence,
             receipts=receipts,
+            tracer=tracer,
+            metrics=metrics,
         )
         self._intake = Intake(deliveries, self._attempts, runner, receipts)
         self._heartbeat = Heartbeat(
@@ -56,6 +70,17 @@ class Processor:
             fence=self._fence,
             parked=lambda: receipts.parked,
         )
+        self.health = ProcessorHealth(
+            clock=clock,
+            slots=config.slots,
+            attempts=self._attempts,
+            fence=self._fence,
+            heartbeat=self._heartbeat,
+            receipts=receipts,
+            deliveries=deliveries,
+            draining=self._draining,
+        )
+        metrics.watch(self.health)
         self._review = Review(work, config, self._attempts)
         self._reports = Reports(work, config, self._attempts)
 

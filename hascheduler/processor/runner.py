@@ -6,11 +6,13 @@ wait for a slot → start (compare-and-set) → acknowledge → handler → fini
 import asyncio
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.job import JobState
 from hascheduler.ports import Clock, Delivery, FinishAnswer, Outcome, Progress, StartedJob, WorkStore
 from hascheduler.processor.answers import always, answered
+from hascheduler.processor.attempt_span import attempt_span, say_end
 from hascheduler.processor.attempts import Attempt, Attempts, Ending, Phase
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.context import JobContext
@@ -21,6 +23,8 @@ from hascheduler.processor.invocation import Drop, End, GiveBack, end_of, invoke
 from hascheduler.processor.receipts import Receipts
 from hascheduler.processor.results import error_text, shown_text
 from hascheduler.processor.time_limit import TimeLimit
+from hascheduler.telemetry.metrics_processor import ProcessorMetrics
+from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +42,8 @@ class Runner:
         attempts: Attempts,
         fence: Fence,
         receipts: Receipts,
+        tracer: Tracer = NO_TRACING,
+        metrics: ProcessorMetrics | None = None,
     ) -> None:
         self._handlers = handlers
         self._work = work
@@ -46,10 +52,15 @@ class Runner:
         self._attempts = attempts
         self._fence = fence
         self._receipts = receipts
+        self._tracer = tracer
+        self._metrics = metrics or ProcessorMetrics()
         self._slots = asyncio.Semaphore(config.slots)
 
     async def run(self, attempt: Attempt, delivery: Delivery) -> None:
         """Raises nothing but a cancellation: the failure of one attempt is its own."""
+        job_id, number = attempt.key
+        # In a task of its own, so it stands on all lines about this attempt, those of its handler too, and on no other.
+        bind_contextvars(job=job_id, attempt=number)
         try:
             # The leader counts on a free slot, so one is free or about to be. If not, it should look elsewhere.
             if await attempt.waited(self._slot, self._config.heartbeat_deadline_ms / 1000):
@@ -76,6 +87,7 @@ class Runner:
             started = await self._start(attempt)
         except InvalidInput as error:
             attempt.phase = Phase.SETTLING
+            self._metrics.ended(attempt.definition, "unreadable")
             await self._receipts.park(delivery, str(error))
             return
         except WorldError:
@@ -91,11 +103,15 @@ class Runner:
         await self._receipts.acknowledge(delivery)
         if started is None:
             log.debug("not_ours", job=attempt.key[0], attempt=attempt.key[1])
+            self._metrics.ended(attempt.definition, "lost_race")
             return
-        end = await self._execute(attempt, started)
-        if isinstance(end, Failure):
-            end = outcome_of(end, started, self._clock.wall_ms())
-        await self._settle(attempt, end)
+        attempt.definition = started.definition
+        with attempt_span(self._tracer, delivery, started, self._config.id) as span:
+            end = await self._execute(attempt, started)
+            say_end(span, end)
+            if isinstance(end, Failure):
+                end = outcome_of(end, started, self._clock.wall_ms())
+            await self._settle(attempt, end)
 
     async def _start(self, attempt: Attempt) -> StartedJob | None:
         job_id, number = attempt.key
@@ -119,7 +135,7 @@ class Runner:
         log.debug("started", job=started.id, attempt=started.attempt, definition=started.definition)
         context = self._context(attempt, started, limit)
         task = asyncio.create_task(invoke(handler, context), name=f"handler {started.id}")
-        with limit.watched(attempt):
+        with limit.watched(attempt), self._metrics.handling(started.definition):
             has_ended = await attempt.ran(task)
         self._fence.check()
         if not has_ended:
@@ -140,6 +156,7 @@ class Runner:
                 await self._give_back(attempt, reason)
             case Drop():
                 log.info("revoked", job=attempt.key[0], attempt=attempt.key[1])
+                self._metrics.ended(attempt.definition, "revoked")
 
     async def _finish(self, attempt: Attempt, outcome: Outcome) -> None:
         job_id, number = attempt.key
@@ -147,7 +164,9 @@ class Runner:
         answer = await answered(
             lambda: self._work.finish(job_id, number, self._config.id, outcome, at_ms), "finish", hopeful=always
         )
-        told = log.info if answer is FinishAnswer.LATE else log.debug
+        is_late = answer is FinishAnswer.LATE
+        self._metrics.ended(attempt.definition, "late" if is_late else outcome.state.value)
+        told = log.info if is_late else log.debug
         told("finished", job=job_id, attempt=number, state=outcome.state, answer=answer, error=outcome.error)
 
     async def _give_back(self, attempt: Attempt, reason: str) -> None:
@@ -156,6 +175,7 @@ class Runner:
         ours = await answered(
             lambda: self._work.give_back(job_id, number, self._config.id, reason, at_ms), "give back", hopeful=always
         )
+        self._metrics.ended(attempt.definition, "given_back" if ours else "late")
         log.info("given_back", job=job_id, attempt=number, reason=reason, ours=ours)
 
     def _context(self, attempt: Attempt, started: StartedJob, limit: TimeLimit) -> JobContext:

@@ -11,6 +11,9 @@ import structlog
 from aio_pika.abc import AbstractIncomingMessage
 
 from hascheduler.errors import BrokerUnavailable
+from hascheduler.model.bundle import unbundled
+from hascheduler.model.message import encode_message
+from hascheduler.model.trace import TraceContext, trace_in
 from hascheduler.ports import Delivery
 from hascheduler.rabbitmq.faults import faults
 from hascheduler.rabbitmq.link import Link, Session
@@ -29,9 +32,14 @@ class RabbitDeliveries:
         self._processor_id = processor_id
         # More than can run, so that requests to cancel get through while every slot is taken.
         self._prefetch = 2 * slots + 16
+        self._session: Session | None = None
 
     async def run(self, sink: Callable[[Delivery], Awaitable[None]]) -> None:
         await self._link.run(lambda session: self._consume(session, sink))
+
+    @property
+    def consuming(self) -> bool:
+        return self._session is not None and not self._session.lost.is_set()
 
     async def delete(self) -> None:
         async with faults("delete the queue"), self._link.session() as session:
@@ -55,23 +63,50 @@ class RabbitDeliveries:
             underlay.on_consumer_cancel_callbacks.add(lambda _: session.lost.set())
             await queue.consume(arrive)
         log.info("consuming", queue=queue.name)
-        async with asyncio.TaskGroup() as tasks:
-            loss = tasks.create_task(_after(session.lost, news))
-            while not session.lost.is_set():
-                await news.wait()
-                news.clear()
-                while arrived and not session.lost.is_set():
-                    await sink(self._delivery(arrived.popleft()))
-            loss.cancel()
+        self._session = session
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                loss = tasks.create_task(_after(session.lost, news))
+                while not session.lost.is_set():
+                    await news.wait()
+                    news.clear()
+                    while arrived and not session.lost.is_set():
+                        for delivery in self._deliveries(arrived.popleft()):
+                            await sink(delivery)
+                loss.cancel()
+        finally:
+            self._session = None
 
-    def _delivery(self, message: AbstractIncomingMessage) -> Delivery:
+    def _deliveries(self, message: AbstractIncomingMessage) -> list[Delivery]:
+        """One, or those of a bundle, which is acknowledged when all of them are."""
+
         async def ack() -> None:
             async with faults("acknowledge"):
                 await message.ack()
 
+        runs = unbundled(message.body)
+        if runs is None:
+            return [self._delivery(message, message.body, ack, trace_in(message.headers))]
+        left = len(runs)
+
+        async def ack_one() -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                await ack()
+
+        return [self._delivery(message, encode_message(run), ack_one, run.trace) for run in runs]
+
+    def _delivery(
+        self,
+        message: AbstractIncomingMessage,
+        body: bytes,
+        ack: Callable[[], Awaitable[None]],
+        trace: TraceContext | None,
+    ) -> Delivery:
         async def park(reason: str) -> None:
             try:
-                await self._parking.park(message.body, reason)
+                await self._parking.park(body, reason)
             except BrokerUnavailable:
                 with suppress(BrokerUnavailable):
                     async with faults("requeue"):
@@ -79,7 +114,7 @@ class RabbitDeliveries:
                 raise
             await ack()
 
-        return Delivery(message.body, ack, park)
+        return Delivery(body, ack, park, trace)
 
 
 async def _after(lost: asyncio.Event, news: asyncio.Event) -> Any:

@@ -1,20 +1,26 @@
-"""Messages out: pipelined, each with its own confirm."""
+"""Messages out: pipelined, each with its own confirm; several for one processor go as a bundle, where it takes them."""
 
 import asyncio
 import ssl
-from collections.abc import Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 import structlog
 from aio_pika import DeliveryMode
 from aio_pika import Message as AmqpMessage
 from aio_pika.abc import AbstractExchange
+from aio_pika.exceptions import PublishError
 
 from hascheduler.errors import BrokerUnavailable
-from hascheduler.model.message import Message, encode_message
+from hascheduler.model.bundle import MESSAGES_MAX, encode_bundle
+from hascheduler.model.message import Message, MessageKind, encode_message, message_headers
 from hascheduler.ports import Confirm
 from hascheduler.rabbitmq.faults import faults
 from hascheduler.rabbitmq.link import Link, Session
-from hascheduler.rabbitmq.topology import declare_dispatch
+from hascheduler.rabbitmq.topology import ROUTING_KEY_BYTES_MAX, bundle_key, declare_dispatch
 
 log = structlog.get_logger(__name__)
 
@@ -22,6 +28,26 @@ PIPELINED_MAX = 256
 PUBLISH_LIMIT_S = 5.0
 _LOOK_S = 0.2
 _BLOCKED_AFTER_S = 0.02
+
+
+_PROPERTIES: Mapping[str, Any] = {
+    "content_type": "application/json",
+    "delivery_mode": DeliveryMode.NOT_PERSISTENT,
+}
+SINGLY_MAX = 1_000
+"""Processors that are remembered for not taking bundles."""
+
+
+class Unroutable(Exception):
+    """The broker has no queue for that message."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    """What goes out together, each message by its place among all."""
+
+    processor_id: str
+    messages: Mapping[int, Message]
 
 
 class RabbitTransport:
@@ -33,6 +59,8 @@ class RabbitTransport:
         self._blocked = False
         self._room = asyncio.Semaphore(PIPELINED_MAX)
         self._in_flight: set[str] = set()
+        self._bundles = 0
+        self._singly: OrderedDict[str, None] = OrderedDict()
 
     async def run(self) -> None:
         await self._link.run(self._use)
@@ -43,11 +71,11 @@ class RabbitTransport:
 
     async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
         confirms = [Confirm.UNKNOWN] * len(messages)
-        order = iter(range(len(messages)))
+        parcels = iter(_parcels(messages, self._singly))
 
         async def publish_next() -> None:
-            for place in order:
-                confirms[place] = await self._publish(*messages[place])
+            for parcel in parcels:
+                await self._publish_parcel(parcel, confirms)
 
         try:
             async with asyncio.timeout(PUBLISH_LIMIT_S), asyncio.TaskGroup() as tasks:
@@ -57,29 +85,49 @@ class RabbitTransport:
             log.warning("publish_unanswered", messages=confirms.count(Confirm.UNKNOWN))
         return confirms
 
-    async def _publish(self, processor_id: str, message: Message) -> Confirm:
+    async def _publish_parcel(self, parcel: "_Parcel", confirms: list[Confirm]) -> None:
+        processor_id, messages = parcel.processor_id, list(parcel.messages.values())
+        if len(messages) > 1:
+            self._bundles += 1
+            bundle = AmqpMessage(encode_bundle(messages), message_id=f"bundle/{self._bundles}", **_PROPERTIES)
+            try:
+                confirm = await self._publish(bundle_key(processor_id), bundle)
+                for place in parcel.messages:
+                    confirms[place] = confirm
+                return
+            except Unroutable:
+                # A processor that is gone, or one of a release that does not know bundles.
+                self._singly[processor_id] = None
+                while len(self._singly) > SINGLY_MAX:
+                    self._singly.popitem(last=False)
+        for place, message in parcel.messages.items():
+            single = AmqpMessage(
+                encode_message(message),
+                headers={**message_headers(message)},
+                message_id=message.message_id,
+                **_PROPERTIES,
+            )
+            with suppress(Unroutable):
+                confirms[place] = await self._publish(processor_id, single)
+
+    async def _publish(self, routing_key: str, message: AmqpMessage) -> Confirm:
+        """`Unroutable` where no queue is bound by that key."""
         exchange = self._exchange
+        id = message.message_id or ""
         # The driver tells returned messages apart by their id, so one id can't be on its way twice.
-        if exchange is None or self._blocked or message.message_id in self._in_flight:
+        if exchange is None or self._blocked or id in self._in_flight:
             return Confirm.UNKNOWN
-        self._in_flight.add(message.message_id)
+        self._in_flight.add(id)
         try:
             async with self._room, faults("publish", PUBLISH_LIMIT_S):
-                await exchange.publish(
-                    AmqpMessage(
-                        encode_message(message),
-                        message_id=message.message_id,
-                        content_type="application/json",
-                        delivery_mode=DeliveryMode.NOT_PERSISTENT,
-                    ),
-                    routing_key=processor_id,
-                    mandatory=True,
-                )
+                await exchange.publish(message, routing_key=routing_key, mandatory=True)
         except BrokerUnavailable as error:
-            log.debug("publish_unknown", message=message.message_id, error=str(error))
+            log.debug("publish_unknown", message=id, error=str(error))
+            if isinstance(error.__cause__, PublishError):
+                raise Unroutable from error
             return Confirm.UNKNOWN
         finally:
-            self._in_flight.discard(message.message_id)
+            self._in_flight.discard(id)
         return Confirm.CONFIRMED
 
     async def _use(self, session: Session) -> None:
@@ -103,6 +151,22 @@ class RabbitTransport:
         if blocked is not self._blocked:
             log.warning("broker_blocking", blocked=blocked)
             self._blocked = blocked
+
+
+def _parcels(messages: Sequence[tuple[str, Message]], singly: Collection[str]) -> list[_Parcel]:
+    """In the order of their first messages. A cancel goes alone, as it may not wait for others."""
+    runs: dict[str, list[int]] = defaultdict(list)
+    parcels: list[list[int]] = []
+    for place, (processor_id, message) in enumerate(messages):
+        takes_bundles = processor_id not in singly and len(bundle_key(processor_id).encode()) <= ROUTING_KEY_BYTES_MAX
+        if message.kind is not MessageKind.RUN or not takes_bundles:
+            parcels.append([place])
+            continue
+        if len(runs[processor_id]) in (0, MESSAGES_MAX):
+            runs[processor_id] = []
+            parcels.append(runs[processor_id])
+        runs[processor_id].append(place)
+    return [_Parcel(messages[places[0]][0], {place: messages[place][1] for place in places}) for places in parcels]
 
 
 async def _is_blocked(session: Session) -> bool:

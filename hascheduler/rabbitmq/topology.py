@@ -7,6 +7,7 @@ DISPATCH_EXCHANGE = "hascheduler.dispatch"
 PARKED_QUEUE = "hascheduler.parked"
 PARKED_MAX = 10_000
 QUEUE_EXPIRES_MS = 60_000
+ROUTING_KEY_BYTES_MAX = 255
 
 
 def queue_name(processor_id: str) -> str:
@@ -22,6 +23,11 @@ async def declare_events(channel: AbstractChannel, name: str) -> AbstractExchang
     return await channel.declare_exchange(name, ExchangeType.TOPIC, durable=True)
 
 
+def bundle_key(processor_id: str) -> str:
+    """Where bundles go. Processors of a release that does not know them have no such binding: theirs come back."""
+    return f"bundle:{processor_id}"
+
+
 async def declare_processor_queue(channel: AbstractChannel, processor_id: str) -> AbstractQueue:
     """The queue of one processor, bound; it goes away by itself once nobody has consumed it for a minute."""
     await declare_dispatch(channel)
@@ -29,6 +35,8 @@ async def declare_processor_queue(channel: AbstractChannel, processor_id: str) -
         queue_name(processor_id), durable=True, arguments={"x-expires": QUEUE_EXPIRES_MS}
     )
     await queue.bind(DISPATCH_EXCHANGE, routing_key=processor_id)
+    if len(bundle_key(processor_id).encode()) <= ROUTING_KEY_BYTES_MAX:
+        await queue.bind(DISPATCH_EXCHANGE, routing_key=bundle_key(processor_id))
     return queue
 
 

@@ -21,6 +21,7 @@ from hascheduler.memory.audit import MemoryAuditStore
 from hascheduler.memory.claims import MemoryClaimStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
+from hascheduler.memory.failovers import MemoryFailoverStore
 from hascheduler.memory.jobs import MemoryJobStore
 from hascheduler.memory.nouns import MemoryNounStore
 from hascheduler.memory.schedules import MemoryScheduleStore
@@ -28,19 +29,22 @@ from hascheduler.memory.tokens import MemoryTokenStore
 from hascheduler.memory.verdicts import MemoryVerdictStore
 from hascheduler.memory.work import MemoryWorkStore
 from hascheduler.model.documents import Collection, decode_tenant, encode_definition, encode_lane, encode_tenant
+from hascheduler.model.failover import Failover
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.replica import Audited, ReplicaStatus
 from hascheduler.model.schedule_documents import decode_schedule
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.model.token_documents import decode_token
 from hascheduler.model.verdict import Verdict, VerdictRun
-from hascheduler.ports import Cluster, Recording, StoredDocument
+from hascheduler.ports import Cluster, Gauges, Recording, StoredDocument
 from hascheduler.simulate.recording import Ended, Heading, RecordedStep
+from hascheduler.telemetry.metrics_gauges import ReplicaGauges
+from hascheduler.telemetry.metrics_http import HttpMetrics
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000
@@ -108,6 +112,8 @@ class StandingView:
 
     ready: bool = True
     alive: bool = True
+    leading: bool = True
+    stopping: bool = False
     holder: str = "replica-1.aa"
     broken: bool = False
     explanations: dict[str, Explanation] = field(default_factory=dict)
@@ -119,6 +125,7 @@ class StandingView:
     tenant: Callable[[str], Tenant | None] = lambda _: None
     waiting: Counter[str] = field(default_factory=Counter)
     promised: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
+    failover: Failover | None = None
     bells: Bells = field(default_factory=Bells)
     """Of ends and of promises, by the id of the job or the processor; a test rings them."""
 
@@ -154,6 +161,34 @@ class StandingView:
 
         return self.heading, told()
 
+    def gauges(self) -> Gauges:
+        if self.broken:
+            raise RuntimeError("a secret detail")
+        return Gauges(
+            leading=self.leading,
+            ready=self.ready,
+            term=7,
+            stream_lag_ms=3,
+            loop_age_ms=20,
+            quarantined=1,
+            broker_accepting=True,
+            jobs={"pending": 3, "running": 1},
+            jobs_of_definition={"log": {"pending": 3, "running": 1}},
+            jobs_of_lane={"default": {"pending": 3, "running": 1}},
+            jobs_of_tenant={"acme": {"pending": 2}, "umbrella": {"pending": 1, "running": 1}},
+            definitions=("log", "sleep"),
+            lanes=("slow",),
+            tenants=("acme",),
+            unschedulable=len(self.never_to_run),
+            waited_ms={"default": 90_000},
+            wait_bound_ms=1_920_000,
+            schedules={"active": 2, "paused": 1},
+            processors={"live": 1, "draining": 0, "lost": 1},
+            slots={"occupied": 2, "free": 6},
+            findings={"overdue": 2},
+            mirrors_differ=1,
+        )
+
     def cluster(self) -> Cluster:
         if self.broken:
             raise RuntimeError("a secret detail")
@@ -175,6 +210,9 @@ class StandingView:
             stream_lag_ms=3,
             position="7.1",
             digest="d",
+            audited=Audited(NOW, {"overdue": 2}),
+            differing=["replica-2.bb"],
+            failover=self.failover,
         )
 
 
@@ -195,10 +233,15 @@ class World:
         self.lock = Lock()
         self.view = StandingView(token=self._token, promised=self._promised, tenant=self._tenant)
         self.clock = StandingClock()
-        self.admission = AdmissionControl(self.view, MemoryBucketStore(self.connection), self.clock, MAX_PENDING)
+        self.metrics = HttpMetrics()
+        self.metrics.registry.register(ReplicaGauges(self.view.gauges))
+        self.admission = AdmissionControl(
+            self.view, MemoryBucketStore(self.connection), self.clock, MAX_PENDING, self.metrics.refused
+        )
         self.events = EventLog()
         self.work = MemoryWorkStore(self.connection, RETENTION_MS)
         self.audit_writer = AuditWriter(self.audit, self.clock)
+        self.failovers = MemoryFailoverStore(self.connection)
         self._job_count = 0
 
     def services(self) -> ApiServices:
@@ -220,6 +263,8 @@ class World:
             audit_writer=self.audit_writer,
             work=self.work,
             work_terms=WorkTerms("default", 1_000, 4_000),
+            failovers=self.failovers,
+            metrics=self.metrics,
         )
 
     def go_away(self) -> None:

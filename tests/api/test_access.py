@@ -180,6 +180,7 @@ async def test_the_scheme_may_be_written_in_any_case(guarded: Guarded) -> None:
         ("GET", "/v1/lanes", None, "viewer"),
         ("GET", "/v1/tenants", None, "viewer"),
         ("GET", "/v1/cluster", None, "viewer"),
+        ("GET", "/v1/cluster/failovers", None, "viewer"),
         ("GET", "/v1/processors", None, "viewer"),
         ("GET", "/metrics", None, "viewer"),
         ("POST", "/v1/schedules/preview", {"trigger": {"type": "interval", "every": "1s"}}, "viewer"),

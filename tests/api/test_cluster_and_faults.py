@@ -24,6 +24,8 @@ async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
     assert [replica["name"] for replica in shown["replicas"]] == ["replica-1"]
     assert shown["counts"] == {"pending": 1, "schedules": 2}
     assert shown["quarantine"] == [{"collection": "jobs", "id": "bad", "reason": "state: missing"}]
+    assert shown["findings"] == {"at": "2030-01-01T00:00:00.000Z", "counts": {"overdue": 2}}
+    assert shown["mirrors_differ"] == ["replica-2.bb"]
 
 
 async def test_a_lease_that_was_given_back_has_no_leader(client: httpx.AsyncClient, world: World) -> None:

@@ -18,6 +18,7 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
     assert answer.headers["location"] == "/v1/schedules/tick"
     assert world.schedule() == {
         "_id": "tick",
+        "v": 1,
         "rev": 1,
         "trigger": {"type": "interval", "every_ms": 1000, "anchor_ms": NOW},
         "since_ms": NOW,

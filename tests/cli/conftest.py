@@ -10,7 +10,10 @@ from structlog.testing import capture_logs
 from hascheduler.api.app import create_app
 from hascheduler.api.server import ApiServer
 from tests.api.doubles import World
+from tests.chance import load_profile
 from tests.cli.invoking import Replica
+
+load_profile()
 
 
 @pytest.fixture

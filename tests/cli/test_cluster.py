@@ -9,6 +9,8 @@ async def test_the_tables_show_who_leads_who_works_and_what_is_wrong(replica: Re
     shown = (await replica.done("cluster", COLUMNS="100")).out
     for text in ("leader replica-1.aa", "term 7", "p-1.bb", "2/8", "pending 1", "state: missing"):
         assert text in shown
+    for text in ("broken: overdue 2", "its mirror differs from replica-2.bb"):
+        assert text in shown
 
 
 async def test_json_is_for_programs(replica: Replica) -> None:

@@ -1,17 +1,19 @@
 """What a suite runs on: all ports of one technology, and a look at what is stored behind their back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pytest
 
+from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.memory.accounts import MemoryAccountStore
 from hascheduler.memory.admission import MemoryBucketStore
 from hascheduler.memory.audit import MemoryAuditStore
 from hascheduler.memory.claims import MemoryClaimStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
+from hascheduler.memory.failovers import MemoryFailoverStore
 from hascheduler.memory.jobs import MemoryJobStore
 from hascheduler.memory.journal import MemoryJournal
 from hascheduler.memory.leases import MemoryLeaseStore
@@ -20,6 +22,7 @@ from hascheduler.memory.replicas import MemoryReplicaBoard
 from hascheduler.memory.schedules import MemoryScheduleStore
 from hascheduler.memory.stream import MemoryChangeSource
 from hascheduler.memory.tokens import MemoryTokenStore
+from hascheduler.memory.traces import MemoryJobTraces
 from hascheduler.memory.verdicts import MemoryVerdictStore
 from hascheduler.memory.work import MemoryWorkStore
 from hascheduler.model.definition import Definition
@@ -31,6 +34,7 @@ from hascheduler.mongo.admission import MongoBucketStore
 from hascheduler.mongo.audit import MongoAuditStore
 from hascheduler.mongo.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
+from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
@@ -39,6 +43,7 @@ from hascheduler.mongo.replicas import MongoReplicaBoard
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream import MongoChangeSource
 from hascheduler.mongo.tokens import MongoTokenStore
+from hascheduler.mongo.traces import MongoJobTraces
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work import MongoWorkStore
 from hascheduler.ports import (
@@ -47,7 +52,9 @@ from hascheduler.ports import (
     BucketStore,
     ChangeSource,
     ClaimStore,
+    FailoverStore,
     JobStore,
+    JobTraces,
     Journal,
     LeaseStore,
     NounStore,
@@ -57,6 +64,8 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
+from tests.kubernetes_lease.api_server import ApiServerDouble
+from tests.kubernetes_lease.service_account import NAMESPACE
 
 RETENTION_MS = 600_000
 
@@ -95,6 +104,8 @@ class Backend:
     buckets: BucketStore
     jobs: JobStore
     verdicts: VerdictStore
+    traces: JobTraces
+    failovers: FailoverStore
     behind: Behind
 
 
@@ -123,6 +134,8 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         buckets=MemoryBucketStore(connection),
         jobs=MemoryJobStore(connection, RETENTION_MS),
         verdicts=MemoryVerdictStore(connection),
+        traces=MemoryJobTraces(connection),
+        failovers=MemoryFailoverStore(connection),
         behind=_BehindMemory(connection.database),
     )
 
@@ -145,8 +158,16 @@ def mongo_backend(database: Database) -> Backend:
         buckets=MongoBucketStore(database),
         jobs=MongoJobStore(database, RETENTION_MS),
         verdicts=MongoVerdictStore(database),
+        traces=MongoJobTraces(database),
+        failovers=MongoFailoverStore(database),
         behind=_BehindMongo(database),
     )
+
+
+def kubernetes_backend(leases: KubernetesLeaseStore, cluster: ApiServerDouble) -> Backend:
+    """Only the lease lives there."""
+    others = memory_backend(MemoryConnection(MemoryDatabase()))
+    return replace(others, leases=leases, behind=_BehindCluster(cluster))
 
 
 class _BehindMemory:
@@ -190,3 +211,28 @@ class _BehindMongo:
     async def outdated(self, token: Any) -> Any:
         # A token begins with a type byte and the seconds of its cluster time: here those of 1970.
         return {"_data": token["_data"][:2] + "00000001" + token["_data"][10:]}
+
+
+class _BehindCluster:
+    """The Leases alone; nothing else is there."""
+
+    def __init__(self, cluster: ApiServerDouble) -> None:
+        self._leases = cluster.leases
+
+    async def find(self, collection: Collection, id: object) -> Mapping[str, Any] | None:
+        assert collection is Collection.LEASES
+        name = f"hascheduler-{id}"
+        return self._leases.get(NAMESPACE, name) if name in self._leases.names(NAMESPACE) else None
+
+    async def delete(self, collection: Collection, id: object) -> None:
+        assert collection is Collection.LEASES
+        self._leases.delete(NAMESPACE, f"hascheduler-{id}")
+
+    async def insert(self, collection: Collection, document: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    async def drop(self, collection: Collection) -> None:
+        raise NotImplementedError
+
+    async def outdated(self, token: Any) -> Any:
+        raise NotImplementedError

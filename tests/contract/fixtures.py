@@ -4,17 +4,28 @@ from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
+from mongomock.collection import Collection as MockCollection
 from mongomock_motor import AsyncMongoMockClient
 from motor.motor_asyncio import AsyncIOMotorClient
 
+from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_database
 from hascheduler.mongo.indexes import ensure_collections_and_indexes
-from tests.contract.backends import Backend, memory_backend, mongo_backend
+from tests.contract.backends import Backend, kubernetes_backend, memory_backend, mongo_backend
+from tests.kubernetes_lease.api_server import ApiServerDouble
+from tests.kubernetes_lease.fixtures import account, api, authority, certificate, cluster, leases
 
 __all__ = [
+    "account",
+    "api",
+    "authority",
     "backend",
+    "certificate",
+    "cluster",
+    "kubernetes_backend_fixture",
+    "leases",
     "memory_backend_fixture",
     "mongomock_backend",
     "motor_backend",
@@ -35,6 +46,11 @@ def memory_backend_fixture() -> Backend:
     return memory_backend(MemoryConnection(MemoryDatabase()))
 
 
+@pytest.fixture(name="kubernetes_backend")
+def kubernetes_backend_fixture(leases: KubernetesLeaseStore, cluster: ApiServerDouble) -> Backend:
+    return kubernetes_backend(leases, cluster)
+
+
 @pytest.fixture
 async def pymongo_backend(pymongo_client: Client, database_name: str) -> Backend:
     database = open_database(pymongo_client, database_name)
@@ -50,7 +66,14 @@ async def motor_backend(motor_client: Any, database_name: str) -> Backend:
 
 
 @pytest.fixture
-def mongomock_backend() -> Backend:
+def mongomock_backend(monkeypatch: pytest.MonkeyPatch) -> Backend:
+    # It refuses hints; they say by which index a server should look, and change no answer.
+    update: Any = MockCollection._update
+
+    def without_hint(*args: Any, hint: object = None, **options: Any) -> Any:
+        return update(*args, **options)
+
+    monkeypatch.setattr(MockCollection, "_update", without_hint)
     return mongo_backend(cast(Any, _MockDatabase()))
 
 

@@ -12,7 +12,7 @@ from tests.contract.lease_checks import (
 )
 from tests.factories import NOW, make_lease
 
-pytestmark = on("memory", "mongomock", "pymongo", "motor")
+pytestmark = on("memory", "mongomock", "pymongo", "motor", "kubernetes")
 
 
 async def test_a_shard_has_no_lease_at_first(backend: Backend) -> None:

@@ -42,12 +42,9 @@ async def test_a_failed_attempt_that_is_tried_again_is_kept_and_the_job_waits_un
     before = await stored(backend)
     assert await backend.work.finish("a", 1, "p1", AGAIN, AT) is FinishAnswer.DONE
     job = await stored(backend)
-    assert (job["state"], job["failures"], job["retry_at_ms"], job["rev"]) == (
-        "pending",
-        1,
-        RETRY_AT,
-        before["rev"] + 1,
-    )
+    assert (job["state"], job["failures"], job["rev"]) == ("pending", 1, before["rev"] + 1)
+    # Sooner where the store has a clock of its own, and that one here is far ahead of it.
+    assert 0 < job["retry_at_ms"] <= RETRY_AT
     assert (job["processor"], job["error"], job["finished_at_ms"]) == (None, None, None)
     [record] = job["attempts"]
     assert (record["number"], record["processor"], record["outcome"], record["error"]) == (1, "p1", "failed", "no luck")

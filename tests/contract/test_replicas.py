@@ -1,5 +1,6 @@
 """`ReplicaBoard`: each replica's account of itself."""
 
+import time
 from datetime import datetime
 
 from hascheduler.model.documents import Collection, decode_replica
@@ -25,6 +26,14 @@ async def test_an_account_says_when_it_disappears_unless_it_is_renewed(backend: 
     document = await backend.behind.find(Collection.REPLICAS, "r1")
     assert document is not None
     assert isinstance(document["expire_at"], datetime)
+
+
+async def test_who_beats_is_told_the_databases_time_or_none(backend: Backend) -> None:
+    before_ms = time.time_ns() // 1_000_000
+    told_ms = await backend.board.beat(make_replica("r1"))
+    after_ms = time.time_ns() // 1_000_000
+    # The servers of a test are on this machine, so there is one clock.
+    assert told_ms is None or before_ms <= told_ms <= after_ms
 
 
 async def test_an_account_is_removed(backend: Backend) -> None:

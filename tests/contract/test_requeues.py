@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.dispatch.decisions import Fail, Requeue
+from hascheduler.dispatch.decisions import NOT_STARTED, Fail, Requeue
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, OCCUPYING, TERMINAL, JobState
 from tests.contract.backends import Backend, on
@@ -48,6 +48,22 @@ async def test_a_requeue_returns_the_job_and_keeps_the_record_of_the_attempt(bac
             }
         ],
     }
+
+
+async def test_an_attempt_is_recalled_for_not_starting_only_while_it_has_not(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    before = await stored(backend)
+    assert await applied(backend.claims, Requeue("a", 1, NOT_STARTED)) == [LOST]
+    assert await stored(backend) == before
+
+
+async def test_an_attempt_that_has_not_started_is_recalled(backend: Backend) -> None:
+    await bring_to(backend, JobState.DISPATCHED)
+    assert await applied(backend.claims, Requeue("a", 1, NOT_STARTED)) == [DONE]
+    recalled = await stored(backend)
+    assert (recalled["state"], recalled["failures"]) == (JobState.PENDING, 0)
+    assert await applied(backend.claims, Requeue("a", 1, NOT_STARTED)) == [DONE]
+    assert await stored(backend) == recalled
 
 
 async def test_a_requeue_applied_again_is_done_even_after_the_next_dispatch(backend: Backend) -> None:

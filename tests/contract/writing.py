@@ -1,6 +1,8 @@
 """Writes for streams to tell of."""
 
+from hascheduler.model.documents import Collection
 from hascheduler.model.job import JobState
+from hascheduler.model.schema_version import SchemaVersion, encode_schema_version
 from tests.contract.backends import Backend
 from tests.contract.claim_checks import applied
 from tests.contract.job_states import bring_to
@@ -37,5 +39,6 @@ async def write_everything(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await backend.schedules.edit("tick", 1, {"payload": "new"})
     await applied(backend.claims, make_fire(1))
+    await backend.behind.insert(Collection.META, encode_schema_version(SchemaVersion(1)))
     for state in JobState:
         await bring_to(backend, state, state.value)

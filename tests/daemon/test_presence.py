@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hascheduler.daemon.presence import Presence
+from hascheduler.daemon.trusted_clock import TrustedClock
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import WallMs
 from hascheduler.model.replica import ReplicaStatus
@@ -19,12 +20,14 @@ class Board:
         self.removed: list[str] = []
         self.news = asyncio.Event()
         self.away = False
+        self.time: WallMs | None = None
 
-    async def beat(self, status: ReplicaStatus) -> None:
+    async def beat(self, status: ReplicaStatus) -> WallMs | None:
         self.written.append(status)
         self.news.set()
         if self.away:
             raise StoreUnavailable("no answer")
+        return self.time
 
     async def remove(self, replica_id: str) -> None:
         if self.away:
@@ -42,10 +45,14 @@ def status(beat: int, id: str = CONFIG.replica_id) -> ReplicaStatus:
     return ReplicaStatus(id, "one", beat, WallMs(0), "", "", True, None, "", "", 0)
 
 
+def trusted(clock: HandClock) -> TrustedClock:
+    return TrustedClock(clock, CONFIG.clock_skew_max_ms)
+
+
 @asynccontextmanager
 async def presence() -> AsyncIterator[tuple[Presence, Board, HandClock]]:
     board, clock = Board(), HandClock()
-    one = Presence(CONFIG, board, clock, status)
+    one = Presence(CONFIG, board, trusted(clock), status)
     running = asyncio.create_task(one.run())
     try:
         yield one, board, clock
@@ -55,7 +62,7 @@ async def presence() -> AsyncIterator[tuple[Presence, Board, HandClock]]:
 
 
 async def test_before_the_first_beat_came_back_nothing_is_known() -> None:
-    one = Presence(CONFIG, Board(), HandClock(), status)
+    one = Presence(CONFIG, Board(), trusted(HandClock()), status)
     assert (one.fresh, one.lag_ms, one.echoed(0), one.echoed(1)) == (False, None, True, False)
 
 
@@ -119,8 +126,20 @@ async def test_a_database_that_is_away_does_not_end_the_beats() -> None:
 
 async def test_a_replica_takes_its_record_away_if_it_can() -> None:
     board = Board()
-    one = Presence(CONFIG, board, HandClock(), status)
+    one = Presence(CONFIG, board, trusted(HandClock()), status)
     await one.leave()
     assert board.removed == [CONFIG.replica_id]
     board.away = True
     await one.leave()
+
+
+async def test_a_beat_compares_the_clock_with_the_databases() -> None:
+    board, clock = Board(), trusted(HandClock())
+    board.time = WallMs(clock.wall_ms() - 86_400_000)
+    running = asyncio.create_task(Presence(CONFIG, board, clock, status).run())
+    await board.next()
+    # The beat is answered without a wait.
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait({running})
+    assert "86400000 ms ahead of the database's" in clock.wrong_because

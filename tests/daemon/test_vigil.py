@@ -17,7 +17,8 @@ HOST = "127.0.0.1"
 
 @pytest.fixture(autouse=True)
 def _briskly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vigil_room, "_PAUSE_S", 0.001)
+    monkeypatch.setattr(vigil_room, "_PAUSE_MIN_S", 0.001)
+    monkeypatch.setattr(vigil_room, "_PAUSE_MAX_S", 0.001)
     monkeypatch.setattr(vigil_room, "_CONNECT_TIMEOUT_S", 0.2)
 
 
@@ -161,6 +162,28 @@ async def test_another_process_on_the_same_port_proves_a_death(standby: Standby)
         await asyncio.wait({serving})
 
 
+async def test_a_port_that_takes_a_last_connection_while_its_process_dies_is_soon_looked_at_again(
+    standby: Standby, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vigil_room, "_PAUSE_MAX_S", 60)
+    met = asyncio.Event()
+
+    async def say_nothing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        met.set()
+
+    async with process("leader") as one:
+        await greeted_by(standby, one, "leader")
+        one._server.close()  # type: ignore[union-attr]
+        dying = await asyncio.start_server(say_nothing, HOST, one.port)
+        for line in list(one._lines):
+            line.close()
+        async with asyncio.timeout(10):
+            await met.wait()
+        dying.close()
+        assert await standby.learns_of_a_death() == ["leader"]
+
+
 async def test_a_refusal_without_a_greeting_before_proves_nothing(standby: Standby) -> None:
     async with process("leader") as one:
         port = one.port
@@ -222,7 +245,7 @@ async def test_a_greeting_that_is_cut_short_proves_nothing(standby: Standby) -> 
 async def test_an_endpoint_that_is_none_is_looked_at_in_vain_and_at_leisure(
     standby: Standby, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vigil_room, "_PAUSE_S", 60)
+    monkeypatch.setattr(vigil_room, "_PAUSE_MIN_S", 60)
     standby.vigil.watch(make_lease("leader", endpoint=endpoint))
     await let_it_think()
     assert standby.looks <= 1

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hascheduler.demo.evidence import Effect, Effects, Expectation, judge
+from hascheduler.errors import WorldError
 from hascheduler.model.instants import WallMs
 from hascheduler.model.percentiles import percentile
 from hascheduler.model.trigger import Interval, Once, Trigger
@@ -29,12 +30,21 @@ def _job(*outcomes: str, processor: str = "p.1") -> dict[str, Any]:
     return {"state": outcomes[-1], "attempt": len(outcomes), "attempts": records}
 
 
-def _verdict(effects: list[Effect], **jobs: dict[str, Any]) -> dict[str, list[str]]:
+def _verdict(effects: list[Effect], cut_from_ms: int | None = None, **jobs: dict[str, Any]) -> dict[str, list[str]]:
     stored = {job: _job("succeeded") for job in JOBS} | {JOBS[0]: jobs.get("first", _job("succeeded"))}
-    verdict = judge([TICK, ONCE], effects, stored, until_ms=UNTIL_MS, killed={"p.1"})
+    verdict = judge(
+        [TICK, ONCE],
+        effects,
+        stored,
+        until_ms=UNTIL_MS,
+        killed={"p.1"},
+        cut={} if cut_from_ms is None else {"p.1": cut_from_ms},
+    )
     assert verdict.expected == len(JOBS)
     found = {"missed": verdict.missed, "doubled": verdict.doubled, "unexpected": verdict.unexpected}
     assert verdict.good == (not any(found.values()))
+    assert verdict.fired == len(JOBS) - len(verdict.missed)
+    found["unseen"] = verdict.unseen
     return {name: jobs for name, jobs in found.items() if jobs}
 
 
@@ -72,6 +82,22 @@ def test_two_attempts_are_excused_only_if_a_killed_processor_took_the_first_alon
     assert _verdict([*ALL, _effect(JOBS[0], attempt=2)], first=first) == ({"doubled": [JOBS[0]]} if doubled else {})
 
 
+@pytest.mark.parametrize(
+    ("first", "from_ms", "found"),
+    [
+        (_job("succeeded", processor="p.1"), 1_000, {"unseen": [JOBS[0]]}),
+        (_job("lost", "succeeded", processor="p.1"), 1_000, {"unseen": [JOBS[0]]}),
+        (_job("succeeded", processor="p.1"), 1_001, {"missed": [JOBS[0]]}),
+        (_job("succeeded", processor="p.2"), 1_000, {"missed": [JOBS[0]]}),
+        (_job("failed", processor="p.1"), 1_000, {"missed": [JOBS[0]]}),
+    ],
+)
+def test_an_effect_may_be_unseen_only_among_the_last_of_a_processor_that_took_its_output_along(
+    first: dict[str, Any], from_ms: int, found: dict[str, list[str]]
+) -> None:
+    assert _verdict(ALL[1:], from_ms, first=first) == found
+
+
 @pytest.mark.parametrize("job", ["fire:tick:1500", "fire:once:2000", "fire:other:1000", "fire:tick:0"])
 def test_an_effect_for_no_nominal_time_is_unexpected(job: str) -> None:
     assert _verdict([*ALL, _effect(job)]) == {"unexpected": [job]}
@@ -92,6 +118,22 @@ def test_an_output_is_read_as_it_grows_whole_lines_only(tmp_path: Path) -> None:
         file.write(line[20:] + "\n")
     assert [effect.lag_ms for effect in effects.read([output])] == [5]
     assert len(effects.all) == 2
+
+
+def test_jobs_of_others_are_nobodys_business(tmp_path: Path) -> None:
+    output, effects = tmp_path / "log", Effects("fire:demo-1-")
+    line = {"effect": "log", "attempt": 1, "nominal_ms": 1_000, "at_ms": 1_005}
+    jobs = ["fire:demo-1-tick:1000", "fire:demo-2-tick:1000", "job:0194"]
+    output.write_text("".join(json.dumps({**line, "job": job}) + "\n" for job in jobs))
+    assert [effect.job_id for effect in effects.read([output])] == jobs[:1]
+
+
+@pytest.mark.parametrize("line", ['{"effect": "log"}', '{"effect"', '{"effect": "log", "job": }'])
+def test_a_line_that_is_half_an_effect_is_said(tmp_path: Path, line: str) -> None:
+    output = tmp_path / "log"
+    output.write_text(line + "\n")
+    with pytest.raises(WorldError, match="holds a line that is no effect"):
+        Effects().read([output])
 
 
 @pytest.mark.parametrize(("per_cent", "value"), [(50, 2), (75, 3), (99, 4), (100, 4), (0, 1)])

@@ -39,7 +39,6 @@ from hascheduler.model.verdict import VerdictRun
 JOBS, SCHEDULES, PROCESSORS = Collection.JOBS, Collection.SCHEDULES, Collection.PROCESSORS
 _SOURCES = {
     Dispatch: TRANSITIONS[Move.CLAIM].sources,
-    Requeue: TRANSITIONS[Move.REQUEUE].sources,
     Cancel: LIVE,
 }
 
@@ -169,6 +168,8 @@ class Database:
         job = self.jobs.get(decision.job_id)
         demanded = decision.attempt - 1 if isinstance(decision, Dispatch) else decision.attempt
         sources = _SOURCES.get(type(decision), TRANSITIONS[Move.FAIL].sources)
+        if isinstance(decision, Requeue):
+            sources = TRANSITIONS[decision.move].sources
         if job is None or job["state"] not in sources or job["attempt"] != demanded:
             return judge(decision, job)
         match decision:

@@ -32,6 +32,12 @@ def test_what_a_leader_with_a_faster_clock_has_decided_stays_decided() -> None:
     assert with_trigger(schedule, MINUTE, wall(2_500)).since_ms == wall(5_000)
 
 
+def test_of_two_edits_in_one_millisecond_each_begins_at_a_time_of_its_own() -> None:
+    first = with_trigger(make_schedule("s", trigger=SECOND), MINUTE, wall(2_500))
+    second = with_trigger(first, SECOND, wall(2_500))
+    assert (first.since_ms, second.since_ms) == (wall(2_500), wall(2_501))
+
+
 def test_a_pause_leaves_what_came_before_and_a_second_one_changes_nothing() -> None:
     schedule = make_schedule("s", trigger=SECOND)
     first = paused(schedule, wall(2_500))

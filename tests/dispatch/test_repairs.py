@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hascheduler.dispatch.decisions import (
+    NOT_STARTED,
+    UNREGISTERED,
     Cancel,
     CancelNotice,
     Decision,
@@ -29,12 +31,17 @@ from tests.dispatch.scene import CONFIG, DOUBT_MS, START_MS, Scene, echo, jobs, 
 # Processors that are lost
 
 
-@pytest.mark.parametrize("gone", [ProcessorLost("p", 1), ProcessorGone("p")])
-def test_the_jobs_of_a_dead_processor_are_requeued_and_go_elsewhere_with_the_next_attempt(gone: Input) -> None:
+@pytest.mark.parametrize(
+    ("gone", "unstarted"), [(ProcessorLost("p", 1), "processor lost"), (ProcessorGone("p"), UNREGISTERED)]
+)
+def test_the_jobs_of_a_dead_processor_are_requeued_and_go_elsewhere_with_the_next_attempt(
+    gone: Input, unstarted: str
+) -> None:
     scene = Scene(*processors("p", "q"), *jobs(running("a", "p"), dispatched("b", "p")))
     step = scene.at(100, gone)
-    assert step.decisions == (Requeue("a", 1, "processor lost"), Requeue("b", 1, "processor lost"))
-    assert scene.core.occupied("p") == 0
+    assert step.decisions == (Requeue("a", 1, "processor lost"), Requeue("b", 1, unstarted))
+    # Where it may start yet, it keeps its slot until it is known that it has not.
+    assert scene.core.occupied("p") == (unstarted == UNREGISTERED)
     assert scene.at(200).decisions == ()
     step = scene.at(300, *jobs(make_job("a", rev=4, attempt=1), make_job("b", rev=3, attempt=1)))
     assert step.decisions == (Dispatch("a", 2, "q"), Dispatch("b", 2, "q"))
@@ -83,6 +90,31 @@ def test_a_requeue_that_lost_is_tried_again_only_if_the_job_is_still_held() -> N
     assert scene.at(200 + DOUBT_MS).decisions == (Requeue("b", 1, "processor lost"),)
 
 
+SPARED_MS = START_MS - 1_000
+
+
+def test_what_runs_at_a_processor_that_is_not_registered_is_spared_for_a_while() -> None:
+    scene = Scene(*processors("p", "q"), *jobs(running("a", "p"), dispatched("b", "p")), unknown_spared_ms=SPARED_MS)
+    step = scene.at(100, ProcessorGone("p"))
+    # What has not started is called back, and stays where it is if it starts in this moment.
+    assert step.decisions == (Requeue("b", 1, UNREGISTERED),)
+    assert step.wake_at_ms == wall(100 + SPARED_MS)
+    assert scene.at(99 + SPARED_MS, *jobs(make_job("b", rev=3, attempt=1, not_before_ms=wall(60_000)))).decisions == ()
+    assert scene.at(100 + SPARED_MS).decisions == (Requeue("a", 1, "processor lost"),)
+
+
+def test_whoever_registers_again_in_time_keeps_what_it_runs() -> None:
+    scene = Scene(*processors("p"), *jobs(running("a", "p")), unknown_spared_ms=SPARED_MS)
+    scene.at(100, ProcessorGone("p"))
+    scene.at(1_000, *processors("p"))
+    assert scene.at(100 + SPARED_MS).decisions == ()
+
+
+def test_a_processor_that_fell_silent_is_dead_at_once_as_it_was_waited_for() -> None:
+    scene = Scene(*processors("p"), *jobs(running("a", "p")), unknown_spared_ms=SPARED_MS)
+    assert scene.at(100, ProcessorLost("p", 1)).decisions == (Requeue("a", 1, "processor lost"),)
+
+
 def test_orphans_are_moved_in_portions() -> None:
     scene = Scene(*jobs(*(running(f"j{i}", "p") for i in range(5))), repairs_max=2)
     assert [len(scene.began.decisions), *(len(scene.at(0).decisions) for _ in range(3))] == [2, 2, 1, 0]
@@ -100,7 +132,7 @@ def test_an_attempt_that_does_not_start_is_sent_again_and_then_moved() -> None:
         step = scene.at(turn * START_MS)
         assert (step.sends, step.decisions) == ((Publish("j", 1, "p"),), ())
     step = scene.at(3 * START_MS)
-    assert (step.sends, step.decisions) == ((), (Requeue("j", 1, "not started in time"),))
+    assert (step.sends, step.decisions) == ((), (Requeue("j", 1, NOT_STARTED),))
     assert scene.at(3 * START_MS + 1, *jobs(make_job("j", rev=3, attempt=1))).decisions == (Dispatch("j", 2, "p"),)
 
 

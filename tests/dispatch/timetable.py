@@ -92,27 +92,30 @@ class Timetable:
         if trigger == schedule.trigger:
             return
         self.database.edit_schedule(with_trigger(schedule, trigger, now))
-        self._close(schedule, now)
-        self._stretches[schedule.name].append(_Stretch(trigger, now, paused=schedule.paused_at_ms is not None))
+        end_ms = self._close(schedule, now)
+        self._stretches[schedule.name].append(_Stretch(trigger, end_ms, paused=schedule.paused_at_ms is not None))
 
     def _pause(self, schedule: ScheduleRef, now: WallMs) -> None:
         if schedule.paused_at_ms is None:
             self.database.edit_schedule(paused(schedule, now))
-            self._close(schedule, now)
-            self._stretches[schedule.name].append(_Stretch(schedule.trigger, now, paused=True))
+            end_ms = self._close(schedule, now)
+            self._stretches[schedule.name].append(_Stretch(schedule.trigger, end_ms, paused=True))
 
     def _resume(self, schedule: ScheduleRef, now: WallMs, *, from_now: bool) -> None:
         if schedule.paused_at_ms is None:
             return
         self.database.edit_schedule(resumed(schedule, now, from_now=from_now))
         if from_now:
-            self._close(schedule, now)
-            self._stretches[schedule.name].append(_Stretch(schedule.trigger, now))
+            end_ms = self._close(schedule, now)
+            self._stretches[schedule.name].append(_Stretch(schedule.trigger, end_ms))
         else:
             self._stretches[schedule.name][-1].paused = False
 
-    def _close(self, schedule: ScheduleRef, now: WallMs) -> None:
-        self._stretches[schedule.name][-1].through_ms = now
+    def _close(self, schedule: ScheduleRef, now: WallMs) -> int:
+        """When what is in force ends: of two edits in one millisecond, the second counts one later."""
+        last = self._stretches[schedule.name][-1]
+        last.through_ms = max(now, last.since_ms + 1)
+        return last.through_ms
 
     # What must have become of them
 

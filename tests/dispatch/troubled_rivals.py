@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from hascheduler.dispatch.config import DispatchConfig
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Requeue, Settlement
+from hascheduler.dispatch.decisions import UNREGISTERED, Decision, Dispatch, Fail, Requeue, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Rule
 from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen, TrustLost
@@ -62,7 +62,9 @@ class TroubledRivals(Rivals):
             decisions = self._decide(inputs)
             assert [each for each in decisions if not isinstance(each, Dispatch)] == repairs
             for repair in repairs:
-                self.oracle.held.pop(repair.job_id)
+                # Who may start yet keeps its place until it is known that it has not.
+                if repair.reason != UNREGISTERED:
+                    self.oracle.held.pop(repair.job_id)
             decided += [(each.job_id, each.processor) for each in decisions if isinstance(each, Dispatch)]
             expected += [] if self._is_mute else self.oracle.dispatch()
             if decided != expected or not decisions:
@@ -91,7 +93,8 @@ class TroubledRivals(Rivals):
             if job.state is JobState.RUNNING and job.failures + 1 >= ATTEMPTS_MAX_DEFAULT:
                 found.append(Fail(id, job.attempt, "processor lost; attempts used up"))
             else:
-                found.append(Requeue(id, job.attempt, "processor lost"))
+                may_start = job.state is JobState.DISPATCHED and job.processor not in self.oracle.processors
+                found.append(Requeue(id, job.attempt, UNREGISTERED if may_start else "processor lost"))
         return found
 
     def _comes_of(self, decision: Decision) -> Iterator[Input]:

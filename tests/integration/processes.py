@@ -24,7 +24,7 @@ from pymongo import AsyncMongoClient
 Found = TypeVar("Found")
 
 
-async def eventually(look: Callable[[], Awaitable[Found | None]], what: str, limit_s: float = 30) -> Found:
+async def eventually(look: Callable[[], Awaitable[Found | None]], what: str, limit_s: float = 90) -> Found:
     """The first thing that ``look`` finds; polls, and says what was missing when the time is over."""
     deadline = time.monotonic() + limit_s
     while True:
@@ -134,7 +134,7 @@ class Processes:
             "/v1/schedules", {"name": name, "trigger": {"type": "interval", "every": every}, "job": template}
         )
 
-    async def settled(self, limit_s: float = 30) -> None:
+    async def settled(self, limit_s: float = 90) -> None:
         """Delete all schedules, then wait until no job is live."""
         for schedule in (await self.get("/v1/schedules?limit=100"))["items"]:
             answer = await self.http.delete(f"{self.any_url()}/v1/schedules/{schedule['name']}")

@@ -12,6 +12,8 @@ async def test_a_schedule_whose_program_fails_is_paused_and_resumes_when_it_is_m
     await processes.replica("two")
     modules = ("processors.log", "processors.command")
     await processes.processor("worker", *modules, slots=8, HASCHEDULER_COMMAND_ALLOW="/bin/false,/bin/true")
+    once = await processes.http.put(f"{processes.any_url()}/v1/definitions/command", json={"retry": {"attempts": 1}})
+    assert once.status_code < 300, once.text
     schedule = {
         "name": "fragile",
         "trigger": {"type": "interval", "every": "300ms"},

@@ -34,6 +34,12 @@ from hascheduler.model.schedule_documents import (
     new_schedule_document,
     with_leader_fields,
 )
+from hascheduler.model.schema_version import (
+    SCHEMA_ID,
+    SchemaVersion,
+    decode_schema_version,
+    encode_schema_version,
+)
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token
 from hascheduler.model.token_documents import decode_token, encode_token
@@ -100,8 +106,10 @@ PROCESSORS = st.builds(
 LEASES = st.builds(LeaseRecord, NAME, TEXT, INTEGER, INTEGER, TEXT, WALL, WALL, INTEGER, INTEGER)
 HEADS = st.builds(JournalHead, NAME, INTEGER, INTEGER, st.sampled_from(EntryKind), NAME, INTEGER)
 REPLICAS = st.builds(
-    ReplicaStatus, NAME, NAME, INTEGER, WALL, TEXT, TEXT, st.booleans(), st.none() | INTEGER, TEXT, TEXT, INTEGER
+    ReplicaStatus, NAME, NAME, INTEGER, WALL, TEXT, TEXT, st.booleans(), st.none() | INTEGER, TEXT, TEXT, INTEGER,
+    st.none() | NAME, INTEGER,
 )  # fmt: skip
+SCHEMAS = st.builds(SchemaVersion, INTEGER, INTEGER)
 
 Decoder = Callable[[object, Any], Any]
 DECODERS: dict[Collection, Decoder] = {
@@ -115,6 +123,7 @@ DECODERS: dict[Collection, Decoder] = {
     Collection.LANES: documents.decode_lane,
     Collection.TENANTS: documents.decode_tenant,
     Collection.TOKENS: decode_token,
+    Collection.META: decode_schema_version,
 }
 NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, Any]], Callable[[Any], object]]] = {
     Collection.JOBS: (JOBS, job_documents.encode_job_ref, lambda job: job.id),
@@ -127,6 +136,7 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.LANES: (LANES, documents.encode_lane, lambda lane: lane.name),
     Collection.TENANTS: (TENANTS, documents.encode_tenant, lambda tenant: tenant.name),
     Collection.TOKENS: (TOKENS, encode_token, lambda token: token.digest),
+    Collection.META: (SCHEMAS, encode_schema_version, lambda _: SCHEMA_ID),
 }
 OF_THE_FINISHED = {Collection.JOBS: {"finished_at_ms"}}
 """Lean fields that no live noun has."""

@@ -38,7 +38,7 @@ def test_a_slot_is_taken_only_by_a_claim_and_kept_only_by_a_start() -> None:
     assert TRANSITIONS[Move.START].sources == {JobState.DISPATCHED}
 
 
-@pytest.mark.parametrize("move", [Move.START, Move.FINISH, Move.GIVE_BACK, Move.STOP, Move.REQUEUE])
+@pytest.mark.parametrize("move", [Move.START, Move.FINISH, Move.GIVE_BACK, Move.STOP, Move.REQUEUE, Move.RECALL])
 def test_only_an_attempt_that_holds_a_slot_is_worked_on(move: Move) -> None:
     assert TRANSITIONS[move].sources <= OCCUPYING
 

@@ -145,6 +145,20 @@ async def test_a_lost_collection_ends_the_stream(database: Database, stream: Mon
         await told(stream, 1)
 
 
+async def test_whoever_begins_anew_after_a_dropped_collection_makes_it_with_its_indexes(database: Database) -> None:
+    made = await database.processors.index_information()
+    source = MongoChangeSource(database)
+    stream = await source.open(None)
+    await database.processors.drop()
+    await database.processors.insert_one({"_id": "p"})
+    with pytest.raises(HistoryLost):
+        await told(stream, 1)
+    await stream.close()
+    await (await source.open(None)).close()
+    assert len(made) > 1
+    assert await database.processors.index_information() == made
+
+
 async def test_what_came_before_the_loss_is_told_first(database: Database, stream: MongoChangeStream) -> None:
     await database.jobs.insert_one({"_id": "a"})
     await database.definitions.drop()

@@ -11,7 +11,8 @@ from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
 from hascheduler.ports import Outcome, StartedJob
 from hascheduler.processor import Handlers, JobContext
-from tests.processor.world import Stage, World, staged, until
+from hascheduler.processor.fence import Fence
+from tests.processor.world import HandClock, Stage, World, staged, until
 
 
 class Work:
@@ -364,6 +365,31 @@ async def test_after_a_fence_the_processor_goes_on_and_never_runs_the_same_attem
         again = stage.world.dispatch("b", "echo", 1)
         await until(lambda: again.outcome is not None)
         assert work.began == [("a", 1), ("b", 1)]
+
+
+async def test_after_a_fence_nothing_starts_before_the_second_beat() -> None:
+    """The first may cross with the verdict that the processor is lost."""
+    lost: list[str] = []
+    clock = HandClock()
+    fence = Fence(clock, 800, lambda: lost.append("lost"))
+    fence.renewed(clock.mono_ms())
+    assert await opens(fence)
+    clock.now_ms += 800
+    assert not fence.check()
+    assert lost == ["lost"]
+    for waited_ms, opened in ((0, False), (900, False), (300, True), (300, True)):
+        clock.now_ms += waited_ms
+        fence.renewed(clock.mono_ms())
+        assert await opens(fence) == opened
+
+
+async def opens(fence: Fence) -> bool:
+    try:
+        async with asyncio.timeout(0.01):
+            await fence.opened()
+    except TimeoutError:
+        return False
+    return True
 
 
 async def test_a_pause_is_noticed_before_the_results_from_before_it_count() -> None:

@@ -159,6 +159,8 @@ class World:
         while True:
             await sink(self._delivery(await self.queue.get()))
 
+    consuming = True
+
     async def delete(self) -> None:
         self.queue_deleted = True
 

@@ -196,7 +196,7 @@ async def test_two_leaders_in_turn_leave_no_gap(amqp_url: str, name: str, channe
         second = Announcer(logs["two"], two, lambda: leads["two"])
 
         async def look() -> None:
-            while True:
+            while len(seen) < 4:
                 seen.add(json.loads((await listener.next()).body)["job"])
 
         looking = asyncio.create_task(look())
@@ -209,7 +209,6 @@ async def test_two_leaders_in_turn_leave_no_gap(amqp_url: str, name: str, channe
             happens(103)
             leads["two"] = True
             happens(104)
-            await until(lambda: len(seen) == 4)
-        looking.cancel()
-        await asyncio.wait({looking})
+            # Not cancelled: a channel that is left in the middle of a question closes.
+            await looking
     assert seen == {"job:101", "job:102", "job:103", "job:104"}

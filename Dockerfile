@@ -1,0 +1,58 @@
+# Two images from one build, for any builder of OCI images:
+#
+#   docker build --target scheduler -t hascheduler:0.2.0 .
+#   docker build --target processor -t hascheduler-processor:0.2.0 .
+#
+# Processors of your own, modules with `handlers`, go on top of the second:
+#
+#   FROM hascheduler-processor:0.2.0
+#   COPY resize.py /processors/
+#   CMD ["processor", "resize"]
+#
+# Every version is in a lock file with its hash. The process writes nothing, needs no home and runs as any user.
+ARG PYTHON_IMAGE=python:3.12.12-slim-bookworm
+
+FROM ${PYTHON_IMAGE} AS build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /build
+# Without pip: it is told from outside where to install.
+RUN python -m venv --without-pip /opt/hascheduler && python -m venv --without-pip tools
+# First what changes seldom, so that builders can keep it.
+COPY requirements-runtime.lock requirements-build.lock ./
+RUN python -m pip --python /opt/hascheduler install --require-hashes --only-binary=:all: --no-compile \
+      -r requirements-runtime.lock \
+    && python -m pip --python tools install --require-hashes --only-binary=:all: -r requirements-build.lock
+COPY pyproject.toml README.md ./
+COPY hascheduler hascheduler
+COPY processors processors
+# Compiled now, as nothing can be written later, and believed without a look at the sources' times.
+RUN tools/bin/hatchling build -t wheel -d dist \
+    && python -m pip --python /opt/hascheduler install --no-deps --no-index --no-compile dist/*.whl \
+    && /opt/hascheduler/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/hascheduler/lib
+
+FROM ${PYTHON_IMAGE} AS runtime
+ARG VERSION=0.2.0
+LABEL org.opencontainers.image.vendor="hascheduler" \
+      org.opencontainers.image.version="${VERSION}"
+RUN python -m pip uninstall -q -y --root-user-action=ignore pip
+COPY --from=build /opt/hascheduler /opt/hascheduler
+ENV PATH=/opt/hascheduler/bin:/usr/local/bin:/usr/bin:/bin \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+STOPSIGNAL SIGTERM
+USER 10001:10001
+ENTRYPOINT ["hascheduler"]
+
+FROM runtime AS processor
+LABEL org.opencontainers.image.title="hascheduler-processor" \
+      org.opencontainers.image.description="Runs the jobs of hascheduler, with the ready-made handlers"
+# Modules are looked for where the process starts.
+WORKDIR /processors
+CMD ["processor", "processors.log", "processors.sleep", "processors.webhook"]
+
+# Last, so that it is also what a build without a target makes.
+FROM runtime AS scheduler
+LABEL org.opencontainers.image.title="hascheduler" \
+      org.opencontainers.image.description="A replica of hascheduler, a highly available job scheduler"
+WORKDIR /
+CMD ["serve"]

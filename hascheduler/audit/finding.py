@@ -1,0 +1,76 @@
+"""What an audit says: which promise is broken, by which document, since when, and what to do about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hascheduler.model.instants import LATEST_MS, format_instant
+
+
+class FindingKind(StrEnum):
+    VERDICT_MISSING = "verdict_missing"
+    VERDICT_DOUBLED = "verdict_doubled"
+    OVERDUE = "overdue"
+    CURSOR_AHEAD = "cursor_ahead"
+    NOT_STARTED = "not_started"
+    ORPHAN_ATTEMPT = "orphan_attempt"
+    CANCEL_IGNORED = "cancel_ignored"
+    OVERTIME = "overtime"
+    EXPIRED = "expired"
+    WAITING_IN_VAIN = "waiting_in_vain"
+    DEPENDENT_STRANDED = "dependent_stranded"
+    IDEMPOTENCY_DOUBLED = "idempotency_doubled"
+    JOURNAL_GAP = "journal_gap"
+    JOURNAL_ORDER = "journal_order"
+    JOURNAL_UNAPPLIED = "journal_unapplied"
+    LEASE_TERM = "lease_term"
+    NOBODY_LEADS = "nobody_leads"
+    UNKNOWN_SHARD = "unknown_shard"
+    UNKNOWN_STATE = "unknown_state"
+    UNKNOWN_FORM = "unknown_form"
+    UNREADABLE = "unreadable"
+    INDEX = "index"
+    NOT_EXPIRED = "not_expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``document`` is ``collection/id``, or what stands for many; ``what`` has the numbers.
+
+    ``witness`` is the version of what was looked at: a finding that motion could explain holds only if a later look
+    meets the same one. None: no motion explains it.
+    """
+
+    kind: FindingKind
+    document: str
+    what: str
+    hint: str
+    since_ms: int | None = None
+    witness: str | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> tuple[FindingKind, str]:
+        return self.kind, self.document
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """``findings`` are at most some of each kind, ``counts`` all that were counted; ``complete``: everything was looked
+    at that was to be."""
+
+    at_ms: int
+    findings: tuple[Finding, ...]
+    counts: Mapping[str, int]
+    looked_at: Mapping[str, int]
+    complete: bool
+
+
+def instant_shown(at_ms: int) -> str:
+    """An instant that anybody may have written."""
+    return format_instant(at_ms) if 0 <= at_ms < LATEST_MS else f"{at_ms} ms"
+
+
+def shown(id: object) -> str:
+    """An ``_id`` that anybody may have written, in a bounded form."""
+    text = id if isinstance(id, str) else repr(id)
+    return text if len(text) <= 200 else text[:199] + "…"

@@ -1,0 +1,50 @@
+"""A schedule's cursor follows the time: nothing is due for long and undecided, nothing is decided before its time."""
+
+from collections.abc import Iterator
+
+from hascheduler.audit.finding import Finding, FindingKind, instant_shown
+from hascheduler.audit.terms import AuditTerms
+from hascheduler.dispatch.stretches import undecided
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.triggers import due_ms
+
+
+def judge_cursor(schedule: ScheduleRef, now: int, terms: AuditTerms, *, led: bool) -> Iterator[Finding]:
+    """``led``: somebody leads, so that somebody should have decided. `InvalidInput` where the times can't be told."""
+    due_at_ms = _first_due(schedule, now - terms.motion_ms) if led else None
+    if due_at_ms is not None:
+        behind_s = (now - due_at_ms) // 1_000
+        yield Finding(
+            FindingKind.OVERDUE,
+            f"schedules/{schedule.name}",
+            f"a nominal time has been due for {behind_s} s, and the cursor stands at"
+            f" {instant_shown(schedule.cursor_ms)}",
+            "look at the log of the leader (hascheduler cluster); if it decides nothing else either, restart it",
+            since_ms=due_at_ms,
+            witness=f"{schedule.rev} {schedule.cursor_ms}",
+        )
+    if schedule.cursor_ms > now + terms.motion_ms and schedule.cursor_ms > schedule.created_at_ms:
+        ahead_s = (schedule.cursor_ms - now) // 1_000
+        yield Finding(
+            FindingKind.CURSOR_AHEAD,
+            f"schedules/{schedule.name}",
+            f"its cursor stands {ahead_s} s in the future ({instant_shown(schedule.cursor_ms)}): until then it does"
+            " not fire",
+            "compare the clocks of the replicas with each other; the times in between were decided too early",
+            witness=f"{schedule.rev}",
+        )
+
+
+def _first_due(schedule: ScheduleRef, now: int) -> int | None:
+    """When the first undecided time was due, if it was by ``now``. What will not fire is settled with its stretch."""
+    for times in undecided(schedule, schedule.cursor_ms, now):
+        fires_max = times.trigger.max_fires
+        first_ms = times.first() if fires_max is None or schedule.tally.fired < fires_max else None
+        if first_ms is None:
+            continue
+        if times.verdict is not None:
+            # One that goes on is cut off at now.
+            return times.through_ms + 1 if times.through_ms < now else None
+        at_ms = due_ms(schedule.name, times.trigger, first_ms)
+        return at_ms if at_ms <= now else None
+    return None

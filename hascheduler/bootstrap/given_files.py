@@ -1,0 +1,48 @@
+"""What is read from mounted files: the members' key and the users' passwords."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hascheduler.bootstrap.secret_files import ADMIN_PASSWORD, PROCESSOR_PASSWORD, SCHEDULER_PASSWORD
+from hascheduler.errors import InvalidInput
+
+_KEY = re.compile(r"[A-Za-z0-9+/=]{6,1024}")
+
+
+@dataclass(frozen=True, slots=True)
+class Passwords:
+    scheduler: str
+    processor: str
+    admin: str
+
+
+def read_key(path: Path) -> str:
+    """The key as the members use it, without white space; of a list, which is how a key is changed, the first."""
+    text = _read(path, "--keyfile")
+    first = re.match(r"- *(\S+)", text)
+    key = first[1] if first else "".join(text.split())
+    if not _KEY.fullmatch(key):
+        raise InvalidInput(("--keyfile",), f"{path} holds no key", "6 to 1,024 characters of base64")
+    return key
+
+
+def read_passwords(folder: Path) -> Passwords:
+    """One file for each; a line break at its end is not part of the password."""
+    return Passwords(*(_password(folder / name) for name in (SCHEDULER_PASSWORD, PROCESSOR_PASSWORD, ADMIN_PASSWORD)))
+
+
+def _password(path: Path) -> str:
+    password = _read(path, "--users-from").rstrip("\r\n")
+    if not password or not password.isprintable():
+        raise InvalidInput(("--users-from",), f"{path} holds no password", "a line of printable characters")
+    return password
+
+
+def _read(path: Path, option: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput((option,), f"{path}: {error.strerror}", "a readable file") from None
+    except UnicodeDecodeError:
+        raise InvalidInput((option,), f"{path} is no text", "a file of text") from None

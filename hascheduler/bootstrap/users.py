@@ -1,0 +1,104 @@
+"""The users of MongoDB and their roles: made where they are missing, changed where they differ, else left alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from urllib.parse import quote_plus
+
+from pymongo.errors import OperationFailure
+
+from hascheduler.bootstrap.broker_definitions import PROCESSOR_USER, SCHEDULER_USER
+from hascheduler.bootstrap.database_roles import ADMIN_USER, privileges
+from hascheduler.bootstrap.given_files import Passwords
+from hascheduler.bootstrap.member import AUTHENTICATION_FAILED, Access
+from hascheduler.mongo.connection import Client, connect
+from hascheduler.mongo.faults import faults
+
+_ADMIN_DATABASE = "admin"
+_MAJORITY = {"w": "majority", "wtimeout": 10_000}
+_LIMIT_S = 15.0
+
+
+class Change(StrEnum):
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+async def ensure_users(
+    client: Client, host: str, access: Access, database: str, passwords: Passwords
+) -> Mapping[str, Change]:
+    """What was done for each user; ``client`` asks the primary, which is ``host``.
+
+    `StoreUnavailable` where the primary is none any more, or somebody else did the same at this moment: come again.
+    """
+    users = (
+        _User(SCHEDULER_USER, database, passwords.scheduler, SCHEDULER_USER),
+        _User(PROCESSOR_USER, database, passwords.processor, PROCESSOR_USER),
+        _User(ADMIN_USER, _ADMIN_DATABASE, passwords.admin, "root"),
+    )
+    done: dict[str, Change] = {}
+    with faults("make the users", _LIMIT_S):
+        for user in users:
+            of_role = await _ensure_role(client, database, user.role) if user.database == database else Change.UNCHANGED
+            of_user = await _ensure_user(client, user, host, access)
+            done[user.name] = of_role if of_user is Change.UNCHANGED else of_user
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class _User:
+    """``role`` is one of the same database."""
+
+    name: str
+    database: str
+    password: str
+    role: str
+
+
+async def _ensure_role(client: Client, database: str, name: str) -> Change:
+    wanted = privileges(name, database)
+    asked = {"rolesInfo": {"role": name, "db": database}, "showPrivileges": True}
+    found = (await client[database].command(asked))["roles"]
+    if found and not found[0]["roles"] and _compared(found[0]["privileges"]) == _compared(wanted):
+        return Change.UNCHANGED
+    verb, change = ("updateRole", Change.CHANGED) if found else ("createRole", Change.CREATED)
+    await client[database].command({verb: name, "privileges": wanted, "roles": [], "writeConcern": _MAJORITY})
+    return change
+
+
+async def _ensure_user(client: Client, user: _User, host: str, access: Access) -> Change:
+    database = client[user.database]
+    roles = [{"role": user.role, "db": user.database}]
+    found = (await database.command({"usersInfo": user.name}))["users"]
+    if not found:
+        verb, change = "createUser", Change.CREATED
+    elif found[0]["roles"] == roles and await _gets_in(user, host, access):
+        return Change.UNCHANGED
+    else:
+        verb, change = "updateUser", Change.CHANGED
+    await database.command({verb: user.name, "pwd": user.password, "roles": roles, "writeConcern": _MAJORITY})
+    return change
+
+
+async def _gets_in(user: _User, host: str, access: Access) -> bool:
+    """A password that is right is not written again: a second time changes nothing at all."""
+    uri = f"mongodb://{user.name}:{quote_plus(user.password)}@{host}/?directConnection=true&authSource={user.database}"
+    client = connect(uri, tls_ca_file=access.tls_ca_file, tls_cert_file=access.tls_cert_file)
+    try:
+        await client[user.database].command("ping")
+    except OperationFailure as error:
+        if error.code != AUTHENTICATION_FAILED:
+            raise
+        return False
+    finally:
+        await client.close()
+    return True
+
+
+def _compared(found: list[dict[str, Any]]) -> set[tuple[str, str, frozenset[str]]]:
+    return {
+        (one["resource"].get("db", ""), one["resource"].get("collection", ""), frozenset(one["actions"]))
+        for one in found
+    }

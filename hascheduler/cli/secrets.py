@@ -1,0 +1,84 @@
+"""``hascheduler secrets``: the files of the four Secrets that a deployment on Kubernetes takes."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hascheduler.cli.on_demand import example
+from hascheduler.errors import InvalidInput
+
+_NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_BROKER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?(?::[0-9]{1,5})?")
+_EXCHANGE = re.compile(r"[A-Za-z0-9._:-]{0,127}")
+_DATABASE = re.compile(r"[A-Za-z0-9_-]{1,38}")
+_REPLICA_SET = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@example(
+    "hascheduler secrets --out secrets",
+    "hascheduler secrets --out secrets --namespace jobs | bash    (and kubectl makes them)",
+    "hascheduler secrets --out secrets --members mongo.example.com:27017 --rabbitmq-host mq.example.com",
+)
+def secrets(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where they go; it must not exist, or be empty.")],
+    *,
+    members: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--members",
+            metavar="HOST:PORT,...",
+            help="The replica set's members, as pods reach them; default: mongodb-0 to -2 of the StatefulSet.",
+        ),
+    ] = None,
+    replica_set: Annotated[str, typer.Option("--set", metavar="NAME", help="The name of the set.")] = "rs0",
+    database: Annotated[
+        str, typer.Option("--database", metavar="NAME", help="The database, which the users belong to.")
+    ] = "hascheduler",
+    rabbitmq_host: Annotated[
+        str, typer.Option("--rabbitmq-host", metavar="HOST[:PORT]", help="The broker, as pods reach it.")
+    ] = "rabbitmq",
+    events_exchange: Annotated[
+        str, typer.Option("--events-exchange", metavar="NAME", help="Where the scheduler may publish events.")
+    ] = "hascheduler.events",
+    namespace: Annotated[
+        str, typer.Option("--namespace", metavar="NAME", help="Where the Secrets and the StatefulSets are.")
+    ] = "hascheduler",
+    development: Annotated[
+        bool, typer.Option("--development", help="Well-known values instead of fresh ones. Never for production.")
+    ] = False,
+) -> None:
+    """Write passwords, keys and URIs with fresh random values, and print the commands that make Secrets of them.
+
+    One folder for each Secret, readable for you alone. Keep them as you keep keys: nobody can show them again.
+    """
+    from hascheduler.bootstrap.members import parse_members
+    from hascheduler.bootstrap.secret_files import Places, secret_files, write_secret_files
+    from hascheduler.bootstrap.secret_values import development_values, fresh_values
+
+    _demand(_NAMESPACE, "--namespace", namespace, "the name of a namespace")
+    _demand(_REPLICA_SET, "--set", replica_set, "letters, digits, - and _")
+    _demand(_DATABASE, "--database", database, "letters, digits, - and _")
+    _demand(_BROKER, "--rabbitmq-host", rabbitmq_host, "host or host:port")
+    _demand(_EXCHANGE, "--events-exchange", events_exchange, "letters, digits, and . _ : -")
+    places = Places(
+        members=parse_members(
+            members or [f"mongodb-{number}.mongodb.{namespace}.svc.cluster.local" for number in range(3)]
+        ),
+        replica_set=replica_set,
+        database=database,
+        broker=rabbitmq_host,
+        events_exchange=events_exchange,
+    )
+    files = secret_files(development_values() if development else fresh_values(), places)
+    write_secret_files(out, files)
+    for secret in files:
+        folder = shlex.quote(str(out / secret))
+        typer.echo(f"kubectl --namespace {namespace} create secret generic {secret} --from-file={folder}")
+
+
+def _demand(pattern: re.Pattern[str], option: str, value: str, expected: str) -> None:
+    if not pattern.fullmatch(value):
+        raise InvalidInput((option,), repr(value[:64]), expected)

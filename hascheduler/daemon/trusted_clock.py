@@ -1,0 +1,93 @@
+"""The time that a replica goes by: nominal times are decided by it, and what fired early stays fired.
+
+Nobody's wall clock is believed alone. At each beat three say what time it is: this machine's wall clock, the
+database's, and the time so far, which went on with the monotonic clock since the last beat. Two that agree are right::
+
+    wall, database          the time goes on as the wall clock has it
+    time so far, database   the wall clock was set: it is not followed
+    time so far, wall       the database's clock was set, or another primary has another one: it is not followed, and
+                            what it is off is left out from then on; if instead it has drifted away bit by bit,
+                            nobody knows who is right
+    none                    as at a start with a wrong clock: such a replica does not lead
+
+Between two beats the time is as good as the monotonic clock. Late fires are caught up with, early ones can't be taken
+back; so where nobody knows the time, nothing is decided.
+"""
+
+import structlog
+
+from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.ports import Clock
+
+log = structlog.get_logger(__name__)
+
+
+class TrustedClock:
+    """`hascheduler.ports.Clock`, and the owner of the time so far. Until `compared` it is the machine's.
+
+    A *level* is how far a wall clock is above this machine's monotonic one: it changes only when a clock is set.
+    """
+
+    def __init__(self, machine: Clock, skew_max_ms: int) -> None:
+        self._machine = machine
+        self._skew_max_ms = skew_max_ms
+        self._level_ms: int | None = None
+        self._database_level_ms: tuple[int, int] | None = None
+        self._database_off_ms = 0
+        self._wrong_because = ""
+        self._told = ""
+
+    def wall_ms(self) -> WallMs:
+        if self._level_ms is None:
+            return self._machine.wall_ms()
+        return WallMs(self._machine.mono_ms() + self._level_ms)
+
+    def mono_ms(self) -> MonoMs:
+        return self._machine.mono_ms()
+
+    @property
+    def wrong_because(self) -> str:
+        """Why nobody knows what time it is; empty as long as somebody does."""
+        return self._wrong_because
+
+    def compared(self, database_ms: WallMs, began_at: MonoMs, ended_at: MonoMs) -> None:
+        """The database read its clock between those two moments; the longer that was, the less it proves."""
+        wall = self._machine.wall_ms() - self._machine.mono_ms()
+        before, self._database_level_ms = self._database_level_ms, (database_ms - ended_at, database_ms - began_at)
+        off_ms, so_far = self._off(wall), self._level_ms
+        if not off_ms:
+            self._go_on(wall, "")
+        elif so_far is not None and not self._off(so_far):
+            self._go_on(so_far, f"the clock was set, and is {off_ms} ms ahead")
+        elif so_far is not None and abs(wall - so_far) <= self._skew_max_ms and self._was_set(before):
+            self._database_off_ms -= off_ms
+            self._go_on(wall, f"the database's clock was set, or another primary's is {off_ms} ms behind")
+        else:
+            self._wrong_because = f"the clock is {off_ms} ms ahead of the database's"
+            self._tell(self._wrong_because)
+
+    def _go_on(self, level_ms: int, remark: str) -> None:
+        self._level_ms, self._wrong_because = level_ms, ""
+        self._tell(remark)
+
+    def _off(self, level_ms: int) -> int:
+        """How far that level is ahead of the database's (behind: negative), if that is too far; else 0."""
+        assert self._database_level_ms is not None
+        low, high = (level - self._database_off_ms for level in self._database_level_ms)
+        off_ms = level_ms - min(max(level_ms, low), high)
+        return off_ms if abs(off_ms) > self._skew_max_ms else 0
+
+    def _was_set(self, before: tuple[int, int] | None) -> bool:
+        """Whether the database's clock has moved since the comparison before, not only gone on at another rate."""
+        assert self._database_level_ms is not None
+        if before is None:
+            return False
+        low, high = self._database_level_ms
+        return low - before[1] > self._skew_max_ms or before[0] - high > self._skew_max_ms
+
+    def _tell(self, remark: str) -> None:
+        if remark and not self._told:
+            log.warning("clocks_differ", reason=remark, believed=not self._wrong_because)
+        elif self._told and not remark:
+            log.info("clocks_agree")
+        self._told = remark

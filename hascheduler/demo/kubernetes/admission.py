@@ -1,0 +1,82 @@
+"""The token for the API: the one of the environment, else the admin token that the Deployment is given.
+
+Names of generated Secrets carry a hash, so the way to it is the Deployment's own: the variable, and where it leads.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from hascheduler.demo.kubernetes.kubectl import Kubectl, KubectlFailed
+from hascheduler.demo.kubernetes.pods import SCHEDULER
+from hascheduler.errors import CallerError, WorldError
+
+_VARIABLE = "HASCHEDULER_ADMIN_TOKEN"
+_INSTEAD = "set HASCHEDULER_TOKEN to a token of an operator"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretKey:
+    secret: str
+    key: str
+
+
+async def admin_token(kubectl: Kubectl, deployment: Mapping[str, Any]) -> str | None:
+    """None where the Deployment names none, so that whoever asks is let in or has to bring a token of their own."""
+    where = find_admin_token(deployment)
+    if where is None:
+        return None
+    try:
+        secret = await kubectl.json("get", "secret", where.secret)
+    except KubectlFailed as error:
+        raise CallerError(f"the Secret {where.secret} can't be read ({error.said}); {_INSTEAD}") from None
+    try:
+        token = base64.b64decode(secret["data"][where.key], validate=True).decode("ascii").strip()
+    except (KeyError, TypeError, binascii.Error, ValueError):
+        raise CallerError(f"the Secret {where.secret} holds no token as {where.key}; {_INSTEAD}") from None
+    return token
+
+
+def find_admin_token(deployment: Mapping[str, Any]) -> SecretKey | None:
+    """Where the Deployment has its admin token from: a variable from a Secret, or one that names a mounted file."""
+    try:
+        spec = deployment["spec"]["template"]["spec"]
+        container = next(one for one in spec["containers"] if one["name"] == SCHEDULER)
+        variables = {one["name"]: one for one in container.get("env", ())}
+        if _VARIABLE in variables:
+            reference = variables[_VARIABLE].get("valueFrom", {}).get("secretKeyRef")
+            return None if reference is None else SecretKey(reference["name"], reference["key"])
+        if f"{_VARIABLE}_FILE" in variables:
+            file = PurePosixPath(variables[f"{_VARIABLE}_FILE"]["value"])
+            return next((key for path, key in _mounted(spec, container) if path == file), None)
+    except (KeyError, TypeError, AttributeError, StopIteration):
+        raise WorldError("the Deployment scheduler has no container scheduler as this demo knows it") from None
+    return None
+
+
+def _mounted(spec: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[tuple[PurePosixPath, SecretKey]]:
+    """The keys of Secrets that are files in that container. Where a volume lists no items, any file may be a key."""
+    volumes = {one["name"]: one for one in spec.get("volumes", ())}
+    for mount in container.get("volumeMounts", ()):
+        folder = PurePosixPath(mount["mountPath"])
+        volume = volumes.get(mount["name"], {})
+        sources = [one.get("secret") for one in volume.get("projected", {}).get("sources", ())]
+        for source in [volume.get("secret"), *sources]:
+            if source is None:
+                continue
+            name = source.get("secretName") or source["name"]
+            for item in source.get("items", ()):
+                yield _place(folder, mount, item["path"]), SecretKey(name, item["key"])
+            if not source.get("items"):
+                for variable in container.get("env", ()):
+                    file = PurePosixPath(variable.get("value") or "/")
+                    if "subPath" in mount or file.parent == folder:
+                        yield _place(folder, mount, file.name), SecretKey(name, mount.get("subPath", file.name))
+
+
+def _place(folder: PurePosixPath, mount: Mapping[str, Any], path: str) -> PurePosixPath:
+    """A mount with a ``subPath`` is that one file itself."""
+    return folder if "subPath" in mount else folder / path

@@ -1,0 +1,127 @@
+"""A `LeaseRecord` as a Lease, and whatever is found in a Lease as a `LeaseRecord`.
+
+Reading never fails, as anybody with the right to may edit a Lease, and other programs take one too. What is missing or
+makes no sense is 0 or empty: a version that no candidate takes for a newer one than its own, held by whoever is named
+there, free once that holder has let it rest for a lease.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import WallMs, format_instant, parse_instant
+from hascheduler.model.lease import LeaseRecord
+
+Lease = Mapping[str, Any]
+"""A stored one: it has a resource version and a uid."""
+
+TERM, RENEWALS, ENDPOINT = "hascheduler/term", "hascheduler/renewals", "hascheduler/endpoint"
+DURATION_MS = "hascheduler/lease-duration-ms"
+_LABELS = {"app.kubernetes.io/name": "hascheduler", "app.kubernetes.io/component": "scheduler"}
+_INT32_MAX = 2**31 - 1
+_WHOLE_MAX = 2**53 - 2**32
+"""All terms that will ever follow still fit; and it is no number that people type, so that none follows it beyond."""
+_DURATION_MS_MAX = 600_000
+"""Nobody waits for longer for a holder that may be gone; who was told of a longer one in the settings does."""
+
+
+def new_lease(record: LeaseRecord, name: str) -> dict[str, Any]:
+    """The first Lease of its name."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "labels": _LABELS, "annotations": _annotations(record)},
+        "spec": _spec(record),
+    }
+
+
+def replaced_lease(stored: Lease, record: LeaseRecord) -> dict[str, Any]:
+    """``stored`` with another record in it, and all else as it was; it takes the place of that very version only."""
+    metadata = {name: value for name, value in stored["metadata"].items() if name != "managedFields"}
+    others = metadata.get("annotations") or {}
+    return {
+        **stored,
+        "metadata": {**metadata, "annotations": {**others, **_annotations(record)}},
+        "spec": {**(stored.get("spec") or {}), **_spec(record)},
+    }
+
+
+def is_lease(body: Any) -> bool:
+    """Whether it is what the API server answers with: all else in it may be missing."""
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    return (
+        isinstance(metadata, dict)
+        and all(isinstance(metadata.get(name), str) and metadata[name] for name in ("resourceVersion", "uid"))
+        and isinstance(metadata.get("annotations") or {}, dict)
+        and isinstance(body.get("spec") or {}, dict)
+    )
+
+
+def record_in(lease: Lease, shard: str) -> LeaseRecord:
+    annotations, spec = lease["metadata"].get("annotations") or {}, lease.get("spec") or {}
+    return LeaseRecord(
+        shard=shard,
+        holder=_text(spec.get("holderIdentity")),
+        term=_whole(annotations.get(TERM)),
+        renewals=_whole(annotations.get(RENEWALS)),
+        endpoint=_text(annotations.get(ENDPOINT)),
+        acquired_at_ms=_instant(spec.get("acquireTime")),
+        renewed_at_ms=_instant(spec.get("renewTime")),
+        lease_duration_ms=_duration_ms(spec.get("leaseDurationSeconds"), annotations.get(DURATION_MS)),
+        transitions=_count(spec.get("leaseTransitions")),
+    )
+
+
+def _annotations(record: LeaseRecord) -> dict[str, str]:
+    return {
+        TERM: str(record.term),
+        RENEWALS: str(record.renewals),
+        ENDPOINT: record.endpoint,
+        DURATION_MS: str(record.lease_duration_ms),
+    }
+
+
+def _spec(record: LeaseRecord) -> dict[str, Any]:
+    return {
+        "holderIdentity": record.holder,
+        "leaseDurationSeconds": _seconds(record.lease_duration_ms),
+        "acquireTime": _micro_time(record.acquired_at_ms),
+        "renewTime": _micro_time(record.renewed_at_ms),
+        "leaseTransitions": min(record.transitions, _INT32_MAX),
+    }
+
+
+def _seconds(duration_ms: int) -> int:
+    return min(max(-(-duration_ms // 1_000), 1), _INT32_MAX)
+
+
+def _duration_ms(seconds: object, exact: object) -> int:
+    """The annotation's, unless it is not what the field was rounded from: somebody has changed the field since."""
+    rounded, exact_ms = _count(seconds), _whole(exact)
+    return min(exact_ms if exact_ms and _seconds(exact_ms) == rounded else rounded * 1_000, _DURATION_MS_MAX)
+
+
+def _micro_time(at_ms: int) -> str:
+    """With exactly six decimals: the API server takes no other number of them."""
+    return format_instant(at_ms).removesuffix("Z") + "000Z"
+
+
+def _instant(value: object) -> WallMs:
+    try:
+        return parse_instant(_text(value))
+    except InvalidInput:
+        return WallMs(0)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _whole(value: object) -> int:
+    text = _text(value)
+    whole = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(_WHOLE_MAX)) else 0
+    return whole if whole <= _WHOLE_MAX else 0
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value <= _INT32_MAX else 0

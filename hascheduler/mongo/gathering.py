@@ -1,0 +1,76 @@
+"""Many callers, few exchanges: what is asked while one exchange is under way goes out together in the next.
+
+Alone a question goes out at once, so gathering costs no time where there is little to do; under load the batches grow
+by themselves, and with them what one majority wait is good for.
+
+`Gathering` owns the questions that wait and at most one exchange, in a task of its own: a caller that is cancelled
+takes nobody's answer along.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
+from typing import Generic, TypeVar
+
+_Question = TypeVar("_Question")
+_Answer = TypeVar("_Answer")
+
+BATCH_MAX = 500
+
+
+class Gathering(Generic[_Question, _Answer]):
+    """``exchange`` gives one answer or error for each question; where it raises, all who asked get the error."""
+
+    def __init__(
+        self, exchange: Callable[[Sequence[_Question]], Awaitable[Sequence[_Answer | Exception]]], name: str
+    ) -> None:
+        self._exchange = exchange
+        self._name = name
+        self._waiting: deque[tuple[_Question, asyncio.Future[_Answer]]] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    async def ask(self, question: _Question) -> _Answer:
+        answer: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((question, answer))
+        if self._task is None:
+            # In a context of its own: neither the time limit nor the log lines of whoever happened to ask first.
+            self._task = asyncio.create_task(self._run(), name=self._name, context=Context())
+        return await answer
+
+    async def _run(self) -> None:
+        batch: list[tuple[_Question, asyncio.Future[_Answer]]] = []
+        try:
+            while True:
+                # Whoever asks in the same turn of the loop is taken along.
+                await asyncio.sleep(0)
+                batch = self._take()
+                if not batch:
+                    return
+                await self._carry_out(batch)
+        finally:
+            self._task = None
+            for _, answer in (*batch, *self._waiting):
+                answer.cancel()  # only where this task was cancelled: the loop is closing
+            self._waiting.clear()
+
+    def _take(self) -> list[tuple[_Question, asyncio.Future[_Answer]]]:
+        batch: list[tuple[_Question, asyncio.Future[_Answer]]] = []
+        while self._waiting and len(batch) < BATCH_MAX:
+            question, answer = self._waiting.popleft()
+            if not answer.done():  # whoever asked has gone
+                batch.append((question, answer))
+        return batch
+
+    async def _carry_out(self, batch: Sequence[tuple[_Question, asyncio.Future[_Answer]]]) -> None:
+        try:
+            answers: Sequence[_Answer | Exception] = await self._exchange([question for question, _ in batch])
+        except Exception as error:
+            answers = [error] * len(batch)
+        for (_, future), answer in zip(batch, answers, strict=True):
+            if future.done():
+                continue
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)

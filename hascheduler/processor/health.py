@@ -1,0 +1,77 @@
+"""What a processor says of itself when it is asked: whether it is alive and can take work, and how much it has."""
+
+import asyncio
+
+from hascheduler.ports import Clock, Deliveries
+from hascheduler.processor.attempts import Attempts
+from hascheduler.processor.fence import Fence
+from hascheduler.processor.heartbeat import Heartbeat
+from hascheduler.processor.receipts import Receipts
+from hascheduler.telemetry.health import NOT_TURNING
+
+_WEDGED_AFTER_MS = 60_000
+DRAINING = "it is draining"
+NOT_REGISTERED = "it is not registered yet"
+FENCED = "no heartbeat could be written in time"
+NOT_CONSUMING = "it is not connected to its queue"
+
+
+class ProcessorHealth:
+    """`telemetry.health.Health` and `telemetry.metrics_processor.ProcessorState`; reads only."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        slots: int,
+        attempts: Attempts,
+        fence: Fence,
+        heartbeat: Heartbeat,
+        receipts: Receipts,
+        deliveries: Deliveries,
+        draining: asyncio.Event,
+    ) -> None:
+        self._clock = clock
+        self._slots = slots
+        self._attempts = attempts
+        self._fence = fence
+        self._heartbeat = heartbeat
+        self._receipts = receipts
+        self._deliveries = deliveries
+        self._draining = draining
+
+    def not_alive(self) -> str:
+        turned_at = min(self._heartbeat.turned_at_ms, self._fence.looked_at_ms)
+        return "" if self._clock.mono_ms() - turned_at < _WEDGED_AFTER_MS else NOT_TURNING
+
+    def not_ready(self) -> str:
+        if self._draining.is_set():
+            return DRAINING
+        if not self._heartbeat.registered:
+            return NOT_REGISTERED
+        if not self._fence.trusted:
+            return FENCED
+        return "" if self._deliveries.consuming else NOT_CONSUMING
+
+    def not_leading(self) -> str:
+        return "a processor leads nobody"
+
+    @property
+    def running(self) -> int:
+        return len(self._attempts.running)
+
+    @property
+    def slots(self) -> int:
+        return self._slots
+
+    @property
+    def parked(self) -> int:
+        return self._receipts.parked
+
+    @property
+    def fence_open(self) -> bool:
+        return self._fence.trusted
+
+    @property
+    def heartbeat_age_ms(self) -> int | None:
+        return self._fence.age_ms

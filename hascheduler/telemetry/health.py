@@ -1,0 +1,84 @@
+"""Whether a process is alive, ready, and leading: three questions that are never mixed up.
+
+=========  ======================================================================  ====================
+question   no means                                                                who asks
+=========  ======================================================================  ====================
+alive      its loops no longer turn: only a restart helps                          whoever restarts it
+ready      not now: others should be asked, or it be given no work; it may mend    whoever routes to it
+leading    another one decides, which is the rule and nothing to be mended         people, and scripts
+=========  ======================================================================  ====================
+
+A process that waits for the database is alive and not ready; so is one that is about to end. A wedged event loop does
+not answer at all, which is an answer too.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from hascheduler.ports import ClusterView
+
+NOT_TURNING = "the loops no longer turn"
+WAITING_FOR_DATABASE = "waiting for MongoDB"
+ABOUT_TO_END = "it is about to end"
+NOT_LEADING = "another replica leads, or none"
+
+
+class Health(Protocol):
+    """Each answer is why not; "" is yes."""
+
+    def not_alive(self) -> str: ...
+
+    def not_ready(self) -> str: ...
+
+    def not_leading(self) -> str: ...
+
+
+class ReplicaHealth:
+    """`Health` of the replica that ``view`` is of."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+
+    def not_alive(self) -> str:
+        return "" if self._view.alive else NOT_TURNING
+
+    def not_ready(self) -> str:
+        return ABOUT_TO_END if self._view.stopping else self._view.unready_reason
+
+    def not_leading(self) -> str:
+        return "" if self._view.leading else NOT_LEADING
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """`Health` of a process that has only just begun."""
+
+    reason: str = WAITING_FOR_DATABASE
+
+    def not_alive(self) -> str:
+        return ""
+
+    def not_ready(self) -> str:
+        return self.reason
+
+    def not_leading(self) -> str:
+        return NOT_LEADING
+
+
+class Vitals:
+    """`Health` of a whole process from its first moment: of none of its parts at first, then of what it `become`s."""
+
+    def __init__(self) -> None:
+        self._of: Health = NotYet()
+
+    def become(self, of: Health) -> None:
+        self._of = of
+
+    def not_alive(self) -> str:
+        return self._of.not_alive()
+
+    def not_ready(self) -> str:
+        return self._of.not_ready()
+
+    def not_leading(self) -> str:
+        return self._of.not_leading()

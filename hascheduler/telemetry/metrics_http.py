@@ -1,0 +1,72 @@
+"""What the API counts of its requests."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from hascheduler.telemetry.registry import NAMESPACE, new_registry
+
+REASONS = ("starting", "tenant_pending", "total_pending", "rate", "never")
+"""Why jobs are not let in: nothing is known yet, too many wait, they come too fast, there are too many at once."""
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+NO_ROUTE = "none"
+"""For requests that came to no route: refused at the door, or nothing is there."""
+
+
+class HttpRequest:
+    """One request under way; who answers it fills in what is known by then."""
+
+    __slots__ = ("route", "status")
+
+    def __init__(self) -> None:
+        self.route: str | None = None
+        self.status: int | None = None
+
+
+class HttpMetrics:
+    """Counters and histograms of one API, in ``registry``. Routes are patterns, so there are only so many."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = new_registry() if registry is None else registry
+        self._requests = Counter(
+            "http_requests",
+            "Requests that were answered, or left without an answer (status 499)",
+            ["method", "route", "status"],
+            NAMESPACE,
+            registry=self.registry,
+        )
+        self._seconds = Histogram(
+            "http_request_seconds",
+            "From a request's head to the end of its answer",
+            ["method", "route"],
+            NAMESPACE,
+            registry=self.registry,
+            buckets=_BUCKETS_S,
+        )
+        self._refusals = Counter(
+            "admission_refusals", "Submits that were not let in", ["reason"], NAMESPACE, registry=self.registry
+        )
+        for reason in REASONS:
+            self._refusals.labels(reason)
+
+    @contextmanager
+    def request(self, method: str) -> Iterator[HttpRequest]:
+        """Measures the block as one request."""
+        asked, began = HttpRequest(), perf_counter()
+        try:
+            yield asked
+        finally:
+            known = method if method in _METHODS else "other"
+            route = asked.route or NO_ROUTE
+            self._requests.labels(known, route, str(asked.status or _NO_ANSWER)).inc()
+            self._seconds.labels(known, route).observe(perf_counter() - began)
+
+    def refused(self, reason: str) -> None:
+        """Admission said no, for one of `REASONS`."""
+        self._refusals.labels(reason).inc()
+
+
+_NO_ANSWER = 499

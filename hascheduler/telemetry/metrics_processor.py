@@ -1,0 +1,90 @@
+"""What a processor counts while it works, and what it tells of itself when asked."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from hascheduler.telemetry.labels import BoundedLabel
+from hascheduler.telemetry.registry import NAMESPACE, GuardedCollector, new_registry
+
+OUTCOMES = ("succeeded", "failed", "cancelled", "given_back", "lost_race", "late", "revoked", "unreadable")
+"""``lost_race``: not this processor's to start; ``late``: not its own any more when it ended; ``revoked``: it was told
+so meanwhile; ``unreadable``: the job could not be read."""
+NOT_KNOWN = "unknown"
+"""The definition of an attempt that ended before the job was read."""
+_BUCKETS_S = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 14_400)
+
+
+class ProcessorState(Protocol):
+    """What can be asked of a processor at any time."""
+
+    @property
+    def running(self) -> int: ...
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def parked(self) -> int: ...
+
+    @property
+    def fence_open(self) -> bool: ...
+
+    @property
+    def heartbeat_age_ms(self) -> int | None:
+        """Since the beginning of the last heartbeat that was written; None before the first."""
+        ...
+
+
+class ProcessorMetrics:
+    """Counters and histograms of one processor, in ``registry``."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = new_registry() if registry is None else registry
+        self._definitions = BoundedLabel()
+        self._attempts = Counter(
+            "processor_attempts",
+            "Attempts that came here, by what became of each",
+            ["definition", "outcome"],
+            NAMESPACE,
+            registry=self.registry,
+        )
+        self._handler = Histogram(
+            "handler_seconds",
+            "How long handlers ran",
+            ["definition"],
+            NAMESPACE,
+            registry=self.registry,
+            buckets=_BUCKETS_S,
+        )
+
+    def ended(self, definition: str, outcome: str) -> None:
+        """An attempt is over, as one of `OUTCOMES`."""
+        self._attempts.labels(self._definitions.of(definition or NOT_KNOWN), outcome).inc()
+
+    def handling(self, definition: str) -> AbstractContextManager[Any]:
+        """Measures the block as the work of a handler."""
+        return self._handler.labels(self._definitions.of(definition)).time()
+
+    def watch(self, state: ProcessorState) -> None:
+        """Tell of it with every scrape from now on."""
+        self.registry.register(GuardedCollector("processor", lambda: _gauges(state)))
+
+
+def _gauges(state: ProcessorState) -> Iterator[Metric]:
+    running, slots = state.running, state.slots
+    yield GaugeMetricFamily(f"{NAMESPACE}_processor_running", "Handlers that run now", value=running)
+    yield GaugeMetricFamily(f"{NAMESPACE}_processor_slots_max", "How many may run at once", value=slots)
+    yield GaugeMetricFamily(
+        f"{NAMESPACE}_processor_fence_open", "1 while this processor is alive to the leader", value=state.fence_open
+    )
+    age = GaugeMetricFamily(
+        f"{NAMESPACE}_processor_heartbeat_age_seconds", "Since the last heartbeat that was written began"
+    )
+    if state.heartbeat_age_ms is not None:
+        age.add_metric([], state.heartbeat_age_ms / 1_000)
+    yield age
+    yield CounterMetricFamily(f"{NAMESPACE}_processor_parked", "Messages that could not be read", value=state.parked)

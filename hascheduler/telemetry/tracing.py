@@ -1,0 +1,140 @@
+"""The port of traces: what the rooms say of a job's way, and nothing of who records it.
+
+::
+
+    SUBMIT  or  FIRE            the request that asked for the job; the fire that made it. Kept with the job
+       └─ DISPATCH              one message of the leader, once an attempt
+            └─ ATTEMPT          the handler at work, and whatever it traces itself
+
+A retry is another DISPATCH and another ATTEMPT in the same trace. Where no message goes out (transport ``mongo``, HTTP
+processors), the attempt follows the submit directly.
+
+`NO_TRACING` records nothing and hands on what it is given: a caller's trace reaches the handler through processes that
+do not trace.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import StrEnum
+from typing import Protocol
+
+from hascheduler.errors import CallerError
+from hascheduler.model.trace import TraceContext
+
+Attribute = str | int | bool
+JOB_ID = "hascheduler.job.id"
+JOB_ATTEMPT = "hascheduler.job.attempt"
+JOB_DEFINITION = "hascheduler.job.definition"
+JOB_SCHEDULE = "hascheduler.job.schedule"
+JOBS = "hascheduler.jobs"
+OUTCOME = "hascheduler.outcome"
+TERM = "hascheduler.term"
+PROCESSOR = "hascheduler.processor"
+
+
+class SpanKind(StrEnum):
+    """What a span is about; its name is this and the name of its subject."""
+
+    SUBMIT = "submit"
+    FIRE = "fire"
+    DISPATCH = "dispatch"
+    ATTEMPT = "attempt"
+
+
+class Span(Protocol):
+    """One piece of work from its `Tracer.start` to `end`; one that is never ended is never told of."""
+
+    @property
+    def context(self) -> TraceContext | None:
+        """What belongs to it names this as its parent. Without tracing that is its own parent, if it has one."""
+        ...
+
+    def set(self, name: str, value: Attribute) -> None: ...
+
+    def fail(self, error_type: str, description: str = "") -> None:
+        """It went wrong. Secrets are taken out of ``description``."""
+        ...
+
+    def current(self) -> AbstractContextManager[None]:
+        """Within the block, in this task and in all that it starts, spans of others nest in this one."""
+        ...
+
+    def end(self) -> None: ...
+
+
+class Tracer(Protocol):
+    """None of its methods raises, or waits for whoever collects what is recorded."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it records: what is asked for the sake of its spans alone is not worth asking otherwise."""
+        ...
+
+    def start(
+        self, kind: SpanKind, subject: str, parent: TraceContext | None, attributes: Mapping[str, Attribute]
+    ) -> Span:
+        """A span of now on; without ``parent`` it begins a trace."""
+        ...
+
+    def close(self) -> None:
+        """Hand over what is recorded, as far as that is done in two seconds, which the caller waits for."""
+        ...
+
+
+@contextmanager
+def traced(
+    tracer: Tracer,
+    kind: SpanKind,
+    subject: str,
+    parent: TraceContext | None,
+    attributes: Mapping[str, Attribute],
+) -> Iterator[Span]:
+    """The block as a span, which is current in it. What it raises is its failure, but for the caller's own mistakes."""
+    span = tracer.start(kind, subject, parent, attributes)
+    try:
+        with span.current():
+            yield span
+    except CallerError:
+        raise
+    except BaseException as error:
+        span.fail(type(error).__qualname__, str(error))
+        raise
+    finally:
+        span.end()
+
+
+class _Untraced:
+    """`Span` of which nobody hears."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, context: TraceContext | None) -> None:
+        self.context = context
+
+    def set(self, name: str, value: Attribute) -> None:
+        pass
+
+    def fail(self, error_type: str, description: str = "") -> None:
+        pass
+
+    def current(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def end(self) -> None:
+        pass
+
+
+class _NoTracing:
+    enabled = False
+
+    def start(
+        self, kind: SpanKind, subject: str, parent: TraceContext | None, attributes: Mapping[str, Attribute]
+    ) -> Span:
+        return _Untraced(parent) if parent is not None else UNTRACED
+
+    def close(self) -> None:
+        pass
+
+
+UNTRACED: Span = _Untraced(None)
+NO_TRACING: Tracer = _NoTracing()

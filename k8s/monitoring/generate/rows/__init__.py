@@ -1,0 +1,1 @@
+"""The dashboard's rows, one a file, in the order in which a person asks."""

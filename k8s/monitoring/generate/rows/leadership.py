@@ -1,0 +1,37 @@
+"""Who leads since when, and what the last change of leader cost."""
+
+from k8s.monitoring.generate.layout import Row
+from k8s.monitoring.generate.panels import lines
+from k8s.monitoring.generate.queries import chosen
+
+
+def _of_the_leader(metric: str) -> str:
+    """What the replica that leads tells: its own takeover is the latest."""
+    return f"{chosen(metric)} and on (namespace, instance) {chosen('hascheduler_leading')} == 1"
+
+
+LEADERSHIP = Row(
+    "Changes of leader",
+    [
+        lines(
+            "The last change of leader",
+            {"{{phase}}": f"max by (phase) ({_of_the_leader('hascheduler_failover_seconds')})"},
+            "How long the present leader took to know that the lease is free (detection), from there to deciding "
+            "(takeover), and from there to its first decision. Well: tenths of a second. A detection of a whole lease "
+            "duration means that there was no proof of death: a pause, or a network in the way.",
+            unit="s",
+        ),
+        lines(
+            "Changes of leader by cause",
+            {"{{cause}}": f"sum by (cause) (increase({chosen('hascheduler_failovers_total')}[$__rate_interval]))"},
+            "How the lease became free. Well: released, by updates. Died: processes were killed. Lapsed: they were "
+            "paused or cut off.",
+        ),
+        lines(
+            "Fires late through it",
+            {"fires": f"max({_of_the_leader('hascheduler_failover_fires_late')})"},
+            "Fires that were due before the present leader could decide. Well: a few, for a change that was quick; "
+            "they fired then, as their misfire policies say.",
+        ),
+    ],
+)

@@ -1,0 +1,104 @@
+"""``scripts/kind-up``: the cluster, the images, the manifests, and then it runs. Again: only what is left to do."""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hascheduler.demo.kubernetes.admission import find_admin_token
+from hascheduler.errors import CallerError, HaschedulerError, WorldError
+from kind import CLUSTER, CONTEXT, NAMESPACE, URL
+from kind.images import build, load, provide, read_images
+from kind.rollout import wait
+from kind.tools import Tools, find_tools
+
+_ROOT = Path(__file__).parent.parent
+_OVERLAY = "k8s/overlays/kind"
+_PATIENCE_S = 600.0
+_NODES_READY = "180s"
+_JOB = "bootstrap"
+
+
+def up(root: Path, say: Callable[[str], None]) -> None:
+    """A `CallerError` or `WorldError` says what went wrong, and what to look at."""
+    tools = find_tools()
+    images = read_images(root)
+    _make_cluster(tools, root, say)
+    ours = [image for image in images if image.target is not None]
+    say(f"building {', '.join(image.reference for image in ours)}")
+    changed = [image for image in ours if build(tools, root, image)]
+    say("bringing the images to the nodes")
+    load(tools, ours)
+    nodes = [node for node in _lines(tools.ask(tools.kind, "get", "nodes", "--name", CLUSTER)) if "worker" in node]
+    for image in images:
+        if image.target is None:
+            provide(tools, image, nodes)
+    was_there = tools.object("deployment", "scheduler") is not None
+    _apply(tools, root, say)
+    if was_there and changed:
+        # The tag is the same, so nothing in the manifests tells the pods that their image is another.
+        say("the images are new: replacing the pods")
+        tools.do(*tools.kubectl_command("rollout", "restart", "deployment", "scheduler", "processor"))
+    wait(tools, say, _PATIENCE_S)
+    _tell_the_way_in(tools, say)
+
+
+def _make_cluster(tools: Tools, root: Path, say: Callable[[str], None]) -> None:
+    if CLUSTER in _lines(tools.ask(tools.kind, "get", "clusters")):
+        say(f"the cluster {CLUSTER} is there")
+        return
+    say(f"making the cluster {CLUSTER} (this takes a minute or two)")
+    try:
+        config = str(root / "kind" / "cluster.yaml")
+        tools.do(tools.kind, "create", "cluster", "--name", CLUSTER, "--config", config, "--wait", _NODES_READY)
+    except WorldError as error:
+        raise WorldError(
+            f"{error}; is port 8080 taken, or the memory short? scripts/kind-down removes what is there"
+        ) from None
+
+
+def _apply(tools: Tools, root: Path, say: Callable[[str], None]) -> None:
+    """A Job can't be changed, so one that has ended makes room first; it changes nothing that is as it should be."""
+    job = tools.object("job", _JOB)
+    conditions = (job or {}).get("status", {}).get("conditions", ())
+    if any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in conditions):
+        say(f"removing the Job {_JOB}, which has ended, so that it runs again")
+        tools.do(*tools.kubectl_command("delete", "job", _JOB, "--ignore-not-found"))
+    say(f"applying {_OVERLAY}")
+    tools.do(tools.kubectl, "--context", CONTEXT, "apply", "--kustomize", str(root / _OVERLAY))
+
+
+def _tell_the_way_in(tools: Tools, say: Callable[[str], None]) -> None:
+    say(f"the API: {URL}, its reference: {URL}/docs    (kubectl's context is {CONTEXT})")
+    deployment = tools.object("deployment", "scheduler")
+    where = None if deployment is None else find_admin_token(deployment)
+    if where is not None:
+        key = where.key.replace(".", "\\.")
+        get = f"kubectl --context {CONTEXT} --namespace {NAMESPACE} get secret {where.secret}"
+        say('its token, for the `hascheduler` commands and for curl -H "Authorization: Bearer $HASCHEDULER_TOKEN":')
+        say(f"    export HASCHEDULER_TOKEN=$({get} -o jsonpath='{{.data.{key}}}' | base64 -d)")
+    say(f"then: scripts/demo-failover --context {CONTEXT}")
+
+
+def _lines(said: str | None) -> list[str]:
+    return (said or "").split()
+
+
+def main() -> None:
+    began_s = time.monotonic()
+
+    def say(line: str) -> None:
+        sys.stdout.write(f"{time.monotonic() - began_s:5.0f} s  {line}\n")
+        sys.stdout.flush()
+
+    try:
+        up(_ROOT, say)
+    except HaschedulerError as error:
+        sys.stderr.write(f"kind-up: {error}\n")
+        sys.exit(2 if isinstance(error, CallerError) else 1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""A database in which nothing is broken, as a running deployment leaves it: for corruptions to be planted in."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bson import Int64
+
+from hascheduler.audit.terms import AuditTerms
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, encode_decisions
+from hascheduler.model import documents
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import fire_job_id
+from hascheduler.model.job_documents import new_job_document
+from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.schedule import Basis
+from hascheduler.model.schedule_documents import NewSchedule, new_schedule_document
+from hascheduler.model.trigger import Interval, Trigger
+from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.mongo.audit_scan import Deployment, MongoInvariantScan
+from hascheduler.mongo.audit_surroundings import server_now_ms
+from hascheduler.mongo.connection import Database
+from hascheduler.ports.audit_scan import THOROUGH, ScanBounds
+from tests.factories import TEMPLATE, make_job, make_lease, make_processor, make_replica, make_tenant, make_token
+
+RETENTION_MS = 86_400_000
+EVERY_MS = 1_000
+TIMES = 120
+"""Nominal times of ``tick`` that were decided."""
+SKIPPED = (40, 44)
+"""Those from here through there did not fire."""
+TERMS = AuditTerms(RETENTION_MS, RETENTION_MS, heartbeat_timeout_ms=5_000, start_timeout_ms=5_000)
+AT_ONCE: ScanBounds = replace(THOROUGH, look_again_s=0.0)
+"""What is stored here stands still: a second look needs no pause."""
+
+Document = dict[str, Any]
+
+
+class Healthy:
+    """Owner of the time that everything is told from: the database's when it was made."""
+
+    def __init__(self, database: Database, now: int) -> None:
+        self.database = database
+        self.now = now
+        self.cursor_ms = (now - 2_000) // EVERY_MS * EVERY_MS
+        self.created_ms = self.cursor_ms - TIMES * EVERY_MS
+
+    @classmethod
+    async def make(cls, database: Database) -> "Healthy":
+        healthy = cls(database, await server_now_ms(database))
+        for collection, stored in healthy._documents().items():
+            await database[collection.value].insert_many(stored)
+        return healthy
+
+    def scan(self, **deployment: Any) -> MongoInvariantScan:
+        return MongoInvariantScan(self.database, replace(Deployment(TERMS, "default"), **deployment))
+
+    def time(self, number: int) -> WallMs:
+        """The nominal time of ``tick`` by its number, from 1 on."""
+        return WallMs(self.created_ms + number * EVERY_MS)
+
+    def expire_at(self, in_ms: int) -> datetime:
+        return datetime.fromtimestamp(self.now / 1_000, UTC) + timedelta(milliseconds=in_ms)
+
+    # Documents
+
+    def job(self, id: str, state: str = "pending", ago_ms: int = 1_000, **fields: Any) -> Document:
+        """One that was submitted ``ago_ms`` ago and came to its state at once."""
+        at_ms = self.now - ago_ms
+        document = new_job_document(make_job(id, submitted_at_ms=WallMs(at_ms), tenant="acme"))
+        document["state"] = state
+        if state in ("dispatched", "running"):
+            document |= {"attempt": 1, "processor": "p1", "dispatched_at_ms": at_ms, "rev": 2}
+        if state == "running":
+            document |= {"started_at_ms": at_ms, "first_started_at_ms": at_ms}
+        if state in ("succeeded", "failed", "cancelled"):
+            document |= {"finished_at_ms": at_ms, "attempt": 1, "expire_at": self.expire_at(RETENTION_MS - ago_ms)}
+        return document | fields
+
+    def fired(self, number: int) -> Document:
+        at_ms = self.time(number)
+        id = fire_job_id("tick", at_ms)
+        return self.job(id, "succeeded", self.now - at_ms, schedule="tick", nominal_ms=at_ms)
+
+    def run(self, first: int, last: int, verdict: Verdict = Verdict.SKIPPED) -> Document:
+        run = VerdictRun("tick", verdict, self.time(first), self.time(last), last - first + 1)
+        return documents.verdict_document(run, self.time(last)) | {"expire_at": self.expire_at(RETENTION_MS)}
+
+    def schedule(self, name: str = "tick", **fields: Any) -> Document:
+        new = NewSchedule(name, Trigger(Interval(EVERY_MS, WallMs(0))), TEMPLATE, {"n": 1}, {}, WallMs(self.created_ms))
+        return new_schedule_document(new) | {"cursor_ms": self.cursor_ms} | fields
+
+    def entry(
+        self, seq: int, term: int, *decisions: Decision, ago_ms: int = 100_000, through: int | None = None
+    ) -> Document:
+        """Without decisions it begins the term."""
+        kind = EntryKind.DECISIONS if decisions else EntryKind.TERM_BEGAN
+        head = JournalHead("default", seq, term, kind, f"r{term}", seq - 1 if through is None else through)
+        at_ms = self.now - ago_ms + seq
+        return documents.encode_journal_head(head) | {"at_ms": at_ms, "decisions": encode_decisions(decisions)}
+
+    def fire(self, number: int, **fields: Any) -> Fire:
+        basis = Basis(self.time(number - 1), WallMs(self.created_ms))
+        return replace(Fire("tick", self.time(number), basis), **fields)
+
+    def processor(self, id: str = "p1", *, heard_ago_ms: int = 500, **fields: Any) -> Document:
+        document = documents.encode_processor(make_processor(id, slots=8))
+        return document | {"expire_at": self.expire_at(600_000 - heard_ago_ms)} | fields
+
+    def _documents(self) -> dict[Collection, list[Document]]:
+        lease = make_lease("r3", term=3, acquired_at_ms=WallMs(self.now - 90_000), renewed_at_ms=WallMs(self.now))
+        replica = documents.encode_replica(make_replica("r3"))
+        fires = [number for number in range(1, TIMES + 1) if not SKIPPED[0] <= number <= SKIPPED[1]]
+        return {
+            Collection.LEASES: [documents.encode_lease(lease)],
+            Collection.REPLICAS: [replica | {"expire_at": self.expire_at(59_000)}],
+            Collection.PROCESSORS: [self.processor()],
+            Collection.DEFINITIONS: [documents.encode_definition(Definition("log", rev=1))],
+            Collection.TENANTS: [documents.encode_tenant(replace(make_tenant("acme"), rev=1))],
+            Collection.TOKENS: [_stored_token()],
+            Collection.SCHEDULES: [self.schedule()],
+            Collection.VERDICTS: [self.run(*SKIPPED)],
+            Collection.JOBS: [
+                *(self.fired(number) for number in fires),
+                self.job("job:waits"),
+                self.job("job:dispatched", "dispatched"),
+                self.job("job:runs", "running", 30_000),
+                self.job("job:done", "succeeded", 40_000),
+                self.job("job:failed", "failed", 40_000),
+                self.job("job:follows", waits_for=["job:done", "job:runs", "job:forgotten"]),
+            ],
+            Collection.JOURNAL: [
+                self.entry(1, 2),
+                self.entry(2, 2, self.fire(1)),
+                self.entry(3, 3),
+                self.entry(4, 3, self.fire(2), Dispatch("job:done", 1, "p1")),
+                # The newest are not known as applied, as nothing came after them to say so.
+                self.entry(5, 3, Dispatch("job:runs", 1, "p1"), self.fire(TIMES), through=3),
+            ],
+        }
+
+
+def _stored_token() -> Document:
+    from hascheduler.model.token_documents import encode_token
+
+    return dict(encode_token(make_token()))
+
+
+LONG = Int64(2**40)

@@ -1,0 +1,176 @@
+"""Jobs at a given rate over HTTP, from a process of its own, so that what the load costs is told apart.
+
+``python -m tests.bench.load PLAN``, with a `Load` in JSON, prints a `Sent` in JSON when it is through. The load is
+open: a request is due at its time, however slow the answers, and its time counts from then. Replicas are asked in turn.
+
+With ``ids_to`` the ids of the jobs that were promised to be done are written to that file, each with the instant, in
+ms, at which its request was sent first. Who *insists* has an idempotency key on each request, and repeats it at the
+next replica until it is answered; else a request that fails has failed.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import uvloop
+
+from hascheduler.model.percentiles import percentile
+
+_CONNECTIONS = 64
+_TRIES = 300
+_PAUSE_S = 0.1
+_JSON = {"content-type": "application/json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """``per_second`` jobs for ``seconds``, ``batch`` of them in a request."""
+
+    urls: tuple[str, ...]
+    per_second: int
+    seconds: float
+    batch: int = 1
+    job: dict[str, Any] = field(default_factory=lambda: {"definition": "noop"})
+    ids_to: str | None = None
+    insists: bool = False
+
+    @property
+    def requests(self) -> int:
+        return round(self.per_second * self.seconds / self.batch)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """``late_max_ms``: by how much the generator itself was late; where that is much, it was the bottleneck."""
+
+    acknowledged: int
+    failed: int
+    ack_p50_ms: int
+    ack_p99_ms: int
+    late_max_ms: int
+
+
+def read_sent(path: Path) -> dict[str, int]:
+    """By the id of each job, when it was sent."""
+    return {id: int(sent_ms) for id, _, sent_ms in (line.partition(" ") for line in path.read_text().splitlines())}
+
+
+class Loading:
+    """A load under way."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    async def sent(self) -> Sent:
+        """Once it is through."""
+        told, _ = await self._process.communicate()
+        if self._process.returncode:
+            raise RuntimeError(f"the load ended with status {self._process.returncode}")
+        return Sent(**orjson.loads(told))
+
+
+@asynccontextmanager
+async def loading(load: Load) -> AsyncIterator[Loading]:
+    """It has begun; it is ended on the way out if it is not through."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.bench.load", orjson.dumps(load).decode(), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        yield Loading(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+class _Generator:
+    def __init__(self, load: Load, http: aiohttp.ClientSession, ids: BufferedWriter | None) -> None:
+        self._load = load
+        self._http = http
+        self._ids = ids
+        self._key = f"load-{time.time_ns()}"
+        one = orjson.dumps(load.job)
+        self._path = "/v1/jobs" if load.batch == 1 else "/v1/jobs:batch"
+        self._body = one if load.batch == 1 else b'{"jobs":[' + b",".join([one] * load.batch) + b"]}"
+        self._took_ms: list[int] = []
+        self._late_max_s = 0.0
+        self._failed = 0
+
+    async def run(self) -> Sent:
+        loop, load = asyncio.get_running_loop(), self._load
+        begin = loop.time() + 0.2
+        async with asyncio.TaskGroup() as sending:
+            for number in range(load.requests):
+                due = begin + number * load.batch / load.per_second
+                await asyncio.sleep(due - loop.time())
+                self._late_max_s = max(self._late_max_s, loop.time() - due)
+                sending.create_task(self._one(number, due))
+        return Sent(
+            len(self._took_ms) * load.batch,
+            self._failed * load.batch,
+            percentile(self._took_ms, 50),
+            percentile(self._took_ms, 99),
+            round(1_000 * self._late_max_s),
+        )
+
+    async def _one(self, number: int, due: float) -> None:
+        sent_ms = time.time_ns() // 1_000_000
+        for turn in range(_TRIES if self._load.insists else 1):
+            url = self._load.urls[(number + turn) % len(self._load.urls)]
+            answer = await self._asked(f"{url}{self._path}", number)
+            if answer is not None:
+                self._took_ms.append(round(1_000 * (asyncio.get_running_loop().time() - due)))
+                if self._ids is not None:
+                    self._ids.write(_lines(answer, sent_ms))
+                return
+            if self._load.insists:
+                await asyncio.sleep(_PAUSE_S)
+        self._failed += 1
+
+    async def _asked(self, url: str, number: int) -> bytes | None:
+        """None where it was not all accepted."""
+        headers = {**_JSON, "Idempotency-Key": f"{self._key}-{number}"} if self._load.insists else _JSON
+        try:
+            async with self._http.post(url, data=self._body, headers=headers) as answer:
+                told = await answer.read()
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return None
+        if not answer.ok:
+            return None
+        if self._load.batch > 1 and any(each["job"] is None for each in orjson.loads(told)["results"]):
+            return None
+        return told
+
+
+def _lines(answer: bytes, sent_ms: int) -> bytes:
+    read = orjson.loads(answer)
+    ids = [each["job"] for each in read["results"]] if "results" in read else [read["id"]]
+    return "".join(f"{id} {sent_ms}\n" for id in ids).encode()
+
+
+async def _send(load: Load, ids: BufferedWriter | None) -> Sent:
+    timeout, connector = aiohttp.ClientTimeout(total=10), aiohttp.TCPConnector(limit=_CONNECTIONS)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
+        return await _Generator(load, http, ids).run()
+
+
+def _main() -> None:
+    given = orjson.loads(sys.argv[1])
+    load = Load(**{**given, "urls": tuple(given["urls"])})
+    with ExitStack() as opened:
+        ids = None if load.ids_to is None else opened.enter_context(Path(load.ids_to).open("wb"))
+        sent = uvloop.run(_send(load, ids))
+    sys.stdout.buffer.write(orjson.dumps(sent))
+
+
+if __name__ == "__main__":
+    _main()

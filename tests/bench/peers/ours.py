@@ -1,0 +1,121 @@
+"""This scheduler, running: three replicas and two processors, MongoDB and RabbitMQ, all of it as it comes.
+
+Jobs are submitted over HTTP, one by one or in batches, to all replicas in turn. An instance that is killed is the
+leading replica and one of the processors at once, as if both were on a machine that is gone.
+"""
+
+import asyncio
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+from pymongo import AsyncMongoClient
+
+from hascheduler.demo.evidence import Effect, Effects
+from hascheduler.embedded.stack import Stack, StackPlan, open_stack
+from hascheduler.model.instants import format_instant
+from tests.bench.cast import leading
+from tests.bench.peers.environments import CannotRun
+
+_DATABASE = "hascheduler-peers"
+_HANDLERS = ("tests.bench.handlers", "processors.log")
+_IN_FLIGHT = 64
+_JSON = {"content-type": "application/json"}
+
+
+class OursRunning:
+    """The stack's owner is `open_ours`."""
+
+    def __init__(self, stack: Stack, fired: str) -> None:
+        self._stack = stack
+        self._fired = fired
+        self._effects = Effects()
+        self._killed: tuple[str, str] | None = None
+
+    async def submit(self, jobs: int, batch: int) -> int:
+        one = orjson.dumps({"definition": "noop"})
+        bodies = []
+        for first in range(0, jobs, batch):
+            size = min(batch, jobs - first)
+            bodies.append(one if batch == 1 else b'{"jobs":[' + b",".join([one] * size) + b"]}")
+        begin_ms = _now_ms()
+        await self._post("/v1/jobs" if batch == 1 else "/v1/jobs:batch", bodies)
+        return begin_ms
+
+    async def schedule(self, count: int) -> None:
+        begin_ms = _now_ms()
+        bodies = []
+        for number in range(count):
+            anchor = format_instant(begin_ms + 1_000 * number // count)
+            trigger = {"type": "interval", "every": "1s", "anchor": anchor}
+            bodies.append(orjson.dumps({"name": f"s-{number}", "trigger": trigger, "job": {"definition": self._fired}}))
+        await self._post("/v1/schedules", bodies)
+
+    async def kill(self) -> int:
+        async with AsyncMongoClient[dict[str, Any]](self._stack.mongodb_uri) as client:
+            leader, _ = await leading(self._stack, client[_DATABASE])
+        # The processor that has run longest is the first.
+        processor = next(iter(self._stack.processors))
+        self._killed = leader, processor
+        victims = self._stack.replicas[leader], self._stack.processors.pop(processor)
+        at_ms = _now_ms()
+        for victim in victims:
+            victim.signal(signal.SIGKILL)
+        for victim in victims:
+            await victim.wait()
+        return at_ms
+
+    async def restore(self) -> None:
+        assert self._killed is not None, "something was killed"
+        leader, processor = self._killed
+        self._killed = None
+        await self._stack.start_replica(leader)
+        await self._stack.start_processor(processor)
+        await self._stack.ready(leader)
+        await self._stack.processors_ready()
+
+    def effects(self) -> list[Effect]:
+        names = [*self._stack.processors, *(self._killed[1:] if self._killed else ())]
+        self._effects.read([self._stack.log_of(name) for name in names])
+        return self._effects.all
+
+    def check(self) -> None:
+        alive = [child for children in (self._stack.replicas, self._stack.processors) for child in children.values()]
+        for child in alive:
+            if not child.running and child.name not in (self._killed or ()):
+                raise CannotRun(f"{child.name} ended: {child.last_lines(1)}")
+
+    async def _post(self, path: str, bodies: list[bytes]) -> None:
+        addresses = [f"{url}{path}" for url in self._stack.urls.values()]
+        waiting = iter(enumerate(bodies))
+
+        async def requests(http: aiohttp.ClientSession) -> None:
+            for number, body in waiting:
+                async with http.post(addresses[number % len(addresses)], data=body, headers=_JSON) as answer:
+                    if not answer.ok:
+                        raise CannotRun(f"{path}: {answer.status} {await answer.text()}")
+                    await answer.read()
+
+        connector = aiohttp.TCPConnector(limit=_IN_FLIGHT)
+        async with aiohttp.ClientSession(connector=connector) as http:
+            await asyncio.gather(*(requests(http) for _ in range(_IN_FLIGHT)))
+
+
+@asynccontextmanager
+async def open_ours(folder: Path, *, kills: bool) -> AsyncIterator[OursRunning]:
+    """All ready; ``folder`` is emptied. With ``kills`` the handler of the schedules leaves each effect at once."""
+    shutil.rmtree(folder, ignore_errors=True)
+    settings = {"HASCHEDULER_DATABASE": _DATABASE}
+    plan = StackPlan(folder, slots=128, settings=settings, handlers=_HANDLERS)
+    async with open_stack(plan, lambda _: None) as stack:
+        yield OursRunning(stack, "log" if kills else "noop")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

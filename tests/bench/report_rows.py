@@ -1,0 +1,90 @@
+"""Which figures go into the report, how they are worded, and what was aimed at."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line for ``case``, or for each of the benchmark's cases but those ``without``. ``headline`` is the figure
+    whose spread is shown."""
+
+    bench: str
+    what: str
+    shown: str
+    case: str = ""
+    goal: str = ""
+    headline: str = ""
+    without: tuple[str, ...] = ()
+
+
+_LATE = "{missed} missed, {doubled} doubled of {expected:,}; lag p50 {lag_p50_ms}, p99 {lag_p99_ms} ms"
+_FIRES = "schedules firing every second, to the start of the handler"
+_TAKEOVER = "p50 {dispatch_p50_ms}, p99 {dispatch_p99_ms}, at most {dispatch_max_ms} ms of {kills}"
+_AT_REST = "{cpu_percent} % of a core, {resident_mb} MB resident"
+_COST = "{cpu_ms_per_job} ms of CPU, {mongodb_ops_per_job} operations of MongoDB"
+_WAITING = "ready in {ready_s} s, {resident_mb} MB resident, {idle_cpu_percent} % of a core"
+_JOBS_WAIT = (
+    "ready in {ready_s} s, {resident_mb} MB resident; {started_per_s:,} jobs/s, {decision_us} µs a decision;"
+    " longest stall {stall_loading_ms} ms loading, {stall_dispatching_ms} ms dispatching"
+)
+_STORM = (
+    "{missed} missed, {doubled} doubled; the last after {last_started_ms:,} ms;"
+    " {pairs_by_policy_percent} % of pairs in the order of the policy"
+)
+_SOAK = (
+    "{lost} lost, {doubled} doubled of {expected:,}, {kills} leaders killed;"
+    " p99 of fires {fires_p99_ms} ms, of jobs {jobs_p99_ms} ms, growing by {jobs_p99_slope_ms_per_minute} ms a minute"
+)
+_CORE = "{decision_us} µs; adding a job {add_us} µs, {bytes_per_job} bytes"
+
+ROWS = (
+    Row(
+        "throughput",
+        "jobs that do nothing, over HTTP until all have succeeded: {case}",
+        "{jobs_per_s:,} jobs/s, {lost} lost, {doubled} doubled",
+        headline="jobs_per_s",
+    ),
+    Row(
+        "latency",
+        "submit to the start of the handler, {case}",
+        "p50 {start_p50_ms}, p99 {start_p99_ms} ms",
+        headline="start_p99_ms",
+    ),
+    Row("fires", f"200 {_FIRES}", _LATE, case="200 schedules", headline="lag_p99_ms"),
+    Row(
+        "fires",
+        f"1,000 {_FIRES}",
+        _LATE,
+        case="1,000 schedules",
+        goal="0 missed, 0 doubled, p99 ≤ 50 ms",
+        headline="lag_p99_ms",
+    ),
+    Row("fires", f"2,000 {_FIRES}", _LATE, case="2,000 schedules", headline="lag_p99_ms"),
+    Row("storm", "schedules all due in one second, {case}", _STORM, goal="≤ 5,000 ms", headline="last_started_ms"),
+    Row("failover", "leader gets {case}, to the next term's first dispatch", _TAKEOVER, headline="dispatch_p99_ms"),
+    Row("schedules", "a replica with {case}, from its start", _WAITING, headline="ready_s"),
+    Row("pending", "a replica with {case} jobs", _JOBS_WAIT, headline="ready_s"),
+    Row(
+        "finished",
+        "get, why and lists with {case} jobs",
+        "get p99 {get_p99_ms}, the slowest list p99 {slowest_list_p99_ms} ms",
+    ),
+    Row("cost", "what a job costs at {case}", _COST, headline="cpu_ms_per_job", without=("at rest", "growth")),
+    Row("idle", "a leading replica with nothing to do", _AT_REST, case="leader", goal="≤ 1 %, ≤ 80 MB"),
+    Row("idle", "a replica that follows", _AT_REST, case="follower", goal="≤ 1 %, ≤ 80 MB"),
+    Row(
+        "submits",
+        "a submit is acknowledged, at {case}",
+        "p50 {ack_p50_ms}, p99 {ack_p99_ms} ms",
+        headline="ack_p99_ms",
+    ),
+    Row(
+        "flood",
+        "one tenant submits {case}: the wait of another one's jobs",
+        "p50 {quiet_flooded_p50_ms}, p99 {quiet_flooded_p99_ms} ms (alone {quiet_alone_p50_ms} and"
+        " {quiet_alone_p99_ms})",
+        headline="quiet_flooded_p99_ms",
+    ),
+    Row("decisions", "one decision of the core alone, policy {case}", _CORE, without=("growth",)),
+    Row("soak", "{case}, a leader killed every minute", _SOAK),
+)

@@ -1,0 +1,54 @@
+"""A system for one benchmark: fresh servers, replicas and processors, and nothing of the one before."""
+
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+
+from hascheduler.embedded.foreground import run_in_foreground
+from hascheduler.embedded.stack import Stack, StackPlan, open_stack
+
+DATABASE = "hascheduler-bench"
+HANDLERS = ("tests.bench.handlers", "processors.log", "processors.sleep")
+FOLDER = Path(".run/bench")
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    replicas: int
+    processors: int
+    slots: int = 32
+    """Of each processor."""
+
+    def __str__(self) -> str:
+        return f"{_many(self.replicas, 'replica')}, {_many(self.processors, 'processor')}"
+
+
+def on_stack(name: str, crew: Crew, measure: Callable[[Stack], Awaitable[Found]]) -> Found:
+    """What ``measure`` finds on a system that is taken down afterwards."""
+    console = Console(stderr=True)
+
+    async def run() -> Found:
+        folder = FOLDER / name
+        shutil.rmtree(folder, ignore_errors=True)  # the effects of an earlier run
+        plan = StackPlan(
+            folder,
+            crew.replicas,
+            crew.processors,
+            slots=crew.slots,
+            settings={"HASCHEDULER_DATABASE": DATABASE},
+            handlers=HANDLERS,
+        )
+        async with open_stack(plan, console.print) as stack:
+            return await measure(stack)
+
+    return run_in_foreground(run())
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,48 @@
+"""How long a process's loop was kept from turning, seen from outside: how long ``/livez`` took to be answered."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import aiohttp
+
+_EVERY_S = 0.01
+
+
+class Stalls:
+    """What has been seen since it was last taken."""
+
+    def __init__(self) -> None:
+        self._longest_s = 0.0
+        self._asked_at: float | None = None
+
+    def take_ms(self) -> int:
+        """The longest, with the one that may be under way; then from anew."""
+        waiting_s = 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
+        longest_s, self._longest_s = max(self._longest_s, waiting_s), 0.0
+        return round(1_000 * longest_s)
+
+    async def keep_asking(self, http: aiohttp.ClientSession, url: str) -> None:
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            # Nobody answers before the process listens.
+            with suppress(aiohttp.ClientError):
+                self._asked_at = time.monotonic()
+                async with http.get(url) as answer:
+                    await answer.read()
+                self._longest_s = max(self._longest_s, time.monotonic() - self._asked_at)
+            self._asked_at = None
+
+
+@asynccontextmanager
+async def watched_stalls(health_url: str) -> AsyncIterator[Stalls]:
+    stalls, timeout = Stalls(), aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(timeout=timeout) as http:
+        asking = asyncio.create_task(stalls.keep_asking(http, f"{health_url}/livez"))
+        try:
+            yield stalls
+        finally:
+            asking.cancel()
+            with suppress(asyncio.CancelledError):
+                await asking

@@ -1,0 +1,290 @@
+"""Replicas and processors as processes, and who of them leads.
+
+Each has a control folder: there a failpoint is armed and a clock is set wrong. What happened to them (when they stood
+still, when they died) is written down for the evidence, under the name that their handlers sign with.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+from bson import MaxKey
+from pymongo import DESCENDING
+from pymongo.errors import PyMongoError
+
+from hascheduler.embedded.children import Child, free_port, start_child
+from hascheduler.model.journal import EntryKind
+from hascheduler.mongo.connection import Client
+from tests.chaos import failpoints, faketime, hanging_loop, skewed_clock, slow_stream
+from tests.chaos.control import BUG, CONTROL, NAME, SINK
+from tests.chaos.failpoints import Failpoint
+from tests.chaos.faketime import faketime_environment
+from tests.chaos.hosts import HERE, Host
+from tests.chaos.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
+HANDLERS = "tests.chaos.handlers"
+_NEWEST = 100
+
+
+@dataclass(eq=False)
+class Life:
+    """One process, from its start to its end."""
+
+    name: str
+    child: Child
+    url: str = ""
+    stopped_at: float | None = None
+
+    @property
+    def signature(self) -> str:
+        return f"{self.name}/{self.child.pid}"
+
+    @property
+    def up(self) -> bool:
+        return self.child.running
+
+
+@dataclass(frozen=True)
+class Place:
+    """How a process reaches everything, and what is special about it."""
+
+    mongodb_uri: str
+    amqp_url: str
+    host: Host = HERE
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Cluster:
+    """Owner of the processes of one row. ``client`` is the harness' own way to the database, past all trouble."""
+
+    folder: Path
+    database: str
+    client: Client
+    settings: Mapping[str, str]
+    epoch_ms: int
+    bug: str = ""
+    faketime: bool = False
+    replicas: dict[str, Life] = field(default_factory=dict)
+    processors: dict[str, Life] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+    pauses: dict[str, list[list[float]]] = field(default_factory=dict)
+    deaths: dict[str, float] = field(default_factory=dict)
+    out_of_reach: set[str] = field(default_factory=set)
+    """Replicas that users do not get to."""
+
+    def __post_init__(self) -> None:
+        self.http = httpx.AsyncClient(timeout=4, limits=httpx.Limits(max_connections=200))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.sink = self.folder / "effects"
+        self._ports: dict[str, int] = {}
+
+    def now_s(self) -> float:
+        return (time.time_ns() // 1_000_000 - self.epoch_ms) / 1_000
+
+    # Starting
+
+    async def start_replica(self, name: str, *, ready: bool = True) -> Life:
+        """Start it, under its old port if it ran before."""
+        host = self.places[name].host
+        port = self._ports.setdefault(name, free_port())
+        settings = {"HASCHEDULER_REPLICA_ID": name, "HASCHEDULER_HTTP_PORT": str(port)}
+        if host is not HERE:
+            settings |= {
+                "HASCHEDULER_HTTP_HOST": host.ip,
+                "HASCHEDULER_LIVENESS_HOST": host.ip,
+                "HASCHEDULER_ALLOW_UNAUTHENTICATED": "true",
+            }
+        if self.faketime:
+            self.calm(name)
+            settings |= faketime_environment(self.control(name) / faketime.FILE)
+        child = await self._start(name, ["serve"], settings)
+        life = self.replicas[name] = Life(name, child, f"http://{host.ip}:{port}")
+        if ready:
+            await self.ready(life)
+        return life
+
+    async def start_processor(self, name: str, *, slots: int = 8) -> Life:
+        child = await self._start(name, ["processor", HANDLERS, "--name", name, "--slots", str(slots)], {})
+        life = self.processors[name] = Life(name, child)
+        return life
+
+    async def ready(self, life: Life) -> None:
+        async def look() -> bool:
+            assert life.up, f"{life.name} has ended: {life.child.last_lines()}"
+            with suppress(httpx.HTTPError):
+                return (await self.http.get(f"{life.url}/readyz")).status_code == httpx.codes.OK
+            return False
+
+        await eventually(look, f"{life.name} is ready")
+
+    async def registered(self) -> None:
+        """Wait until every processor that is up has told of itself."""
+
+        async def look() -> bool:
+            with suppress(PyMongoError):
+                found = await self.client[self.database]["processors"].find({}, {"name": True}).to_list(None)
+                return {each["name"] for each in found} >= {life.name for life in self.processors.values() if life.up}
+            return False
+
+        await eventually(look, "all processors are registered")
+
+    async def _start(self, name: str, arguments: list[str], settings: Mapping[str, str]) -> Child:
+        place = self.places[name]
+        self.control(name).mkdir(parents=True, exist_ok=True)
+        environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith("HASCHEDULER_")},
+            "PYTHONPATH": str(ROOT),
+            "HASCHEDULER_MONGODB_URI": place.mongodb_uri,
+            "HASCHEDULER_DATABASE": self.database,
+            "HASCHEDULER_AMQP_URL": place.amqp_url,
+            "HASCHEDULER_LOG_FORMAT": "json",
+            "HASCHEDULER_DRAIN_GRACE": "5s",
+            **self.settings,
+            **settings,
+            **place.settings,
+            CONTROL: str(self.control(name)),
+            SINK: str(self.sink),
+            NAME: name,
+        }
+        if self.bug:
+            environment[BUG] = self.bug
+        command = [*place.host.prefix, sys.executable, "-m", "tests.chaos.serve", *arguments]
+        return await start_child(name, command, self.log_of(name), environment=environment)
+
+    def log_of(self, name: str) -> Path:
+        return self.folder / "logs" / f"{name}.log"
+
+    def control(self, name: str) -> Path:
+        return self.folder / "control" / name
+
+    # Troubling
+
+    async def kill(self, life: Life) -> None:
+        life.child.signal(signal.SIGKILL)
+        await life.child.wait()
+        self.died(life)
+
+    async def terminate(self, life: Life, limit_s: float = 20) -> None:
+        life.child.signal(signal.SIGTERM)
+        async with asyncio.timeout(limit_s):
+            await life.child.wait()
+        self.died(life)
+
+    def died(self, life: Life) -> None:
+        self._awake(life)
+        self.deaths[life.signature] = self.now_s()
+
+    def freeze(self, life: Life) -> None:
+        life.stopped_at = self.now_s()
+        self.pauses.setdefault(life.signature, []).append([life.stopped_at, float("inf")])
+        life.child.signal(signal.SIGSTOP)
+
+    def frozen(self, life: Life) -> None:
+        """It has stopped by itself, a moment ago."""
+        life.stopped_at = self.now_s()
+        self.pauses.setdefault(life.signature, []).append([life.stopped_at - 0.5, float("inf")])
+
+    def thaw(self, life: Life) -> None:
+        life.child.signal(signal.SIGCONT)
+        self._awake(life)
+
+    def _awake(self, life: Life) -> None:
+        if life.stopped_at is not None:
+            life.stopped_at = None
+            self.pauses[life.signature][-1][1] = self.now_s()
+
+    def arm(self, life: Life, failpoint: Failpoint) -> None:
+        self.write_control(life.name, failpoints.FILE, str(failpoint))
+
+    def armed(self, life: Life) -> bool:
+        return (self.control(life.name) / failpoints.FILE).exists()
+
+    def went_off_about(self, life: Life) -> str:
+        return (self.control(life.name) / failpoints.WENT_OFF).read_text()
+
+    def set_clock(self, name: str, *, offset_ms: int = 0, rate: float = 1.0) -> None:
+        self.write_control(name, skewed_clock.FILE, orjson.dumps({"offset_ms": offset_ms, "rate": rate}).decode())
+
+    def set_process_clock(self, name: str, *, offset_s: int) -> None:
+        self.write_control(name, faketime.FILE, f"{offset_s:+d}")
+
+    def delay_stream(self, name: str, delay_ms: int) -> None:
+        self.write_control(name, slow_stream.FILE, str(delay_ms))
+
+    def hang(self, name: str) -> None:
+        self.write_control(name, hanging_loop.FILE, "")
+
+    def unhang(self, name: str) -> None:
+        (self.control(name) / hanging_loop.FILE).unlink(missing_ok=True)
+
+    def calm(self, name: str) -> None:
+        """No failpoint, the right time, a stream and a loop that run."""
+        for file in (failpoints.FILE, skewed_clock.FILE, slow_stream.FILE, hanging_loop.FILE):
+            (self.control(name) / file).unlink(missing_ok=True)
+        if self.faketime:
+            self.write_control(name, faketime.FILE, faketime.TRUE)
+
+    def write_control(self, name: str, what: str, text: str) -> None:
+        """At once, so that nobody reads half of it."""
+        file = self.control(name) / what
+        file.parent.mkdir(parents=True, exist_ok=True)
+        (file.parent / f"{what}.new").write_text(text)
+        (file.parent / f"{what}.new").rename(file)
+
+    # Asking
+
+    async def lease(self) -> Mapping[str, Any] | None:
+        with suppress(PyMongoError):
+            found: Mapping[str, Any] | None = await self.client[self.database]["leases"].find_one({"_id": "default"})
+            return found
+        return None
+
+    async def leader(self, *, after_term: int = 0) -> tuple[Life, int]:
+        """Who leads a later term than that, once it has decided something in it, and the term."""
+
+        async def look() -> tuple[Life, int] | None:
+            lease = await self.lease()
+            if lease is None or lease["term"] <= after_term or not lease["holder"]:
+                return None
+            life = await self._life_of(lease["holder"])
+            if life is None or not life.up or life.stopped_at is not None:
+                return None
+            return (life, lease["term"]) if await self._has_decided(lease["term"]) else None
+
+        return await eventually(look, f"a leader after term {after_term}")
+
+    async def _has_decided(self, term: int) -> bool:
+        """Whether the end of the journal has a decision of it; to search all of it would keep MongoDB from its work."""
+        with suppress(PyMongoError):
+            ours = {"_id": {"$gte": {"shard": "default", "seq": 0}, "$lt": {"shard": "default", "seq": MaxKey()}}}
+            newest = self.client[self.database]["journal"].find(ours, {"term": True, "kind": True})
+            entries = await newest.sort("_id", DESCENDING).limit(_NEWEST).to_list(None)
+            return any((entry["term"], entry["kind"]) == (term, EntryKind.DECISIONS) for entry in entries)
+        return False
+
+    async def _life_of(self, replica_id: str) -> Life | None:
+        """By where it says it serves, as two may have one name."""
+        with suppress(PyMongoError):
+            status = await self.client[self.database]["replicas"].find_one({"_id": replica_id})
+            for life in self.replicas.values():
+                if status is not None and life.url == f"http://{status['http_endpoint']}":
+                    return life
+        return self.replicas.get(replica_id.rpartition(".")[0])
+
+    async def stop(self) -> None:
+        """Nobody is left."""
+        for life in [*self.replicas.values(), *self.processors.values()]:
+            if life.up:
+                await self.kill(life)
+        await self.http.aclose()

@@ -1,0 +1,10 @@
+"""What a process of the chaos is told by its environment."""
+
+CONTROL = "CHAOS_CONTROL"
+"""The folder by whose files it is troubled while it runs."""
+SINK = "CHAOS_EFFECTS"
+"""The file that its handlers append to."""
+NAME = "CHAOS_NAME"
+"""As whom they do."""
+BUG = "CHAOS_BUG"
+"""What is planted in it, if anything is."""

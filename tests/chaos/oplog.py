@@ -1,0 +1,133 @@
+"""What MongoDB committed, in its own words and order: the oplog, turned into the versions of each document.
+
+It is read from the end of a run, or followed beside it where history is short. What was rolled back is not in it.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bson import Timestamp
+from pymongo import ASCENDING
+from pymongo.errors import AutoReconnect
+
+from hascheduler.model.documents import Collection
+from hascheduler.mongo.connection import Client
+from tests.checkers.evidence import Commit
+
+_BATCH = 1_000
+"""So few that users are answered meanwhile, and the driver's own heart goes on beating."""
+_TRIES_MAX = 5
+_WATCHED = {collection.value: collection for collection in Collection}
+
+
+class Oplog:
+    """The history of one database from ``since`` on; owner of all versions that it has told of."""
+
+    def __init__(self, client: Client, database: str, since: Timestamp, epoch_ms: int) -> None:
+        self._client = client
+        self._database = database
+        self._read_through = since
+        self._epoch_ms = epoch_ms
+        self._present: dict[tuple[str, str], dict[str, Any]] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self.commits: list[Commit] = []
+
+    async def read(self) -> None:
+        """Everything up to now; ``commits`` grows by it."""
+        async with self._one_at_a_time:
+            for tries in range(_TRIES_MAX):
+                try:
+                    await self._read()
+                    break
+                except AutoReconnect:
+                    # It goes on behind what it has.
+                    if tries == _TRIES_MAX - 1:
+                        raise
+
+    async def _read(self) -> None:
+        oplog = self._client["local"]["oplog.rs"]
+        # Of others' databases at most what is in transactions.
+        ours = {"$regex": f"^({re.escape(self._database)}|admin)\\."}
+        through = (await self._client.admin.command("ping"))["operationTime"]
+        oldest: Any = await oplog.find_one({}, {"ts": True}, sort=[("$natural", ASCENDING)])
+        assert oldest["ts"] <= self._read_through, "the oplog has forgotten what was not read yet"
+        cursor = oplog.find({"ts": {"$gt": self._read_through}, "ns": ours}, batch_size=_BATCH)
+        async for entry in cursor.sort("$natural", ASCENDING):
+            self._read_through = entry["ts"]
+            self._take(entry)
+        # Up to there everything has come by, ours or others'.
+        self._read_through = max(self._read_through, through)
+
+    def _take(self, entry: Mapping[str, Any]) -> None:
+        at_s = (int(entry["wall"].timestamp() * 1_000 + 0.5) - self._epoch_ms) / 1_000
+        for change in _unpacked(entry):
+            database, _, name = change["ns"].partition(".")
+            if database != self._database:
+                continue
+            if change["op"] == "c":
+                dropped = change["o"].get("drop")
+                if dropped in _WATCHED:
+                    for key in [key for key in self._present if key[0] == dropped]:
+                        self._commit(at_s, key, None)
+            elif name in _WATCHED and change["op"] in ("i", "u", "d"):
+                document = change["o2"] if change["op"] == "u" else change["o"]
+                key = (name, repr(document["_id"]))
+                self._commit(at_s, key, _after(change, self._present.get(key)))
+
+    def _commit(self, at_s: float, key: tuple[str, str], after: dict[str, Any] | None) -> None:
+        before = self._present.pop(key, None)
+        if after is not None:
+            self._present[key] = after
+        if before is not None or after is not None:
+            self.commits.append(Commit(at_s, _WATCHED[key[0]], before, after))
+
+
+def _unpacked(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A transaction holds several changes."""
+    if entry["op"] == "c" and "applyOps" in entry["o"]:
+        for change in entry["o"]["applyOps"]:
+            yield from _unpacked(change)
+    else:
+        yield entry
+
+
+def _after(change: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if change["op"] == "d":
+        return None
+    if change["op"] == "i":
+        return dict(change["o"])
+    difference = change["o"].get("diff")
+    if difference is None:
+        return {**change["o"], **change["o2"]}
+    assert before is not None, f"{change['ns']} {change['o2']} was changed before it was there"
+    changed = changed_by(before, difference)
+    assert isinstance(changed, dict)
+    return changed
+
+
+def changed_by(before: Any, difference: Mapping[str, Any]) -> Any:
+    """``before`` with the difference of an update entry: fields taken away, set, added, changed inside; or items."""
+    if difference.get("a"):
+        return _changed_items(before, difference)
+    after = {name: value for name, value in before.items() if name not in difference.get("d", {})}
+    after |= difference.get("u", {})
+    after |= difference.get("i", {})
+    for name, inside in difference.items():
+        if len(name) > 1 and name.startswith("s"):
+            after[name[1:]] = changed_by(after[name[1:]], inside)
+    return after
+
+
+def _changed_items(before: list[Any], difference: Mapping[str, Any]) -> list[Any]:
+    after = list(before)
+    length = difference.get("l")
+    if length is not None:
+        after = after[:length]
+    for name, what in difference.items():
+        if name[0] in "us" and name[1:].isdigit():
+            place = int(name[1:])
+            after.extend([None] * (place + 1 - len(after)))
+            after[place] = what if name[0] == "u" else changed_by(after[place], what)
+    return after

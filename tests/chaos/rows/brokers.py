@@ -1,0 +1,146 @@
+"""RabbitMQ ends, forgets, loses queues, blocks, or delivers what it should not."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import aio_pika
+from aio_pika.abc import AbstractChannel
+
+from hascheduler.model.message import Message, MessageKind, encode_message
+from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, queue_name
+from tests.chaos.load import LoadPlan
+from tests.chaos.mutations import mutated_bytes
+from tests.chaos.row import Row
+from tests.chaos.stage import Stage
+
+MUTATIONS = 200
+
+
+@asynccontextmanager
+async def _channel(stage: Stage) -> AsyncIterator[AbstractChannel]:
+    connection = await aio_pika.connect(stage.broker.url)
+    try:
+        yield await connection.channel()
+    finally:
+        with suppress(Exception):
+            await connection.close()
+
+
+async def _processor_ids(stage: Stage) -> list[str]:
+    found = stage.client[stage.cluster.database]["processors"].find({}, {"_id": True})
+    return [each["_id"] async for each in found]
+
+
+async def _stop_and_start(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=1, full=3)):
+        await stage.broker.stop()
+        await stage.quiet(3, 10)
+        await stage.broker.start()
+        await stage.quiet(6, 8)
+
+
+async def _sigkill(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=1, full=4)):
+        await stage.broker.kill()
+        await asyncio.sleep(stage.chance.uniform(0.5, 3))
+        await stage.broker.start()
+        await stage.quiet(6, 8)
+
+
+async def _wiped(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=1, full=3)):
+        await stage.broker.kill()
+        stage.broker.wipe()
+        await stage.broker.start()
+        await stage.quiet(8, 10)
+
+
+async def _sigstop(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=1, full=3)):
+        stage.broker.signal(signal.SIGSTOP)
+        await asyncio.sleep(stage.chance.uniform(6, 12))
+        stage.broker.signal(signal.SIGCONT)
+        await stage.quiet(6, 8)
+
+
+async def _queues_deleted(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=5, full=15)):
+        async with _channel(stage) as channel:
+            for id in await _processor_ids(stage):
+                await channel.queue_delete(queue_name(id))
+        await asyncio.sleep(3)
+    await stage.quiet(3, 6)
+
+
+async def _blocked(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=1, full=2)):
+        await stage.broker.raise_alarm()
+        await stage.quiet(6, 15)
+        await stage.broker.clear_alarm()
+        await stage.quiet(6, 8)
+
+
+async def _strange_messages(stage: Stage) -> None:
+    """Every job that there is or was is told again, twice, to everybody, in any order; and what no one can read."""
+    for _ in range(stage.times(smoke=4, full=15)):
+        await asyncio.sleep(2)
+        jobs = await _jobs(stage)
+        ids = await _processor_ids(stage)
+        told = [
+            (stage.chance.choice(ids), encode_message(Message(MessageKind.RUN, job["_id"], number)))
+            for job in jobs
+            for number in {max(1, job["attempt"] - 1), max(1, job["attempt"]), job["attempt"] + 1}
+        ]
+        told += [(job["processor"], _own(job)) for job in jobs if job["processor"] for _ in range(2)]
+        # A week-old cancel of what has long ended.
+        told += [
+            (stage.chance.choice(ids), encode_message(Message(MessageKind.CANCEL, job["_id"], max(1, job["attempt"]))))
+            for job in jobs
+            if job["state"] in ("succeeded", "failed")
+        ]
+        told += [(id, mutated_bytes(_own(jobs[0]), stage.chance)) for id in ids for _ in range(MUTATIONS // 3)]
+        stage.chance.shuffle(told)
+        await _publish(stage, told)
+    await stage.quiet(2, 5)
+
+
+async def _jobs(stage: Stage) -> list[dict[str, Any]]:
+    fields = {"attempt": True, "state": True, "processor": True}
+    newest = stage.client[stage.cluster.database]["jobs"].find({}, fields).sort("submitted_at_ms", -1).limit(400)
+    return await newest.to_list(None)
+
+
+def _own(job: dict[str, Any]) -> bytes:
+    return encode_message(Message(MessageKind.RUN, job["_id"], max(1, job["attempt"])))
+
+
+async def _publish(stage: Stage, told: list[tuple[str, bytes]]) -> None:
+    async with _channel(stage) as channel:
+        exchange = await channel.get_exchange(DISPATCH_EXCHANGE)
+        for processor, body in told:
+            with suppress(aio_pika.exceptions.DeliveryError):
+                await exchange.publish(aio_pika.Message(body), routing_key=processor, mandatory=False)
+
+
+_DURING = LoadPlan(submits_per_s=15)
+
+ROWS = (
+    Row("broker-stop-start", "RabbitMQ is stopped in good order for a while", _stop_and_start, gap_s=3.0),
+    Row("broker-sigkill", "RabbitMQ is killed", _sigkill, smoke=True, gap_s=3.0),
+    Row("broker-wiped", "RabbitMQ is killed and forgets everything", _wiped, gap_s=3.0),
+    Row("broker-sigstop", "RabbitMQ stands still", _sigstop, gap_s=3.0),
+    Row("broker-blocked", "RabbitMQ raises its memory alarm and takes nothing", _blocked, gap_s=3.0),
+    Row("queues-deleted", "the processors' queues are deleted, with what is in them", _queues_deleted, gap_s=3.0),
+    Row(
+        "strange-messages",
+        "duplicates, old and future attempts, cancels of what has ended, all to anybody and out of order, and"
+        f" {MUTATIONS} mutations that nobody can read, each time",
+        _strange_messages,
+        smoke=True,
+        gap_s=3.0,
+        load=_DURING,
+    ),
+)

@@ -1,0 +1,130 @@
+"""Clocks are wrong: by a day, or by a fifth."""
+
+import asyncio
+
+from tests.chaos.row import SHORT_LEASE, Row
+from tests.chaos.stage import PROCESSORS, REPLICAS, Stage
+
+_DAY_S = 86_400
+DAY_MS = 1_000 * _DAY_S
+
+
+async def _only_wrong(stage: Stage) -> None:
+    """A follower's clock goes wrong, and then it is the only replica that is left."""
+    for _ in range(stage.times(smoke=1, full=2)):
+        leader, term = await stage.leader()
+        wrong = stage.chance.choice([name for name in REPLICAS if name != leader.name])
+        stage.cluster.set_clock(wrong, offset_ms=DAY_MS)
+        await asyncio.sleep(3)
+        began_s = stage.now_s()
+        others = [name for name in REPLICAS if name != wrong]
+        for name in others:
+            await stage.cluster.kill(stage.cluster.replicas[name])
+        await stage.quiet(4, 15)
+        # One that starts can't tell whose clock is wrong, its own or MongoDB's: it must not decide.
+        await stage.cluster.kill(stage.cluster.replicas[wrong])
+        await stage.cluster.start_replica(wrong, ready=False)
+        await stage.quiet(6, 15)
+        for name in others:
+            await stage.restart(name)
+        await stage.leader(after_term=term)
+        stage.excuse(began_s)
+        stage.cluster.calm(wrong)
+        await stage.quiet(8, 10)
+
+
+async def _leader_goes_wrong(stage: Stage, *, offset_ms: int = 0, rate: float = 1.0) -> None:
+    """The clock of whoever leads goes wrong while it leads."""
+    for _ in range(stage.times(smoke=1, full=2)):
+        leader, _ = await stage.leader()
+        stage.cluster.set_clock(leader.name, offset_ms=offset_ms, rate=rate)
+        await stage.quiet(10, 18)
+        stage.cluster.calm(leader.name)
+        await stage.quiet(5, 8)
+
+
+async def _day_ahead(stage: Stage) -> None:
+    await _leader_goes_wrong(stage, offset_ms=DAY_MS)
+
+
+async def _day_behind(stage: Stage) -> None:
+    await _leader_goes_wrong(stage, offset_ms=-DAY_MS)
+
+
+async def _whole_process(stage: Stage) -> None:
+    """Ahead, and the next time behind."""
+    for turn in range(stage.times(smoke=2, full=4)):
+        leader, _ = await stage.leader()
+        stage.cluster.set_process_clock(leader.name, offset_s=-_DAY_S if turn % 2 else _DAY_S)
+        await stage.quiet(10, 15)
+        stage.cluster.calm(leader.name)
+        await stage.quiet(5, 8)
+
+
+async def _fast(stage: Stage) -> None:
+    await _leader_goes_wrong(stage, rate=1.2)
+
+
+async def _slow(stage: Stage) -> None:
+    await _leader_goes_wrong(stage, rate=1 / 1.2)
+
+
+async def _processors(stage: Stage) -> None:
+    """One is a day ahead, one a day behind, and jobs fail and are tried again by whoever is next."""
+    for name, offset_ms in zip(PROCESSORS, (DAY_MS, -DAY_MS), strict=False):
+        stage.cluster.set_clock(name, offset_ms=offset_ms)
+    await stage.quiet(15, 30)
+
+
+_BELIEVED = {**SHORT_LEASE, "HASCHEDULER_CLOCK_SKEW_MAX": "2s"}
+"""So that a clock that runs wrong gets as far as that while the row lasts."""
+_SKEW_MS = 2_000 + 500
+"""What a replica's clock may be wrong, and how far it gets until that is noticed."""
+ROWS = (
+    Row(
+        "clock-day-ahead",
+        "the leader's clock is a day ahead",
+        _day_ahead,
+        smoke=True,
+        settings=SHORT_LEASE,
+        gap_s=9.0,
+    ),
+    Row("clock-day-behind", "the leader's clock is a day behind", _day_behind, settings=SHORT_LEASE, gap_s=9.0),
+    Row(
+        "clock-of-all-libraries",
+        "a day ahead or behind is the clock of everything in the leader's process, drivers and libraries too",
+        _whole_process,
+        settings=SHORT_LEASE,
+        faketime=True,
+        gap_s=9.0,
+    ),
+    Row(
+        "clock-only-wrong",
+        "of all replicas only one is left, whose clock is a day ahead",
+        _only_wrong,
+        settings=SHORT_LEASE,
+        gap_s=9.0,
+    ),
+    Row(
+        "clock-fast",
+        "the leader's clocks run a fifth too fast",
+        _fast,
+        settings=_BELIEVED,
+        gap_s=9.0,
+        skew_ms=_SKEW_MS,
+    ),
+    Row(
+        "clock-slow",
+        "the leader's clocks run a sixth too slow",
+        _slow,
+        settings=_BELIEVED,
+        gap_s=9.0,
+        skew_ms=_SKEW_MS,
+    ),
+    Row(
+        "clock-processors",
+        "of the processors' clocks one is a day ahead, one a day behind",
+        _processors,
+        gap_s=3.0,
+    ),
+)

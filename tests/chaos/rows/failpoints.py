@@ -1,0 +1,162 @@
+"""A process stops or dies right before or right after one of its writes, at each of them in turn."""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from hascheduler.model.job import JobState
+from tests.chaos.cluster import Life
+from tests.chaos.failpoints import LEADER_WRITES, PROCESSOR_WRITES, Ending, Failpoint, When
+from tests.chaos.load import LoadPlan
+from tests.chaos.row import BRIEF_LEASE, SHORT_LEASE, Row
+from tests.chaos.stage import PROCESSORS, Stage
+from tests.chaos.waiting import eventually
+
+_PASSED_BY_S = 60.0
+_STOPPED_S = 6.5
+"""Longer than the leader waits for a processor's heartbeat."""
+
+
+def _all(writes: tuple[str, ...], ending: Ending) -> list[Failpoint]:
+    return [Failpoint(write, when, ending) for write, when in product(writes, When)]
+
+
+async def _goes_off(stage: Stage, life: Life, failpoint: Failpoint) -> None:
+    """Arm it, and wait until the process has stopped or died by it."""
+    stage.cluster.arm(life, failpoint)
+
+    async def look() -> bool:
+        return not life.up or (not stage.cluster.armed(life) and _state(life) == "T")
+
+    await eventually(look, f"{life.name} passes by {failpoint}", _PASSED_BY_S)
+    if life.up:
+        stage.cluster.frozen(life)
+    else:
+        stage.cluster.died(life)
+
+
+def _state(life: Life) -> str:
+    stat = Path(f"/proc/{life.child.pid}/stat")
+    return stat.read_text().rpartition(")")[2].split()[0] if stat.exists() else ""
+
+
+async def _leader_at(stage: Stage, failpoints: Iterator[Failpoint], *, sleeps_on_s: float = 1.5) -> None:
+    for failpoint in failpoints:
+        leader, term = await stage.leader()
+        await _goes_off(stage, leader, failpoint)
+        at_s = stage.now_s()
+        await stage.leader(after_term=term)
+        if leader.up:
+            await asyncio.sleep(stage.chance.uniform(0.0, sleeps_on_s))
+            stage.cluster.thaw(leader)
+            await stage.cluster.ready(leader)
+        else:
+            stage.kills.append((at_s, term))
+            await stage.restart(leader.name)
+
+
+async def _processor_at(stage: Stage, failpoints: Iterator[Failpoint]) -> None:
+    for failpoint in failpoints:
+        name = stage.chance.choice(PROCESSORS)
+        life = stage.cluster.processors[name]
+        await _goes_off(stage, life, failpoint)
+        if life.up:
+            await asyncio.sleep(_STOPPED_S)
+            stage.cluster.thaw(life)
+        else:
+            await stage.restart(name)
+        await asyncio.sleep(0.5)
+
+
+async def _processor_stops_at_finish(stage: Stage) -> None:
+    """It wakes up while another is at work on what it had just done, and tells of it."""
+    jobs = stage.client[stage.cluster.database]["jobs"]
+    for _ in range(stage.times(smoke=4, full=8)):
+        life = stage.cluster.processors[stage.chance.choice(PROCESSORS)]
+        await _goes_off(stage, life, Failpoint("work.finish", When.BEFORE, Ending.STOP))
+        id = stage.cluster.went_off_about(life)
+        elsewhere = {"_id": id, "state": JobState.RUNNING.value, "processor": {"$not": {"$regex": f"^{life.name}\\."}}}
+
+        async def look(elsewhere: Any = elsewhere) -> bool:
+            return await jobs.find_one(elsewhere) is not None
+
+        await eventually(look, f"somebody else runs {id}")
+        stage.cluster.thaw(life)
+        await asyncio.sleep(3)
+
+
+def _some(failpoints: list[Failpoint], stage: Stage, count: int) -> Iterator[Failpoint]:
+    return iter(stage.chance.sample(failpoints, count) if stage.smoke else failpoints)
+
+
+async def _leader_dies(stage: Stage) -> None:
+    await _leader_at(stage, _some(_all(LEADER_WRITES, Ending.DIE), stage, 6))
+
+
+async def _leader_stops(stage: Stage) -> None:
+    await _leader_at(stage, _some(_all(LEADER_WRITES, Ending.STOP), stage, 2))
+
+
+async def _leader_stops_before_the_journal(stage: Stage) -> None:
+    """The very moment that the fence is for: it wakes up as another leads, and sends what it was about to write."""
+    again = [Failpoint("journal.insert", When.BEFORE, Ending.STOP)]
+    await _leader_at(stage, iter(again * stage.times(smoke=3, full=8)), sleeps_on_s=0.2)
+
+
+async def _processor_dies(stage: Stage) -> None:
+    await _processor_at(stage, _some(_all(PROCESSOR_WRITES, Ending.DIE), stage, 4))
+    await stage.quiet(6, 6)
+
+
+async def _processor_stops(stage: Stage) -> None:
+    await _processor_at(stage, _some(_all(PROCESSOR_WRITES, Ending.STOP), stage, 2))
+
+
+ROWS = (
+    Row(
+        "leader-dies-at-writes",
+        "the leader dies before and after each of its writes",
+        _leader_dies,
+        smoke=True,
+        settings=SHORT_LEASE,
+        gap_s=4.0,
+    ),
+    Row(
+        "leader-stops-at-writes",
+        "the leader stands still before and after each of its writes",
+        _leader_stops,
+        settings=SHORT_LEASE,
+        gap_s=10.0,
+    ),
+    Row(
+        "leader-stops-at-fence",
+        "the leader stands still right before it writes into the journal, and goes on when another leads",
+        _leader_stops_before_the_journal,
+        smoke=True,
+        settings=BRIEF_LEASE,
+        gap_s=8.0,
+    ),
+    Row(
+        "processor-dies-at-writes",
+        "a processor dies before and after each of its writes",
+        _processor_dies,
+        gap_s=3.0,
+    ),
+    Row(
+        "processor-stops-at-writes",
+        "a processor stands still before and after each of its writes, longer than it is waited for",
+        _processor_stops,
+        gap_s=3.0,
+    ),
+    Row(
+        "processor-stops-at-finish",
+        "a processor stands still right before it tells what it has done, and goes on when another has the job",
+        _processor_stops_at_finish,
+        main=False,
+        # Jobs that take a second or so, so that another is still at work on one when it wakes up.
+        load=LoadPlan(schedules=10, submits_per_s=2, definitions=("slow",), scheduled="slow"),
+        gap_s=3.0,
+    ),
+)

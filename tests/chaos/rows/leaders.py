@@ -1,0 +1,84 @@
+"""The leader is killed, asked to go, or stands still."""
+
+import asyncio
+
+from tests.chaos.row import SHORT_LEASE, Row
+from tests.chaos.stage import REPLICAS, Stage
+
+
+async def _leader_sigkill(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=4, full=50)):
+        # At any phase of whatever it is doing.
+        await asyncio.sleep(stage.chance.uniform(0.5, 1.5))
+        leader, term = await stage.leader()
+        at_s = stage.now_s()
+        await stage.cluster.kill(leader)
+        stage.kills.append((at_s, term))
+        await stage.leader(after_term=term)
+        await stage.restart(leader.name)
+
+
+async def _leader_sigterm(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=4, full=20)):
+        await asyncio.sleep(stage.chance.uniform(0.5, 1.5))
+        leader, term = await stage.leader()
+        at_s = stage.now_s()
+        await stage.cluster.terminate(leader)
+        stage.kills.append((at_s, term))
+        await stage.leader(after_term=term)
+        await stage.restart(leader.name)
+
+
+async def _leader_sigstop(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=2, full=6)):
+        await asyncio.sleep(stage.chance.uniform(1.0, 2.0))
+        leader, term = await stage.leader()
+        stage.cluster.freeze(leader)
+        await stage.leader(after_term=term)
+        await asyncio.sleep(stage.chance.uniform(0.5, 3.0))
+        stage.cluster.thaw(leader)
+        await asyncio.sleep(2.0)
+
+
+async def _all_replicas_down(stage: Stage) -> None:
+    await asyncio.sleep(5)
+    began_s = stage.now_s()
+    for name in REPLICAS:
+        await stage.cluster.kill(stage.cluster.replicas[name])
+    await stage.quiet(10, 60)
+    await asyncio.gather(*(stage.restart(name) for name in REPLICAS))
+    _, _ = await stage.leader(after_term=1)
+    stage.excuse(began_s)
+    await stage.quiet(8, 20)
+
+
+ROWS = (
+    Row(
+        "leader-sigkill",
+        "the leader is killed at any phase of its work, again and again; the lease is the usual 10 s",
+        _leader_sigkill,
+        smoke=True,
+        gap_s=3.0,
+        takeover_ms=500,
+    ),
+    Row(
+        "leader-sigterm",
+        "the leader is asked to end, again and again",
+        _leader_sigterm,
+        gap_s=3.0,
+        takeover_ms=500,
+    ),
+    Row(
+        "leader-sigstop",
+        "the leader stands still until another leads, and wakes up",
+        _leader_sigstop,
+        settings=SHORT_LEASE,
+        gap_s=8.0,
+    ),
+    Row(
+        "all-replicas-down",
+        "no replica for a minute",
+        _all_replicas_down,
+        gap_s=3.0,
+    ),
+)

@@ -1,0 +1,69 @@
+"""The lines between processes and servers are reset, half open, silent one way, slow."""
+
+import asyncio
+
+from tests.chaos.load import LoadPlan
+from tests.chaos.row import SHORT_LEASE, Row
+from tests.chaos.stage import Stage
+
+
+async def _reset_lines(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=12, full=60)):
+        await asyncio.sleep(stage.chance.uniform(0.5, 1.5))
+        lines = stage.chance.choice((stage.to_mongodb, stage.to_rabbitmq))
+        lines[stage.chance.choice(list(lines))].reset()
+
+
+async def _half_open_lines(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=3, full=8)):
+        await asyncio.sleep(stage.chance.uniform(3, 6))
+        stage.to_mongodb[stage.chance.choice(list(stage.to_mongodb))].half_open()
+        stage.to_rabbitmq[stage.chance.choice(list(stage.to_rabbitmq))].half_open()
+    await stage.quiet(8, 15)
+
+
+async def _one_way_lines(stage: Stage) -> None:
+    """Of the leader nothing goes out, or nothing comes in."""
+    for turn in range(stage.times(smoke=2, full=6)):
+        await asyncio.sleep(2)
+        leader, term = await stage.leader()
+        line = stage.to_mongodb[leader.name]
+        line.hold(up=bool(turn % 2), down=not turn % 2)
+        await stage.leader(after_term=term)
+        await line.mend()
+        await asyncio.sleep(2)
+
+
+async def _slow_lines(stage: Stage) -> None:
+    for delay_s in (0.02, 0.1, 0.3):
+        for line in [*stage.to_mongodb.values(), *stage.to_rabbitmq.values()]:
+            line.delay_s = delay_s
+        await stage.quiet(6, 12)
+
+
+ROWS = (
+    Row(
+        "lines-reset",
+        "connections to MongoDB and RabbitMQ are reset, again and again",
+        _reset_lines,
+        lines=True,
+        gap_s=5.0,
+    ),
+    Row("lines-half-open", "servers end connections and nobody is told", _half_open_lines, lines=True, gap_s=15.0),
+    Row(
+        "lines-one-way",
+        "of the leader nothing goes out to MongoDB, or nothing comes back",
+        _one_way_lines,
+        lines=True,
+        settings=SHORT_LEASE,
+        gap_s=10.0,
+    ),
+    Row(
+        "lines-slow",
+        "everything takes up to 300 ms longer each way",
+        _slow_lines,
+        lines=True,
+        gap_s=5.0,
+        load=LoadPlan(30, 8),
+    ),
+)

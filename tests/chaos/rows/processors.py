@@ -1,0 +1,129 @@
+"""Processors are killed, stand still, are cut off; users cancel, or ask for far more than can be done."""
+
+import asyncio
+
+from tests.chaos.load import WITH_LONG, LoadPlan
+from tests.chaos.row import Row
+from tests.chaos.stage import PROCESSORS, Stage
+
+_PAST_THE_DEADLINE_S = 7.0
+
+
+async def _processor_sigkill(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=4, full=15)):
+        await asyncio.sleep(stage.chance.uniform(1.0, 2.0))
+        name = stage.chance.choice(PROCESSORS)
+        await stage.cluster.kill(stage.cluster.processors[name])
+        await asyncio.sleep(1)
+        await stage.restart(name)
+    # The last one's jobs are given to others when it has been silent for long.
+    await asyncio.sleep(_PAST_THE_DEADLINE_S)
+
+
+async def _processor_sigterm(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=4, full=15)):
+        await asyncio.sleep(stage.chance.uniform(1.0, 2.0))
+        name = stage.chance.choice(PROCESSORS)
+        await stage.cluster.terminate(stage.cluster.processors[name])
+        await stage.restart(name)
+    await stage.quiet(5, 5)
+
+
+async def _processor_sigstop(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=2, full=6)):
+        await asyncio.sleep(1)
+        life = stage.cluster.processors[stage.chance.choice(PROCESSORS)]
+        stage.cluster.freeze(life)
+        await asyncio.sleep(_PAST_THE_DEADLINE_S)
+        stage.cluster.thaw(life)
+        await asyncio.sleep(2)
+
+
+async def _cut_off(stage: Stage, *, from_mongodb: bool) -> None:
+    lines = stage.to_mongodb if from_mongodb else stage.to_rabbitmq
+    for turn in range(stage.times(smoke=2, full=6)):
+        await asyncio.sleep(1)
+        line = lines[stage.chance.choice(PROCESSORS)]
+        # Refused one time, silent the other.
+        if turn % 2:
+            await line.cut()
+        else:
+            line.hold()
+        await asyncio.sleep(_PAST_THE_DEADLINE_S)
+        await line.mend()
+        await asyncio.sleep(3)
+
+
+async def _cut_off_from_mongodb(stage: Stage) -> None:
+    await _cut_off(stage, from_mongodb=True)
+
+
+async def _cut_off_from_rabbitmq(stage: Stage) -> None:
+    await _cut_off(stage, from_mongodb=False)
+
+
+async def _cancel_storm(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=3, full=10)):
+        asked = await asyncio.gather(*(stage.load.submit("slow") for _ in range(60)))
+        asked += await asyncio.gather(*(stage.load.submit("quick") for _ in range(60)))
+        chosen = stage.chance.sample(asked, 100)
+        await asyncio.gather(*(stage.load.cancel(one.id) for one in chosen))
+        await asyncio.sleep(2)
+    await stage.quiet(6, 10)
+
+
+async def _overload(stage: Stage) -> None:
+    """Ten times what may run of a definition meanwhile, for a while; whoever asks for something else is not to wait."""
+    for _ in range(stage.times(smoke=6, full=12)):
+        began_s = stage.now_s()
+        await asyncio.gather(*(stage.load.submit("slow") for _ in range(130)))
+        await asyncio.sleep(max(0.0, 1.0 - (stage.now_s() - began_s)))
+    await stage.quiet(5, 10)
+
+
+ROWS = (
+    Row(
+        "processor-sigkill",
+        "processors are killed at work, again and again",
+        _processor_sigkill,
+        gap_s=3.0,
+    ),
+    Row("processor-sigterm", "processors are asked to end, again and again", _processor_sigterm, gap_s=3.0),
+    Row(
+        "processor-sigstop",
+        "a processor stands still past its deadline, and goes on with jobs that others have by then",
+        _processor_sigstop,
+        smoke=True,
+        load=LoadPlan(definitions=WITH_LONG),
+        gap_s=3.0,
+    ),
+    Row(
+        "processor-without-mongodb",
+        "a processor is cut off from MongoDB alone, longer than it is waited for",
+        _cut_off_from_mongodb,
+        lines=True,
+        load=LoadPlan(definitions=WITH_LONG),
+        gap_s=3.0,
+    ),
+    Row(
+        "processor-without-rabbitmq",
+        "a processor is cut off from RabbitMQ alone",
+        _cut_off_from_rabbitmq,
+        lines=True,
+        gap_s=3.0,
+    ),
+    Row(
+        "cancel-storm",
+        "most of what is submitted is cancelled at once, waiting, promised or running",
+        _cancel_storm,
+        gap_s=3.0,
+        load=LoadPlan(cancel_every=1),
+    ),
+    Row(
+        "overload",
+        "ten times what can be done of one kind of job is asked for, beside all else",
+        _overload,
+        gap_s=3.0,
+        recovery_max_s=180.0,
+    ),
+)

@@ -1,0 +1,95 @@
+"""Replicas with one name, a lease that is deleted, a loop that hangs, a stream that is late."""
+
+import asyncio
+from dataclasses import replace
+
+from tests.chaos.row import SHORT_LEASE, Row
+from tests.chaos.stage import REPLICAS, Stage
+
+
+async def _one_name(stage: Stage) -> None:
+    """All of them begin anew under one name, and leaders are killed as before."""
+    for name in REPLICAS:
+        place = stage.cluster.places[name]
+        stage.cluster.places[name] = replace(place, settings={"HASCHEDULER_REPLICA_ID": "twin"})
+        await stage.cluster.kill(stage.cluster.replicas[name])
+        await stage.restart(name)
+    for _ in range(stage.times(smoke=3, full=10)):
+        await asyncio.sleep(stage.chance.uniform(1, 2))
+        leader, term = await stage.leader()
+        at_s = stage.now_s()
+        await stage.cluster.kill(leader)
+        stage.kills.append((at_s, term))
+        await stage.leader(after_term=term)
+        await stage.restart(leader.name)
+
+
+async def _deleted_lease(stage: Stage) -> None:
+    leases = stage.client[stage.cluster.database]["leases"]
+    for _ in range(stage.times(smoke=6, full=25)):
+        await asyncio.sleep(stage.chance.uniform(1, 3))
+        await leases.delete_one({"_id": "default"})
+    await stage.quiet(6, 6)
+
+
+async def _hanging_loop(stage: Stage) -> None:
+    for _ in range(stage.times(smoke=2, full=5)):
+        await asyncio.sleep(2)
+        leader, term = await stage.leader()
+        stage.cluster.hang(leader.name)
+        await stage.leader(after_term=term)
+        await asyncio.sleep(1)
+        stage.cluster.unhang(leader.name)
+        await asyncio.sleep(2)
+
+
+async def _late_stream(stage: Stage) -> None:
+    """First a follower's, who is then left alone with the leadership; then the leader's own; then everybody's."""
+    await asyncio.sleep(2)
+    leader, term = await stage.leader()
+    stage.cluster.delay_stream(leader.name, 30_000)
+    await stage.leader(after_term=term)
+    await stage.quiet(3, 30)
+    stage.cluster.calm(leader.name)
+    await asyncio.sleep(3)
+    leader, term = await stage.leader()
+    for name in REPLICAS:
+        if name != leader.name:
+            stage.cluster.delay_stream(name, 30_000)
+    await stage.quiet(3, 30)
+    await stage.cluster.kill(leader)
+    began_s = stage.now_s()
+    # The two that are left hear nothing new for half a minute, so neither may lead.
+    await stage.quiet(8, 20)
+    for name in REPLICAS:
+        stage.cluster.calm(name)
+    await stage.leader(after_term=term)
+    stage.excuse(began_s)
+    await stage.restart(leader.name)
+    await stage.quiet(3, 10)
+
+
+ROWS = (
+    Row(
+        "one-name",
+        "all replicas have one host name, and the leader is killed again and again",
+        _one_name,
+        gap_s=4.0,
+        takeover_ms=1_000,
+    ),
+    Row("deleted-lease", "somebody deletes the lease, again and again", _deleted_lease, gap_s=4.0),
+    Row(
+        "hanging-loop",
+        "the leader's dispatch loop hangs while all else in it goes on, renewals among it",
+        _hanging_loop,
+        settings=SHORT_LEASE,
+        gap_s=9.0,
+    ),
+    Row(
+        "late-stream",
+        "the change stream is 30 s late, the leader's, a follower's, everybody's",
+        _late_stream,
+        settings=SHORT_LEASE,
+        gap_s=9.0,
+    ),
+)

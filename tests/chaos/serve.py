@@ -1,0 +1,113 @@
+"""``python -m tests.chaos.serve serve`` and ``… processor MODULE…``: the product's command line, with strings attached.
+
+The product knows nothing of them. What it puts together (`hascheduler.assembly`) is exchanged before it starts: its
+clock for one that may be wrong, its stream for one that may be late, its loop for one that may hang, its transport,
+deliveries and work for ones that pass by the failpoints, and, where a bug is to be planted, one of its stores.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pymongo import monitoring
+
+from hascheduler import assembly
+from hascheduler.__main__ import main
+from hascheduler.model.message import Message
+from hascheduler.ports import Confirm, Delivery, FinishAnswer, StartedJob
+from tests.chaos import failpoints, hanging_loop, planted, skewed_clock, slow_stream
+from tests.chaos.control import BUG, CONTROL
+from tests.chaos.failpoints import Failpoints, WatchedCommands, When
+from tests.chaos.hanging_loop import hang_on_demand
+from tests.chaos.skewed_clock import SkewedClock
+from tests.chaos.slow_stream import SlowSource
+
+
+def attach() -> None:
+    """Whatever the environment asks for."""
+    control = Path(os.environ[CONTROL])
+    watched = Failpoints(control / failpoints.FILE)
+    monitoring.register(WatchedCommands(watched))
+    _exchange("RabbitTransport", lambda transport: _WatchedTransport(transport, watched))
+    _exchange("RabbitDeliveries", lambda deliveries: _WatchedDeliveries(deliveries, watched))
+    _exchange("SystemClock", lambda _: SkewedClock(control / skewed_clock.FILE))
+    if BUG in os.environ:
+        bug = planted.PLANTED[os.environ[BUG]]
+        _exchange(bug.part, bug.instead)
+    _exchange("MongoWorkStore", lambda work: _WatchedWork(work, watched))
+    _exchange("MongoChangeSource", lambda source: SlowSource(source, control / slow_stream.FILE))
+    _exchange("Replica", lambda replica: hang_on_demand(replica, control / hanging_loop.FILE))
+
+
+def _exchange(part: str, instead: Callable[[Any], Any]) -> None:
+    """What `assembly` makes by that name goes through ``instead``."""
+    make = getattr(assembly, part)
+    setattr(assembly, part, lambda *given, **named: instead(make(*given, **named)))
+
+
+class _WatchedTransport:
+    def __init__(self, transport: Any, failpoints: Failpoints) -> None:
+        self._transport = transport
+        self._failpoints = failpoints
+        self.run = transport.run
+
+    @property
+    def accepting(self) -> bool:
+        accepting: bool = self._transport.accepting
+        return accepting
+
+    async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
+        self._failpoints.pass_by("transport.publish", When.BEFORE)
+        confirms: list[Confirm] = await self._transport.publish(messages)
+        self._failpoints.pass_by("transport.publish", When.AFTER)
+        return confirms
+
+
+class _WatchedWork:
+    def __init__(self, work: Any, failpoints: Failpoints) -> None:
+        self._work = work
+        self._failpoints = failpoints
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    async def start(self, job_id: str, *asked: Any) -> StartedJob | None:
+        self._failpoints.pass_by("work.start", When.BEFORE, job_id)
+        started: StartedJob | None = await self._work.start(job_id, *asked)
+        self._failpoints.pass_by("work.start", When.AFTER, job_id)
+        return started
+
+    async def finish(self, job_id: str, *asked: Any) -> FinishAnswer:
+        self._failpoints.pass_by("work.finish", When.BEFORE, job_id)
+        answer: FinishAnswer = await self._work.finish(job_id, *asked)
+        self._failpoints.pass_by("work.finish", When.AFTER, job_id)
+        return answer
+
+
+class _WatchedDeliveries:
+    def __init__(self, deliveries: Any, failpoints: Failpoints) -> None:
+        self._deliveries = deliveries
+        self._failpoints = failpoints
+        self.delete = deliveries.delete
+
+    @property
+    def consuming(self) -> bool:
+        consuming: bool = self._deliveries.consuming
+        return consuming
+
+    async def run(self, sink: Callable[[Delivery], Awaitable[None]]) -> None:
+        await self._deliveries.run(lambda delivery: sink(self._watched(delivery)))
+
+    def _watched(self, delivery: Delivery) -> Delivery:
+        async def ack() -> None:
+            self._failpoints.pass_by("delivery.ack", When.BEFORE)
+            await delivery.ack()
+            self._failpoints.pass_by("delivery.ack", When.AFTER)
+
+        return Delivery(delivery.body, ack, delivery.park, delivery.trace)
+
+
+if __name__ == "__main__":
+    attach()
+    main()

@@ -1,0 +1,196 @@
+"""Where a row is told: everything that it may trouble, and the few things that it may ask for."""
+
+import asyncio
+import secrets
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from bson import Timestamp
+
+from tests.chaos.cluster import Cluster, Life, Place
+from tests.chaos.hosts import HERE, Host, Hosts, open_hosts
+from tests.chaos.load import Load
+from tests.chaos.oplog import Oplog
+from tests.chaos.proxy import Line, open_line
+from tests.chaos.row import Databases, Row
+from tests.chaos.servers import OPLOG_MB, Broker, Client, Mongods
+
+REPLICAS = ("r1", "r2", "r3")
+PROCESSORS = ("p1", "p2", "p3")
+FOLLOW_EVERY_S = 0.1
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """One that is removed afterwards, where the broker's own user may go."""
+    with tempfile.TemporaryDirectory(prefix="hascheduler-chaos-") as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        yield folder
+
+
+@dataclass
+class Servers:
+    """What is kept from row to row; a row that leaves one of them in pieces is given a new one."""
+
+    folder: Path
+    mongods: Mongods | None = None
+    broker: Broker | None = None
+
+    async def one_mongod(self) -> Mongods:
+        if self.mongods is None:
+            self.mongods = Mongods(self.folder / "mongods")
+            await self.mongods.start([HERE])
+        return self.mongods
+
+    async def one_broker(self) -> Broker:
+        if self.broker is None:
+            self.broker = Broker(self.folder / "broker")
+            await self.broker.start()
+        return self.broker
+
+    async def stop(self) -> None:
+        mongods, self.mongods = self.mongods, None
+        broker, self.broker = self.broker, None
+        if mongods is not None:
+            await mongods.stop()
+        if broker is not None:
+            await broker.remove()
+
+
+@dataclass
+class Stage:
+    """``smoke``: be short. ``kills`` are the moments at which leaders ended, with their terms."""
+
+    row: Row
+    smoke: bool
+    say: Callable[[str], None]
+    chance: Random
+    cluster: Cluster
+    load: Load
+    mongods: Mongods
+    broker: Broker
+    client: Client
+    oplog: Oplog
+    hosts: Hosts | None = None
+    to_mongodb: dict[str, Line] = field(default_factory=dict)
+    to_rabbitmq: dict[str, Line] = field(default_factory=dict)
+    kills: list[tuple[float, int]] = field(default_factory=list)
+    excused: list[tuple[float, float]] = field(default_factory=list)
+    """Spans in which nobody could decide, as nobody was there or the store was not."""
+
+    def now_s(self) -> float:
+        return self.cluster.now_s()
+
+    def times(self, smoke: int, full: int) -> int:
+        return smoke if self.smoke else full
+
+    async def quiet(self, smoke_s: float, full_s: float) -> None:
+        """Let it run."""
+        await asyncio.sleep(smoke_s if self.smoke else full_s)
+
+    def excuse(self, from_s: float) -> None:
+        self.excused.append((from_s, self.now_s()))
+
+    async def everybody_well(self) -> None:
+        """All replicas and processors up, awake, with the right time, on sound lines; as after a repair."""
+        for line in [*self.to_mongodb.values(), *self.to_rabbitmq.values()]:
+            await line.mend()
+        for life in [*self.cluster.replicas.values(), *self.cluster.processors.values()]:
+            self.cluster.calm(life.name)
+            if life.up and life.stopped_at is not None:
+                self.cluster.thaw(life)
+        await asyncio.gather(*(self.restart(name) for name in REPLICAS + PROCESSORS))
+
+    async def restart(self, name: str) -> None:
+        """Start whoever is down; who runs is left alone."""
+        known = self.cluster.replicas if name in REPLICAS else self.cluster.processors
+        life = known.get(name)
+        if life is not None and life.up:
+            return
+        if life is not None and life.signature not in self.cluster.deaths:
+            self.cluster.died(life)
+        if name in REPLICAS:
+            await self.cluster.start_replica(name)
+        else:
+            await self.cluster.start_processor(name)
+
+    async def leader(self, *, after_term: int = 0) -> tuple[Life, int]:
+        return await self.cluster.leader(after_term=after_term)
+
+    async def follow(self) -> None:
+        """Read the oplog again and again, before it is gone."""
+        while True:
+            await self.oplog.read()
+            await asyncio.sleep(FOLLOW_EVERY_S)
+
+
+@asynccontextmanager
+async def open_stage(
+    row: Row, servers: Servers, folder: Path, *, smoke: bool, seed: int, bug: str, say: Callable[[str], None]
+) -> AsyncIterator[Stage]:
+    """A running system for ``row``: its servers, three replicas, three processors, and users that submit."""
+    chance = Random(f"{seed} {row.name}")
+    async with AsyncExitStack() as open_things:
+        broker = await servers.one_broker()
+        hosts = await open_things.enter_async_context(open_hosts(3)) if row.hosts else None
+        if row.databases is Databases.ONE:
+            mongods = await servers.one_mongod()
+        else:
+            mongods = Mongods(
+                folder / "mongods",
+                oplog_mb=1 if row.databases is Databases.TINY else OPLOG_MB,
+                small_disk=row.databases is Databases.SMALL_DISK,
+            )
+            open_things.push_async_callback(mongods.stop)
+            count = 3 if row.databases is Databases.THREE else 1
+            await mongods.start(hosts.all if hosts else [HERE] * count)
+        client = mongods.client()
+        open_things.push_async_callback(client.close)
+        database = f"chaos-{secrets.token_hex(4)}"
+        since: Timestamp = (await client.admin.command("ping"))["operationTime"]
+        epoch_ms = time.time_ns() // 1_000_000
+        cluster = Cluster(folder, database, client, row.settings, epoch_ms, bug, faketime=row.faketime)
+        open_things.push_async_callback(cluster.stop)
+        load = Load(cluster, row.load, chance)
+        oplog = Oplog(client, database, since, epoch_ms)
+        stage = Stage(row, smoke, say, chance, cluster, load, mongods, broker, client, oplog, hosts)
+        await _give_places(stage, open_things)
+        await asyncio.gather(*(cluster.start_replica(name) for name in REPLICAS))
+        await asyncio.gather(*(cluster.start_processor(name) for name in PROCESSORS))
+        await cluster.registered()
+        try:
+            yield stage
+        finally:
+            await asyncio.shield(_leave(stage))
+
+
+async def _give_places(stage: Stage, open_things: AsyncExitStack) -> None:
+    broker, mongods, hosts = stage.broker, stage.mongods, stage.hosts
+    at = "127.0.0.1" if hosts is None else hosts.gateway
+    for number, name in enumerate(REPLICAS + PROCESSORS):
+        host: Host = HERE if hosts is None else hosts.all[number % 3]
+        mongodb_uri, amqp_url = mongods.uri, broker.url
+        if stage.row.lines:
+            member = mongods.members[0]
+            line = stage.to_mongodb[name] = await open_line(member.host.ip, member.port)
+            open_things.push_async_callback(line.close)
+            # Past what the member says of its own address, which would lead round the line.
+            mongodb_uri = f"mongodb://127.0.0.1:{line.port}/?directConnection=true"
+        if stage.row.lines or hosts is not None:
+            line = stage.to_rabbitmq[name] = await open_line("127.0.0.1", broker.port, at=at)
+            open_things.push_async_callback(line.close)
+            amqp_url = f"amqp://guest:guest@{at}:{line.port}/"
+        stage.cluster.places[name] = Place(mongodb_uri, amqp_url, host)
+
+
+async def _leave(stage: Stage) -> None:
+    await stage.cluster.stop()
+    with suppress(Exception):
+        async with asyncio.timeout(10):
+            await stage.client.drop_database(stage.cluster.database)

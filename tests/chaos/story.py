@@ -1,0 +1,290 @@
+"""One row, told: start everything, let users ask for work, make the trouble, wait for peace, judge."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from pymongo.errors import PyMongoError
+
+from hascheduler.model.documents import Collection
+from hascheduler.model.job import LIVE
+from hascheduler.model.percentiles import percentile
+from hascheduler.triggers import next_nominal
+from tests.chaos.audited import what_needs_a_person
+from tests.chaos.effects import read_effects
+from tests.chaos.journal import decisions, dispatches, terms, took_over_s, worst_gap_s
+from tests.chaos.row import STRAY, Databases, Row
+from tests.chaos.stage import Servers, Stage, open_stage
+from tests.chaos.waiting import NotWithin
+from tests.checkers import ALL
+from tests.checkers.evidence import Evidence, Submitted
+
+PEACE_S = 60.0
+"""As long as the slowest repair may take to begin: a lease, a heartbeat, some rounds of back-off."""
+_WARM_UP_S = 2.0
+_BATCH = 1_000
+_LAST_CHANCE_S = 20.0
+_JUDGES = {name: checker for name, checker in ALL.items() if name != "one_leader"}
+"""That one needs to see who believes to lead, which of a real process is told by nobody but itself."""
+_LOST = ("nothing_lost",)
+_DOUBLED = ("one_effect", "attempts_apart", "nothing_extra")
+
+
+@dataclass
+class Result:
+    """What a row showed. ``not_told``: why it could not be; ``violations`` by checker, and by what it had to meet."""
+
+    row: Row
+    violations: dict[str, list[str]] = field(default_factory=dict)
+    not_told: str = ""
+    obligations: int = 0
+    effects: int = 0
+    reruns: int = 0
+    terms: int = 0
+    worst_gap_s: float = 0.0
+    takeovers_ms: list[int] = field(default_factory=list)
+    recovery_s: float = 0.0
+    took_s: float = 0.0
+
+    @property
+    def green(self) -> bool:
+        return not self.violations and not self.not_told
+
+    @property
+    def lost(self) -> int:
+        return sum(len(self.violations.get(name, ())) for name in _LOST)
+
+    @property
+    def doubled(self) -> int:
+        return sum(len(self.violations.get(name, ())) for name in _DOUBLED)
+
+    @property
+    def broken(self) -> int:
+        return sum(map(len, self.violations.values())) - self.lost - self.doubled
+
+    @property
+    def worst_takeover_ms(self) -> int | None:
+        return max(self.takeovers_ms, default=None)
+
+    @property
+    def takeover_p99_ms(self) -> int | None:
+        return percentile(self.takeovers_ms, 99) if self.takeovers_ms else None
+
+
+async def tell(
+    row: Row, servers: Servers, folder: Path, *, smoke: bool, seed: int, bug: str = "", say: Callable[[str], None]
+) -> Result:
+    """Whatever goes wrong in telling it is a violation too."""
+    result = Result(row)
+    began = time.monotonic()
+    try:
+        async with open_stage(row, servers, folder, smoke=smoke, seed=seed, bug=bug, say=say) as stage:
+            await _Story(stage, result).tell()
+    except NotWithin as error:
+        # What a row waits for is what the system does by itself: another leads, somebody else has the job.
+        result.violations.setdefault("it_goes_on", []).append(_shown(error))
+        await servers.stop()
+    except Exception as error:
+        result.violations.setdefault("told", []).append(f"{type(error).__name__}: {_shown(error)}")
+        await servers.stop()
+    result.took_s = time.monotonic() - began
+    return result
+
+
+class _Story:
+    def __init__(self, stage: Stage, result: Result) -> None:
+        self._stage = stage
+        self._result = result
+        self._trouble_s = (0.0, 0.0)
+        self._until_ms = 0
+
+    async def tell(self) -> None:
+        stage, result = self._stage, self._result
+        following = asyncio.create_task(stage.follow()) if stage.row.databases is Databases.TINY else None
+        await stage.load.prepare()
+        loading = asyncio.create_task(stage.load.run())
+        try:
+            await stage.leader()
+            await asyncio.sleep(_WARM_UP_S)
+            began_s = stage.now_s()
+            await stage.row.tell(stage)
+            while stage.row.main and stage.load.obligations(_wall_ms()) < stage.row.obligations_min:
+                await stage.row.tell(stage)
+            self._trouble_s = (began_s, stage.now_s())
+            stage.load.over = True
+            self._until_ms = _wall_ms()
+            async with asyncio.timeout(_LAST_CHANCE_S):
+                await loading
+            await stage.everybody_well()
+            await self._peace()
+            uri = stage.mongods.uri
+            result.violations["audit"] = await what_needs_a_person(uri, stage.cluster.database)
+            if following is not None:
+                following.cancel()
+                await asyncio.wait([following])
+            await stage.oplog.read()
+            evidence = await self._evidence()
+        finally:
+            loading.cancel()
+            if following is not None:
+                following.cancel()
+        self._judge(evidence)
+        self._figures(evidence)
+        self._hold_to_the_bounds()
+        result.violations = {name: found for name, found in result.violations.items() if found}
+
+    async def _peace(self) -> None:
+        """Until everything that is due has ended and everybody is well, or for long nothing has become better."""
+        began = better = time.monotonic()
+        trouble, worse = "nothing is known", 1_000_000
+        while trouble and time.monotonic() - better < PEACE_S:
+            await asyncio.sleep(0.5)
+            left = worse
+            try:
+                trouble, left = await self._what_is_not_well()
+            except (PyMongoError, httpx.HTTPError) as error:
+                trouble = f"{type(error).__name__}: {error}"
+            if left < worse:
+                # A machine that is busy with other things may take its time.
+                worse, better = left, time.monotonic()
+        self._result.recovery_s = time.monotonic() - began
+        if trouble:
+            self._result.violations["it_recovers"] = [f"{self._result.recovery_s:.0f} s after the end: {trouble}"]
+
+    async def _who_is_not_well(self) -> str:
+        cluster = self._stage.cluster
+        for life in [*cluster.replicas.values(), *cluster.processors.values()]:
+            if not life.up:
+                return f"{life.name} has ended: {life.child.last_lines(2)}"
+        for life in cluster.replicas.values():
+            answer = await cluster.http.get(f"{life.url}/readyz")
+            if answer.status_code != httpx.codes.OK:
+                return f"{life.name} is not ready: {answer.text[:200]}"
+        return ""
+
+    async def _what_is_not_well(self) -> tuple[str, int]:
+        """In words, and how much of it there is."""
+        stage = self._stage
+        trouble = await self._who_is_not_well()
+        if trouble:
+            return trouble, 1_000_000
+        database = stage.client[stage.cluster.database]
+        stored = {each["_id"]: each async for each in database["schedules"].find()}
+        for name, schedule in stage.load.schedules.items():
+            cursor_ms = stored[name]["cursor_ms"] or schedule.now
+            due_ms = next_nominal(schedule.trigger, cursor_ms)
+            if due_ms is not None and due_ms <= self._until_ms:
+                return f"{name} is undecided since {due_ms}, for {self._until_ms - due_ms} ms", 1_000_000
+        due = {"$or": [{"nominal_ms": None}, {"nominal_ms": {"$lte": self._until_ms}}]}
+        live = {"state": {"$in": [state.value for state in LIVE]}, **due}
+        # By ids, which never change: a scan by states would miss a job that moves from one to another meanwhile.
+        found = database["jobs"].find(live, {"state": 1, "attempt": 1, "definition": 1}, hint="_id_")
+        left = await found.to_list(None)
+        return (f"{len(left)} jobs have not ended: {left[:3]}" if left else ""), len(left)
+
+    async def _evidence(self) -> Evidence:
+        stage = self._stage
+        cluster, load = stage.cluster, stage.load
+        database = stage.client[cluster.database]
+        documents: dict[Collection, dict[Any, Any]] = {
+            collection: {_plain(each): each async for each in database[collection.value].find(batch_size=_BATCH)}
+            for collection in (Collection.JOBS, Collection.VERDICTS, Collection.DEFINITIONS, Collection.SCHEDULES)
+        }
+        await cluster.stop()
+        await stage.oplog.read()
+        effects, commits = read_effects(cluster.sink, cluster.epoch_ms), stage.oplog.commits
+        if stage.row.stray:
+            effects = [effect for effect in effects if STRAY not in effect.job_id]
+            commits = [commit for commit in commits if STRAY not in str(commit.id)]
+            documents = {
+                collection: {id: each for id, each in of_one.items() if STRAY not in str(id)}
+                for collection, of_one in documents.items()
+            }
+        return Evidence(
+            effects=effects,
+            commits=commits,
+            submits=[*load.submits, *_unanswered(load.keys, documents[Collection.JOBS])],
+            cancels=load.cancels,
+            schedules=load.schedules,
+            pauses=cluster.pauses,
+            deaths=cluster.deaths,
+            epoch_ms=cluster.epoch_ms,
+            skew_ms=stage.row.skew_ms,
+            until_ms=self._until_ms,
+            documents=documents,
+        )
+
+    def _judge(self, evidence: Evidence) -> None:
+        for name, checker in _JUDGES.items():
+            found = checker(evidence)
+            self._result.violations.setdefault(name, []).extend(found)
+
+    def _figures(self, evidence: Evidence) -> None:
+        result, stage = self._result, self._stage
+        result.obligations = stage.load.obligations(evidence.until_ms)
+        result.effects = len(evidence.effects)
+        result.reruns = result.effects - len({effect.job_id for effect in evidence.effects})
+        result.terms = terms(evidence.commits)
+        result.worst_gap_s = _worst_gap(decisions(evidence.commits), self._trouble_s, stage.excused)
+        dispatched = dispatches(evidence.commits)
+        result.takeovers_ms = [
+            int(1_000 * min(took_over_s(dispatched, moment_s, term), 3_600)) for moment_s, term in stage.kills
+        ]
+
+    def _hold_to_the_bounds(self) -> None:
+        result, row = self._result, self._stage.row
+        broken = []
+        if row.gap_s is not None and result.worst_gap_s > row.gap_s:
+            broken.append(f"nothing was decided for {result.worst_gap_s:.2f} s; the bound is {row.gap_s} s")
+        took_ms = result.takeover_p99_ms
+        if row.takeover_ms is not None and (took_ms is None or took_ms > row.takeover_ms):
+            broken.append(f"takeovers took {took_ms} ms (p99); the bound is {row.takeover_ms} ms")
+        if result.recovery_s > row.recovery_max_s:
+            broken.append(f"it took {result.recovery_s:.0f} s to recover; the bound is {row.recovery_max_s:.0f} s")
+        if row.main and result.obligations < row.obligations_min:
+            broken.append(f"{result.obligations} obligations; the least is {row.obligations_min}")
+        if broken:
+            result.violations["bounds"] = broken
+
+
+def _worst_gap(
+    decided: list[tuple[float, int]], trouble_s: tuple[float, float], excused: list[tuple[float, float]]
+) -> float:
+    """The worst in what is left of the trouble without the spans in which nobody could decide."""
+    worst, from_s = 0.0, trouble_s[0]
+    for began_s, ended_s in [*sorted(excused), (trouble_s[1], trouble_s[1])]:
+        if began_s > from_s:
+            worst = max(worst, worst_gap_s(decided, from_s, began_s))
+        from_s = max(from_s, ended_s)
+    return worst
+
+
+def _unanswered(keys: dict[str, Submitted], jobs: dict[Any, Any]) -> list[Submitted]:
+    """Submits that nobody acknowledged, of those that are there all the same."""
+    by_key = {job.get("idempotency_key"): id for id, job in jobs.items()}
+    return [
+        Submitted(by_key[key], submit.asked_s)
+        for key, submit in keys.items()
+        if not submit.acknowledged and key in by_key
+    ]
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _plain(document: Any) -> Any:
+    id = document["_id"]
+    return tuple(sorted(id.items())) if isinstance(id, dict) else id
+
+
+def _shown(error: BaseException) -> str:
+    with suppress(Exception):
+        if isinstance(error, BaseExceptionGroup):
+            return "; ".join(_shown(each) for each in error.exceptions)
+    return str(error)[:600]

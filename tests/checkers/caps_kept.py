@@ -1,0 +1,33 @@
+"""At no commit do more jobs of a definition occupy slots than it may, nor two of a conflict group on one target."""
+
+from collections import Counter
+from typing import Any
+
+from hascheduler.model.documents import Collection
+from hascheduler.model.job import OCCUPYING
+from tests.checkers.evidence import Evidence
+
+
+def caps_kept(evidence: Evidence) -> list[str]:
+    rules = evidence.documents[Collection.DEFINITIONS]
+    by_definition: Counter[str] = Counter()
+    by_target: Counter[tuple[str, str]] = Counter()
+    wrong = []
+    for commit in evidence.of(Collection.JOBS):
+        job = commit.after or commit.before or {}
+        rule = rules.get(job["definition"], {})
+        change = _occupies(commit.after) - _occupies(commit.before)
+        by_definition[job["definition"]] += change
+        cap = rule.get("max_concurrency")
+        if change > 0 and cap is not None and by_definition[job["definition"]] > cap:
+            wrong.append(f"{by_definition[job['definition']]} of {job['definition']} at {commit.at_s:.3f} s, cap {cap}")
+        group = rule.get("conflict_group")
+        if group:
+            by_target[group, job["target"]] += change
+            if change > 0 and by_target[group, job["target"]] > 1:
+                wrong.append(f"two of group {group} on {job['target']} at {commit.at_s:.3f} s: {commit.id}")
+    return wrong
+
+
+def _occupies(job: Any) -> int:
+    return int(job is not None and job["state"] in OCCUPYING)

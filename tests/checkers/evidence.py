@@ -1,0 +1,116 @@
+"""What really happened, written down outside the application: effects of handlers, and the commits of the database.
+
+All times are true ones, in seconds since `Evidence.epoch_ms`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from hascheduler.memory.database import Document
+from hascheduler.model.documents import Collection
+from hascheduler.model.job import TERMINAL
+
+
+@dataclass
+class Effect:
+    """One run of a handler, in true time; ``ended_s`` None: it was cut short by the death of its process."""
+
+    job_id: str
+    attempt: int
+    processor: str
+    began_s: float
+    ended_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A majority has this version of a document; ``after`` None: it was deleted."""
+
+    at_s: float
+    collection: Collection
+    before: Document | None
+    after: Document | None
+
+    @property
+    def id(self) -> Any:
+        document = self.after or self.before
+        assert document is not None
+        return document["_id"]
+
+
+@dataclass
+class Submitted:
+    """A submit or a schedule that was asked for. ``acknowledged`` is an obligation; otherwise it may or may not be."""
+
+    id: str
+    asked_s: float
+    acknowledged: bool = False
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """Who believed at that moment that it leads, of those awake: ``deaf`` on a stream that has long been silent,
+    ``lapsed`` on a lease that was renewed too long ago."""
+
+    at_s: float
+    leaders: tuple[str, ...]
+    deaf: tuple[str, ...]
+    lapsed: tuple[str, ...]
+    clocks_differ: bool
+
+
+@dataclass
+class Evidence:
+    """Owner of all that the checkers judge by. ``skew_ms`` bounds how wrong any wall clock ever was."""
+
+    effects: list[Effect] = field(default_factory=list)
+    commits: list[Commit] = field(default_factory=list)
+    submits: list[Submitted] = field(default_factory=list)
+    cancels: list[tuple[str, float]] = field(default_factory=list)
+    """Jobs that were acknowledged as cancelled, and when the answer had come."""
+    sightings: list[Sighting] = field(default_factory=list)
+    schedules: dict[str, Any] = field(default_factory=dict)
+    """Those that were acknowledged: name → `NewSchedule`."""
+    pauses: dict[str, list[list[float]]] = field(default_factory=dict)
+    """By processor id: spans in which its process stood still."""
+    deaths: dict[str, float] = field(default_factory=dict)
+    epoch_ms: int = 0
+    """The wall time at second 0 of all the times here."""
+    skew_ms: int = 0
+    until_ms: int = 0
+    """Nominal times up to here are due."""
+    documents: dict[Collection, dict[Any, Document]] = field(default_factory=dict)
+    """The database at the end."""
+    jobs_kept_ms: int | None = None
+    """So long after its end a job may be deleted, and a verdict after it was given; None: never."""
+    journal_kept_ms: int | None = None
+    """So long after it was written an entry may be deleted, unless it is the newest; None: never."""
+
+    def of(self, collection: Collection) -> Iterator[Commit]:
+        return (commit for commit in self.commits if commit.collection is collection)
+
+    def is_retired(self, commit: Commit) -> bool:
+        """Whether it deletes a job, a verdict, or an entry of the journal, whose time to be kept was over."""
+        gone = commit.before
+        if commit.after is not None or gone is None:
+            return False
+        now_ms = self.epoch_ms + commit.at_s * 1000
+        if commit.collection is Collection.JOURNAL:
+            over_ms, kept_ms = gone["at_ms"], self.journal_kept_ms
+        elif commit.collection is Collection.VERDICTS:
+            over_ms, kept_ms = gone["decided_at_ms"], self.jobs_kept_ms
+        elif commit.collection is Collection.JOBS and gone["state"] in TERMINAL:
+            over_ms, kept_ms = gone["finished_at_ms"], self.jobs_kept_ms
+        else:
+            return False
+        return kept_ms is not None and bool(over_ms + kept_ms <= now_ms + self.skew_ms)
+
+    def kept(self, collection: Collection) -> dict[Any, Document]:
+        """All of them as they are at the end, or were when their time to be kept was over."""
+        retired = {
+            commit.id: commit.before
+            for commit in self.of(collection)
+            if commit.before is not None and self.is_retired(commit)
+        }
+        return {**retired, **self.documents[collection]}

@@ -1,0 +1,58 @@
+"""`FailoverStore`: each term once, the latest first, and no more of them than there is room for."""
+
+from typing import Any
+
+import pytest
+
+from hascheduler.model.documents import Collection
+from hascheduler.model.failover import Ending
+from hascheduler.model.failover_documents import encode_failover
+from hascheduler.ports import FAILOVERS_MAX
+from tests.contract.backends import Backend, on
+from tests.factories import make_failover
+
+pytestmark = on("memory", "pymongo", "motor")
+
+
+async def terms(backend: Backend, limit: int = FAILOVERS_MAX, shard: str = "default") -> list[int]:
+    return [failover.term for failover in await backend.failovers.newest(shard, limit)]
+
+
+async def test_they_are_as_they_were_told_and_the_latest_comes_first(backend: Backend) -> None:
+    bare = make_failover(
+        9, previous_term=None, previous_holder=None, last_sign_at_ms=None, last_decision_at_ms=None,
+        deciding_at_ms=None, first_decision_at_ms=None, first_dispatch_at_ms=None, ended=Ending.TERM_ENDED,
+    )  # fmt: skip
+    told = [make_failover(8), bare, make_failover(10)]
+    for failover in told:
+        await backend.failovers.save(failover)
+    assert await backend.failovers.newest("default", 9) == told[::-1]
+    assert await terms(backend, limit=2) == [10, 9]
+    assert await terms(backend, shard="other") == []
+
+
+async def test_one_that_is_told_again_after_a_lost_answer_is_there_once(backend: Backend) -> None:
+    await backend.failovers.save(make_failover(last_decision_at_ms=None))
+    await backend.failovers.save(make_failover())
+    assert await backend.failovers.newest("default", 9) == [make_failover()]
+
+
+async def test_of_each_shard_the_newest_stay(backend: Backend) -> None:
+    await backend.failovers.save(make_failover(1, shard="a"))
+    for term in (*range(2, FAILOVERS_MAX + 4), 1):
+        await backend.failovers.save(make_failover(term))
+    assert await terms(backend, 1_000) == list(range(FAILOVERS_MAX + 3, 3, -1))
+    assert await terms(backend, shard="a") == [1]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"cause": "fate"}, {"cause": None}, {"ended": 7}, {"holder": ""}, {"detected_at_ms": "now"}, {"v": 2},
+        {"fires_late": -1}, {"previous_term": "one"}, {"first_decision_at_ms": 1.5},
+    ],
+)  # fmt: skip
+async def test_one_that_somebody_broke_is_left_out(backend: Backend, broken: dict[str, Any]) -> None:
+    await backend.failovers.save(make_failover(7))
+    await backend.behind.insert(Collection.FAILOVERS, {**encode_failover(make_failover(8)), **broken})
+    assert await terms(backend) == [7]

@@ -1,0 +1,41 @@
+"""`LeaseStore`: whatever somebody has written where the lease belongs, nobody has to mend it."""
+
+from typing import Any
+
+import pytest
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents import Collection
+from tests.contract.backends import Backend, on
+from tests.contract.racing import RACERS, raced
+from tests.factories import make_lease
+
+# A Lease of the cluster can't be any document: its schema says what it may hold.
+pytestmark = on("memory", "mongomock", "pymongo", "motor")
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        {},
+        {"term": "seven"},
+        {"holder": None, "term": 3},
+        {"v": 1, "holder": "r1", "term": 1, "renewals": [1], "a": {"$gt": 1}},
+    ],
+)
+async def test_what_can_not_be_read_counts_as_none_and_one_of_many_takes_its_place(
+    backend: Backend, garbage: dict[str, Any]
+) -> None:
+    await backend.behind.insert(Collection.LEASES, {"_id": "default", **garbage})
+    assert await backend.leases.get("default") is None
+    made = await raced(backend.leases.create(make_lease(f"r{number}")) for number in range(RACERS))
+    assert made.count(True) == 1
+    assert await backend.leases.get("default") == make_lease(f"r{made.index(True)}")
+
+
+async def test_a_lease_of_a_later_release_is_nobodys_to_replace(backend: Backend) -> None:
+    await backend.behind.insert(Collection.LEASES, {"_id": "default", "v": 999})
+    with pytest.raises(InvalidInput):
+        await backend.leases.get("default")
+    with pytest.raises(InvalidInput):
+        await backend.leases.create(make_lease())

@@ -1,0 +1,59 @@
+"""Where a job belongs in a trace: kept with it, read when its message goes out and when each of its attempts starts."""
+
+from typing import Any
+
+import pytest
+
+from hascheduler.model.documents import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job_documents import new_job_document
+from hascheduler.model.trace import TraceContext
+from hascheduler.ports import TracedJob
+from tests.contract.backends import Backend, on
+from tests.contract.job_states import dispatch, stored
+from tests.factories import NOW, make_job
+
+# Not mongomock: it lacks what a start is made of.
+pytestmark = on("memory", "pymongo", "motor")
+
+TRACE = TraceContext("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")
+KEPT = TraceContext(TRACE.traceparent)
+MALFORMED: list[Any] = [7, True, 1.5, ["x"], {"x": 1}, "", "00-x", "x" * 10_240, TRACE.traceparent.upper()]
+
+
+async def started_trace(backend: Backend, attempt: int) -> TraceContext | None:
+    started = await backend.work.start("a", attempt, "p1", WallMs(NOW + 20))
+    assert started is not None
+    return started.trace
+
+
+async def test_a_job_keeps_its_trace_and_one_without_has_no_field_for_it(backend: Backend) -> None:
+    await backend.jobs.submit(make_job("a", trace=TRACE))
+    await backend.jobs.submit_many([make_job("b", trace=TRACE), make_job("c")])
+    assert [(await stored(backend, id)).get("trace", "none") for id in "abc"] == [KEPT.traceparent] * 2 + ["none"]
+
+
+async def test_the_traces_of_those_that_are_there_are_found(backend: Backend) -> None:
+    await backend.jobs.submit(make_job("a", trace=TRACE))
+    await backend.jobs.submit(make_job("b", schedule="tick"))
+    await dispatch(backend, "a")
+    found = {"a": TracedJob("log", None, KEPT), "b": TracedJob("log", "tick", None)}
+    assert await backend.traces.of(["a", "b", "nobody"]) == found
+    assert await backend.traces.of([]) == {}
+
+
+async def test_each_attempt_starts_within_the_trace_of_its_job(backend: Backend) -> None:
+    await backend.jobs.submit(make_job("a", trace=TRACE))
+    await dispatch(backend)
+    assert await started_trace(backend, 1) == KEPT
+    assert await backend.work.give_back("a", 1, "p1", "draining", WallMs(NOW + 30))
+    await dispatch(backend, attempt=2)
+    assert await started_trace(backend, 2) == KEPT
+
+
+@pytest.mark.parametrize("value", MALFORMED, ids=lambda value: repr(value)[:30])
+async def test_what_somebody_wrote_by_hand_is_no_trace_and_the_job_runs(backend: Backend, value: Any) -> None:
+    await backend.behind.insert(Collection.JOBS, {**new_job_document(make_job("a")), "trace": value})
+    assert await backend.traces.of(["a"]) == {"a": TracedJob("log", None, None)}
+    await dispatch(backend)
+    assert await started_trace(backend, 1) is None

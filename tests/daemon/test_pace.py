@@ -1,0 +1,40 @@
+"""The more there is to do, the further apart; after a quiet time nobody waits."""
+
+import pytest
+
+from hascheduler.daemon.pace import Pace
+from hascheduler.model.instants import MonoMs
+
+
+def after(per_s: int, seconds: int = 5, every_ms: int = 10) -> tuple[Pace, MonoMs]:
+    """A pace that events have passed at that rate."""
+    pace, now = Pace(per_event_ms=0.01, max_ms=20), 0
+    for now in range(0, seconds * 1_000, every_ms):
+        pace.passed(per_s * every_ms // 1_000, MonoMs(now))
+    return pace, MonoMs(now)
+
+
+@pytest.mark.parametrize(("per_s", "spacing_ms"), [(0, 0), (100, 1), (200, 2), (1_000, 10), (2_000, 20), (9_000, 20)])
+def test_the_spacing_grows_with_the_rate_up_to_its_most(per_s: int, spacing_ms: float) -> None:
+    pace, now = after(per_s)
+    assert pace.spacing_ms(now) == pytest.approx(spacing_ms, rel=0.02)
+
+
+def test_one_waits_for_what_is_left_of_the_spacing() -> None:
+    pace, now = after(1_000)
+    assert pace.wait_s(now) == pytest.approx(0.010, rel=0.02)
+    assert pace.wait_s(MonoMs(now + 4)) == pytest.approx(0.006, rel=0.05)
+    assert pace.wait_s(MonoMs(now + 11)) == 0
+
+
+def test_after_a_quiet_time_nobody_waits() -> None:
+    pace, now = after(9_000)
+    assert pace.spacing_ms(MonoMs(now + 5_000)) < 0.01
+    assert Pace(0.01, 20).wait_s(MonoMs(0)) == 0
+
+
+def test_a_clock_that_stands_still_or_goes_back_does_no_harm() -> None:
+    pace, now = after(1_000)
+    pace.passed(1, now)
+    pace.passed(1, MonoMs(now - 1_000))
+    assert 0 < pace.spacing_ms(MonoMs(now - 2_000)) <= 20

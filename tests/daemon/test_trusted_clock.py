@@ -1,0 +1,131 @@
+"""`TrustedClock`: of three that say what time it is, two that agree are right."""
+
+import pytest
+
+from hascheduler.daemon.trusted_clock import TrustedClock
+from hascheduler.model.instants import MonoMs, WallMs
+
+SKEW_MAX_MS = 5_000
+DAY_MS = 86_400_000
+
+
+class Machine:
+    """`hascheduler.ports.Clock` that moves only by hand, and can be set; and a database beside it."""
+
+    def __init__(self, wall_off_ms: int = 0) -> None:
+        self.true = 1_700_000_000_000
+        self.wall_off_ms = wall_off_ms
+        self.database_off_ms = 0
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.true + self.wall_off_ms)
+
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(self.true - 1_699_999_000_000)
+
+    def beat(self, clock: TrustedClock, took_ms: int = 0) -> None:
+        """A second later; the database reads its clock as the exchange begins."""
+        self.true += 1_000
+        began_at, database_ms = self.mono_ms(), WallMs(self.true + self.database_off_ms)
+        self.true += took_ms
+        clock.compared(database_ms, began_at, self.mono_ms())
+
+    def off_ms(self, clock: TrustedClock) -> int:
+        return clock.wall_ms() - self.true
+
+
+def running(wall_off_ms: int = 0) -> tuple[Machine, TrustedClock]:
+    """One that has been compared."""
+    machine = Machine(wall_off_ms)
+    clock = TrustedClock(machine, SKEW_MAX_MS)
+    machine.beat(clock)
+    return machine, clock
+
+
+def test_before_it_is_compared_it_is_the_machines() -> None:
+    machine = Machine(wall_off_ms=DAY_MS)
+    clock = TrustedClock(machine, SKEW_MAX_MS)
+    assert (clock.wall_ms(), clock.mono_ms()) == (machine.wall_ms(), machine.mono_ms())
+    assert clock.wrong_because == ""
+
+
+@pytest.mark.parametrize("off_ms", [0, 1_500, -1_500, SKEW_MAX_MS, -SKEW_MAX_MS])
+def test_a_wall_clock_that_agrees_with_the_database_is_followed(off_ms: int) -> None:
+    machine, clock = running()
+    machine.wall_off_ms = off_ms
+    machine.beat(clock)
+    assert machine.off_ms(clock) == off_ms
+    assert clock.wrong_because == ""
+
+
+@pytest.mark.parametrize("off_ms", [SKEW_MAX_MS + 1, -SKEW_MAX_MS - 1, DAY_MS, -DAY_MS])
+def test_a_wall_clock_that_is_set_wrong_is_not_followed(off_ms: int) -> None:
+    machine, clock = running()
+    machine.wall_off_ms = off_ms
+    assert machine.off_ms(clock) == 0
+    for _ in range(3):
+        machine.beat(clock)
+        assert machine.off_ms(clock) == 0
+    assert clock.wrong_because == ""
+    machine.wall_off_ms = 7
+    machine.beat(clock)
+    assert machine.off_ms(clock) == 7
+
+
+@pytest.mark.parametrize("off_ms", [DAY_MS, -DAY_MS])
+def test_a_replica_that_starts_with_a_wrong_clock_does_not_know_the_time(off_ms: int) -> None:
+    machine, clock = running(off_ms)
+    assert str(off_ms) in clock.wrong_because
+    machine.beat(clock)
+    assert clock.wrong_because
+    machine.wall_off_ms = 0
+    machine.beat(clock)
+    assert clock.wrong_because == ""
+    assert machine.off_ms(clock) == 0
+
+
+@pytest.mark.parametrize("off_ms", [DAY_MS, -DAY_MS])
+def test_a_database_whose_clock_is_set_or_differs_after_a_fail_over_is_not_followed(off_ms: int) -> None:
+    machine, clock = running()
+    machine.database_off_ms = off_ms
+    for _ in range(3):
+        machine.beat(clock)
+        assert (machine.off_ms(clock), clock.wrong_because) == (0, "")
+    # Beside it, this machine's clock is watched as before.
+    machine.wall_off_ms = DAY_MS // 2
+    machine.beat(clock)
+    assert (machine.off_ms(clock), clock.wrong_because) == (0, "")
+    machine.wall_off_ms, machine.database_off_ms = 0, 0
+    machine.beat(clock)
+    assert (machine.off_ms(clock), clock.wrong_because) == (0, "")
+
+
+def test_both_may_be_set_alike() -> None:
+    machine, clock = running()
+    machine.wall_off_ms = machine.database_off_ms = DAY_MS
+    machine.beat(clock)
+    assert machine.off_ms(clock) == DAY_MS
+    assert clock.wrong_because == ""
+
+
+def test_of_three_that_differ_nobody_is_right() -> None:
+    machine, clock = running()
+    machine.wall_off_ms, machine.database_off_ms = DAY_MS, -DAY_MS
+    machine.beat(clock)
+    assert str(2 * DAY_MS) in clock.wrong_because
+
+
+def test_clocks_that_drift_apart_leave_nobody_right() -> None:
+    machine, clock = running()
+    for turn in range(1, 8):
+        machine.database_off_ms = -900 * turn
+        machine.beat(clock)
+        assert bool(clock.wrong_because) is (900 * turn > SKEW_MAX_MS)
+
+
+def test_a_slow_exchange_proves_little() -> None:
+    machine, clock = running()
+    # It may have been read at the end of those ten seconds, and be right.
+    machine.database_off_ms = 9_000
+    machine.beat(clock, took_ms=10_000)
+    assert (machine.off_ms(clock), clock.wrong_because) == (0, "")

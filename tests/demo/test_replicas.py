@@ -1,0 +1,97 @@
+"""The API is asked of whichever replica answers, and a takeover is measured by what a living one sees."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from hascheduler.demo.kubernetes.takeover import taken_over
+from hascheduler.demo.replicas import Replicas
+from hascheduler.demo.stage import Leader
+from hascheduler.errors import CallerError, StoreUnavailable
+
+_URLS = {"a": "http://a", "b": "http://b", "c": "http://c"}
+
+
+def _replicas(answers: dict[str, httpx.Response | Exception], asked: list[str]) -> Replicas:
+    """Each host gives its one answer; one that has none can't be reached."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        given = answers.get(request.url.host, httpx.ConnectError("nobody there"))
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    return Replicas(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
+
+
+async def test_the_next_one_is_asked_when_one_is_away_or_in_trouble() -> None:
+    asked: list[str] = []
+    api = _replicas({"b": httpx.Response(503), "c": httpx.Response(200, json={"ready": True})}, asked)
+    assert await api.get("/v1/cluster") == {"ready": True}
+    assert asked == ["a", "b", "c"]
+
+
+async def test_the_one_to_avoid_is_asked_last() -> None:
+    asked: list[str] = []
+    await _replicas({name: httpx.Response(200, json={}) for name in "abc"}, asked).get("/", avoid="a")
+    assert asked == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (httpx.Response(401, text="no"), CallerError),
+        (httpx.Response(403, text="no"), CallerError),
+        (httpx.Response(500, text="no"), StoreUnavailable),
+        (httpx.Response(404, text="no"), StoreUnavailable),
+        (httpx.Response(200, text="no"), StoreUnavailable),
+        (httpx.Response(200, json=[]), StoreUnavailable),
+        (httpx.ReadTimeout("slow"), StoreUnavailable),
+    ],
+)
+async def test_what_is_no_answer_is_said(given: httpx.Response | Exception, error: type[Exception]) -> None:
+    with pytest.raises(error, match="GET"):
+        await _replicas(dict.fromkeys("abc", given), []).get("/v1/cluster")
+
+
+async def test_a_schedule_that_is_there_already_was_made_by_an_answer_that_got_lost() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(409) if request.method == "POST" else httpx.Response(200, json={"name": "tick"})
+
+    api = Replicas(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
+    assert await api.create({"name": "tick"}) == {"name": "tick"}
+
+
+async def test_a_schedule_that_is_refused_is_the_callers_fault() -> None:
+    with pytest.raises(CallerError, match="422: wrong"):
+        await _replicas({"a": httpx.Response(422, text="wrong")}, []).create({"name": "tick"})
+
+
+async def test_a_takeover_lasts_from_the_last_entry_of_the_old_term_to_a_decision_of_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seen at 0, 100, 200 … ms: the old leader decides for 200 ms more, then nobody leads, then term 8 begins."""
+    seen = [(7, 50), (7, 51), (7, 52), (7, 52), (None, 52), (8, 52), (8, 53), (8, 54), (8, 55)]
+    answers: Iterator[tuple[int | None, int]] = iter(seen)
+    now_s = 0.0
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/processors":
+            return httpx.Response(200, json={"items": []})
+        term, seq = next(answers)
+        leader = None if term is None else {"holder": f"x.{term}", "term": term}
+        return httpx.Response(200, content=json.dumps({"ready": True, "leader": leader, "journal_seq": seq}))
+
+    async def pass_time(_: float) -> None:
+        nonlocal now_s
+        now_s += 0.1
+
+    monkeypatch.setattr(asyncio, "sleep", pass_time)
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now_s)
+    api = Replicas(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
+    assert await taken_over(api, Leader("x", 7)) == 500, "from the entry seen at 200 ms to the decision seen at 700 ms"
+    assert next(answers) == (8, 55)

@@ -1,0 +1,126 @@
+"""A follower learns of every version of a lease that no stream tells of, and of none that is older than its own."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+
+from hascheduler.daemon.leader import Leader
+from hascheduler.daemon.lease_watch import LeaseWatch
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.lease import LeaseRecord
+from tests.factories import make_lease
+
+
+class LeaseInHand:
+    """Of a `LeaseStore` the reading, of a `Leader` what it knows: both set by hand."""
+
+    def __init__(self) -> None:
+        self.stored: LeaseRecord | None = None
+        self.lease: LeaseRecord | None = None
+        self._in_term = False
+        self._asked = asyncio.Event()
+        self.away = False
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    @property
+    def in_term(self) -> bool:
+        self._asked.set()
+        return self._in_term
+
+    @in_term.setter
+    def in_term(self, in_term: bool) -> None:
+        self._in_term = in_term
+
+    async def turns(self, count: int) -> None:
+        """Until the loop has asked so many times more whether this replica leads."""
+        for _ in range(count):
+            self._asked.clear()
+            await self._asked.wait()
+
+    async def get(self, shard: str) -> LeaseRecord | None:
+        assert shard == "default"
+        if self.away:
+            raise StoreUnavailable("no answer")
+        stored = self.stored
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        return stored
+
+
+class Watching:
+    def __init__(self) -> None:
+        self.hand = LeaseInHand()
+        self.told: list[LeaseRecord | None] = []
+        self.watch = LeaseWatch(
+            cast(Any, self.hand),
+            cast(Leader, self.hand),
+            shard="default",
+            retry_period_ms=1,
+            tell=self._tell,
+        )
+        self.news = asyncio.Event()
+
+    def _tell(self, lease: LeaseRecord | None) -> None:
+        self.told.append(lease)
+        self.hand.lease = lease
+        self.news.set()
+
+
+@pytest.fixture
+def watching() -> Watching:
+    return Watching()
+
+
+async def test_every_version_is_told_once(watching: Watching) -> None:
+    versions = [None, make_lease("r1"), make_lease("r1", renewals=1), make_lease("", renewals=2), None]
+    for version in versions:
+        watching.hand.stored = version
+        for _ in range(3):
+            await watching.watch.look()
+    assert watching.told == versions
+
+
+async def test_the_first_look_tells_also_what_the_leader_knows(watching: Watching) -> None:
+    watching.hand.stored = watching.hand.lease = make_lease("r1")
+    await watching.watch.look()
+    assert watching.told == [make_lease("r1")]
+
+
+async def test_an_answer_that_a_write_of_our_own_has_overtaken_is_not_told(watching: Watching) -> None:
+    async def won() -> None:
+        watching.hand.lease = make_lease("me", term=2)
+
+    watching.hand.stored, watching.hand.meanwhile = None, won
+    await watching.watch.look()
+    assert watching.told == []
+    watching.hand.stored, watching.hand.meanwhile = make_lease("me", term=2), None
+    await watching.watch.look()
+    assert watching.told == [make_lease("me", term=2)]
+
+
+async def test_a_store_that_is_away_is_looked_at_again(watching: Watching) -> None:
+    watching.hand.away = True
+    for _ in range(3):
+        await watching.watch.look()
+    watching.hand.away, watching.hand.stored = False, make_lease("r1")
+    await watching.watch.look()
+    assert watching.told == [make_lease("r1")]
+
+
+async def test_who_leads_does_not_look_and_then_begins_anew(watching: Watching) -> None:
+    watching.hand.stored = make_lease("r1")
+    running = asyncio.create_task(watching.watch.run())
+    async with asyncio.timeout(10):
+        await watching.news.wait()
+        watching.hand.in_term = True
+        watching.hand.stored = make_lease("r2", term=2)
+        await watching.hand.turns(3)
+        assert watching.told == [make_lease("r1")]
+        watching.hand.stored = make_lease("r1")
+        watching.hand.in_term = False
+        watching.news.clear()
+        await watching.news.wait()
+    running.cancel()
+    assert watching.told == [make_lease("r1"), make_lease("r1")]

@@ -1,0 +1,51 @@
+"""What `unguarded` leaves of a frozen dataclass: everything but the guard."""
+
+import copy
+import pickle
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from hascheduler.model.unguarded import unguarded
+
+
+@unguarded
+@dataclass(frozen=True, slots=True)
+class Value:
+    name: str
+    count: int = 3
+    notes: list[str] = field(default_factory=list, compare=False)
+
+
+def test_it_is_made_and_compared_as_before() -> None:
+    assert Value("a") == Value("a", 3) == Value(name="a", count=3, notes=["not compared"])
+    assert Value("a") != Value("a", 4)
+    assert hash(Value("a")) == hash(Value("a", 3))
+    assert replace(Value("a"), count=5) == Value("a", 5)
+    assert repr(Value("a", 1, ["n"])) == "Value(name='a', count=1, notes=['n'])"
+    assert copy.copy(Value("a", 7)) == pickle.loads(pickle.dumps(Value("a", 7))) == Value("a", 7)
+
+
+def test_each_has_a_default_of_its_own() -> None:
+    assert Value("a").notes is not Value("a").notes
+
+
+def test_what_is_missing_or_unknown_is_refused() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'name'"):
+        Value()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        Value("a", other=1)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        Value("a").other = 1  # type: ignore[attr-defined]
+
+
+def test_one_that_does_something_when_it_is_made_is_refused() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Checked:
+        name: str
+
+        def __post_init__(self) -> None:
+            raise AssertionError
+
+    with pytest.raises(AssertionError, match="Checked has a __post_init__"):
+        unguarded(Checked)

@@ -1,0 +1,78 @@
+"""What is asked while an exchange is under way shares the next one, and each gets its own answer."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from hascheduler.mongo.gathering import BATCH_MAX, Gathering
+
+
+class Exchange:
+    """Doubles numbers; refuses 13 alone, and everything while ``broken``. ``gate`` holds it up."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.broken = False
+
+    async def __call__(self, questions: Sequence[int]) -> Sequence[int | Exception]:
+        self.batches.append(list(questions))
+        await self.gate.wait()
+        if self.broken:
+            raise ConnectionError
+        return [ValueError(question) if question == 13 else 2 * question for question in questions]
+
+
+@pytest.fixture
+def exchange() -> Exchange:
+    return Exchange()
+
+
+async def test_questions_of_one_moment_share_an_exchange_and_those_during_it_the_next(exchange: Exchange) -> None:
+    gathering = Gathering(exchange, "test")
+    exchange.gate.clear()
+    first = [asyncio.create_task(gathering.ask(number)) for number in (1, 2)]
+    while not exchange.batches:  # noqa: ASYNC110  # until it is under way
+        await asyncio.sleep(0)
+    later = [asyncio.create_task(gathering.ask(number)) for number in (3, 4, 5)]
+    await asyncio.sleep(0)
+    exchange.gate.set()
+    assert await asyncio.gather(*first, *later) == [2, 4, 6, 8, 10]
+    assert exchange.batches == [[1, 2], [3, 4, 5]]
+    assert await gathering.ask(6) == 12
+
+
+async def test_an_error_is_told_to_whom_it_concerns(exchange: Exchange) -> None:
+    gathering = Gathering(exchange, "test")
+    answers = await asyncio.gather(*(gathering.ask(number) for number in (12, 13, 14)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [int, ValueError, int]
+    exchange.broken = True
+    answers = await asyncio.gather(*(gathering.ask(number) for number in (1, 2)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [ConnectionError, ConnectionError]
+    exchange.broken = False
+    assert await gathering.ask(1) == 2
+
+
+async def test_one_who_is_cancelled_takes_nobody_along(exchange: Exchange) -> None:
+    gathering = Gathering(exchange, "test")
+    exchange.gate.clear()
+    impatient, patient = (asyncio.create_task(gathering.ask(number)) for number in (1, 2))
+    while not exchange.batches:  # noqa: ASYNC110  # until it is under way
+        await asyncio.sleep(0)
+    waiting = asyncio.create_task(gathering.ask(3))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    waiting.cancel()
+    await asyncio.wait({impatient, waiting})
+    exchange.gate.set()
+    assert await patient == 4
+    assert exchange.batches == [[1, 2]]
+
+
+async def test_a_batch_is_bounded(exchange: Exchange) -> None:
+    gathering = Gathering(exchange, "test")
+    answers = await asyncio.gather(*(gathering.ask(number) for number in range(100, 101 + BATCH_MAX)))
+    assert answers == [2 * number for number in range(100, 101 + BATCH_MAX)]
+    assert [len(batch) for batch in exchange.batches] == [BATCH_MAX, 1]

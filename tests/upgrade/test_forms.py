@@ -1,0 +1,140 @@
+"""Documents say which form they have; one of a form that is not known is set aside, and never taken for another."""
+
+from collections.abc import Callable
+from typing import Any
+
+import bson
+import pytest
+
+from hascheduler.errors import InvalidInput
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model import documents
+from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection
+from hascheduler.model.job_documents import decode_job, new_job_document
+from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.schedule_documents import decode_schedule
+from hascheduler.model.schema_version import NEWEST, SchemaVersion, encode_schema_version, unreadable_because
+from hascheduler.model.token_documents import decode_token, encode_token
+from hascheduler.model.verdict import Verdict, VerdictRun
+from tests.factories import (
+    NOW,
+    make_definition,
+    make_job,
+    make_lane,
+    make_lease,
+    make_processor,
+    make_replica,
+    make_schedule,
+    make_tenant,
+    make_token,
+)
+
+Documents = dict[Collection, tuple[dict[str, Any], Callable[[dict[str, Any]], object]]]
+HEAD = JournalHead("default", 1, 1, EntryKind.DECISIONS, "r1", 0)
+RUN = VerdictRun("tick", Verdict.MISSED, NOW, NOW, 1)
+DOCUMENTS: Documents = {
+    Collection.JOBS: (new_job_document(make_job()), lambda stored: decode_job(stored["_id"], stored)),
+    Collection.SCHEDULES: (make_schedule(), lambda stored: decode_schedule(stored["_id"], stored)),
+    Collection.DEFINITIONS: (
+        documents.encode_definition(make_definition()),
+        lambda stored: documents.decode_definition(stored["_id"], stored),
+    ),
+    Collection.LANES: (
+        documents.encode_lane(make_lane()),
+        lambda stored: documents.decode_lane(stored["_id"], stored),
+    ),
+    Collection.TENANTS: (
+        documents.encode_tenant(make_tenant()),
+        lambda stored: documents.decode_tenant(stored["_id"], stored),
+    ),
+    Collection.PROCESSORS: (
+        documents.encode_processor(make_processor()),
+        lambda stored: documents.decode_processor(stored["_id"], stored),
+    ),
+    Collection.LEASES: (
+        documents.encode_lease(make_lease()),
+        lambda stored: documents.decode_lease(stored["_id"], stored),
+    ),
+    Collection.JOURNAL: (
+        documents.encode_journal_head(HEAD),
+        lambda stored: documents.decode_journal_head(stored["_id"], stored),
+    ),
+    Collection.REPLICAS: (
+        documents.encode_replica(make_replica()),
+        lambda stored: documents.decode_replica(stored["_id"], stored),
+    ),
+    Collection.TOKENS: (encode_token(make_token()), lambda stored: decode_token(stored["_id"], stored)),
+    Collection.VERDICTS: (documents.verdict_document(RUN, NOW), documents.decode_verdict),
+}
+SAYS_ITSELF = {Collection.META}
+"""It tells the version, and every release must be able to read it."""
+
+
+def test_every_collection_that_a_mirror_reads_is_here() -> None:
+    assert set(MIRRORED) - SAYS_ITSELF <= set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("collection", DOCUMENTS)
+def test_a_document_says_its_form_and_is_read_in_it(collection: Collection) -> None:
+    stored, decode = DOCUMENTS[collection]
+    assert stored["v"] == NEWEST
+    unsaid = {name: value for name, value in stored.items() if name != "v"}
+    assert decode(stored) == decode(unsaid) == decode({**stored, "v": bson.Int64(1)})
+
+
+@pytest.mark.parametrize("form", [NEWEST + 1, 0, -1, "1", 1.0, True, None, [], {}])
+@pytest.mark.parametrize("collection", DOCUMENTS)
+def test_a_document_of_a_form_that_is_not_known_is_refused(collection: Collection, form: object) -> None:
+    stored, decode = DOCUMENTS[collection]
+    with pytest.raises(InvalidInput) as refusal:
+        decode({**stored, "v": form})
+    assert refusal.value.path == ("v",)
+
+
+@pytest.mark.parametrize("collection", sorted(set(MIRRORED) - SAYS_ITSELF - {Collection.JOURNAL}))
+def test_a_mirror_sets_it_aside_and_takes_it_back_when_it_is_known(collection: Collection) -> None:
+    stored, _ = DOCUMENTS[collection]
+    id = stored["_id"]
+    fields = {name: stored[name] for name in LEAN_FIELDS[collection] if name in stored}
+    mirror = Mirror()
+    mirror.fold([Change(collection, Operation.PUT, id, fields)])
+    assert set(mirror.nouns(collection)) == {id}
+    mirror.fold([Change(collection, Operation.PUT, id, {**fields, "v": NEWEST + 1})])
+    assert not mirror.nouns(collection)
+    assert "form 2 is not known to this release; expected 1" in mirror.quarantine[collection, id]
+    mirror.fold([Change(collection, Operation.PUT, id, fields)])
+    assert set(mirror.nouns(collection)) == {id}
+    assert not mirror.quarantine
+
+
+def test_a_change_to_another_form_is_noticed_in_a_patch() -> None:
+    stored, _ = DOCUMENTS[Collection.JOBS]
+    fields = {name: stored[name] for name in LEAN_FIELDS[Collection.JOBS] if name in stored}
+    mirror = Mirror()
+    mirror.fold([Change(Collection.JOBS, Operation.PUT, "a", fields)])
+    mirror.fold([Change(Collection.JOBS, Operation.PATCH, "a", {"priority": 9, "rev": 2})])
+    assert mirror.nouns(Collection.JOBS)["a"].priority == 9
+    mirror.fold([Change(Collection.JOBS, Operation.PATCH, "a", {"v": 2, "priority": "high", "rev": 3})])
+    assert not mirror.nouns(Collection.JOBS)
+    assert (Collection.JOBS, "a") in mirror.quarantine
+
+
+def test_the_form_costs_a_job_seven_bytes() -> None:
+    stored, _ = DOCUMENTS[Collection.JOBS]
+    unsaid = {name: value for name, value in stored.items() if name != "v"}
+    assert len(bson.encode(stored)) - len(bson.encode(unsaid)) == 7
+
+
+@pytest.mark.parametrize(("version", "is_readable"), [(0, False), (1, True), (NEWEST, True), (NEWEST + 1, False)])
+def test_a_database_of_another_version_is_none_for_this_release(version: int, is_readable: bool) -> None:
+    assert (unreadable_because(version) == "") == is_readable
+
+
+def test_the_version_of_the_database_is_no_part_of_the_digest() -> None:
+    """Replicas of the release before, which do not mirror it, must agree with these."""
+    mirror = Mirror()
+    digest = mirror.digest
+    stored = encode_schema_version(SchemaVersion(1))
+    mirror.fold([Change(Collection.META, Operation.PUT, stored.pop("_id"), stored)])
+    assert mirror.digest == digest
