@@ -1,14 +1,31 @@
-"""The servers that tests run on: this machine's own, started once a session, or those that the environment names."""
+"""What tests run on: servers of this machine's own, started once, or those that the environment names; and logging as
+each test finds it, whatever a test before it configured."""
 
 import os
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
+import structlog
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.embedded.rabbitmq import start_rabbitmq
+
+
+@pytest.fixture(autouse=True)
+def logging_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A command that runs inside a test configures logging for its process. A logger that it had cached would go on
+    with that configuration in all later tests."""
+    configure = structlog.configure
+
+    def never_caching(**options: Any) -> None:
+        configure(**options | {"cache_logger_on_first_use": False})
+
+    monkeypatch.setattr(structlog, "configure", never_caching)
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
