@@ -82,7 +82,8 @@ class UndecidedResponse(BaseModel):
     count: int = Field(description="Nominal times through now that have no verdict yet")
     since: str | None = Field(description="The first of them")
     because: OpenBecause | None = Field(
-        description="due: a leader will decide them; paused: a resume will; excluded: when their window is over"
+        description="due: a leader will decide some of them at once; paused: a resume will; excluded: when their "
+        "window is over"
     )
 
 

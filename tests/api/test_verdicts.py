@@ -161,13 +161,36 @@ async def test_times_since_a_pause_wait_for_the_resume(client: httpx.AsyncClient
     await create(client)
     world.clock.now = at(5)
     await post(client, "/v1/schedules/tick/pause")
-    assert await undecided(client) == {"count": 5, "since": text(1), "because": "due"}
+    for second in range(1, 6):
+        await world.fire(at(second))
     world.clock.now = at(20)
-    assert await undecided(client) == {"count": 20, "since": text(1), "because": "paused"}
+    assert await undecided(client) == {"count": 15, "since": text(6), "because": "paused"}
     await post(client, "/v1/schedules/tick/resume")
-    assert await undecided(client) == {"count": 20, "since": text(1), "because": "paused"}
+    assert await undecided(client) == {"count": 15, "since": text(6), "because": "due"}
     world.clock.now = at(21)
-    assert await undecided(client) == {"count": 21, "since": text(1), "because": "due"}
+    assert await undecided(client) == {"count": 16, "since": text(6), "because": "due"}
+
+
+async def test_times_before_a_pause_are_due_whatever_waits_for_the_resume(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client)
+    world.clock.now = at(5)
+    await post(client, "/v1/schedules/tick/pause")
+    world.clock.now = at(20)
+    assert await undecided(client) == {"count": 20, "since": text(1), "because": "due"}
+
+
+async def test_times_of_a_pause_that_is_over_are_due_also_during_the_next(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client)
+    await post(client, "/v1/schedules/tick/pause")
+    world.clock.now = at(5)
+    await post(client, "/v1/schedules/tick/resume")
+    await post(client, "/v1/schedules/tick/pause")
+    world.clock.now = at(20)
+    assert await undecided(client) == {"count": 20, "since": text(1), "because": "due"}
 
 
 async def test_times_in_a_window_wait_for_its_end(client: httpx.AsyncClient, world: World) -> None:
