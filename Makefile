@@ -61,6 +61,7 @@ sim: .venv/.ready ## clusters in trouble on virtual time, one a seed (SEEDS=500;
 	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500))
 
 chaos: .venv/.ready servers ## real processes in real trouble, with a report (ROWS=smoke is short; ROWS=name,name)
+	@$(if $(filter smoke,$(ROWS)),,scripts/ensure-faketime)
 	$(BIN)/python -m tests.chaos --rows $(or $(ROWS),all)
 
 planted-bugs: .venv/.ready servers ## bugs on purpose, in simulations and in real processes: each must be noticed

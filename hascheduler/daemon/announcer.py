@@ -2,7 +2,8 @@
 
 Whoever begins to lead goes on from `_OVERLAP_S` before the last sign of life of the one before, in its own log: what
 was published twice has the same ids. The log is the queue, so it is bounded and a slow broker disturbs nobody; what
-leaves the log unpublished is counted and given up.
+leaves the log unpublished is counted and given up. A log begins where its replica began: one that leads within moments
+of its own start can't tell what the leader before it had not yet told.
 """
 
 import asyncio

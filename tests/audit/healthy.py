@@ -105,7 +105,8 @@ class Healthy:
         basis = Basis(self.time(number - 1), WallMs(self.created_ms))
         return replace(Fire("tick", self.time(number), basis), **fields)
 
-    def processor(self, id: str = "p1", *, heard_ago_ms: int = 500, **fields: Any) -> Document:
+    def processor(self, id: str = "p1", *, heard_ago_ms: int = -60_000, **fields: Any) -> Document:
+        """One that is alive for as long as a slow machine looks at it: it will have been heard in a minute."""
         document = documents.encode_processor(make_processor(id, slots=8))
         return document | {"expire_at": self.expire_at(600_000 - heard_ago_ms)} | fields
 

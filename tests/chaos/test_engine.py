@@ -12,7 +12,7 @@ from tests.chaos.stage import Servers, open_folder
 from tests.chaos.story import Result, tell
 
 # Few users, and not a thousand obligations: what is tried here is the engine.
-ROW = replace(ROWS["leader-stops-at-fence"], main=False, load=LoadPlan(schedules=12, submits_per_s=5))
+ROW = replace(ROWS["leader-stops-at-fence"].in_short(), main=False, load=LoadPlan(schedules=12, submits_per_s=5))
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 

@@ -148,7 +148,14 @@ class ClusterDouble:
         self._do(pod.keep_running(self._http))
 
     async def _delete(self, pod: PodDouble, *, force: bool) -> None:
-        """As the API server and a kubelet do it: by force it is gone at once, else when its process has ended."""
+        """As the API server and a kubelet do it: by force it is gone at once, else when its process has ended.
+
+        By force its log goes with it: with what no follower has read, for which nobody can be blamed.
+        """
+        if force and pod.component == "processor":
+            async with asyncio.timeout(20):
+                while not pod.followers:  # noqa: ASYNC110  # those who follow come by another call
+                    await asyncio.sleep(0.02)
         pod.kept, pod.ending = False, True
         if force:
             del self.pods[pod.name]
@@ -182,23 +189,25 @@ class ClusterDouble:
         output, child, said, number = pod.outputs[start], pod.child, 0, 0
         ends_after: int | None = None
         follows = "--follow" in how
-        while True:
-            running = child.running and follows
-            with output.open("rb") as file:
-                file.seek(said)
-                whole = file.read().rpartition(b"\n")[0]
-            for line in whole.decode().splitlines() if whole else ():
-                said += len(line.encode()) + 1
-                number += 1
-                for copy in range(self._copies(line)):
-                    reply(f"2030-01-01T00:00:{start:02}.{number:08}{copy}Z {line}\n")
-                if number == ends_after:
+        with contextlib.ExitStack() as following:
+            while True:
+                running = child.running and follows
+                with output.open("rb") as file:
+                    file.seek(said)
+                    whole = file.read().rpartition(b"\n")[0]
+                for line in whole.decode().splitlines() if whole else ():
+                    said += len(line.encode()) + 1
+                    number += 1
+                    for copy in range(self._copies(line)):
+                        reply(f"2030-01-01T00:00:{start:02}.{number:08}{copy}Z {line}\n")
+                    if number == ends_after and not pod.ending:
+                        return 0
+                if not running:
                     return 0
-            if ends_after is None and self.break_off is not None:
-                ends_after = number + self.break_off
-            if not running:
-                return 0
-            await asyncio.sleep(0.05)
+                if ends_after is None:
+                    ends_after = -1 if self.break_off is None else number + self.break_off
+                    following.enter_context(pod.followed())
+                await asyncio.sleep(0.05)
 
     def _copies(self, line: str) -> int:
         if not line.startswith('{"effect"'):

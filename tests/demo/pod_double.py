@@ -3,7 +3,8 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +33,8 @@ class PodDouble:
     http_port: int = field(default_factory=free_port)
     came_up: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when it was ready for the first time."""
+    followers: int = 0
+    """How many read its log to the end, whatever becomes of it."""
 
     @property
     def restarts(self) -> int:
@@ -56,6 +59,14 @@ class PodDouble:
             if not self.kept:
                 return
             await self.start()
+
+    @contextmanager
+    def followed(self) -> Iterator[None]:
+        self.followers += 1
+        try:
+            yield
+        finally:
+            self.followers -= 1
 
     def kill(self, number: signal.Signals) -> None:
         self.child.signal(number)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.demo.cluster_double import TOKEN, ClusterDouble, open_cluster
 
-_SECONDS = 110
+_SECONDS = 250
 
 
 @dataclass(frozen=True, slots=True)

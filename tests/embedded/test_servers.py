@@ -6,6 +6,7 @@ import signal
 import stat
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import aio_pika
@@ -23,8 +24,9 @@ pytestmark = pytest.mark.real
 
 async def _gone(pid: int) -> None:
     async with asyncio.timeout(20):
-        while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:  # noqa: ASYNC110  # another's process sets no event
-            await asyncio.sleep(0.02)
+        with suppress(psutil.NoSuchProcess):
+            while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:  # noqa: ASYNC110  # another's process sets no event
+                await asyncio.sleep(0.02)
 
 
 def _listens_on(pid: int) -> set[str]:
@@ -36,7 +38,11 @@ def _there(path: Path) -> bool:
 
 
 def _pids_with(argument: str) -> list[int]:
-    return [child.pid for child in psutil.Process().children() if argument in child.cmdline()]
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            found += [child.pid] if argument in child.cmdline() else []
+    return found
 
 
 async def test_mongod_takes_writes_on_loopback_and_is_gone_afterwards() -> None:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import httpx
 from pymongo import AsyncMongoClient
@@ -66,9 +66,10 @@ class Processes:
     database_name: str
     replicas: dict[str, Process] = field(default_factory=dict)
     processors: dict[str, Process] = field(default_factory=dict)
+    have_health_ports: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self.http = httpx.AsyncClient(timeout=5)
+        self.http = httpx.AsyncClient(timeout=30)
         self.mongo: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(self.database_uri)
         self.database = self.mongo[self.database_name]
 
@@ -83,12 +84,16 @@ class Processes:
         return process
 
     async def processor(self, name: str, *modules: str, slots: int = 8, **environment: str) -> Process:
-        """One with the handlers of ``modules``; of ``log`` and ``sleep`` where none are named."""
+        """One with the handlers of ``modules``; of ``log`` and ``sleep`` where none are named; it hears its messages."""
         handlers = modules or ("processors.log", "processors.sleep")
         arguments = ["processor", *handlers, "--name", name, "--slots", str(slots)]
+        port = environment.setdefault("HASCHEDULER_HEALTH_PORT", str(_free_port()))
         process = await self._start(name, arguments, **environment)
+        process.url = f"http://127.0.0.1:{port}"
         self.processors[name] = process
         await eventually(lambda: self._is_registered(name), f"{name} is registered")
+        if self.have_health_ports:
+            await eventually(lambda: self._is_ready(process), f"{name} is ready")
         return process
 
     async def stop(self) -> None:
@@ -135,14 +140,20 @@ class Processes:
         )
 
     async def settled(self, limit_s: float = 90) -> None:
-        """Delete all schedules, then wait until no job is live."""
+        """Delete all schedules, then wait until no job is live and no fire from before is on its way."""
         for schedule in (await self.get("/v1/schedules?limit=100"))["items"]:
             answer = await self.http.delete(f"{self.any_url()}/v1/schedules/{schedule['name']}")
             assert answer.status_code == 204, answer.text
 
-        async def none_left() -> bool:
+        async def looked() -> tuple[int, Any]:
+            newest = await self.database.journal.find_one(sort=[("_id", -1)])
             live = {"state": {"$in": ["pending", "dispatched", "running"]}}
-            return await self.database.jobs.count_documents(live) == 0
+            return await self.database.jobs.count_documents(live), newest and newest["_id"]
+
+        async def none_left() -> bool:
+            before = await looked()
+            await asyncio.sleep(0.3)  # what was decided before the deletion is carried out in less
+            return before[0] == 0 and await looked() == before
 
         await eventually(none_left, "all jobs end", limit_s)
 

@@ -71,7 +71,12 @@ async def test_after_a_minute_without_replicas_each_time_has_its_verdict(process
 
 
 def _between(records: list[dict[str, Any]], after_ms: float, before_ms: float) -> list[dict[str, Any]]:
-    return [record for record in records if after_ms < parse_instant(record["nominal_at"]) < before_ms]
+    """Those with a time after the one instant that begin before the other."""
+    return [
+        record
+        for record in records
+        if after_ms < parse_instant(record["through_at"]) and parse_instant(record["nominal_at"]) < before_ms
+    ]
 
 
 async def _all_fired(processes: Processes, at_least: int) -> bool:

@@ -79,7 +79,8 @@ async def check(processes: Processes, failover: Mapping[str, Any], cause: str, e
     }
     assert failover["fires_late"] == len(late)
     if late:
-        assert max(late.values()) <= failover["worst_lag_ms"] <= instant(failover, "told_at") - _oldest(late)
+        # Told by two clocks of the same replica, either of whole milliseconds.
+        assert max(late.values()) <= failover["worst_lag_ms"] <= instant(failover, "told_at") - _oldest(late) + 1
         assert mine[0]["at_ms"] <= instant(failover, "first_decision_at")
         assert last_decision_ms == instant(failover, "first_decision_at") - failover["gap_ms"]
     for verdict in ("missed", "coalesced"):

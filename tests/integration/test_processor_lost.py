@@ -22,7 +22,7 @@ async def _in_state(processes: Processes, job_id: str, state: str) -> dict[str, 
 async def test_a_dead_processors_job_runs_elsewhere_with_the_next_attempt(processes: Processes) -> None:
     await processes.replica("one")
     first = await processes.processor("first")
-    job_id = await _submit(processes, 1)
+    job_id = await _submit(processes, 3)
     await _in_state(processes, job_id, "running")
     await first.kill()
     await processes.processor("second")
@@ -36,8 +36,8 @@ async def test_a_paused_processor_that_wakes_up_does_not_finish_what_runs_elsewh
     first = await processes.processor("first")
     job_id = await _submit(processes, 2)
     await _in_state(processes, job_id, "running")
-    await processes.processor("second")
     first.signal(signal.SIGSTOP)
+    await processes.processor("second")
 
     async def moved() -> bool:
         return bool((await processes.get(f"/v1/jobs/{job_id}"))["attempt"] == 2)
@@ -70,8 +70,8 @@ async def test_a_drain_that_takes_too_long_gives_the_running_job_back(processes:
     first = await processes.processor("first", HASCHEDULER_DRAIN_GRACE="200ms")
     job_id = await _submit(processes, 2)
     await _in_state(processes, job_id, "running")
-    await processes.processor("second")
     assert await first.terminate() == 0
+    await processes.processor("second")
     job = await _in_state(processes, job_id, "succeeded")
     assert [attempt["outcome"] for attempt in job["attempts"]] == ["given_back", "succeeded"]
 

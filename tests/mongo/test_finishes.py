@@ -14,6 +14,7 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.work import MongoWorkStore
 from hascheduler.ports import FinishAnswer, Outcome
+from tests.factories import NOW
 from tests.mongo.nouns import RETENTION_MS, job
 
 RESULTS: list[Any] = [None, None, "done", {"a": [1, {"b": None}]}, "$state", {"$add": [1, 2]}, {"a.b": 1}]
@@ -23,13 +24,15 @@ async def running(database: Database, ids: list[str], work: MongoWorkStore) -> N
     for id in ids:
         await MongoJobStore(database, RETENTION_MS).submit(job(id))
     claims = [Dispatch(id, 1, "p") for id in ids]
-    await MongoClaimStore(database, RETENTION_MS).apply(claims, WallMs(2_000), majority=True)
-    assert all(await asyncio.gather(*(work.start(id, 1, "p", WallMs(3_000)) for id in ids)))
+    await MongoClaimStore(database, RETENTION_MS).apply(claims, WallMs(NOW + 2_000), majority=True)
+    assert all(await asyncio.gather(*(work.start(id, 1, "p", WallMs(NOW + 3_000)) for id in ids)))
 
 
 async def ended(database: Database, ids: list[str], work: MongoWorkStore) -> list[FinishAnswer]:
     outcomes = [Outcome(JobState.SUCCEEDED, result=result) for result in RESULTS]
-    finishing = (work.finish(id, 1, "p", outcome, WallMs(4_000)) for id, outcome in zip(ids, outcomes, strict=True))
+    finishing = (
+        work.finish(id, 1, "p", outcome, WallMs(NOW + 4_000)) for id, outcome in zip(ids, outcomes, strict=True)
+    )
     return list(await asyncio.gather(*finishing))
 
 
@@ -53,10 +56,10 @@ async def test_a_memory_that_is_wrong_ends_nothing_and_the_pipeline_has_its_turn
     ids = [str(number) for number in range(len(RESULTS))]
     await running(database, ids, work)
     await database.jobs.update_one({"_id": "0"}, {"$set": {"attempts": None}})
-    await database.jobs.update_one({"_id": "1"}, {"$set": {"started_at_ms": 2_500}})
+    await database.jobs.update_one({"_id": "1"}, {"$set": {"started_at_ms": NOW + 2_500}})
     assert await ended(database, ids, work) == [FinishAnswer.DONE] * len(RESULTS)
     assert await ended(database, ids, work) == [FinishAnswer.DONE] * len(RESULTS)  # asked again
-    for id, started_at_ms in (("0", 3_000), ("1", 2_500), ("2", 3_000)):
+    for id, started_at_ms in (("0", NOW + 3_000), ("1", NOW + 2_500), ("2", NOW + 3_000)):
         document = await database.jobs.find_one({"_id": id})
         assert document is not None
         (record,) = document["attempts"]

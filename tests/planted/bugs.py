@@ -53,7 +53,10 @@ class LeaseUpdateThatComparesFirst:
         self.create = leases.create
 
     async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
-        return await self.get(expected.shard) == expected and await self._unchecked.update(expected, proposed)
+        if await self.get(expected.shard) != expected:
+            return False
+        await asyncio.sleep(0.05)
+        return await self._unchecked.update(expected, proposed)
 
 
 class JournalThatOverwrites:

@@ -211,7 +211,7 @@ async def test_a_job_without_a_handler_is_given_back_with_the_reason() -> None:
 
 async def test_no_more_run_at_once_than_there_are_slots() -> None:
     work = Work()
-    async with staged(work.handlers, slots=2) as stage:
+    async with staged(work.handlers, slots=2, deadline_ms=60_000) as stage:
         jobs = [stage.world.dispatch(f"j{n}", "hold") for n in range(5)]
         await until(lambda: len(work.began) == 2)
         await until(stage.world.queue.empty)

@@ -12,7 +12,7 @@ from tests.processor.world import staged, until
 
 
 async def test_log_writes_one_whole_line_for_each_attempt(capfd: pytest.CaptureFixture[str]) -> None:
-    async with staged(load_handlers(["processors.log"]), slots=8) as stage:
+    async with staged(load_handlers(["processors.log"]), slots=8, deadline_ms=60_000) as stage:
         jobs = [stage.world.dispatch(f"j{n}", "log", {"n": n, "text": "ü" * 5_000}) for n in range(20)]
         await until(lambda: all(job.state is JobState.SUCCEEDED for job in jobs))
     # What is logged goes to the same output in tests, and may end without its own line's end when one of these begins.

@@ -139,14 +139,16 @@ async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monke
             except asyncio.CancelledError:
                 continue
 
-    async with staged(handlers, slots=1) as stage:
+    async with staged(handlers, slots=1, deadline_ms=60_000) as stage:
         rules = Definition("deaf", timeout_ms=20)
         first, second = (stage.world.dispatch(id, "deaf", rules=rules) for id in "ab")
-        await until(lambda: first.outcome is not None and second.outcome is not None)
+        try:
+            await until(lambda: first.outcome is not None and second.outcome is not None)
+        finally:
+            over.set()
         assert {first.outcome and first.outcome.error, second.outcome and second.outcome.error} == {
             "timed out after 20ms"
         }
-        over.set()
 
 
 async def test_a_cancel_goes_before_a_timeout() -> None:

@@ -6,6 +6,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from hascheduler.model.documents import Collection
 from tests.api.doubles import NOW, World
 
@@ -18,6 +20,7 @@ def blocks(section: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
+@pytest.mark.timeout(900)  # dozens of commands
 async def test_each_recipe_works_as_it_stands(url: str, tmp_path: Path) -> None:
     found = blocks("Recipes", "sh")
     assert len(found) > 10

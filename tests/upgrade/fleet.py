@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 
@@ -28,6 +28,7 @@ class Fleet(Processes):
     """The ids of the jobs whose submission was acknowledged."""
 
     commands: list[Process] = field(default_factory=list)
+    have_health_ports: ClassVar[bool] = False  # the previous release has none
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,14 +66,14 @@ class Fleet(Processes):
     @asynccontextmanager
     async def load(self) -> AsyncIterator[None]:
         """Meanwhile jobs are submitted, each to the next replica that takes it."""
-        submitting = asyncio.create_task(self._submit())
+        enough = asyncio.Event()
+        submitting = asyncio.create_task(self._submit(enough))
         try:
             yield
         finally:
-            submitting.cancel()
+            enough.set()
             await asyncio.wait([submitting])
-        if not submitting.cancelled():
-            submitting.result()
+        submitting.result()
 
     async def goes_on(self, at_least: int) -> None:
         """Until so many more jobs were acknowledged and every schedule has fired again."""
@@ -158,8 +159,10 @@ class Fleet(Processes):
 
     # How it is done
 
-    async def _submit(self) -> None:
+    async def _submit(self, enough: asyncio.Event) -> None:
         for number in itertools.count():
+            if enough.is_set():
+                return
             body = {"definition": "log", "target": f"submitted-{number % 5}", "payload": {"message": "hello"}}
             self.submitted.append(await self._submitted(number, body))
             await asyncio.sleep(0.02)

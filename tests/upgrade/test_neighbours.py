@@ -29,19 +29,22 @@ async def test_each_takes_over_from_the_other_and_applies_its_entries_again(
     await fleet.processor("worker")
     for name, every in SCHEDULES.items():
         await fleet.schedule(name, every)
-    taken_over: list[str] = []
+    taken_over = dict.fromkeys(releases, 0)
     term = 0
     async with fleet.load():
-        for _ in range(4):
+        # Four rounds, and a few more where a slow machine has made one lead that was not the next.
+        for _ in range(8):
             leader, term = await fleet.leader(not_in_term=term)
             await fleet.goes_on(5)
             await leader.kill()
             successor, _ = await fleet.leader(not_in_term=term)
-            taken_over.append(successor.name)
+            taken_over[successor.name] += 1
             fleet.release = releases[leader.name]
             await fleet.replica(leader.name)
+            if min(taken_over.values()) == 2:
+                break
         await fleet.goes_on(5)
-    assert sorted(taken_over) == ["new", "new", "old", "old"]
+    assert min(taken_over.values()) == 2
     for name in releases:
         # The newest entry of a journal is one that its leader had not yet seen come back.
         assert sum(line["reapplied"] for line in fleet.said(name, "leading")) > 0

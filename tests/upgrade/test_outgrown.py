@@ -64,9 +64,12 @@ async def test_one_that_runs_is_not_ready_and_gives_up_its_lease(
     assert (await fleet.cluster("new"))["quarantine"] == []
     # As if somebody had raised it by hand.
     await fleet.database.meta.update_one({"_id": "schema"}, {"$set": {"version": 2}, "$inc": {"rev": 1}}, upsert=True)
-    assert (await fleet.leader(not_in_term=term))[0] is new
-    assert await _ready(fleet, new) == (200, "")
-    assert await _ready(fleet, old) == (503, REASON)
+
+    async def is_left_to_the_other() -> bool:
+        leads = (await fleet.leader(not_in_term=term))[0] is new
+        return leads and (await _ready(fleet, new), await _ready(fleet, old)) == ((200, ""), (503, REASON))
+
+    await eventually(is_left_to_the_other, "the other one leads and is ready")
     [line] = fleet.said("old", "database_outgrown")
     assert (line["level"], line["reason"]) == ("error", REASON)
     fired = len(fleet.nominal_times("tick"))
