@@ -84,7 +84,7 @@ class Processes:
         return process
 
     async def processor(self, name: str, *modules: str, slots: int = 8, **environment: str) -> Process:
-        """One with the handlers of ``modules``; of ``log`` and ``sleep`` where none are named; it hears its messages."""
+        """One with the handlers of ``modules``, else with ``log`` and ``sleep``; it hears its messages."""
         handlers = modules or ("processors.log", "processors.sleep")
         arguments = ["processor", *handlers, "--name", name, "--slots", str(slots)]
         port = environment.setdefault("HASCHEDULER_HEALTH_PORT", str(_free_port()))
