@@ -23,6 +23,8 @@ from hascheduler.ports import Submission, SubmitAnswer
 
 _TRIES = 5
 _UNCHANGED = {"$max": {"rev": 0}}
+_Asked = tuple[NewJob, dict[str, Any]]
+"""A job and its document."""
 
 
 class Submissions:
@@ -32,15 +34,15 @@ class Submissions:
 
     async def submit(self, job: NewJob) -> Submission:
         """Those that are submitted at the same time share an exchange."""
-        with translated("submit the job"):
-            encode(new_job_document(job))  # what can not be stored is none of the others' matter
-        return await self._single.ask(job)
-
-    async def _several(self, jobs: Sequence[NewJob]) -> Sequence[Submission | Exception]:
-        return await self._insert(jobs) if len(jobs) > 1 else [await self._submit(jobs[0])]
-
-    async def _submit(self, job: NewJob) -> Submission:
         document = new_job_document(job)
+        with translated("submit the job"):
+            encode(document)  # what can not be stored is none of the others' matter
+        return await self._single.ask((job, document))
+
+    async def _several(self, asked: Sequence[_Asked]) -> Sequence[Submission | Exception]:
+        return await self._insert(asked) if len(asked) > 1 else [await self._submit(*asked[0])]
+
+    async def _submit(self, job: NewJob, document: dict[str, Any]) -> Submission:
         with faults("submit the job"):
             for _ in range(_TRIES):
                 try:
@@ -55,14 +57,14 @@ class Submissions:
 
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
         submissions = []
-        for submission in await self._insert(jobs):
+        for submission in await self._insert([(job, new_job_document(job)) for job in jobs]):
             if isinstance(submission, Exception):
                 raise submission
             submissions.append(submission)
         return submissions
 
-    async def _insert(self, jobs: Sequence[NewJob]) -> Sequence[Submission | InvalidInput]:
-        documents = [new_job_document(job) for job in jobs]
+    async def _insert(self, asked: Sequence[_Asked]) -> Sequence[Submission | InvalidInput]:
+        documents = [document for _, document in asked]
         answers: list[Submission | InvalidInput | None] = [
             Submission(SubmitAnswer.NEW, document) for document in documents
         ]
@@ -80,10 +82,10 @@ class Submissions:
                     problem = f"can't be stored: {str(failure.get('errmsg', ''))[:200]}"
                     answers[failure["index"]] = InvalidInput(("document",), problem)
                 if known:
-                    for place, met in zip(known, await self._met([jobs[place] for place in known]), strict=True):
+                    for place, met in zip(known, await self._met([asked[place][0] for place in known]), strict=True):
                         answers[place] = met
         # The few that met a job whose key was free again.
-        return [answer or await self._submit(job) for answer, job in zip(answers, jobs, strict=True)]
+        return [answer or await self._submit(*one) for answer, one in zip(answers, asked, strict=True)]
 
     async def _met(self, jobs: Sequence[NewJob]) -> list[Submission | None]:
         """What each of ``jobs`` has met in the database; None: nothing any more, try again."""

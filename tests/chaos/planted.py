@@ -12,14 +12,13 @@ from typing import Any
 from pymongo.errors import DuplicateKeyError
 
 from hascheduler.dispatch.decisions import encode_decisions
-from hascheduler.errors import HistoryLost
 from hascheduler.model.documents import encode_journal_head
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
-from hascheduler.model.lease import LeaseRecord
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.moves import to_terminal
-from hascheduler.ports import Batch, FinishAnswer, JournalEntry, Outcome, StartedJob
+from hascheduler.ports import FinishAnswer, JournalEntry, Outcome, StartedJob
+from tests.planted.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
 
 _KEPT_MS = 604_800_000
 
@@ -31,21 +30,6 @@ class Planted:
     part: str
     instead: Callable[[Any], Any]
     row: str
-
-
-class _LeaseWithoutCompare:
-    """Writes whatever it is asked to, over whatever is there."""
-
-    def __init__(self, leases: Any) -> None:
-        self._leases = leases
-        self.get = leases.get
-        self.create = leases.create
-
-    async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
-        while (stored := await self._leases.get(expected.shard)) is not None:
-            if await self._leases.update(stored, proposed):
-                return True
-        return False
 
 
 class _JournalWithoutFence:
@@ -106,64 +90,18 @@ class _FinishWithoutAttempt:
         return FinishAnswer.DONE
 
 
-class _FromNowOn:
-    """After lost history the stream goes on with what happens next, as if nothing had been missed."""
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
-
-    async def open(self, resume: Any | None) -> Any:
-        try:
-            stream = await self._source.open(resume)
-        except HistoryLost:
-            stream = await self._source.open(None)
-        return _NeverLost(self._source, stream)
-
-
-class _NeverLost:
-    def __init__(self, source: Any, stream: Any) -> None:
-        self._source = source
-        self._stream = stream
-        self.snapshot = stream.snapshot
-
-    async def next_batch(self, wait_ms: int) -> Batch:
-        try:
-            batch: Batch = await self._stream.next_batch(wait_ms)
-        except HistoryLost:
-            self._stream = await self._source.open(None)
-            batch = await self._stream.next_batch(wait_ms)
-        return batch
-
-    async def close(self) -> None:
-        await self._stream.close()
-
-
 def _believed_alone(clock: Any) -> Any:
     """A replica goes by its own clock, whatever the database's says."""
     clock.compared = lambda *_: None
     return clock
 
 
-def _never_fences_itself(processor: Any) -> Any:
-    class Open(type(processor._fence)):  # type: ignore[misc]  # the same, but for its judgement
-        trusted = True
-
-        def check(self) -> bool:
-            return True
-
-    processor._fence.__class__ = Open
-    return processor
-
-
 PLANTED: Mapping[str, Planted] = {
-    "lease-without-compare-and-set": Planted("MongoLeaseStore", _LeaseWithoutCompare, "leader-sigstop"),
+    "lease-without-compare-and-set": Planted("MongoLeaseStore", LeaseUpdateWithoutCompare, "leader-sigstop"),
     "fence-skipped": Planted("MongoJournal", _JournalWithoutFence, "leader-stops-at-fence"),
     "start-without-compare-and-set": Planted("MongoWorkStore", _StartWithoutCompare, "strange-messages"),
     "attempt-check-dropped-on-finish": Planted("MongoWorkStore", _FinishWithoutAttempt, "processor-stops-at-finish"),
-    "resume-from-now-after-lost-history": Planted("MongoChangeSource", _FromNowOn, "history-lost"),
+    "resume-from-now-after-lost-history": Planted("MongoChangeSource", ResumesFromNow, "history-lost"),
     "clock-believed-alone": Planted("TrustedClock", _believed_alone, "clock-day-ahead"),
-    "processor-without-fence": Planted("Processor", _never_fences_itself, "processor-without-mongodb"),
+    "processor-without-fence": Planted("Processor", never_fences_itself, "processor-without-mongodb"),
 }

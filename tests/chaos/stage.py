@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,6 +122,15 @@ class Stage:
 
     async def leader(self, *, after_term: int = 0) -> tuple[Life, int]:
         return await self.cluster.leader(after_term=after_term)
+
+    async def lose_leader(self, end: Callable[[Life], Awaitable[object]]) -> None:
+        """``end`` it; when another one leads, it starts again."""
+        leader, term = await self.leader()
+        at_s = self.now_s()
+        await end(leader)
+        self.kills.append((at_s, term))
+        await self.leader(after_term=term)
+        await self.restart(leader.name)
 
     async def follow(self) -> None:
         """Read the oplog again and again, before it is gone."""

@@ -8,11 +8,10 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +19,8 @@ from typing import Any, ClassVar, TypeVar
 
 import httpx
 from pymongo import AsyncMongoClient
+
+from hascheduler.embedded.children import free_port
 
 Found = TypeVar("Found")
 
@@ -74,7 +75,7 @@ class Processes:
         self.database = self.mongo[self.database_name]
 
     async def replica(self, name: str, **environment: str) -> Process:
-        port = _free_port()
+        port = free_port()
         process = await self._start(
             name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=str(port), **environment
         )
@@ -87,7 +88,7 @@ class Processes:
         """One with the handlers of ``modules``, else with ``log`` and ``sleep``; it hears its messages."""
         handlers = modules or ("processors.log", "processors.sleep")
         arguments = ["processor", *handlers, "--name", name, "--slots", str(slots)]
-        port = environment.setdefault("HASCHEDULER_HEALTH_PORT", str(_free_port()))
+        port = environment.setdefault("HASCHEDULER_HEALTH_PORT", str(free_port()))
         process = await self._start(name, arguments, **environment)
         process.url = f"http://127.0.0.1:{port}"
         self.processors[name] = process
@@ -121,15 +122,20 @@ class Processes:
         content: dict[str, Any] = answer.json()
         return content
 
+    async def holder(self) -> tuple[str, int]:
+        """Who has the lease, if anybody, and its term."""
+        lease = await self.database.leases.find_one({"_id": "default"})
+        return ("", 0) if lease is None else (lease["holder"], lease["term"])
+
     async def leader(self, *, not_in_term: int = 0) -> tuple[Process, int]:
         """The leading replica and its term, once there is one in a later term than ``not_in_term``."""
 
         async def look() -> tuple[Process, int] | None:
-            lease = await self.database.leases.find_one({"_id": "default"})
-            if lease is None or lease["term"] <= not_in_term or not lease["holder"]:
+            holder, term = await self.holder()
+            if not holder or term <= not_in_term:
                 return None
-            began = await self.database.journal.find_one({"term": lease["term"], "kind": "term_began"})
-            return (self.replicas[lease["holder"].rsplit(".", 1)[0]], lease["term"]) if began else None
+            began = await self.database.journal.find_one({"term": term, "kind": "term_began"})
+            return (self.replicas[holder.rsplit(".", 1)[0]], term) if began else None
 
         return await eventually(look, f"a leader after term {not_in_term}")
 
@@ -206,16 +212,21 @@ class Processes:
     async def _start(self, name: str, arguments: list[str], **environment: str) -> Process:
         output = self.folder / f"{name}.out"
         with output.open("ab") as out, (self.folder / f"{name}.err").open("ab") as err:
-            child = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "hascheduler",
-                *arguments,
-                stdout=out,
-                stderr=err,
-                env={**os.environ, **self.environment, **environment, "HASCHEDULER_LOG_FORMAT": "json"},
-            )
+            child = await self._child(arguments, out, err, {**environment, "HASCHEDULER_LOG_FORMAT": "json"})
         return Process(name, child, output)
+
+    async def _child(
+        self, arguments: list[str], out: Any, err: Any, environment: Mapping[str, str]
+    ) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "hascheduler",
+            *arguments,
+            stdout=out,
+            stderr=err,
+            env={**os.environ, **self.environment, **environment},
+        )
 
     async def _is_ready(self, process: Process) -> bool:
         assert process.child.returncode is None, (self.folder / f"{process.name}.err").read_text()[-2_000:]
@@ -226,10 +237,3 @@ class Processes:
 
     async def _is_registered(self, name: str) -> bool:
         return await self.database.processors.find_one({"name": name}) is not None
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

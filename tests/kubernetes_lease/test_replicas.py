@@ -34,15 +34,9 @@ class LeasedProcesses(Processes):
             return None
         return record_in(self.cluster.leases.get(NAMESPACE, NAME), "default")
 
-    async def leader(self, *, not_in_term: int = 0) -> tuple[Process, int]:
-        async def look() -> tuple[Process, int] | None:
-            lease = self.lease()
-            if lease is None or lease.term <= not_in_term or not lease.holder:
-                return None
-            began = await self.database.journal.find_one({"term": lease.term, "kind": "term_began"})
-            return (self.replicas[lease.holder.rsplit(".", 1)[0]], lease.term) if began else None
-
-        return await eventually(look, f"a leader after term {not_in_term}")
+    async def holder(self) -> tuple[str, int]:
+        lease = self.lease()
+        return ("", 0) if lease is None else (lease.holder, lease.term)
 
     async def begin(self, **environment: str) -> tuple[Process, int]:
         for name in REPLICAS:

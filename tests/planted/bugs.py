@@ -25,23 +25,7 @@ from hascheduler.ports import (
     WorkStore,
 )
 from tests.contract.backends import Behind
-
-
-class LeaseUpdateWithoutCompare:
-    """Writes whatever it is asked to, over whatever is there."""
-
-    def __init__(self, leases: LeaseStore) -> None:
-        self._leases = leases
-        self.get = leases.get
-        self.create = leases.create
-
-    async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
-        while True:
-            stored = await self._leases.get(expected.shard)
-            if stored is None:
-                return False
-            if await self._leases.update(stored, proposed):
-                return True
+from tests.planted.everywhere import LeaseUpdateWithoutCompare
 
 
 class LeaseUpdateThatComparesFirst:

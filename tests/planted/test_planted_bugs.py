@@ -16,10 +16,10 @@ from tests.planted.bugs import (
     FindThenWatch,
     JournalThatOverwrites,
     LeaseUpdateThatComparesFirst,
-    LeaseUpdateWithoutCompare,
     StartForAnyProcessor,
     WorkWithoutAttemptCheck,
 )
+from tests.planted.everywhere import LeaseUpdateWithoutCompare
 
 pytestmark = on("memory", "pymongo")
 

@@ -11,13 +11,12 @@ from typing import Any
 
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Decision, Fire, Settlement
-from hascheduler.errors import HistoryLost
 from hascheduler.mirror.changes import Change
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
-from hascheduler.model.lease import LeaseRecord
-from hascheduler.ports import Batch, FinishAnswer, JournalEntry, Outcome
+from hascheduler.ports import FinishAnswer, JournalEntry, Outcome
 from hascheduler.processor import Processor
+from tests.planted.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
 from tests.sim.cluster import Bugs
 
 
@@ -28,19 +27,6 @@ class Planted:
     bugs: Bugs
     faults: tuple[str, ...]
     seeds: int = 100
-
-
-class _LeaseWithoutCompare:
-    def __init__(self, leases: Any) -> None:
-        self._leases = leases
-        self.get = leases.get
-        self.create = leases.create
-
-    async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
-        while (stored := await self._leases.get(expected.shard)) is not None:
-            if await self._leases.update(stored, proposed):
-                return True
-        return False
 
 
 class _JournalWithoutFence:
@@ -140,37 +126,6 @@ class _ReadBefore:
             yield changes
 
 
-class _FromNowOn:
-    """After lost history the stream goes on with what happens next, as if nothing had been missed."""
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
-
-    async def open(self, resume: Any | None) -> Any:
-        return _NeverLost(self._source, await self._source.open(resume))
-
-
-class _NeverLost:
-    def __init__(self, source: Any, stream: Any) -> None:
-        self._source = source
-        self._stream = stream
-        self.snapshot = stream.snapshot
-
-    async def next_batch(self, wait_ms: int) -> Batch:
-        try:
-            batch: Batch = await self._stream.next_batch(wait_ms)
-        except HistoryLost:
-            self._stream = await self._source.open(None)
-            batch = await self._stream.next_batch(wait_ms)
-        return batch
-
-    async def close(self) -> None:
-        await self._stream.close()
-
-
 def _no_renew_deadline(replica: Replica) -> None:
     elector = replica._leader._elector
     patient = copy(elector._config)
@@ -203,20 +158,10 @@ def _runs_duplicates(processor: Processor) -> None:
     attempts.hold = hold_again  # type: ignore[method-assign]
 
 
-def _never_fences_itself(processor: Processor) -> None:
-    class Open(type(processor._fence)):  # type: ignore[misc]  # the same, but for its judgement
-        trusted = True
-
-        def check(self) -> None:
-            return
-
-    processor._fence.__class__ = Open
-
-
 _LEADERS = ("kill_leader", "pause_leader", "cut_leader_from_database")
 
 PLANTED: Mapping[str, Planted] = {
-    "lease-without-compare-and-set": Planted(Bugs(leases=_LeaseWithoutCompare), _LEADERS),
+    "lease-without-compare-and-set": Planted(Bugs(leases=LeaseUpdateWithoutCompare), _LEADERS),
     "no-renew-deadline": Planted(Bugs(replica=_no_renew_deadline), ("leader_lease_hangs",)),
     "find-then-watch": Planted(Bugs(source=_FindThenWatch), ("kill", "history_lost")),
     "dead-stream-unnoticed": Planted(Bugs(replica=_dead_stream_unnoticed), ("hold_stream",)),
@@ -226,7 +171,7 @@ PLANTED: Mapping[str, Planted] = {
         Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network")
     ),
     "advance-before-fire": Planted(Bugs(claims=_AdvanceBeforeFire), ("kill_leader", "fail_over", "lossy_network")),
-    "resume-from-now-after-lost-history": Planted(Bugs(source=_FromNowOn), ("history_lost",)),
+    "resume-from-now-after-lost-history": Planted(Bugs(source=ResumesFromNow), ("history_lost",)),
     "duplicate-publish-run-twice": Planted(Bugs(processor=_runs_duplicates), ("lossy_broker",)),
-    "processor-without-fence": Planted(Bugs(processor=_never_fences_itself), ("cut_from_database",)),
+    "processor-without-fence": Planted(Bugs(processor=never_fences_itself), ("cut_from_database",)),
 }

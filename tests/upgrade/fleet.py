@@ -5,14 +5,13 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import httpx
 
-from hascheduler.embedded.children import free_port
 from tests.integration.processes import Process, Processes, eventually
 from tests.upgrade.releases import Release, this_release
 
@@ -29,21 +28,6 @@ class Fleet(Processes):
 
     commands: list[Process] = field(default_factory=list)
     have_health_ports: ClassVar[bool] = False  # the previous release has none
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # Several generations of processes start and stop beside each other here: an answer may take its time.
-        self.http.timeout = httpx.Timeout(20)
-
-    async def replica(self, name: str, **environment: str) -> Process:
-        port = free_port()
-        process = await self._start(
-            name, ["serve"], HASCHEDULER_REPLICA_ID=name, HASCHEDULER_HTTP_PORT=str(port), **environment
-        )
-        process.url = f"http://127.0.0.1:{port}"
-        self.replicas[name] = process
-        await eventually(lambda: self._is_ready(process), f"{name} is ready", 90)
-        return process
 
     async def upgrade_replica(self, name: str) -> None:
         """SIGTERM, then one of the present release by the same name, ready."""
@@ -185,14 +169,8 @@ class Fleet(Processes):
             await asyncio.sleep(0.05)
         raise AssertionError
 
-    async def _start(self, name: str, arguments: list[str], **environment: str) -> Process:
-        output = self.folder / f"{name}.out"
-        with output.open("ab") as out, (self.folder / f"{name}.err").open("ab") as err:
-            child = await self._child(arguments, out, err, {**environment, "HASCHEDULER_LOG_FORMAT": "json"})
-        return Process(name, child, output)
-
     async def _child(
-        self, arguments: list[str], out: Any, err: Any, environment: dict[str, str]
+        self, arguments: list[str], out: Any, err: Any, environment: Mapping[str, str]
     ) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             sys.executable,

@@ -10,23 +10,13 @@ async def _leader_sigkill(stage: Stage) -> None:
     for _ in range(stage.times(smoke=4, full=50)):
         # At any phase of whatever it is doing.
         await asyncio.sleep(stage.chance.uniform(0.5, 1.5))
-        leader, term = await stage.leader()
-        at_s = stage.now_s()
-        await stage.cluster.kill(leader)
-        stage.kills.append((at_s, term))
-        await stage.leader(after_term=term)
-        await stage.restart(leader.name)
+        await stage.lose_leader(stage.cluster.kill)
 
 
 async def _leader_sigterm(stage: Stage) -> None:
     for _ in range(stage.times(smoke=4, full=20)):
         await asyncio.sleep(stage.chance.uniform(0.5, 1.5))
-        leader, term = await stage.leader()
-        at_s = stage.now_s()
-        await stage.cluster.terminate(leader)
-        stage.kills.append((at_s, term))
-        await stage.leader(after_term=term)
-        await stage.restart(leader.name)
+        await stage.lose_leader(stage.cluster.terminate)
 
 
 async def _leader_sigstop(stage: Stage) -> None:

@@ -16,12 +16,7 @@ async def _one_name(stage: Stage) -> None:
         await stage.restart(name)
     for _ in range(stage.times(smoke=3, full=10)):
         await asyncio.sleep(stage.chance.uniform(1, 2))
-        leader, term = await stage.leader()
-        at_s = stage.now_s()
-        await stage.cluster.kill(leader)
-        stage.kills.append((at_s, term))
-        await stage.leader(after_term=term)
-        await stage.restart(leader.name)
+        await stage.lose_leader(stage.cluster.kill)
 
 
 async def _deleted_lease(stage: Stage) -> None:
