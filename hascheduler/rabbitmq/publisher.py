@@ -96,10 +96,7 @@ class RabbitTransport:
                     confirms[place] = confirm
                 return
             except Unroutable:
-                # A processor that is gone, or one of a release that does not know bundles.
-                self._singly[processor_id] = None
-                while len(self._singly) > SINGLY_MAX:
-                    self._singly.popitem(last=False)
+                pass  # a processor that is gone or not there yet, or one of a release that does not know bundles
         for place, message in parcel.messages.items():
             single = AmqpMessage(
                 encode_message(message),
@@ -109,6 +106,10 @@ class RabbitTransport:
             )
             with suppress(Unroutable):
                 confirms[place] = await self._publish(processor_id, single)
+        if len(messages) > 1 and any(confirms[place] is Confirm.CONFIRMED for place in parcel.messages):
+            self._singly[processor_id] = None
+            while len(self._singly) > SINGLY_MAX:
+                self._singly.popitem(last=False)
 
     async def _publish(self, routing_key: str, message: AmqpMessage) -> Confirm:
         """`Unroutable` where no queue is bound by that key."""

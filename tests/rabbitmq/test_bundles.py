@@ -7,13 +7,13 @@ from functools import partial
 import aio_pika
 import pytest
 
-from hascheduler.model.bundle import encode_bundle
+from hascheduler.model.bundle import encode_bundle, unbundled
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import Confirm
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.publisher import RabbitTransport
-from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, bundle_key, queue_name
+from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, bundle_key, declare_processor_queue, queue_name
 from tests.rabbitmq.conftest import LIMIT_S, Inbox, delivered, run_message, running
 
 pytestmark = pytest.mark.real
@@ -118,5 +118,24 @@ async def test_a_bundle_to_nobody_is_unknown_and_the_others_are_confirmed(
 ) -> None:
     await delivered(transport, processor_id, run_message("first"))
     nobody = f"nobody.{secrets.token_hex(4)}"
-    messages = [(one, run_message(job)) for job in "abcd" for one in (processor_id, nobody)]
+    messages = [
+        message for job in "abcd" for message in ((processor_id, run_message(job)), (nobody, run_message(f"no-{job}")))
+    ]
     assert await transport.publish(messages) == [Confirm.CONFIRMED, Confirm.UNKNOWN] * 4
+
+
+async def test_a_processor_that_comes_after_a_bundle_for_it_takes_bundles(
+    transport: RabbitTransport, amqp_url: str, processor_id: str
+) -> None:
+    """Nothing was routed to it, so nothing is known of its release yet."""
+    early = [(processor_id, run_message(job)) for job in "ab"]
+    assert await transport.publish(early) == [Confirm.UNKNOWN] * 2
+    connection = await aio_pika.connect(amqp_url)
+    async with connection:
+        queue = await declare_processor_queue(await connection.channel(), processor_id)
+        assert await transport.publish(early) == [Confirm.CONFIRMED] * 2
+        async with asyncio.timeout(LIMIT_S), queue.iterator() as arriving:
+            message = await anext(arriving)
+            await message.ack()
+        assert unbundled(message.body) == [message for _, message in early]
+        await queue.delete()
