@@ -5,6 +5,8 @@ BIN := .venv/bin
 PYTEST_ARGS ?=
 # Each worker has servers of its own.
 WORKERS ?= 2
+# Each of the many processes would compile all of it anew, where the environment keeps them from writing it down.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
 
 .PHONY: help demo dev test lint fmt types contracts lock bench bench-peers soak simulate sim chaos planted-bugs monitoring k8s-check kind-up kind-down demo-failover

@@ -34,15 +34,16 @@ _WAIT_MS = 1_000
 _PER_EVENT_MS = 0.0125
 _LEADER_PACE_MAX_MS = 20.0
 """At 200 jobs a second, of four events each, 10 ms; from 400 on as far apart as it gets."""
-_FOLLOWER_PACE_S = 0.025
-"""After each batch of one for whom nobody waits: told one by one, events cost a round trip each."""
+_FOLLOWER_PACE_S = 0.05
+"""After each batch of one for whom nobody waits, unless it is hurried: told one by one, events cost a round trip each.
+"""
 FETCH_MAX = 1_000
 
 
 class Feeder:
     """Owner of the mirror. ``tell`` gets the facts in order; ``restarted`` is called before a fresh snapshot's.
 
-    ``hurried``: whether somebody here waits for what the stream brings.
+    ``hurried``: whether somebody here waits for what the stream brings. `hurry`, where that begins.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Feeder:
         self._resume: Any | None = None
         self._complete = False
         self._start_over = ""
+        self._hurry = asyncio.Event()
         self.mirror = Mirror()
         self.position = ""
 
@@ -73,6 +75,10 @@ class Feeder:
     def complete(self) -> bool:
         """The snapshot is in, and the stream has passed the moment it was read."""
         return self._complete
+
+    def hurry(self) -> None:
+        """Look at once what there is."""
+        self._hurry.set()
 
     def start_over(self, reason: str) -> None:
         """Read everything anew, as after lost history; the stream's next turn sees to it."""
@@ -125,9 +131,21 @@ class Feeder:
                 log.info("mirror_complete", digest=self.mirror.digest, position=self.position)
             if batch.changes:
                 self._pace.passed(len(batch.changes), self._clock.mono_ms())
-                await asyncio.sleep(self._pace.wait_s(self._clock.mono_ms()) if self._hurried() else _FOLLOWER_PACE_S)
+                await self._rest()
             # Back-off begins anew after every batch that got through.
             retry_state.attempt_number = 1
+
+    async def _rest(self) -> None:
+        """Let changes come together."""
+        if self._hurried():
+            await asyncio.sleep(self._pace.wait_s(self._clock.mono_ms()))
+            return
+        try:
+            async with asyncio.timeout(_FOLLOWER_PACE_S):
+                await self._hurry.wait()
+        except TimeoutError:
+            pass
+        self._hurry.clear()
 
     async def _read_all(self, stream: ChangeStream) -> None:
         self._complete = False

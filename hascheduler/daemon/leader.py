@@ -42,7 +42,8 @@ _UNFIT_PAUSE_MS = 100
 
 class Leader:
     """Owner of the elector and of the present term. ``fit`` says whether the mirror is complete and fresh and the
-    time known, ``timely`` only the latter: it is asked before each decision."""
+    time known, ``timely`` only the latter: it is asked before each decision. ``hurry`` is called when what the stream
+    brings is waited for."""
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class Leader:
         due_ms: Callable[[Fire], int] = lambda fire: fire.nominal_ms,
         failovers: FailoverAccount | None = None,
         timely: Callable[[], bool] = lambda: True,
+        hurry: Callable[[], None] = lambda: None,
     ) -> None:
         self._config = config
         self._elector = elector
@@ -72,6 +74,7 @@ class Leader:
         self._clock = clock
         self._fit = fit
         self._timely = timely
+        self._hurry = hurry
         self._progressing = progressing
         self._metrics = metrics or ReplicaMetrics()
         self._due_ms = due_ms
@@ -127,6 +130,7 @@ class Leader:
     def holder_died(self, holder: str) -> None:
         self._failovers.holder_died(holder)
         self._elector.holder_died(holder)
+        self._hurry()
         self._news.set()
 
     def restarted(self) -> None:
@@ -160,6 +164,7 @@ class Leader:
             await self._try(attempt)
         if self._term is None and self._trusted():
             self._term = tasks.create_task(self._lead(self._elector.term), name=f"term-{self._elector.term}")
+            self._hurry()
 
     async def _try(self, attempt: Attempt) -> None:
         is_challenge = attempt.expected is None or attempt.expected.term != attempt.proposed.term

@@ -133,7 +133,7 @@ class Replica:
             self._presence,
             tell=self._route,
             restarted=self._restarted,
-            hurried=lambda: self._leader.in_term,
+            hurried=self._is_hurried,
             clock=clock,
         )
         spans = MessageSpans(tracer, traces, lambda: self._leader.deciding_term())  # noqa: PLW0108  # made after it
@@ -164,6 +164,7 @@ class Replica:
             metrics=metrics,
             due_ms=self._due_ms,
             failovers=account,
+            hurry=self._feeder.hurry,
         )
         self._attempt_watch = AttemptWatch(metrics, lambda: self._leader.leading)
         core = Dispatcher(config.dispatch)
@@ -303,6 +304,11 @@ class Replica:
             if isinstance(fact, JournalSeen) and fact.head.shard == self._config.shard:
                 self._leader.journal_seen(fact.head)
                 self._failovers.journal_seen(fact.head)
+
+    def _is_hurried(self) -> bool:
+        """Whether somebody waits for what the stream brings."""
+        waited_for = self._ended.names or self._promised.names or self.events.followers
+        return self._leader.in_term or bool(waited_for)
 
     def _lease_told(self, lease: LeaseRecord | None) -> None:
         self._leader.lease_seen(lease)

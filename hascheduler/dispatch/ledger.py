@@ -10,6 +10,9 @@ A promise that is overdue is handed out again, to be decided again with writes t
 DONE the outcome is durable. It fulfils a fire, even if this replica's stream never shows the job (it had ended before),
 and whatever else concerns a schedule. A move is fulfilled by the reading of its job, which is asked for then: the job
 keeps its slot until it is known.
+
+Nor is a move lost whose job exists only as the promise of a fire: where a primary's end took the job back, both are
+applied again, by this leader or by a successor, and the job will hold its slot then.
 """
 
 from dataclasses import dataclass
@@ -129,6 +132,8 @@ class Ledger:
             self._settled.append(decision)
             return False
         durable = settlement is Settlement.DONE and promise.reasserted
+        if settlement is Settlement.LOST and isinstance(decision, JobMove) and self.is_unseen_fire(decision.job_id):
+            return False
         if settlement is Settlement.LOST or (durable and isinstance(decision, Fire | PassOver | CountFailures)):
             self._fulfil(decision)
             return True

@@ -11,27 +11,49 @@ Replicas of neighbouring releases show digests beside each other: the formula do
 from hashlib import blake2b
 
 _MODULUS = 1 << 64
+UNHASHED_MAX = 5_000
 
 
 class Digest:
-    """The sum of the hashes of all members; owns nothing else."""
+    """The sum of the hashes of all members; owner of that, and of the members that are not hashed yet.
 
-    __slots__ = ("_sum",)
+    Most of what comes is gone before anybody asks for the sum, and is never hashed.
+    """
+
+    __slots__ = ("_sum", "_unhashed")
 
     def __init__(self) -> None:
         self._sum = 0
+        self._unhashed: dict[tuple[str, int], int] = {}
+        """How often each is to be added; less than 0: taken away."""
 
     def replace(self, member: str, before: int | None, after: int | None) -> None:
         """The revision of ``member`` was ``before`` and is ``after`` now; None: it was, or is, no member."""
-        if before != after:
-            self._sum = (self._sum + _hash(member, after) - _hash(member, before)) % _MODULUS
+        if before == after:
+            return
+        if before is not None:
+            self._count((member, before), -1)
+        if after is not None:
+            self._count((member, after), 1)
+        if len(self._unhashed) > UNHASHED_MAX:
+            self._hash()
 
     def __str__(self) -> str:
+        self._hash()
         return f"{self._sum:016x}"
 
+    def _count(self, versioned: tuple[str, int], more: int) -> None:
+        count = self._unhashed.pop(versioned, 0) + more
+        if count:
+            self._unhashed[versioned] = count
 
-def _hash(member: str, revision: int | None) -> int:
-    if revision is None:
-        return 0
+    def _hash(self) -> None:
+        for versioned, count in self._unhashed.items():
+            self._sum += count * _hash(*versioned)
+        self._sum %= _MODULUS
+        self._unhashed.clear()
+
+
+def _hash(member: str, revision: int) -> int:
     text = f"{member}/{revision}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")

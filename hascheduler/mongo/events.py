@@ -15,7 +15,7 @@ The journal is told by its inserts alone: it is never changed, and trimming it c
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
@@ -118,11 +118,11 @@ def taken_at_ms(event: Mapping[str, Any]) -> int | None:
     at = event.get("wallTime")
     if not isinstance(at, datetime):
         return None
-    since = at.replace(tzinfo=None) - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000 + since.microseconds // 1_000
+    return (at.replace(tzinfo=None) - _EPOCH) // _MILLISECOND
 
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # as the driver gives dates: UTC, and not saying so
+_MILLISECOND = timedelta(milliseconds=1)
 _OF_DOCUMENTS = frozenset({"insert", "replace", "update", "delete"})
 _COLLECTIONS = {collection.value: (collection, frozenset(lean)) for collection, lean in LEAN_FIELDS.items()}
 

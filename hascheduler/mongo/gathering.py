@@ -1,7 +1,8 @@
 """Many callers, few exchanges: what is asked while one exchange is under way goes out together in the next.
 
 Alone a question goes out at once, so gathering costs no time where there is little to do; under load the batches grow
-by themselves, and with them what one majority wait is good for.
+by themselves, and with them what one majority wait is good for. Where an answer is not what anybody waits for, a rest
+after each exchange that several shared makes the next one larger.
 
 `Gathering` owns the questions that wait and at most one exchange, in a task of its own: a caller that is cancelled
 takes nobody's answer along.
@@ -23,8 +24,13 @@ class Gathering(Generic[_Question, _Answer]):
     """``exchange`` gives one answer or error for each question; where it raises, all who asked get the error."""
 
     def __init__(
-        self, exchange: Callable[[Sequence[_Question]], Awaitable[Sequence[_Answer | Exception]]], name: str
+        self,
+        exchange: Callable[[Sequence[_Question]], Awaitable[Sequence[_Answer | Exception]]],
+        name: str,
+        *,
+        rest_s: float = 0,
     ) -> None:
+        self._rest_s = rest_s
         self._exchange = exchange
         self._name = name
         self._waiting: deque[tuple[_Question, asyncio.Future[_Answer]]] = deque()
@@ -48,6 +54,8 @@ class Gathering(Generic[_Question, _Answer]):
                 if not batch:
                     return
                 await self._carry_out(batch)
+                if len(batch) > 1 and len(self._waiting) < BATCH_MAX:
+                    await asyncio.sleep(self._rest_s)
         finally:
             self._task = None
             for _, answer in (*batch, *self._waiting):

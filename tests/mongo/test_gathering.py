@@ -76,3 +76,15 @@ async def test_a_batch_is_bounded(exchange: Exchange) -> None:
     answers = await asyncio.gather(*(gathering.ask(number) for number in range(100, 101 + BATCH_MAX)))
     assert answers == [2 * number for number in range(100, 101 + BATCH_MAX)]
     assert [len(batch) for batch in exchange.batches] == [BATCH_MAX, 1]
+
+
+async def test_after_an_exchange_that_several_shared_the_next_one_waits_for_more(exchange: Exchange) -> None:
+    gathering = Gathering(exchange, "test", rest_s=0.05)
+    assert await gathering.ask(1) == 2
+    # Nobody shared the last one, so nobody waits.
+    assert await asyncio.gather(*map(gathering.ask, (2, 3))) == [4, 6]
+    early = asyncio.create_task(gathering.ask(4))
+    await asyncio.sleep(0.01)
+    late = asyncio.create_task(gathering.ask(5))
+    assert [await early, await late] == [8, 10]
+    assert exchange.batches == [[1], [2, 3], [4, 5]]

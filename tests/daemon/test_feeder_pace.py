@@ -1,0 +1,85 @@
+"""How soon a replica looks again at the stream, which depends on whether anybody here waits for it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from hascheduler.clock import SystemClock
+from hascheduler.daemon import feeder as feeder_module
+from hascheduler.daemon.feeder import Feeder
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.model.documents import Collection
+from hascheduler.ports import Batch
+
+LIMIT_S = 10
+LONG_S = 3_600
+
+
+class BusyStream:
+    """There is always something to tell."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.looked = asyncio.Event()
+
+    async def open(self, _: Any) -> "BusyStream":
+        return self
+
+    async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
+        yield []
+
+    async def next_batch(self, _: int) -> Batch:
+        self.looks += 1
+        self.looked.set()
+        return Batch([Change(Collection.META, Operation.DELETE, f"{self.looks}", {})], self.looks, str(self.looks))
+
+    async def fetch(self, _: Collection, __: Sequence[str]) -> Sequence[Change]:
+        return []
+
+    async def close(self) -> None:
+        pass
+
+    async def look(self) -> None:
+        """Until it was looked at once more."""
+        async with asyncio.timeout(LIMIT_S):
+            await self.looked.wait()
+        self.looked.clear()
+
+
+class NoPresence:
+    def barrier(self) -> int:
+        return 1
+
+    def echoed(self, _: int) -> bool:
+        return True
+
+
+async def _nothing(*_: object) -> None:
+    pass
+
+
+@pytest.mark.parametrize("waited_for", [True, False])
+async def test_a_follower_rests_until_it_is_hurried(monkeypatch: pytest.MonkeyPatch, *, waited_for: bool) -> None:
+    monkeypatch.setattr(feeder_module, "_FOLLOWER_PACE_S", LONG_S)
+    stream: Any = BusyStream()
+    presence: Any = NoPresence()
+    feeder = Feeder(
+        stream, presence, tell=_nothing, restarted=_nothing, hurried=lambda: waited_for, clock=SystemClock()
+    )
+    running = asyncio.create_task(feeder.run())
+    try:
+        await stream.look()
+        if waited_for:
+            await stream.look()
+            return
+        await asyncio.sleep(0.1)
+        assert stream.looks == 1
+        feeder.hurry()
+        await stream.look()
+        await asyncio.sleep(0.1)
+        assert stream.looks == 2
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
