@@ -32,7 +32,9 @@ class PolicyConfig:
 
 @dataclass(frozen=True, slots=True)
 class DispatchConfig:
-    """``fires_max`` and ``dispatches_max`` bound one step, so that one journal entry stays small.
+    """``fires_max`` and ``dispatches_max`` bound one step, so that one journal entry stays small. Fires cost most, and
+    slots stand empty while what is to fill them waits behind them: with twice the fires that could be done, 1,000 in an
+    entry let 300 jobs a second start, 200 let 750.
 
     A dispatched job that has not started is sent again every ``start_timeout_ms`` and moved after three of them, in
     which this leader could tell its processor. A
@@ -41,7 +43,7 @@ class DispatchConfig:
     ``timeout_grace_ms`` after its timeout never will. One that is not registered may live for ``unknown_spared_ms``.
     """
 
-    fires_max: int = 1_000
+    fires_max: int = 200
     dispatches_max: int = 1_000
     repairs_max: int = 1_000
     start_timeout_ms: int = 5_000

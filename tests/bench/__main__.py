@@ -103,7 +103,7 @@ def fires(
     seconds: Count = 60,
     replicas: Count = 3,
     processors: Count = 2,
-    slots: Slots = 512,
+    slots: Slots = 1_024,
     runs: Runs = 1,
 ) -> None:
     """Schedules that fire every second: expected, fired, missed, doubled, lag."""

@@ -112,7 +112,7 @@ async def open_ours(folder: Path, *, kills: bool) -> AsyncIterator[OursRunning]:
     """All ready; ``folder`` is emptied. With ``kills`` the handler of the schedules leaves each effect at once."""
     shutil.rmtree(folder, ignore_errors=True)
     settings = {"HASCHEDULER_DATABASE": _DATABASE}
-    plan = StackPlan(folder, slots=512, settings=settings, handlers=_HANDLERS)
+    plan = StackPlan(folder, slots=1_024, settings=settings, handlers=_HANDLERS)
     async with open_stack(plan, lambda _: None) as stack:
         yield OursRunning(stack, "log" if kills else "noop")
 
