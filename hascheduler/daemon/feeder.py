@@ -35,8 +35,7 @@ _PER_EVENT_MS = 0.0125
 _LEADER_PACE_MAX_MS = 20.0
 """At 200 jobs a second, of four events each, 10 ms; from 400 on as far apart as it gets."""
 _FOLLOWER_PACE_S = 0.05
-"""After each batch of one for whom nobody waits, unless it is hurried: told one by one, events cost a round trip each.
-"""
+"""After each batch of one for whom nobody waits, until hurried: told one by one, events cost a round trip each."""
 FETCH_MAX = 1_000
 
 

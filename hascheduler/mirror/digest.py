@@ -36,10 +36,10 @@ class Digest:
         if after is not None:
             self._count((member, after), 1)
         if len(self._unhashed) > UNHASHED_MAX:
-            self._hash()
+            self._add_up()
 
     def __str__(self) -> str:
-        self._hash()
+        self._add_up()
         return f"{self._sum:016x}"
 
     def _count(self, versioned: tuple[str, int], more: int) -> None:
@@ -47,7 +47,7 @@ class Digest:
         if count:
             self._unhashed[versioned] = count
 
-    def _hash(self) -> None:
+    def _add_up(self) -> None:
         for versioned, count in self._unhashed.items():
             self._sum += count * _hash(*versioned)
         self._sum %= _MODULUS

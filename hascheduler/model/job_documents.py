@@ -105,10 +105,11 @@ def instant(at_ms: int) -> datetime:
 
 def milliseconds(at: datetime) -> int:
     """The other way round; the driver leaves out that it is UTC."""
-    return (at.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+    return (at.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def decode_job(id: object, fields: Document) -> JobRef:

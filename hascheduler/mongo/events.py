@@ -15,12 +15,13 @@ The journal is told by its inserts alone: it is never changed, and trimming it c
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection
+from hascheduler.model.job_documents import milliseconds
 
 _LOSSES = frozenset({"drop", "rename", "dropDatabase", "invalidate"})
 _OF_ANY_COLLECTION = ["rename", "dropDatabase", "invalidate"]
@@ -116,13 +117,9 @@ def _lean(fields: dict[str, Any] | None, lean: frozenset[str]) -> dict[str, Any]
 def taken_at_ms(event: Mapping[str, Any]) -> int | None:
     """When the server took the write, by its clock; older servers than 6.0 do not say."""
     at = event.get("wallTime")
-    if not isinstance(at, datetime):
-        return None
-    return (at.replace(tzinfo=None) - _EPOCH) // _MILLISECOND
+    return milliseconds(at) if isinstance(at, datetime) else None
 
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # as the driver gives dates: UTC, and not saying so
-_MILLISECOND = timedelta(milliseconds=1)
 _OF_DOCUMENTS = frozenset({"insert", "replace", "update", "delete"})
 _COLLECTIONS = {collection.value: (collection, frozenset(lean)) for collection, lean in LEAN_FIELDS.items()}
 

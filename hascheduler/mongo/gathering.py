@@ -30,9 +30,9 @@ class Gathering(Generic[_Question, _Answer]):
         *,
         rest_s: float = 0,
     ) -> None:
-        self._rest_s = rest_s
         self._exchange = exchange
         self._name = name
+        self._rest_s = rest_s
         self._waiting: deque[tuple[_Question, asyncio.Future[_Answer]]] = deque()
         self._task: asyncio.Task[None] | None = None
 
@@ -46,16 +46,16 @@ class Gathering(Generic[_Question, _Answer]):
 
     async def _run(self) -> None:
         batch: list[tuple[_Question, asyncio.Future[_Answer]]] = []
+        rest_s = 0.0
         try:
             while True:
                 # Whoever asks in the same turn of the loop is taken along.
-                await asyncio.sleep(0)
+                await asyncio.sleep(rest_s)
                 batch = self._take()
                 if not batch:
                     return
                 await self._carry_out(batch)
-                if len(batch) > 1 and len(self._waiting) < BATCH_MAX:
-                    await asyncio.sleep(self._rest_s)
+                rest_s = self._rest_s if len(batch) > 1 and len(self._waiting) < BATCH_MAX else 0
         finally:
             self._task = None
             for _, answer in (*batch, *self._waiting):

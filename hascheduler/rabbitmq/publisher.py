@@ -90,13 +90,12 @@ class RabbitTransport:
         if len(messages) > 1:
             self._bundles += 1
             bundle = AmqpMessage(encode_bundle(messages), message_id=f"bundle/{self._bundles}", **_PROPERTIES)
-            try:
+            # Else a processor that is gone or not there yet, or one of a release that does not know bundles.
+            with suppress(Unroutable):
                 confirm = await self._publish(bundle_key(processor_id), bundle)
                 for place in parcel.messages:
                     confirms[place] = confirm
                 return
-            except Unroutable:
-                pass  # a processor that is gone or not there yet, or one of a release that does not know bundles
         for place, message in parcel.messages.items():
             single = AmqpMessage(
                 encode_message(message),

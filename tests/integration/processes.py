@@ -216,7 +216,7 @@ class Processes:
         return Process(name, child, output)
 
     async def _child(
-        self, arguments: list[str], out: Any, err: Any, environment: Mapping[str, str]
+        self, arguments: list[str], out: Any, err: Any, environment: Mapping[str, str], cwd: Path | None = None
     ) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             sys.executable,
@@ -225,6 +225,7 @@ class Processes:
             *arguments,
             stdout=out,
             stderr=err,
+            cwd=cwd,
             env={**os.environ, **self.environment, **environment},
         )
 

@@ -3,11 +3,10 @@
 import asyncio
 import itertools
 import json
-import os
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import httpx
@@ -170,15 +169,7 @@ class Fleet(Processes):
         raise AssertionError
 
     async def _child(
-        self, arguments: list[str], out: Any, err: Any, environment: Mapping[str, str]
+        self, arguments: list[str], out: Any, err: Any, environment: Mapping[str, str], cwd: Path | None = None
     ) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "hascheduler",
-            *arguments,
-            stdout=out,
-            stderr=err,
-            cwd=self.release.folder,
-            env={**os.environ, **self.environment, **self.release.environment, **environment},
-        )
+        of_release = {**self.release.environment, **environment}
+        return await super()._child(arguments, out, err, of_release, cwd or self.release.folder)
