@@ -45,7 +45,7 @@ def replaced(name: str, body: ReplaceScheduleBody, stored: StoredDocument, now: 
     is_same_payload = is_same_json(plain_json(stored.get("payload")), body.job.payload)
     return {
         **encode_edited(edited),
-        "job": encode_template(body.job.template(name)),
+        "job": encode_template(body.job.template(), name),
         # A stored payload may be more than JSON, and an edit of something else must not flatten it.
         "payload": stored.get("payload") if is_same_payload else body.job.payload,
         "render": body.job.render,
@@ -102,7 +102,7 @@ def _new(
     return NewSchedule(
         name=name,
         trigger=trigger,
-        template=body.job.template(name),
+        template=body.job.template(),
         payload=body.job.payload,
         labels=body.labels,
         now=now,

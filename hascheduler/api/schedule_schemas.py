@@ -38,10 +38,10 @@ class TemplateBody(JobFields):
         + ", label.<key>; `$$` is `$`",
     )
 
-    def template(self, schedule: str) -> JobTemplate:
+    def template(self) -> JobTemplate:
         return JobTemplate(
             definition=self.definition,
-            target=self.target or schedule,
+            target=self.target,
             tenant=self.tenant or DEFAULT_TENANT,
             lane=self.lane,
             fairness_key=self.key(self.tenant or DEFAULT_TENANT),

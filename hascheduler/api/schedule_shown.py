@@ -14,7 +14,7 @@ from hascheduler.api.trigger_shown import TriggerResponse, show_trigger
 from hascheduler.dispatch.stretches import undecided
 from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import LATEST_MS
-from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, ScheduleRef
+from hascheduler.model.schedule import CatchUp, Overlap, ScheduleRef
 from hascheduler.model.schedule_documents import decode_schedule
 from hascheduler.model.verdict import NOTHING_DECIDED, Tally
 from hascheduler.ports import StoredDocument
@@ -128,7 +128,7 @@ def show_schedule(document: StoredDocument) -> ScheduleResponse:
         ),
         overlap=policy.overlap,
         pause_after_failures=policy.pause_after_failures,
-        job=_show_template(schedule.template, document),
+        job=_show_template(schedule, document),
         labels=texts(document, "labels"),
         created_at=instant(document, "created_at_ms"),
         paused=schedule.paused_at_ms is not None,
@@ -176,10 +176,11 @@ def _next(schedule: ScheduleRef) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _show_template(template: JobTemplate, document: StoredDocument) -> TemplateResponse:
+def _show_template(schedule: ScheduleRef, document: StoredDocument) -> TemplateResponse:
+    template = schedule.template
     return TemplateResponse(
         definition=template.definition,
-        target=template.target,
+        target=template.target_of(schedule.name),
         payload=plain_json(document.get("payload")),
         render=bool(document.get("render")),
         priority=template.priority,

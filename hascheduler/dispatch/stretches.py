@@ -5,16 +5,18 @@ is where "an edit is not retroactive" is said once: for the core, which decides 
 must keep what is undecided.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef, Stretch
 from hascheduler.model.trigger import Trigger
+from hascheduler.model.unguarded import unguarded
 from hascheduler.model.verdict import Verdict
 from hascheduler.triggers import count_nominal, latest_nominal, next_nominal
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class OpenTimes:
     """The nominal times of ``trigger`` after ``after_ms`` through ``through_ms``; ``verdict`` if that is known."""
@@ -36,12 +38,20 @@ class OpenTimes:
         return count_nominal(self.trigger, self.after_ms, self.through_ms)
 
 
-def undecided(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Iterator[OpenTimes]:
+def undecided(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Iterable[OpenTimes]:
     """The open times after ``cursor_ms`` through ``through_ms``, in order; some of them may turn out to be empty.
 
     While the schedule is paused, the times since then are not among them: what becomes of them is settled when it is
     resumed.
     """
+    if schedule.past or schedule.trigger.exclude or schedule.paused_at_ms is not None:
+        return _of_stretches(schedule, cursor_ms, through_ms)
+    # Nearly always.
+    after_ms = max(cursor_ms, schedule.since_ms)
+    return (OpenTimes(schedule.trigger, WallMs(after_ms), WallMs(through_ms)),) if after_ms < through_ms else ()
+
+
+def _of_stretches(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Iterator[OpenTimes]:
     for stretch in _stretches(schedule, through_ms):
         after_ms = max(cursor_ms, stretch.since_ms)
         until_ms = min(through_ms, stretch.through_ms)

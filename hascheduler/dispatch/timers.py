@@ -1,12 +1,16 @@
-"""Named instants, in order: a heap whose outdated entries are skipped, and swept out before they outnumber the live.
+"""Named instants, in order: a heap of those that come soon, and unsorted bins of those that come later.
 
-Setting, clearing and taking are O(log n); idle names cost nothing while they wait.
+Most of many names wait for long, so a bin holds no more than the name. The earliest bin is sorted into the heap when
+the heap has run out; its span is short, so that little is sorted at once. Outdated entries are skipped, and swept out
+before they outnumber the live. Setting, clearing and taking are O(log n); idle names cost nothing while they wait.
+After Varghese and Lauck, Hashed and Hierarchical Timing Wheels, SOSP 1987 (their scheme 7, of two levels).
 """
 
 import heapq
 from collections.abc import Iterator
 
 _SWEEP_MIN = 1_024
+_BIN_MS = 5 * 60_000
 
 
 class Timers:
@@ -14,7 +18,13 @@ class Timers:
 
     def __init__(self) -> None:
         self._at: dict[str, int] = {}
-        self._heap: list[tuple[int, str]] = []
+        self._soon: list[tuple[int, str]] = []
+        """A heap of all that come before `_sorted_until_ms`."""
+        self._sorted_until_ms = 0
+        self._later: dict[int, list[str]] = {}
+        self._bins: list[int] = []
+        """A heap of the numbers of those bins."""
+        self._binned = 0
 
     def __contains__(self, name: str) -> bool:
         return name in self._at
@@ -27,21 +37,24 @@ class Timers:
         if self._at.get(name) == at_ms:
             return
         self._at[name] = at_ms
-        heapq.heappush(self._heap, (at_ms, name))
-        if len(self._heap) > _SWEEP_MIN and len(self._heap) > 2 * len(self._at):
-            self._heap = [(at, known) for known, at in self._at.items()]
-            heapq.heapify(self._heap)
+        self._enter(name, at_ms)
+        entries = len(self._soon) + self._binned
+        if entries > _SWEEP_MIN and entries > 2 * len(self._at):
+            self._sweep()
 
     def clear(self, name: str) -> None:
         self._at.pop(name, None)
 
     def next_at(self) -> int | None:
         """The earliest instant, or None when there is none."""
-        while self._heap:
-            at_ms, name = self._heap[0]
+        while self._soon or self._bins:
+            if not self._soon:
+                self._sort_a_bin()
+                continue
+            at_ms, name = self._soon[0]
             if self._at.get(name) == at_ms:
                 return at_ms
-            heapq.heappop(self._heap)
+            heapq.heappop(self._soon)
         return None
 
     def take_due(self, now: int, limit: int) -> Iterator[tuple[str, int]]:
@@ -50,6 +63,40 @@ class Timers:
             at_ms = self.next_at()
             if at_ms is None or at_ms > now:
                 return
-            _, name = heapq.heappop(self._heap)
+            _, name = heapq.heappop(self._soon)
             del self._at[name]
             yield name, at_ms
+
+    def _enter(self, name: str, at_ms: int) -> None:
+        if at_ms < self._sorted_until_ms:
+            heapq.heappush(self._soon, (at_ms, name))
+            return
+        number = at_ms // _BIN_MS
+        names = self._later.get(number)
+        if names is None:
+            names = self._later[number] = []
+            heapq.heappush(self._bins, number)
+        names.append(name)
+        self._binned += 1
+
+    def _sort_a_bin(self) -> None:
+        number = heapq.heappop(self._bins)
+        names = self._later.pop(number)
+        self._binned -= len(names)
+        self._sorted_until_ms = (number + 1) * _BIN_MS
+        # A name that was moved is in several bins, or several times in one.
+        self._soon = [
+            (at_ms, name)
+            for name in dict.fromkeys(names)
+            if (at_ms := self._at.get(name)) is not None and at_ms < self._sorted_until_ms
+        ]
+        heapq.heapify(self._soon)
+
+    def _sweep(self) -> None:
+        self._soon.clear()
+        self._sorted_until_ms = 0
+        self._later.clear()
+        self._bins.clear()
+        self._binned = 0
+        for name, at_ms in self._at.items():
+            self._enter(name, at_ms)

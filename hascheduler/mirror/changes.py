@@ -71,6 +71,7 @@ class JobGone:
     finished_at_ms: int | None = None
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class ScheduleSeen:
     schedule: ScheduleRef

@@ -15,17 +15,17 @@ def job_of(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, se
     Everything follows from the arguments, so every leader makes the same. It counts as submitted at its nominal time.
     """
     try:
-        template = decode_template(schedule.get("job"))
+        template = decode_template(schedule.get("job"), name)
     except InvalidInput:
         return None
     stored_labels, payload = schedule.get("labels"), schedule.get("payload")
     labels = stored_labels if isinstance(stored_labels, dict) else {}
     if schedule.get("render"):
-        payload = render(payload, placeholder_values(name, template.target, job_id, nominal_ms, labels))
+        payload = render(payload, placeholder_values(name, template.target_of(name), job_id, nominal_ms, labels))
     return NewJob(
         id=job_id,
         definition=template.definition,
-        target=template.target,
+        target=template.target_of(name),
         payload=payload,
         tenant=template.tenant,
         lane=template.lane,
@@ -55,7 +55,7 @@ def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
         state=JobState.PENDING,
         attempt=0,
         definition=template.definition,
-        target=template.target,
+        target=template.target_of(schedule.name),
         tenant=template.tenant,
         lane=template.lane,
         fairness_key=template.fairness_key,

@@ -16,6 +16,7 @@ from enum import StrEnum
 from hascheduler.model.instants import WallMs
 from hascheduler.model.resources import Resources
 from hascheduler.model.trigger import Trigger
+from hascheduler.model.unguarded import unguarded
 from hascheduler.model.verdict import NOTHING_DECIDED, Tally
 
 PAST_MAX = 32
@@ -64,16 +65,23 @@ DEFAULT_POLICY = SchedulePolicy()
 
 @dataclass(frozen=True, slots=True)
 class JobTemplate:
-    """The job that a schedule makes at each fire, without its payload (that stays in the database)."""
+    """The job that a schedule makes at each fire, without its payload (that stays in the database).
+
+    ``target`` None: the schedule's name. It nearly always is, so many schedules can have one template.
+    """
 
     definition: str
-    target: str
+    target: str | None
     tenant: str
     lane: str
     fairness_key: str
     priority: int
     mode: str
     resources: Resources | None = None
+
+    def target_of(self, schedule: str) -> str:
+        """The target of the jobs of the schedule of that name."""
+        return schedule if self.target is None else self.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,7 @@ class Basis:
     paused_at_ms: WallMs | None = None
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class ScheduleRef:
     """One schedule. ``rev`` grows with every edit.

@@ -34,6 +34,8 @@ from hascheduler.model.verdict import NOTHING_DECIDED, Tally
 
 Document = Mapping[str, Any]
 
+_SHARED_MAX = 4_096
+
 SCHEDULE_FIELDS = (
     "v", "rev", "trigger", "since_ms", "past", "policy", "paused_at_ms", "job", "created_at_ms",
     "cursor_ms", "tally", "failures",
@@ -73,7 +75,7 @@ def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
         "policy": encode_policy(schedule.policy),
         "paused_at_ms": schedule.now if schedule.paused else None,
         "paused_because": None,
-        "job": encode_template(schedule.template),
+        "job": encode_template(schedule.template, schedule.name),
         "payload": schedule.payload,
         "render": schedule.render,
         "labels": dict(schedule.labels),
@@ -86,15 +88,16 @@ def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
 
 def decode_schedule(id: object, fields: Document) -> ScheduleRef:
     demand_known(fields)
+    name = identifier(id, longest=NAME_CHARACTERS_MAX)
     paused_at_ms = fields.get("paused_at_ms")
     past = fields.get("past")
     created_at_ms = WallMs(integer(fields, "created_at_ms"))
     cursor_ms = WallMs(integer(fields, "cursor_ms"))
     return ScheduleRef(
-        name=identifier(id, longest=NAME_CHARACTERS_MAX),
+        name=name,
         rev=integer(fields, "rev"),
         trigger=decode_trigger(fields.get("trigger")),
-        template=decode_template(fields.get("job")),
+        template=decode_template(fields.get("job"), name),
         # Equal instants of one schedule are one object: there are many schedules.
         created_at_ms=created_at_ms,
         since_ms=_same(WallMs(integer(fields, "since_ms", default=created_at_ms)), created_at_ms),
@@ -113,7 +116,7 @@ def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
         **encode_edited(schedule),
         "v": WRITTEN,
         "rev": schedule.rev,
-        "job": encode_template(schedule.template),
+        "job": encode_template(schedule.template, schedule.name),
         "created_at_ms": schedule.created_at_ms,
         "cursor_ms": schedule.cursor_ms,
         "tally": encode_tally(schedule.tally),
@@ -205,10 +208,11 @@ def decode_basis(value: object) -> Basis:
             raise InvalidInput(("basis",), f"{str(value)[:64]!r}", "[cursor_ms, since_ms, paused_at_ms]")
 
 
-def encode_template(template: JobTemplate) -> dict[str, Any]:
+def encode_template(template: JobTemplate, schedule: str) -> dict[str, Any]:
+    """The template of the schedule of that name."""
     return {
         "definition": template.definition,
-        "target": template.target,
+        "target": template.target_of(schedule),
         "tenant": template.tenant,
         "lane": template.lane,
         "fairness_key": template.fairness_key,
@@ -218,12 +222,23 @@ def encode_template(template: JobTemplate) -> dict[str, Any]:
     }
 
 
-def decode_template(fields: object) -> JobTemplate:
+def decode_template(fields: object, schedule: str) -> JobTemplate:
+    """Equal templates are mostly one object, as many schedules have the same."""
     if not isinstance(fields, Mapping):
         raise InvalidInput(("job",), "not an object")
+    target = text(fields, "target")
+    if target != schedule or fields.get("resources") is not None:
+        return _decode_template(fields, None if target == schedule else target)
+    try:
+        return _shared_template(*map(fields.get, _SHARED_FIELDS))
+    except (InvalidInput, TypeError):  # also where one can't be hashed; what is wrong is said in the field's own words
+        return _decode_template(fields, None)
+
+
+def _decode_template(fields: Document, target: str | None) -> JobTemplate:
     return JobTemplate(
         definition=intern(text(fields, "definition")),
-        target=text(fields, "target"),
+        target=target,
         tenant=intern(text(fields, "tenant")),
         lane=intern(text(fields, "lane")),
         fairness_key=intern(text(fields, "fairness_key", empty=True)),
@@ -256,7 +271,15 @@ def _decode_past(value: object) -> tuple[Stretch, ...]:
     )
 
 
-@lru_cache(1_024)
+_SHARED_FIELDS = ("definition", "tenant", "lane", "fairness_key", "priority", "mode")
+
+
+@lru_cache(_SHARED_MAX, typed=True)  # True equals 1, and is no priority
+def _shared_template(*values: Any) -> JobTemplate:
+    return _decode_template(dict(zip(_SHARED_FIELDS, values, strict=True)), None)
+
+
+@lru_cache(_SHARED_MAX)
 def _shared_policy(
     grace_ms: int, catch_up: CatchUp, catch_up_max: int, overlap: Overlap, pause_after_failures: int | None
 ) -> SchedulePolicy:

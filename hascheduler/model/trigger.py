@@ -7,8 +7,10 @@ caches by them.
 from dataclasses import dataclass
 
 from hascheduler.model.instants import WallMs
+from hascheduler.model.unguarded import unguarded
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Interval:
     """Every ``every_ms``, at ``anchor_ms`` plus whole multiples, so the phase survives restarts and failovers."""
@@ -25,6 +27,7 @@ class Cron:
     timezone: str = "UTC"
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Times:
     """At each of these instants: ascending, no two alike, at least one."""
@@ -32,6 +35,7 @@ class Times:
     at_ms: tuple[WallMs, ...]
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Once:
     """At ``at_ms``, and never again."""
@@ -50,6 +54,7 @@ class Window:
     to_ms: WallMs
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """A pattern, from ``start_at_ms`` through ``end_at_ms`` (both included; None: no bound).

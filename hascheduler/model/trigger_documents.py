@@ -36,9 +36,10 @@ def decode_trigger(fields: object) -> Trigger:
     if not isinstance(fields, Mapping):
         raise InvalidInput(("trigger",), "not an object")
     try:
+        plain = _plain(fields) if len(fields) == 3 else None
+        if plain is not None:
+            return plain
         pattern = _decode_pattern(fields)
-        if len(fields) <= 3 and fields.keys() <= _PATTERN_FIELDS:
-            return _shared(Trigger(pattern))
         jitter_ms = integer(fields, "jitter_ms", default=0)
         if jitter_ms < 0:
             raise InvalidInput(("jitter_ms",), f"{jitter_ms}", "0 or more milliseconds")
@@ -56,7 +57,28 @@ def decode_trigger(fields: object) -> Trigger:
         raise InvalidInput(("trigger", *error.path), error.problem, error.expected) from None
 
 
-_PATTERN_FIELDS = frozenset({"type", "every_ms", "anchor_ms", "expression", "timezone", "at_ms"})
+def _plain(fields: Mapping[str, Any]) -> Trigger | None:
+    """The trigger, where it is an interval or a cron expression, and no more than that."""
+    try:
+        match fields:
+            case {"type": "interval", "every_ms": every_ms, "anchor_ms": anchor_ms}:
+                return _shared_interval(every_ms, anchor_ms)
+            case {"type": "cron", "expression": expression, "timezone": timezone}:
+                return _shared_cron(expression, timezone)
+    except TypeError:  # one that can't be hashed
+        pass
+    return None
+
+
+# By type as well, as True equals 1. Caches of their own, as intervals of many phases must not drive out the crons.
+@lru_cache(_SHARED_MAX, typed=True)
+def _shared_interval(every_ms: Any, anchor_ms: Any) -> Trigger:
+    return Trigger(_decode_pattern({"type": "interval", "every_ms": every_ms, "anchor_ms": anchor_ms}))
+
+
+@lru_cache(_SHARED_MAX, typed=True)
+def _shared_cron(expression: Any, timezone: Any) -> Trigger:
+    return Trigger(_decode_pattern({"type": "cron", "expression": expression, "timezone": timezone}))
 
 
 def _encode_pattern(pattern: Pattern) -> dict[str, Any]:

@@ -67,18 +67,19 @@ async def _newest_journal_entries(database: Database, session: Any) -> list[Chan
             )
         if document is None:
             return newest
+        id = document["_id"]
         newest.append(_put(Collection.JOURNAL, document))
-        first_field = next(iter(document["_id"].items()), None)
+        first_field = next(iter(id.items()), None)
         if first_field is None:
             return newest
         name, value = first_field
-        below = {"$gte": {}, "$lt": {name: value, "seq": MinKey()} if name == "shard" else document["_id"]}
+        below = {"$gte": {}, "$lt": {name: value, "seq": MinKey()} if name == "shard" else id}
 
 
 def _projection(collection: Collection) -> list[str]:
     return list(LEAN_FIELDS[collection])
 
 
-def _put(collection: Collection, document: Mapping[str, Any]) -> Change:
-    fields = {name: value for name, value in document.items() if name != "_id"}
-    return Change(collection, Operation.PUT, document["_id"], fields)
+def _put(collection: Collection, document: dict[str, Any]) -> Change:
+    """Takes the document over."""
+    return Change(collection, Operation.PUT, document.pop("_id"), document)

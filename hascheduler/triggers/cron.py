@@ -41,8 +41,7 @@ def next_nominal(cron: Cron, after_ms: int) -> WallMs | None:
     """The first nominal time strictly after ``after_ms``; `InvalidInput` where the expression or zone is none."""
     if after_ms >= LATEST_MS:
         return None
-    found = _read(cron).after(max(after_ms // 1_000, -1))
-    return None if found is None or found > _LATEST_S else WallMs(found * 1_000)
+    return _read(cron).after(max(after_ms // 1_000, -1))
 
 
 def latest_nominal(cron: Cron, through_ms: int) -> WallMs | None:
@@ -80,17 +79,18 @@ class _Searched:
 
     def __init__(self, times: "_FixedHours | _RealTime") -> None:
         self.times = times
-        # After every instant from the first until before the second comes the second.
-        self._known = (0, 0)
+        # After every instant from the first until before the second comes the third, which is the second in ms.
+        self._known = (0, 0, WallMs(0))
 
-    def after(self, after_s: int) -> int | None:
-        known_after_s, known_s = self._known
+    def after(self, after_s: int) -> WallMs | None:
+        known_after_s, known_s, known_ms = self._known
         if known_after_s <= after_s < known_s:
-            return known_s
+            return known_ms
         found = self.times.after(after_s)
-        if found is not None:
-            self._known = (after_s, found)
-        return found
+        if found is None or found > _LATEST_S:
+            return None
+        self._known = after_s, found, WallMs(found * 1_000)
+        return self._known[2]
 
 
 class _FixedHours:

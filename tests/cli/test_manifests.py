@@ -162,4 +162,4 @@ def test_the_defaults_that_are_left_out_are_those_of_the_api(known: dict[str, ob
 
 
 def test_the_tenant_that_is_left_out_is_that_of_the_api() -> None:
-    assert JOB["tenant"] == TemplateBody(definition="log").template("tick").tenant
+    assert JOB["tenant"] == TemplateBody(definition="log").template().tenant

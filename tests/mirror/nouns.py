@@ -35,7 +35,13 @@ def job_fields(**only_what_matters: Any) -> dict[str, Any]:
 def schedule_fields(**only_what_matters: Any) -> dict[str, Any]:
     template = JobTemplate("log", "target", "tenant", "default", "", 5, "queued")
     trigger = encode_trigger(Trigger(Interval(1_000, WallMs(0))))
-    plain = {"rev": 1, "trigger": trigger, "job": encode_template(template), "cursor_ms": 500, "created_at_ms": 500}
+    plain = {
+        "rev": 1,
+        "trigger": trigger,
+        "job": encode_template(template, "s"),
+        "cursor_ms": 500,
+        "created_at_ms": 500,
+    }
     return {**plain, **only_what_matters}
 
 

@@ -28,6 +28,7 @@ from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePo
 from hascheduler.model.schedule_documents import (
     NewSchedule,
     decode_schedule,
+    decode_template,
     encode_policy,
     encode_schedule_ref,
     encode_template,
@@ -44,6 +45,7 @@ from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token
 from hascheduler.model.token_documents import decode_token, encode_token
 from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
+from hascheduler.model.trigger_documents import decode_trigger, encode_trigger
 from hascheduler.model.verdict import Tally, Verdict, VerdictRun
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -72,7 +74,7 @@ TRIGGERS = st.builds(
     Trigger, PATTERNS, COUNT, st.none() | WALL, st.none() | WALL, st.none() | COUNT,
     st.lists(WINDOWS, max_size=2).map(tuple),
 )  # fmt: skip
-TEMPLATES = st.builds(JobTemplate, NAME, NAME, NAME, NAME, TEXT, INTEGER, NAME, st.none() | RESOURCES)
+TEMPLATES = st.builds(JobTemplate, NAME, st.none() | NAME, NAME, NAME, TEXT, INTEGER, NAME, st.none() | RESOURCES)
 POLICIES = st.builds(
     SchedulePolicy, INTEGER, st.sampled_from(CatchUp), INTEGER, st.sampled_from(Overlap), st.none() | INTEGER
 )
@@ -81,7 +83,8 @@ PAST = st.lists(st.builds(Stretch, TRIGGERS, WALL, WALL, st.booleans()), max_siz
 SCHEDULES = st.builds(
     ScheduleRef, NAME, INTEGER, TRIGGERS, TEMPLATES, WALL, WALL, WALL, POLICIES, st.none() | WALL, PAST, TALLIES,
     INTEGER,
-)  # fmt: skip
+).filter(lambda schedule: schedule.template.target != schedule.name)  # fmt: skip
+"""As they are read: a target that is the schedule's name is None."""
 RUNS = st.builds(
     VerdictRun, NAME, st.sampled_from([v for v in Verdict if v is not Verdict.FIRED]), WALL, WALL, INTEGER,
     st.none() | NAME,
@@ -251,6 +254,32 @@ def test_a_fired_job_is_what_the_insert_will_show(
     assert fired_job(decode_schedule("s", document), nominal_ms) == decode_job(inserted["_id"], inserted)
 
 
+def test_schedules_whose_targets_are_their_names_have_one_template() -> None:
+    stored = encode_template(JobTemplate("log", None, "tenant", "default", "", 5, "queued"), "a")
+    assert stored["target"] == "a"
+    assert decode_template(stored, "a") is decode_template({**stored, "target": "b"}, "b")
+    assert decode_template(stored, "b").target_of("b") == "a"
+
+
+@pytest.mark.parametrize("priority", [True, 5.0, [5], None])
+def test_a_priority_that_is_none_is_refused_whatever_was_read_before(priority: object) -> None:
+    for number in (1, 5):
+        decode_template(encode_template(JobTemplate("log", None, "tenant", "default", "", number, "queued"), "a"), "a")
+    stored = encode_template(JobTemplate("log", None, "tenant", "default", "", 5, "queued"), "a")
+    with pytest.raises(InvalidInput) as refusal:
+        decode_template({**stored, "priority": priority}, "a")
+    assert refusal.value.path == ("priority",)
+
+
+@pytest.mark.parametrize("every_ms", [True, 1.0, [1], None])
+def test_an_interval_that_is_none_is_refused_whatever_was_read_before(every_ms: object) -> None:
+    stored = encode_trigger(Trigger(Interval(1, WallMs(0))))
+    decode_trigger(stored)
+    with pytest.raises(InvalidInput) as refusal:
+        decode_trigger({**stored, "every_ms": every_ms})
+    assert refusal.value.path == ("trigger", "every_ms")
+
+
 @given(SCHEDULES, SCHEDULES)
 def test_what_the_leader_writes_alone_is_read_like_the_whole(before: ScheduleRef, after: ScheduleRef) -> None:
     fields = encode_schedule_ref(after)
@@ -294,7 +323,7 @@ def test_the_longest_name_of_a_schedule_leaves_room_for_the_ids_of_its_jobs() ->
     schedule = {
         "rev": 1,
         "trigger": {"type": "once", "at_ms": 1},
-        "job": encode_template(JobTemplate("log", "t", "tenant", "default", "", 5, "queued")),
+        "job": encode_template(JobTemplate("log", "t", "tenant", "default", "", 5, "queued"), "s"),
         "cursor_ms": 0,
         "created_at_ms": 0,
     }
