@@ -8,78 +8,85 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.model.documents import Collection
-from hascheduler.model.job import JobRef
+from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.schedule import ScheduleRef
 
+UNCOUNTED_MAX = 1_000
+
 Table = dict[str, Counter[str]]
+_Place = tuple[JobState, str, str, str]
+"""A state, a definition, a lane and a tenant."""
 
 
 class Census:
     """Owner of the counts. Names without a live job are not in the tables."""
 
     def __init__(self) -> None:
-        self.jobs: Counter[str] = Counter()
-        """By state."""
+        self._jobs: Counter[str] = Counter()
         self._of_definition: Table = {}
         self._of_lane: Table = {}
         self._of_tenant: Table = {}
+        self._uncounted: dict[_Place, int] = {}
+        """How many more there are than the tables say. A job that has come and gone before anybody asks is not told."""
         self.schedules_paused = 0
+
+    @property
+    def jobs(self) -> Mapping[str, int]:
+        """Live jobs by state."""
+        self._add_up()
+        return self._jobs
 
     @property
     def of_definition(self) -> Mapping[str, Mapping[str, int]]:
         """Live jobs by definition, then by state."""
+        self._add_up()
         return self._of_definition
 
     @property
     def of_lane(self) -> Mapping[str, Mapping[str, int]]:
+        self._add_up()
         return self._of_lane
 
     @property
     def of_tenant(self) -> Mapping[str, Mapping[str, int]]:
+        self._add_up()
         return self._of_tenant
 
     def replaced(self, collection: Collection, before: Any | None, after: Any | None) -> None:
         """The noun ``before`` is now ``after``; None: there was, or is, none."""
         if collection is Collection.JOBS:
-            self._job(before, after)
+            if before is not None:
+                self._count(before, -1)
+            if after is not None:
+                self._count(after, 1)
         elif collection is Collection.SCHEDULES:
             self.schedules_paused += _is_paused(after) - _is_paused(before)
 
-    def _job(self, before: JobRef | None, after: JobRef | None) -> None:
-        if before is not None and after is not None and _place(before) == _place(after):
-            if before.state is not after.state:
-                _move(self.jobs, before.state.value, after.state.value)
-                for table, name in self._rows(after):
-                    _move(table[name], before.state.value, after.state.value)
-            return
-        if before is not None:
-            _less(self.jobs, before.state.value)
-            for table, name in self._rows(before):
-                _less(table[name], before.state.value)
-                if not table[name]:
-                    del table[name]
-        if after is not None:
-            self.jobs[after.state.value] += 1
-            for table, name in self._rows(after):
-                table.setdefault(name, Counter())[after.state.value] += 1
+    def _count(self, job: JobRef, more: int) -> None:
+        place = (job.state, job.definition, job.lane, job.tenant)
+        self._uncounted[place] = self._uncounted.get(place, 0) + more
+        if len(self._uncounted) > UNCOUNTED_MAX:
+            self._add_up()
 
-    def _rows(self, job: JobRef) -> tuple[tuple[Table, str], ...]:
-        return (self._of_definition, job.definition), (self._of_lane, job.lane), (self._of_tenant, job.tenant)
-
-
-def _place(job: JobRef) -> tuple[str, str, str]:
-    return job.definition, job.lane, job.tenant
+    def _add_up(self) -> None:
+        for (state, definition, lane, tenant), more in self._uncounted.items():
+            if more:
+                _add(self._jobs, state.value, more)
+                for table, name in (
+                    (self._of_definition, definition),
+                    (self._of_lane, lane),
+                    (self._of_tenant, tenant),
+                ):
+                    row = table.setdefault(name, Counter())
+                    _add(row, state.value, more)
+                    if not row:
+                        del table[name]
+        self._uncounted.clear()
 
 
-def _move(row: Counter[str], before: str, after: str) -> None:
-    row[after] += 1
-    _less(row, before)
-
-
-def _less(row: Counter[str], state: str) -> None:
-    if row[state] > 1:
-        row[state] -= 1
-    else:
+def _add(row: Counter[str], state: str, more: int) -> None:
+    row[state] += more
+    if not row[state]:
         del row[state]
 
 

@@ -6,7 +6,7 @@ over is not made up. A change that the mirror is ahead of, as it read the docume
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.event import Event, EventType, next_in_change, seconds_of
@@ -42,12 +42,24 @@ def events_of(change: Change, known: JobRef | None) -> list[Event]:
     fields = change.fields
     rev = _integer(fields.get("rev"))
     before = known if known is not None and rev is not None and rev > known.rev else None
-    types = _told_by_patch(fields) if change.operation is Operation.PATCH else _told_by_whole(fields, known, before)
-    whose = fields if change.operation is Operation.PUT else _identity(known)
+    if change.operation is Operation.PATCH:
+        types = _told_by_patch(fields)
+        whose = _NOBODY if known is None else _Whose(known.tenant, known.definition)
+    else:
+        types = _told_by_whole(fields, known, before)
+        whose = _Whose(_text(fields.get("tenant")), _text(fields.get("definition")))
     return [
         _event(type, change, change.position if place == 0 else next_in_change(change.position), whose, before)
         for place, type in enumerate(types)
     ]
+
+
+class _Whose(NamedTuple):
+    tenant: str | None
+    definition: str | None
+
+
+_NOBODY = _Whose(None, None)
 
 
 def _told_by_patch(fields: Mapping[str, object]) -> list[EventType]:
@@ -80,7 +92,7 @@ def _told_by_whole(fields: Mapping[str, object], known: JobRef | None, before: J
     return [EventType.REVIVED] if known is None and state == _PENDING and _integer(attempt) else []
 
 
-def _event(type: EventType, change: Change, id: str, whose: Mapping[str, object], before: JobRef | None) -> Event:
+def _event(type: EventType, change: Change, id: str, whose: _Whose, before: JobRef | None) -> Event:
     fields: Mapping[str, Any] = change.fields
     job = str(change.id)
     processor = None
@@ -99,8 +111,8 @@ def _event(type: EventType, change: Change, id: str, whose: Mapping[str, object]
         _at_ms(type, change),
         type,
         job,
-        _text(whose.get("tenant")),
-        _text(whose.get("definition")),
+        whose.tenant,
+        whose.definition,
         schedule_of(job),
         0 if type is EventType.SUBMITTED else _integer(_told("attempt", fields, before)),
         processor,
@@ -126,16 +138,12 @@ def _at_ms(type: EventType, change: Change) -> int:
     return seconds_of(change.position) * 1_000 if carried is None else carried
 
 
-def _identity(known: JobRef | None) -> Mapping[str, object]:
-    return {} if known is None else {"tenant": known.tenant, "definition": known.definition}
-
-
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
 def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and is_integer(value) else None
+    return value if is_integer(value) else None
 
 
 def _instant(value: object) -> int | None:

@@ -189,7 +189,7 @@ def decode_lane(id: object, fields: Document) -> Lane:
 
 
 def _is_positive(value: object) -> bool:
-    return is_integer(value) and value > 0  # type: ignore[operator]  # an integer, as said
+    return is_integer(value) and value > 0
 
 
 def encode_tenant(tenant: Tenant) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Reads one field of a stored document that anybody may have written; what is wrong with it is an `InvalidInput`."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs
@@ -64,7 +64,9 @@ def positive_or_none(fields: Mapping[str, Any], name: str) -> int | None:
     return None if fields.get(name) is None else positive(fields, name)
 
 
-def is_integer(value: object) -> bool:
+def is_integer(value: object) -> TypeGuard[int]:
+    if type(value) is int:  # nearly always
+        return -INTEGER_MAX <= value <= INTEGER_MAX
     return isinstance(value, int) and not isinstance(value, bool) and -INTEGER_MAX <= value <= INTEGER_MAX
 
 

@@ -38,7 +38,7 @@ def recount(mirror: Mirror, by: str) -> dict[str, dict[str, int]]:
 
 def check(mirror: Mirror) -> None:
     census = mirror.census
-    assert +census.jobs == Counter(each.state.value for each in mirror.nouns(Collection.JOBS).values())
+    assert census.jobs == Counter(each.state.value for each in mirror.nouns(Collection.JOBS).values())
     assert census.of_definition == recount(mirror, "definition")
     assert census.of_lane == recount(mirror, "lane")
     assert census.of_tenant == recount(mirror, "tenant")
