@@ -89,8 +89,11 @@ def _declares_nothing(request: Request) -> bool:
 
 
 def _demand_json(request: Request) -> None:
+    given = request.headers.get("content-type", "")
+    if given == _JSON and "content-encoding" not in request.headers:  # nearly always
+        return
     header = Message()
-    header["content-type"] = request.headers.get("content-type", "")
+    header["content-type"] = given
     charset = header.get_content_charset("utf-8")
     expected = (_JSON, MERGE_PATCH) if request.method == "PATCH" else (_JSON,)
     if header.get_content_type() not in expected or charset not in ("utf-8", "us-ascii"):

@@ -8,6 +8,7 @@ _HIDDEN = "***"
 _CREDENTIALS = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,31}://)(?:[^\s/?#:@]{0,512}:\S{0,2048}|[^\s/?#]{0,2048})@")
 _TOKEN = re.compile(r"hsk_[A-Za-z0-9_-]+")
 _BEARER = re.compile(r"\b(authorization\W{1,4}bearer\s+)[^\s\"']+", re.IGNORECASE)
+_BEARER_LENGTH_MIN = len("authorization:bearer x")
 _DEEPEST = 8
 
 
@@ -17,7 +18,8 @@ def redacted(text: str) -> str:
         text = _CREDENTIALS.sub(rf"\1{_HIDDEN}@", text)
     if "hsk_" in text:
         text = _TOKEN.sub(f"hsk_{_HIDDEN}", text)
-    return _BEARER.sub(rf"\1{_HIDDEN}", text)
+    # Most texts are names and ids, too short to hold one.
+    return _BEARER.sub(rf"\1{_HIDDEN}", text) if len(text) >= _BEARER_LENGTH_MIN else text
 
 
 def redacted_value(value: Any, deepest: int = _DEEPEST) -> Any:
