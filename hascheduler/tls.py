@@ -9,6 +9,9 @@ from pathlib import Path
 
 from hascheduler.errors import InvalidInput
 
+_LEAST = ssl.TLSVersion.TLSv1_2
+"""Debian leaves it to the configuration of OpenSSL, which anybody may have changed."""
+
 
 @dataclass(frozen=True, slots=True)
 class PemFile:
@@ -35,6 +38,7 @@ class PemFile:
 def server_context(cert: PemFile, key: PemFile, client_ca: PemFile) -> ssl.SSLContext:
     """For who listens; with ``client_ca``, only for clients with a certificate that was signed by it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = _LEAST
     _load_own(context, cert, key)
     if client_ca:
         _load_trusted(context, client_ca)
@@ -50,6 +54,7 @@ def client_context(ca: PemFile, cert: PemFile, key: PemFile) -> ssl.SSLContext:
         _load_trusted(context, ca)
     else:
         context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+    context.minimum_version = _LEAST
     if cert:
         _load_own(context, cert, key)
     return context

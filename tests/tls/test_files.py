@@ -20,6 +20,7 @@ def test_a_server_demands_certificates_only_where_it_knows_who_signs_them(author
     issued = authority.issue("a")
     assert server(issued.cert, issued.key).verify_mode is ssl.CERT_NONE
     assert server(issued.cert, issued.key, authority.cert).verify_mode is ssl.CERT_REQUIRED
+    assert server(issued.cert, issued.key).minimum_version >= ssl.TLSVersion.TLSv1_2
 
 
 def test_a_client_checks_whom_it_connects_to(authority: Authority) -> None:
