@@ -77,7 +77,7 @@ def _shown(row: Row, label: str, measured: Measured) -> str:
 
 def _peers(peers: Mapping[str, Any]) -> list[str]:
     lines = [
-        f"Beside others, in one run on {peers['date']}, `{peers['command']}`:",
+        f"Beside others, in one run on {peers['date']} with Python {peers['machine']['python']}, `{peers['command']}`:",
         "",
         "| system | keeps | no-op jobs/s | 1,000 schedules × 1 s: not fired, lag p99 | one of two killed: all go on |",
         "|---|---|---|---|---|",

@@ -46,8 +46,10 @@ def draw_latency(benches: Mapping[str, Mapping[str, Measured]]) -> Figure | None
         for colour, (label, values) in zip(_COLOURS, lines.items(), strict=False):
             # By the share that is later still, so that the tail has room.
             tail = [1 - rank / len(values) for rank in range(len(values))]
-            axes.plot(tail, values, color=colour, label=label)
-        axes.set(title=title, xscale="log", xlim=(1, 0.001), ylim=(0, None))
+            axes.plot(tail, [max(value, 1) for value in values], color=colour, label=label)
+        # A load that is more than the machine can do is late by another order of magnitude.
+        axes.set(title=title, xscale="log", xlim=(1, 0.001), yscale="log")
+        axes.yaxis.set_major_formatter(_WHOLE)
         axes.set(xlabel="per cent of them that start so soon", ylabel="ms to the start of the handler")
         axes.set_xticks([1 - part for part in _TAILS], list(_TAILS.values()))
         axes.minorticks_off()

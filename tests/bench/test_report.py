@@ -15,6 +15,7 @@ COST = {"jobs_per_s": 50, "cpu_ms_per_job": 4.1, "mongodb_ops_per_job": 5, "lead
 PEERS = {
     "date": "2030-01-01",
     "command": "python -m tests.bench.peers",
+    "machine": {"python": "3.12.1"},
     "systems": {
         "hascheduler": {
             "title": "hascheduler",
@@ -71,6 +72,7 @@ def test_peers_and_the_soak_are_shown_where_they_were_run(results: Path, tmp_pat
     written = write_report(tmp_path / "docs", results, peers, soak)
     assert {path.name for path in written} >= {"bench-peers.png", "bench-soak.png"}
     table = written[0].read_text()
+    assert "with Python 3.12.1" in table  # they may have been measured elsewhere
     assert "| hascheduler | durable state | 2,345 | 0.0 %, 41 ms | 1,040 ms |" in table
     assert "| agenda 6 | durable state | not run: there is no npm | | |" in table
     assert all(f"![]({path.name})" in table for path in written[1:])
