@@ -26,7 +26,7 @@ class Census:
         self._of_definition: Table = {}
         self._of_lane: Table = {}
         self._of_tenant: Table = {}
-        self._uncounted: dict[_Place, int] = {}
+        self._uncounted: Counter[_Place] = Counter()
         """How many more there are than the tables say. A job that has come and gone before anybody asks is not told."""
         self.schedules_paused = 0
 
@@ -63,8 +63,7 @@ class Census:
             self.schedules_paused += _is_paused(after) - _is_paused(before)
 
     def _count(self, job: JobRef, more: int) -> None:
-        place = (job.state, job.definition, job.lane, job.tenant)
-        self._uncounted[place] = self._uncounted.get(place, 0) + more
+        self._uncounted[job.state, job.definition, job.lane, job.tenant] += more
         if len(self._uncounted) > UNCOUNTED_MAX:
             self._add_up()
 

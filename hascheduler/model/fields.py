@@ -65,9 +65,9 @@ def positive_or_none(fields: Mapping[str, Any], name: str) -> int | None:
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    if type(value) is int:  # nearly always
-        return -INTEGER_MAX <= value <= INTEGER_MAX
-    return isinstance(value, int) and not isinstance(value, bool) and -INTEGER_MAX <= value <= INTEGER_MAX
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int)):  # the first, nearly always
+        return False
+    return -INTEGER_MAX <= value <= INTEGER_MAX
 
 
 def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
