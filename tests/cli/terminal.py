@@ -24,7 +24,7 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
-            preexec_fn=_hear,  # noqa: PLW1509  # nothing that a thread may hold is touched
+            preexec_fn=hear_ctrl_c,  # noqa: PLW1509  # nothing that a thread may hold is touched
             cwd=ROOT,
             env={**clean, "COLUMNS": "80", "LINES": "40", "TERM": "xterm-256color", **variables},
         )
@@ -63,6 +63,6 @@ class Terminal:
         return bool(read)
 
 
-def _hear() -> None:
+def hear_ctrl_c() -> None:
     """A job in the background of a shell does not hear Ctrl-C, and neither would its children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.cli.terminal import hear_ctrl_c
 from tests.demo.cluster_double import TOKEN, ClusterDouble, open_cluster
 
 _SECONDS = 250
@@ -48,6 +49,7 @@ async def _start(cluster: ClusterDouble, *arguments: str) -> asyncio.subprocess.
         *("--folder", str(cluster.folder / "demo"), *arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        preexec_fn=hear_ctrl_c,  # nothing that a thread may hold is touched
         env={**clean, **cluster.variables, "COLUMNS": "120"},
     )
 
