@@ -12,6 +12,7 @@ from decimal import Decimal, DecimalException
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote
 
 from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -28,10 +29,17 @@ from hascheduler.model.policy import (
 )
 from hascheduler.model.quoting import quoted
 from hascheduler.model.resource_texts import parse_resources
+from hascheduler.model.token import PUBLISHED_PREFIX
 
 PREFIX = "HASCHEDULER_"
 SECRETS = ("MONGODB_URI", "AMQP_URL", "ADMIN_TOKEN")
 ADMIN_TOKEN_LENGTH_MIN = 20
+PUBLISHED = "stands in the repository, so everybody knows it"
+INSTEAD_OF_PUBLISHED = (
+    f"one of your own, as `hascheduler secrets` makes them; only a cluster on a laptop sets"
+    f" {PREFIX}DEVELOPMENT_SECRETS=allowed"
+)
+"""What is said of a secret that is none, and what would be right."""
 
 
 def _milliseconds(value: object) -> int:
@@ -138,6 +146,11 @@ class Settings(BaseSettings):
         default=SecretStr(""),
         description=f"a token that may do everything, to make the others with; {ADMIN_TOKEN_LENGTH_MIN} characters or"
         " more [none]",
+    )
+    development_secrets: Literal["refused", "allowed"] = Field(
+        default="refused",
+        description="allowed: take the passwords and the token that stand in the repository, which everybody knows; for"
+        " a cluster on a laptop [refused]",
     )
     allow_unauthenticated: bool = Field(
         default=False,
@@ -278,6 +291,7 @@ class Settings(BaseSettings):
         if self.audit_retention_ms < 3_600_000:
             raise _wrong("AUDIT_RETENTION", "must be at least 1h")
         self._demand_safe_access()
+        self._demand_own_secrets()
         self._demand_whole_tls()
         return self
 
@@ -299,6 +313,17 @@ class Settings(BaseSettings):
             raise _wrong("ADMIN_TOKEN", f"must have at least {ADMIN_TOKEN_LENGTH_MIN} characters, all printable ASCII")
         if " " in token:
             raise _wrong("ADMIN_TOKEN", "must not hold a space")
+
+    def _demand_own_secrets(self) -> None:
+        if self.development_secrets == "allowed":
+            return
+        for variable, secret in (
+            ("ADMIN_TOKEN", self.admin_token.get_secret_value()),
+            ("MONGODB_URI", _password(self.mongodb_uri.get_secret_value())),
+            ("AMQP_URL", _password(self.amqp_url.get_secret_value())),
+        ):
+            if is_published(secret):
+                raise _wrong(variable, f"{PUBLISHED}; expected {INSTEAD_OF_PUBLISHED}")
 
     def _demand_whole_tls(self) -> None:
         if bool(self.http_tls_cert_file) != bool(self.http_tls_key_file):
@@ -335,6 +360,17 @@ def read_settings(**overrides: Any) -> Settings:
         variable = str(first["loc"][0])
         name = variable if variable.startswith(PREFIX) else PREFIX + variable.upper().removesuffix("_MS")
         raise InvalidInput((name,), problem) from None
+
+
+def is_published(secret: str) -> bool:
+    """Whether it is one of `hascheduler secrets --development`, which are in the repository."""
+    return secret.startswith(PUBLISHED_PREFIX)
+
+
+def _password(uri: str) -> str:
+    """That of the user in a URI, as the server would get it; "" where there is none."""
+    user, _, _ = uri.partition("://")[2].partition("/")[0].rpartition("@")
+    return unquote(user.partition(":")[2])
 
 
 def _wrong(variable: str, problem: str) -> ValueError:

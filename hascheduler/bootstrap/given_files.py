@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hascheduler.bootstrap.secret_files import ADMIN_PASSWORD, PROCESSOR_PASSWORD, SCHEDULER_PASSWORD
+from hascheduler.bootstrap.secret_values import PUBLISHED_KEY
 from hascheduler.errors import InvalidInput
+from hascheduler.settings import INSTEAD_OF_PUBLISHED, PUBLISHED, is_published
 
 _KEY = re.compile(r"[A-Za-z0-9+/=]{6,1024}")
 
@@ -30,6 +32,14 @@ def read_key(path: Path) -> str:
 def read_passwords(folder: Path) -> Passwords:
     """One file for each; a line break at its end is not part of the password."""
     return Passwords(*(_password(folder / name) for name in (SCHEDULER_PASSWORD, PROCESSOR_PASSWORD, ADMIN_PASSWORD)))
+
+
+def demand_own(key: str, passwords: Passwords) -> None:
+    """`InvalidInput` for what `hascheduler secrets --development` writes, which is in the repository."""
+    if key == PUBLISHED_KEY:
+        raise InvalidInput(("--keyfile",), PUBLISHED, INSTEAD_OF_PUBLISHED)
+    if any(map(is_published, (passwords.scheduler, passwords.processor, passwords.admin))):
+        raise InvalidInput(("--users-from",), f"one of the passwords {PUBLISHED}", INSTEAD_OF_PUBLISHED)
 
 
 def _password(path: Path) -> str:

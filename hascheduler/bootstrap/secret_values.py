@@ -5,8 +5,9 @@ import secrets
 from base64 import b64encode
 from dataclasses import dataclass
 
-from hascheduler.model.token import SECRET_PREFIX
+from hascheduler.model.token import PUBLISHED_PREFIX, SECRET_PREFIX
 
+PUBLISHED_KEY = "DevelopmentOnlyKeyThatEverybodyKnows"
 _PASSWORD_BYTES = 32
 _KEY_BYTES = 756
 """In base64 the 1,008 characters that MongoDB's manual makes a key of; it takes up to 1,024."""
@@ -46,15 +47,15 @@ def fresh_values() -> SecretValues:
 def development_values() -> SecretValues:
     """The same each time, so that they can stand in a repository; whoever reads one knows that it is no secret."""
     return SecretValues(
-        keyfile="DevelopmentOnlyKeyThatEverybodyKnows",
-        mongodb_admin="development-only-mongodb-admin",
-        mongodb_scheduler="development-only-mongodb-scheduler",
-        mongodb_processor="development-only-mongodb-processor",
-        amqp_scheduler="development-only-rabbitmq-scheduler",
-        amqp_processor="development-only-rabbitmq-processor",
+        keyfile=PUBLISHED_KEY,
+        mongodb_admin=f"{PUBLISHED_PREFIX}mongodb-admin",
+        mongodb_scheduler=f"{PUBLISHED_PREFIX}mongodb-scheduler",
+        mongodb_processor=f"{PUBLISHED_PREFIX}mongodb-processor",
+        amqp_scheduler=f"{PUBLISHED_PREFIX}rabbitmq-scheduler",
+        amqp_processor=f"{PUBLISHED_PREFIX}rabbitmq-processor",
         amqp_scheduler_salt=_known_salt("scheduler"),
         amqp_processor_salt=_known_salt("processor"),
-        admin_token="development-only-admin-token",  # noqa: S106  # that is its point
+        admin_token=f"{PUBLISHED_PREFIX}admin-token",
     )
 
 

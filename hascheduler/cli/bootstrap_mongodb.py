@@ -52,7 +52,7 @@ def mongodb(
     """
     leave_on_sigterm()
     from hascheduler.bootstrap.deployment import DatabasePlan, bootstrap_mongodb
-    from hascheduler.bootstrap.given_files import read_key, read_passwords
+    from hascheduler.bootstrap.given_files import demand_own, read_key, read_passwords
     from hascheduler.bootstrap.member import Access
     from hascheduler.bootstrap.members import parse_members
     from hascheduler.embedded.foreground import run_in_foreground
@@ -60,12 +60,15 @@ def mongodb(
     if not _REPLICA_SET.fullmatch(replica_set):
         raise InvalidInput(("--set",), repr(replica_set[:64]), "letters, digits, - and _")
     settings = read_settings()
+    key, passwords = read_key(keyfile), read_passwords(users_from)
+    if settings.development_secrets == "refused":
+        demand_own(key, passwords)
     plan = DatabasePlan(
         members=parse_members(members),
         replica_set=replica_set,
         database=settings.database,
-        access=Access(read_key(keyfile), settings.mongodb_tls_ca_file, settings.mongodb_tls_cert_file),
-        passwords=read_passwords(users_from),
+        access=Access(key, settings.mongodb_tls_ca_file, settings.mongodb_tls_cert_file),
+        passwords=passwords,
         timeout_ms=parse_duration(timeout, ("--timeout",)),
     )
     configure_logging(settings)

@@ -27,6 +27,8 @@ from hascheduler.model.instants import WallMs
 
 ALL_TENANTS = "*"
 SECRET_PREFIX = "hsk_"  # noqa: S105  # so that a secret is known as one wherever it turns up
+PUBLISHED_PREFIX = "development-only-"
+"""What every password and token begins with that stands in the repository; none of anybody's own does."""
 SECRET_BYTES = 32
 SECRET = re.compile(r"hsk_[A-Za-z0-9_-]{43}")
 

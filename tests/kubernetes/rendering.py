@@ -12,9 +12,11 @@ from tests.kubernetes.objects import Objects
 
 ROOT = Path(__file__).parents[2]
 KIND = "k8s/overlays/kind"
+TRIAL = "k8s/overlays/trial"
 PRODUCTION = "k8s/overlays/production"
 LEASE = "tests/kubernetes/variants/kubernetes-lease"
-VARIANTS = (KIND, PRODUCTION, LEASE, "tests/kubernetes/variants/external", "tests/kubernetes/variants/queue-scaled")
+EXTERNAL = "tests/kubernetes/variants/external"
+VARIANTS = (KIND, TRIAL, PRODUCTION, LEASE, EXTERNAL, "tests/kubernetes/variants/queue-scaled")
 
 
 def rendered(folder: str) -> Objects:

@@ -11,7 +11,7 @@ from kubernetes_validate.utils import all_versions
 
 from hascheduler import __version__
 from tests.kubernetes.objects import Object
-from tests.kubernetes.rendering import KIND, PRODUCTION, ROOT, VARIANTS, rendered
+from tests.kubernetes.rendering import KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, rendered
 
 OLDEST = "1.32"
 NEWEST = sorted({tuple(map(int, found.split(".")[:2])) for found in all_versions()})[-3:]
@@ -36,8 +36,9 @@ def test_a_misspelt_field_is_not_valid(version: str) -> None:
         kubernetes_validate.validate(deployment, version, strict=True)
 
 
-def test_production_holds_no_secret() -> None:
-    assert rendered(PRODUCTION).of("Secret") == []
+@pytest.mark.parametrize("folder", [PRODUCTION, TRIAL])
+def test_what_any_cluster_may_get_holds_no_secret(folder: str) -> None:
+    assert rendered(folder).of("Secret") == []
 
 
 def test_images_are_set_in_one_place() -> None:
@@ -90,7 +91,7 @@ def _memory_mi(owner: Object) -> int:
 def test_the_small_configuration_differs_in_sizes_alone() -> None:
     for path in ("mongodb/mongod.conf", "rabbitmq/rabbitmq.conf"):
         base, small = ((ROOT / folder / name).read_text().splitlines()
-                       for folder, name in (("k8s/base", path), (KIND, Path(path).name)))  # fmt: skip
+                       for folder, name in (("k8s/base", path), (TRIAL, Path(path).name)))  # fmt: skip
         differing = [line for line in [*base, *small] if line not in base or line not in small]
         assert all(re.search(r"oplogSizeMB|cacheSizeGB|watermark|disk_free", line) for line in differing), differing
 

@@ -91,8 +91,9 @@ def no_variables_from_services(objects: Objects) -> Iterator[str]:
 
 
 def one_node_is_enough_for_development(objects: Objects) -> Iterator[str]:
-    """Where the API is at a port of the node: nothing is demanded that a node of two small CPUs can't give."""
-    if not any(service["spec"].get("type") == "NodePort" for service in objects.of("Service")):
+    """Where MongoDB has one member: nothing is demanded that a node of two small CPUs can't give."""
+    members = [found for found in objects.of("StatefulSet") if found["metadata"]["name"] == "mongodb"]
+    if [found["spec"]["replicas"] for found in members] != [1]:
         return
     cpu = 0.0
     for pod in objects.pods():
