@@ -10,6 +10,7 @@
 #   CMD ["processor", "resize"]
 #
 # Every version is in a lock file with its hash. The process writes nothing, needs no home and runs as any user.
+# The one image from elsewhere; a build argument with @sha256:… behind the tag pins it, as nobody can move a digest.
 ARG PYTHON_IMAGE=python:3.12.12-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build

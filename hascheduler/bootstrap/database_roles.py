@@ -8,6 +8,11 @@ scheduler    read, write and watch the whole database, and make its collections 
 processor    read, change and watch jobs; read definitions and the schema version; register, show life, deregister
 admin        everything, for people (it belongs to the database ``admin``)
 ===========  =====================================================================================================
+
+A processor's user sees all jobs and can change each of them, since MongoDB knows no rights on single documents and a
+view can neither be written nor watched. It reads definitions for how often a job that failed is tried again. Scripts
+in the server (``$where``, ``$function``, ``mapReduce``) are off in every mongod that we configure: any right to read
+would be a right to run them. Where handlers are not trusted, let them take their work over HTTP (``/v1/work``).
 """
 
 from collections.abc import Mapping

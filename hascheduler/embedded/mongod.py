@@ -62,7 +62,7 @@ async def start_mongod(folder: Path | None = None) -> AsyncIterator[Mongod]:
     port = free_port()
     arguments = [
         *(binary, "--dbpath", str(data), "--port", str(port), "--bind_ip", "127.0.0.1", "--replSet", "rs0"),
-        *("--wiredTigerCacheSizeGB", "0.5", "--nounixsocket"),
+        *("--wiredTigerCacheSizeGB", "0.5", "--nounixsocket", "--noscripting"),
         *("--setParameter", "diagnosticDataCollectionEnabled=false"),
         *("--wiredTigerEngineConfigString", _FEW_OPEN_FILES),
     ]

@@ -58,7 +58,8 @@ class Container:
     @property
     def is_ours(self) -> bool:
         """Whether it runs the command line of this project."""
-        return self.spec["image"].rpartition(":")[0].rpartition("/")[2] in ("hascheduler", "hascheduler-processor")
+        tagged = self.spec["image"].partition("@")[0]
+        return tagged.rpartition(":")[0].rpartition("/")[2] in ("hascheduler", "hascheduler-processor")
 
 
 class Objects:

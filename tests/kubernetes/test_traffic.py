@@ -2,12 +2,13 @@
 
 import pytest
 
-from tests.kubernetes.rendering import KIND, LEASE, PRODUCTION, rendered
+from tests.kubernetes.rendering import EXTERNAL, KIND, LEASE, PRODUCTION, rendered
 from tests.kubernetes.traffic import End, Port, passes
 
 SCHEDULER, PROCESSOR, BOOTSTRAP = End("scheduler"), End("processor"), End("bootstrap")
 MONGODB, RABBITMQ = End("mongodb"), End("rabbitmq")
-MONITORING, DNS, STRANGER = End(namespace="monitoring"), End(namespace="kube-system"), End(namespace="default")
+DNS, OF_SYSTEM = End(namespace="kube-system", labels={"k8s-app": "kube-dns"}), End(namespace="kube-system")
+MONITORING, STRANGER = End(namespace="monitoring"), End(namespace="default")
 INTERNET, INSIDE, METADATA = End(address="93.184.215.14"), End(address="10.96.0.1"), End(address="169.254.169.254")
 INTERNET_6, INSIDE_6 = End(address="2606:2800:21f:cb07:6820:80da:af6b:8b2c"), End(address="fd00::1")
 
@@ -26,17 +27,11 @@ NEEDED = (
     (MONITORING, SCHEDULER, 9090),
     (MONITORING, PROCESSOR, 9090),
     (MONITORING, RABBITMQ, 15692),
-    (SCHEDULER, MONITORING, 4318),
-    (PROCESSOR, MONITORING, 4318),
     (SCHEDULER, DNS, 53),
     (PROCESSOR, DNS, 53),
     (MONGODB, DNS, 53),
-    (RABBITMQ, DNS, 53),
     (BOOTSTRAP, DNS, 53),
     (BOOTSTRAP, End(address="169.254.20.10"), 53),
-    (PROCESSOR, INTERNET, 443),
-    (PROCESSOR, INTERNET, 80),
-    (PROCESSOR, INTERNET_6, 443),
 )
 DENIED = (
     (STRANGER, SCHEDULER, 7070),
@@ -58,6 +53,9 @@ DENIED = (
     (PROCESSOR, INSIDE_6, 443),
     (PROCESSOR, INTERNET, 22),
     (SCHEDULER, DNS, 443),
+    (SCHEDULER, OF_SYSTEM, 53),
+    (SCHEDULER, MONITORING, 4318),
+    (RABBITMQ, DNS, 53),
     (INTERNET, MONGODB, 27017),
 )
 
@@ -88,11 +86,19 @@ def test_without_the_policy_of_schedulers_a_standby_cannot_watch_the_leader() ->
     assert not passes(objects, SCHEDULER, SCHEDULER, Port(7070))
 
 
+def test_webhooks_get_out_where_that_is_said_and_nowhere_inside() -> None:
+    for end, port in ((INTERNET, 443), (INTERNET, 80), (INTERNET_6, 443)):
+        assert passes(rendered(KIND), PROCESSOR, end, Port(port))
+        assert not passes(rendered(PRODUCTION), PROCESSOR, end, Port(port))
+
+
 def test_servers_of_somebody_else_are_reached() -> None:
-    objects = rendered("tests/kubernetes/variants/external")
+    objects = rendered(EXTERNAL)
     assert passes(objects, SCHEDULER, INSIDE, Port(27017))
     assert passes(objects, BOOTSTRAP, INSIDE, Port(27017))
     assert passes(objects, PROCESSOR, INTERNET, Port(5671))
+    assert passes(objects, PROCESSOR, MONITORING, Port(4318))
+    assert not passes(objects, PROCESSOR, INTERNET, Port(443))
     assert not passes(objects, SCHEDULER, INTERNET, Port(443))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from tests.kubernetes.objects import Container, Object, Objects
 
-_EXACT = re.compile(r"[a-z0-9][a-z0-9./:-]*:[0-9]+\.[0-9]+\.[0-9]+[a-z0-9.-]*")
+_EXACT = re.compile(r"[a-z0-9][a-z0-9./:-]*:[0-9]+\.[0-9]+\.[0-9]+[a-z0-9.-]*(@sha256:[0-9a-f]{64})?")
 _UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "m": 10**-3, "": 1}
 
 
