@@ -418,7 +418,12 @@ def _heartbeat_deadline_ms(settings: Settings) -> int:
 
 def _lock(settings: Settings) -> Lock:
     token = settings.admin_token.get_secret_value()
-    return Lock(settings.tokens_demanded, digest_of(token) if token else None)
+    return Lock(
+        settings.tokens_demanded,
+        digest_of(token) if token else None,
+        settings.own_hosts,
+        any_address=not settings.listens_on_loopback,
+    )
 
 
 async def _there(prepare: Callable[[], Awaitable[None]], settings: Settings) -> bool:

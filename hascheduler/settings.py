@@ -6,6 +6,7 @@ not (``HASCHEDULER_LEASE_DURATION`` sets ``lease_duration_ms``). Each secret can
 """
 
 import os
+import re
 import socket
 from collections.abc import Callable
 from decimal import Decimal, DecimalException
@@ -79,6 +80,17 @@ def _resources(value: object) -> object:
     return _checked(value, parse_resources)
 
 
+def _host_names(value: object) -> object:
+    for name in _listed(str(value)):
+        if not _HOST_NAME.fullmatch(name):
+            raise ValueError(f"{quoted(name)}; expected names such as scheduler.example.com, without ports")
+    return value
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip().lower() for name in text.split(",") if name.strip()]
+
+
 def _whole_or_none(value: object) -> object:
     if isinstance(value, str) and value != _NONE and not (value.isascii() and value.isdecimal() and len(value) < 20):
         raise ValueError(f"{quoted(value)}; expected a whole number, or {_NONE}")
@@ -106,6 +118,7 @@ def _milliseconds_or_none(value: object) -> int | None:
 
 
 _NONE = "none"
+_HOST_NAME = re.compile(r"[a-z0-9._-]{1,253}", re.ASCII)
 Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
 MillisecondsOrNone = Annotated[int | None, BeforeValidator(_milliseconds_or_none)]
 
@@ -155,6 +168,11 @@ class Settings(BaseSettings):
     allow_unauthenticated: bool = Field(
         default=False,
         description="ask for no tokens, unless auth is tokens, although the address is not loopback [false]",
+    )
+    http_allowed_hosts: Annotated[str, BeforeValidator(_host_names)] = Field(
+        default="",
+        description="where no token is demanded: host names, with commas, that clients reach the API by, besides"
+        " localhost, HTTP_HOST and ADVERTISE_HOST [none]",
     )
     audit_retention_ms: Milliseconds = _duration("AUDIT_RETENTION", "90d", "who changed what is kept for so long")
     audit_interval_ms: MillisecondsOrNone = _duration(
@@ -298,11 +316,20 @@ class Settings(BaseSettings):
     @property
     def tokens_demanded(self) -> bool:
         if self.auth == "auto":
-            return not (_is_loopback(self.http_host) or self.allow_unauthenticated)
+            return not (self.listens_on_loopback or self.allow_unauthenticated)
         return self.auth == "tokens"
 
+    @property
+    def own_hosts(self) -> frozenset[str]:
+        """The names of this replica that the settings tell of."""
+        return frozenset(_listed(f"{self.http_allowed_hosts},{self.http_host},{self.advertise_host}"))
+
+    @property
+    def listens_on_loopback(self) -> bool:
+        return _is_loopback(self.http_host)
+
     def _demand_safe_access(self) -> None:
-        if not self.tokens_demanded and not self.allow_unauthenticated and not _is_loopback(self.http_host):
+        if not self.tokens_demanded and not self.allow_unauthenticated and not self.listens_on_loopback:
             raise _wrong(
                 "HTTP_HOST",
                 f"{self.http_host} is not loopback and the API asks for no token; set HASCHEDULER_AUTH=tokens, or"

@@ -2,9 +2,9 @@
 
 ::
 
-    connection ─► guard ─► audit trail ─► access door ─► route ─► body ─► schemas ─► the noun's file ─► port
-      (heads)    (bounds)   (who, what)     (tokens)             (JSON)  (fields)     │   admission
-                    └─────────────────────── problems ◄───────────────────────────────┘
+    connection ─► guard ─► audit trail ─► browser door ─► access door ─► route ─► body ─► schemas ─► noun's file ─► port
+      (heads)    (bounds)   (who, what)  (Host, Origin)     (tokens)             (JSON)  (fields)     │  admission
+                    └────────────────────────────── problems ◄────────────────────────────────────────┘
 
 Nothing here owns state. What must hold: a refused request has written nothing; every refusal, whoever makes it, is
 problem+json (RFC 9457) and names the field, what is wrong with it and what would be right; no input is a 500; every

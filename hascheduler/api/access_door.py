@@ -13,12 +13,15 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hascheduler.api.access import ANYBODY, Caller
+from hascheduler.api.docs_page import ASSETS, DOCS_PATH
 from hascheduler.api.problems import Refusal, problem
 from hascheduler.model.instants import WallMs
 from hascheduler.model.token import ALL_TENANTS, SECRET, Role, digest_of
 from hascheduler.ports import ClusterView
 
-OPEN_PATHS = frozenset({"/livez", "/readyz", "/leaderz", "/docs", "/docs/oauth2-redirect", "/openapi.json"})
+OPEN_PATHS = frozenset(
+    {"/livez", "/readyz", "/leaderz", "/openapi.json", DOCS_PATH, *(f"{DOCS_PATH}/{asset}" for asset in ASSETS)}
+)
 """They hold nothing of anybody's."""
 _REALM = 'Bearer realm="hascheduler"'
 _CREDENTIALS_LENGTH_MAX = 1_024
@@ -29,10 +32,15 @@ SETTINGS_TOKEN = "settings"  # noqa: S105  # an id
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """Whether tokens are demanded, and what the settings' own admin token hashes to, where there is one."""
+    """Whether tokens are demanded, and what the settings' own admin token hashes to, where there is one.
+
+    Where none is demanded, requests may ask for ``hosts`` besides loopback's names, and for ``any_address``.
+    """
 
     demanded: bool = False
     admin_digest: str | None = None
+    hosts: frozenset[str] = frozenset()
+    any_address: bool = False
 
 
 class Door:

@@ -9,6 +9,7 @@ from hascheduler.api import (
     audit,
     cluster,
     definitions,
+    docs_page,
     events,
     failovers,
     health,
@@ -36,6 +37,7 @@ from hascheduler.api import (
 from hascheduler.api.access_door import Door
 from hascheduler.api.audit_trail import AuditTrail
 from hascheduler.api.body import MERGE_PATCH
+from hascheduler.api.browser_door import BrowserDoor
 from hascheduler.api.guard import Guard
 from hascheduler.api.meter import Meter
 from hascheduler.api.problems import MEDIA_TYPE
@@ -91,6 +93,7 @@ def create_app(services: ApiServices) -> FastAPI:
         version=__version__,
         description=_DESCRIPTION,
         redirect_slashes=False,
+        docs_url=None,  # `docs_page` has its own, which takes nothing from elsewhere
         redoc_url=None,
         # Our spans are of jobs; those that FastAPI makes by itself are of probes and of its own insides too.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
@@ -99,6 +102,7 @@ def create_app(services: ApiServices) -> FastAPI:
     app.state.services = services
     # The last one added is the outermost.
     app.add_middleware(Door)
+    app.add_middleware(BrowserDoor)
     app.add_middleware(AuditTrail)
     app.add_middleware(Guard)
     app.add_middleware(Meter)
@@ -121,6 +125,7 @@ def create_app(services: ApiServices) -> FastAPI:
         audit,
     ):
         app.include_router(noun.router, prefix="/v1", responses=ANY_REFUSAL, dependencies=[EACH_ONCE])
+    app.include_router(docs_page.router)
     app.include_router(health.router)
     app.include_router(metrics.router, responses=ANY_REFUSAL)
     return app

@@ -6,7 +6,6 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from hascheduler.api.access_door import Lock
 from hascheduler.model.token import Role, Token, digest_of
 from tests.api.doubles import NOW, World
 
@@ -19,7 +18,8 @@ class Guarded:
     def __init__(self, app: FastAPI, world: World, *, demanded: bool = True) -> None:
         self.app = app
         self.world = world
-        app.state.services = replace(world.services(), lock=Lock(demanded, digest_of(ADMIN_TOKEN)))
+        lock = replace(world.lock, demanded=demanded, admin_digest=digest_of(ADMIN_TOKEN))
+        app.state.services = replace(world.services(), lock=lock)
         self._count = 0
 
     async def token(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> str:
