@@ -22,6 +22,7 @@ from hascheduler.api.admission import AdmissionControl
 from hascheduler.api.app import ApiServices, create_app
 from hascheduler.api.audit_trail import AuditWriter
 from hascheduler.api.health_port import HealthPort
+from hascheduler.api.schedule_limits import ScheduleLimits
 from hascheduler.api.server import ApiServer
 from hascheduler.api.work_terms import WorkTerms
 from hascheduler.audit.finding import AuditReport
@@ -147,6 +148,7 @@ async def serve(settings: Settings) -> None:
                     work=MongoWorkStore(database, settings.job_retention_ms),
                     work_terms=_work_terms(settings),
                     failovers=MongoFailoverStore(database),
+                    schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
                     tracer=tracer,
                     metrics=http_metrics,
                 )

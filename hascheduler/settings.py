@@ -252,6 +252,16 @@ class Settings(BaseSettings):
         description="how many jobs may wait in the shard; who submits more is told to come again; none: no limit"
         " [1000000]",
     )
+    tenant_schedules_max: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
+        default=10_000,
+        ge=1,
+        le=10_000_000,
+        description="how many schedules tokens of one tenant may make for it, where the tenant itself has no"
+        " max_schedules; none: no limit [10000]",
+    )
+    least_interval_ms: Milliseconds = _duration(
+        "LEAST_INTERVAL", "1s", "tokens of one tenant make no schedule whose times are closer together"
+    )
     max_concurrency: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
         default=None, ge=1, le=10_000_000, description="how many jobs run at once in all; none: no limit [none]"
     )
@@ -302,6 +312,8 @@ class Settings(BaseSettings):
             raise _wrong("CLOCK_SKEW_MAX", "must be at least 500ms")
         if self.events_exchange.startswith("amq."):
             raise _wrong("EVENTS_EXCHANGE", "may not begin with amq., which is the broker's own")
+        if not 100 <= self.least_interval_ms <= 86_400_000:
+            raise _wrong("LEAST_INTERVAL", "must be 100ms to 1d")
         if self.idle_ttl_ms < 60_000:
             raise _wrong("IDLE_TTL", "must be at least 1m")
         if self.audit_interval_ms is not None and self.audit_interval_ms < 10_000:

@@ -1,17 +1,19 @@
 """From a request to the stored fields of a schedule: of a new one, of a replacement, of a merge patch."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from hascheduler.api.access import Caller
 from hascheduler.api.merge_patch import merge_patch, whole
 from hascheduler.api.refusals import Unreadable
 from hascheduler.api.same_json import is_same_json
+from hascheduler.api.schedule_limits import ScheduleLimits
 from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceScheduleBody
 from hascheduler.api.schedule_shown import request_form
 from hascheduler.api.shown import plain_json
 from hascheduler.api.stored_schedules import read_schedule
-from hascheduler.api.trigger_schemas import trigger_of
+from hascheduler.api.trigger_schemas import TriggerBody, trigger_of
 from hascheduler.dispatch.edits import with_trigger
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fields import is_integer
@@ -27,21 +29,36 @@ from hascheduler.model.trigger_documents import decode_trigger
 from hascheduler.ports import StoredDocument
 
 
-def created(body: CreateScheduleBody, now: WallMs) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Who makes or edits a schedule at ``now``, and what limits that."""
+
+    caller: Caller
+    limits: ScheduleLimits
+    now: WallMs
+
+    def trigger(self, body: TriggerBody, stored: Trigger | None) -> Trigger:
+        """The trigger that is asked for; `InvalidInput` where it is none, or too fast for the caller."""
+        trigger = trigger_of(body, stored, self.now)
+        self.limits.demand_interval(trigger, stored, self.caller)
+        return trigger
+
+
+def created(body: CreateScheduleBody, edit: Edit) -> dict[str, Any]:
     """The document of a new schedule."""
     body.demand_known_placeholders()
-    trigger = trigger_of(body.trigger, None, now)
-    return new_schedule_document(_new(body.name, body, trigger, now, paused=body.paused))
+    trigger = edit.trigger(body.trigger, None)
+    return new_schedule_document(_new(body.name, body, trigger, edit.now, paused=body.paused))
 
 
-def replaced(name: str, body: ReplaceScheduleBody, stored: StoredDocument, now: WallMs) -> Mapping[str, Any]:
+def replaced(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: Edit) -> Mapping[str, Any]:
     """The fields of the stored schedule after a replacement; one that somebody broke by hand is repaired."""
     try:
         schedule = read_schedule(stored)
     except InvalidInput:
-        return _repaired(name, body, stored, now)
-    trigger = trigger_of(body.trigger, schedule.trigger, now)
-    edited = replace(with_trigger(schedule, trigger, now), policy=body.policy())
+        return _repaired(name, body, stored, edit)
+    trigger = edit.trigger(body.trigger, schedule.trigger)
+    edited = replace(with_trigger(schedule, trigger, edit.now), policy=body.policy())
     is_same_payload = is_same_json(plain_json(stored.get("payload")), body.job.payload)
     return {
         **encode_edited(edited),
@@ -72,10 +89,10 @@ def _with_trigger_of_one_type(form: dict[str, Any], patch: Mapping[str, Any]) ->
     return form if type is None or type == form["trigger"]["type"] else {**form, "trigger": {}}
 
 
-def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, now: WallMs) -> Mapping[str, Any]:
+def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: Edit) -> Mapping[str, Any]:
     """All fields anew but those that can still be read, and the revision, which the write raises."""
-    trigger = trigger_of(body.trigger, _stored_trigger(stored), now)
-    document = new_schedule_document(_new(name, body, trigger, now, paused=False))
+    trigger = edit.trigger(body.trigger, _stored_trigger(stored))
+    document = new_schedule_document(_new(name, body, trigger, edit.now, paused=False))
     kept = {
         field: stored[field]
         for field in ("created_at_ms", "cursor_ms", "failures", "paused_at_ms")
@@ -86,6 +103,8 @@ def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, now:
     if isinstance(tally, list) and len(tally) == len(document["tally"]) and all(map(is_integer, tally)):
         kept["tally"] = tally
     repaired = {**document, **kept}
+    if "throttled" in stored and not is_integer(stored["throttled"]):
+        repaired["throttled"] = 0
     return {field: value for field, value in repaired.items() if field not in ("_id", "rev")}
 
 

@@ -17,7 +17,7 @@ from hascheduler.api.preview_schemas import (
     zone_of,
 )
 from hascheduler.api.responses import refused
-from hascheduler.api.schedule_edits import patched, replaced
+from hascheduler.api.schedule_edits import Edit, patched, replaced
 from hascheduler.api.schedules import Patch
 from hascheduler.api.seen_schedules import owned
 from hascheduler.api.services import Services
@@ -92,7 +92,7 @@ async def preview_edit(
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     whole = owned(patched(name, body, stored), caller)
-    trigger = decode_trigger(replaced(name, whole, stored, now)["trigger"])
+    trigger = decode_trigger(replaced(name, whole, stored, Edit(caller, services.schedule_limits, now))["trigger"])
     after_ms, fired = _after(schedule, now), schedule.tally.fired
     edited = FiresToCome(name, trigger, after_ms, fired=fired)
     difference = compare(FiresToCome(name, schedule.trigger, after_ms, fired=fired), edited, query.count)

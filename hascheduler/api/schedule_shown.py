@@ -56,7 +56,7 @@ _EXAMPLE: JsonDict = {
     "last_nominal_at": "2030-01-01T00:00:09.000Z",
     "next_at": "2030-01-01T00:00:10.000Z",
     "next_due_at": "2030-01-01T00:00:10.137Z",
-    "counts": {"fired": 8, "skipped": 1, "missed": 0, "coalesced": 0, "paused": 0, "excluded": 0},
+    "counts": {"fired": 8, "skipped": 1, "missed": 0, "coalesced": 0, "paused": 0, "excluded": 0, "throttled": 0},
     "failures_in_a_row": 0,
 }
 
@@ -89,6 +89,7 @@ class CountsResponse(BaseModel):
     coalesced: int
     paused: int
     excluded: int
+    throttled: int
 
 
 class ScheduleResponse(BaseModel):
@@ -162,6 +163,7 @@ def show_counts(tally: Tally) -> CountsResponse:
         coalesced=tally.coalesced,
         paused=tally.paused,
         excluded=tally.excluded,
+        throttled=tally.throttled,
     )
 
 

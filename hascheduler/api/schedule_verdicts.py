@@ -47,7 +47,7 @@ _EXAMPLE: JsonDict = {
             "into": "2030-01-01T00:00:09.000Z",
         },
     ],
-    "counts": {"fired": 2, "skipped": 0, "missed": 0, "coalesced": 7, "paused": 0, "excluded": 0},
+    "counts": {"fired": 2, "skipped": 0, "missed": 0, "coalesced": 7, "paused": 0, "excluded": 0, "throttled": 0},
     "undecided": {"count": 0, "since": None, "because": None},
     "next": None,
 }
@@ -74,7 +74,9 @@ class VerdictResponse(BaseModel):
     count: int
     job: str | None = Field(description="The job of a fired one")
     job_state: JobState | None
-    because_of: str | None = Field(description="The job that was in the way of a skipped one")
+    because_of: str | None = Field(
+        description="The job that was in the way of a skipped one, the limit of its tenant that a throttled one met"
+    )
     into: str | None = Field(description="The fire that stands for a coalesced one too; null while it is to come")
 
 

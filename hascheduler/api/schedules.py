@@ -40,11 +40,15 @@ Patch = Annotated[
 async def create_schedule(
     body: CreateScheduleBody, services: Services, caller: Operator, response: Response
 ) -> ScheduleResponse:
-    """Create a schedule; 409 when the name is taken, which may be by another tenant: names are the cluster's.
+    """Create a schedule; 409 when the name is taken, which may be by another tenant: names are the cluster's; and where
+    its tenant has as many schedules as it may.
 
     Its nominal times begin after this instant.
     """
-    made = schedule_edits.created(owned(body, caller), services.clock.wall_ms())
+    whole = owned(body, caller)
+    edit = schedule_edits.Edit(caller, services.schedule_limits, services.clock.wall_ms())
+    made = schedule_edits.created(whole, edit)
+    await services.schedule_limits.demand_room(made["job"]["tenant"], caller, services.view, services.schedules)
     document = await services.schedules.create(made)
     if document is None:
         raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
@@ -91,7 +95,8 @@ async def replace_schedule(
     whole = owned(body, caller)
 
     def change(stored: StoredDocument) -> Mapping[str, Any]:
-        return schedule_edits.replaced(name, whole, stored, services.clock.wall_ms())
+        edit = schedule_edits.Edit(caller, services.schedule_limits, services.clock.wall_ms())
+        return schedule_edits.replaced(name, whole, stored, edit)
 
     return show(await edit_schedule(name, caller, services, precondition, change), response)
 
@@ -104,7 +109,8 @@ async def patch_schedule(
 
     def change(stored: StoredDocument) -> Mapping[str, Any]:
         whole = owned(schedule_edits.patched(name, body, stored), caller)
-        return schedule_edits.replaced(name, whole, stored, services.clock.wall_ms())
+        edit = schedule_edits.Edit(caller, services.schedule_limits, services.clock.wall_ms())
+        return schedule_edits.replaced(name, whole, stored, edit)
 
     return show(await edit_schedule(name, caller, services, precondition, change), response)
 

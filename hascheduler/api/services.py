@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 
 from hascheduler.api.access_door import Lock
 from hascheduler.api.audit_trail import AuditWriter
+from hascheduler.api.schedule_limits import ScheduleLimits
 from hascheduler.api.work_terms import WorkTerms
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
@@ -52,6 +53,7 @@ class ApiServices:
     work: WorkStore
     work_terms: WorkTerms
     failovers: FailoverStore
+    schedule_limits: ScheduleLimits = field(default_factory=ScheduleLimits)
     metrics: HttpMetrics = field(default_factory=HttpMetrics)
     tracer: Tracer = NO_TRACING
 

@@ -9,7 +9,13 @@ from hascheduler.api.rate_limits import RateLimitBody, RateLimitResponse, show_r
 from hascheduler.api.texts import Strict
 from hascheduler.model.tenant import Tenant
 
-_EXAMPLE: dict[str, Any] = {"max_running": 10, "max_pending": 10_000, "submit_rate": {"count": 100, "per": "1s"}}
+_EXAMPLE: dict[str, Any] = {
+    "max_running": 10,
+    "max_pending": 10_000,
+    "submit_rate": {"count": 100, "per": "1s"},
+    "max_schedules": 200,
+    "fire_rate": {"count": 600, "per": "1m"},
+}
 
 
 class TenantBody(Strict):
@@ -21,15 +27,33 @@ class TenantBody(Strict):
         default=None, ge=1, le=JOBS_MAX, description="How many of its jobs run at once; null: no limit"
     )
     max_pending: int | None = Field(
-        default=None, ge=1, le=JOBS_MAX, description="How many of its jobs wait at once; null: no limit"
+        default=None,
+        ge=1,
+        le=JOBS_MAX,
+        description="How many of its jobs wait at once, those of its schedules among them; null: no limit",
     )
     submit_rate: RateLimitBody | None = Field(
         default=None, description="How fast its jobs are accepted; null: no limit"
     )
+    max_schedules: int | None = Field(
+        default=None, ge=1, le=JOBS_MAX, description="How many schedules it has; null: the deployment's limit"
+    )
+    fire_rate: RateLimitBody | None = Field(
+        default=None,
+        description="How fast its schedules fire, all together; times beyond it are throttled; null: no limit",
+    )
 
     def noun(self, name: str, rev: int = 0) -> Tenant:
-        rate = self.submit_rate
-        return Tenant(name, rev, self.max_running, self.max_pending, None if rate is None else rate.limit())
+        submits, fires = self.submit_rate, self.fire_rate
+        return Tenant(
+            name,
+            rev,
+            max_running=self.max_running,
+            max_pending=self.max_pending,
+            submit_rate=None if submits is None else submits.limit(),
+            max_schedules=self.max_schedules,
+            fire_rate=None if fires is None else fires.limit(),
+        )
 
 
 class TenantResponse(BaseModel):
@@ -40,6 +64,8 @@ class TenantResponse(BaseModel):
     max_running: int | None
     max_pending: int | None
     submit_rate: RateLimitResponse | None
+    max_schedules: int | None
+    fire_rate: RateLimitResponse | None
 
 
 def show_tenant(tenant: Tenant) -> TenantResponse:
@@ -49,4 +75,6 @@ def show_tenant(tenant: Tenant) -> TenantResponse:
         max_running=tenant.max_running,
         max_pending=tenant.max_pending,
         submit_rate=show_rate_limit(tenant.submit_rate),
+        max_schedules=tenant.max_schedules,
+        fire_rate=show_rate_limit(tenant.fire_rate),
     )

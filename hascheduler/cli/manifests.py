@@ -132,7 +132,12 @@ def _manifest(document: object, now_ms: WallMs) -> Manifest:
     return Manifest(kind, name, NORMAL[kind](fields))
 
 
-_PARTS: Mapping[str, Sequence[str]] = {"retry": tuple(RETRY), "rate_limit": RATE_LIMIT, "submit_rate": RATE_LIMIT}
+_PARTS: Mapping[str, Sequence[str]] = {
+    "retry": tuple(RETRY),
+    "rate_limit": RATE_LIMIT,
+    "submit_rate": RATE_LIMIT,
+    "fire_rate": RATE_LIMIT,
+}
 
 
 def _schedule(name: str, fields: dict[str, Any], now_ms: WallMs) -> Manifest:

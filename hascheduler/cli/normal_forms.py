@@ -54,7 +54,7 @@ DEFINITION: dict[str, Any] = {
     "total_timeout": None,
 }
 LANE = {"weight": 1, "promote_after": format_duration(PROMOTE_AFTER_MS_DEFAULT), "policy": None}
-TENANT = {"max_running": None, "max_pending": None, "submit_rate": None}
+TENANT = {"max_running": None, "max_pending": None, "submit_rate": None, "max_schedules": None, "fire_rate": None}
 _ANSWERED = {
     "rev", "created_at", "paused_at", "paused_because", "last_nominal_at", "next_at", "next_due_at", "counts",
     "failures_in_a_row",
@@ -96,7 +96,8 @@ def normal_lane(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def normal_tenant(body: Mapping[str, Any]) -> dict[str, Any]:
-    return _normal(body, {"submit_rate": lambda rate: _part(rate, _rate_limit)}, TENANT)
+    forms = dict.fromkeys(("submit_rate", "fire_rate"), lambda rate: _part(rate, _rate_limit))
+    return _normal(body, forms, TENANT)
 
 
 def _normal(

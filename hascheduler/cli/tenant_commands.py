@@ -25,12 +25,26 @@ _QUOTA: Options = {
         str | None,
         typer.Option("--submit-rate", metavar="N/SPAN", help="How fast its jobs are accepted, such as 100/1s."),
     ],
+    "max_schedules": Annotated[
+        str | None,
+        typer.Option("--max-schedules", metavar="N", help="How many schedules it has; none: the deployment's limit."),
+    ],
+    "fire_rate": Annotated[
+        str | None,
+        typer.Option("--fire-rate", metavar="N/SPAN", help="How fast its schedules fire, such as 600/1m."),
+    ],
 }
 
 _tenants = Nouns(
     "tenant",
-    ("max running", "max pending", "submit rate"),
-    lambda one: (or_dash(one["max_running"]), or_dash(one["max_pending"]), rate_text(one["submit_rate"])),
+    ("max running", "max pending", "submit rate", "schedules", "fire rate"),
+    lambda one: (
+        or_dash(one["max_running"]),
+        or_dash(one["max_pending"]),
+        rate_text(one["submit_rate"]),
+        or_dash(one.get("max_schedules")),
+        rate_text(one.get("fire_rate")),
+    ),
     "There are no tenants; no tenant has a quota.",
 )
 
@@ -71,8 +85,9 @@ def delete(name: TenantName, yes: Yes = False, url: Url = DEFAULT_URL, as_json: 
 
 
 def _body(given: Given) -> dict[str, Any]:
-    flags = {"max_running": "--max-running", "max_pending": "--max-pending"}
+    flags = {"max_running": "--max-running", "max_pending": "--max-pending", "max_schedules": "--max-schedules"}
     body: dict[str, Any] = {name: whole_or_none(flag, given[name]) for name, flag in flags.items() if name in given}
-    if "submit_rate" in given:
-        body["submit_rate"] = rate_or_none("--submit-rate", given["submit_rate"])
+    for name, flag in (("submit_rate", "--submit-rate"), ("fire_rate", "--fire-rate")):
+        if name in given:
+            body[name] = rate_or_none(flag, given[name])
     return body

@@ -10,31 +10,48 @@ line is passed over, what is behind it fires::
 
 A time that would fire may still be skipped for a job that is in its way. Times are decided in their order, as the
 cursor is all that says what is decided: one whose jitter is not over holds up those after it.
+
+And it may find its tenant over a limit (`hascheduler.dispatch.admitting`). Of the times that are due then, all but
+the newest are *throttled*, in one record. The newest waits for room, undecided, until the next one is due, its grace is
+over or half a minute has passed, and is throttled too if none came. So a daily schedule is late rather than left out,
+and one that asks for too much gets what there is room for, with times that are fresh.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
+from hascheduler.dispatch.admitting import Room
 from hascheduler.dispatch.decisions import Conclusion, Fire, PassOver
 from hascheduler.dispatch.stretches import OpenTimes, undecided
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import fire_job_id
+from hascheduler.model.job import fire_job_id, fired_at
 from hascheduler.model.schedule import Basis, CatchUp, Overlap, ScheduleRef
 from hascheduler.model.verdict import Tally, Verdict, VerdictRun
 from hascheduler.triggers import due_ms, latest_nominal, next_nominal
 
+ROOM_WAIT_MS_MAX = 30_000
+"""For so long the newest time waits for room: no longer than an audit takes for what a leader does at once."""
+
 
 def conclude(
-    schedule: ScheduleRef, cursor_ms: int, tally: Tally, now: int, *, live: dict[str, None], limit: int
+    schedule: ScheduleRef,
+    cursor_ms: int,
+    tally: Tally,
+    now: int,
+    *,
+    live: dict[str, None],
+    limit: int,
+    room: Room | None = None,
 ) -> list[Conclusion]:
     """The conclusions about the times after ``cursor_ms`` that are due by ``now``; of fires at most ``limit``.
 
-    ``live`` are the ids of the schedule's jobs that have not ended, oldest first; it is read, not changed.
+    ``live`` are the ids of the schedule's jobs that have not ended, oldest first; it is read, not changed. Each fire
+    takes of ``room``; None: the tenant has no limit.
     """
     backlog = [times for times in undecided(schedule, cursor_ms, now) if not _is_exhausted(times, tally)]
     late_through = _line(schedule, [times for times in backlog if times.verdict is None], now)
     late_verdict = Verdict.COALESCED if schedule.policy.catch_up is CatchUp.LATEST else Verdict.MISSED
-    concluding = _Concluding(schedule, cursor_ms, tally, live)
+    concluding = _Concluding(schedule, cursor_ms, tally, live, room)
     considered = 0
     for times in backlog:
         trigger = times.trigger
@@ -52,9 +69,23 @@ def conclude(
             if _is_exhausted(times, concluding.tally):
                 break
             considered += 1
-            concluding.fire(nominal_ms)
+            if not concluding.fire(nominal_ms):
+                through_ms = _throttled_through(schedule, backlog, times, now)
+                if through_ms < nominal_ms:
+                    return concluding.conclusions  # it is the newest, and waits
+                nominal_ms = concluding.throttle(times, nominal_ms, through_ms)
             nominal_ms = next_nominal(trigger, nominal_ms)
     return concluding.conclusions
+
+
+def _throttled_through(schedule: ScheduleRef, backlog: Sequence[OpenTimes], times: OpenTimes, now: int) -> int:
+    """Through which instant the times of that part of the backlog are not to wait for room."""
+    newest_ms = next(iter(_newest_due(schedule, [each for each in backlog if each.verdict is None], now)), None)
+    last_ms = _last_due(schedule, times, now) or 0
+    if newest_ms != last_ms:
+        return last_ms  # a later part has a newer one
+    waited_ms = now - due_ms(schedule.name, times.trigger, last_ms)
+    return last_ms if waited_ms > min(schedule.policy.grace_ms, ROOM_WAIT_MS_MAX) else last_ms - 1
 
 
 def _is_exhausted(times: OpenTimes, tally: Tally) -> bool:
@@ -104,23 +135,40 @@ def _newest_due(schedule: ScheduleRef, backlog: Sequence[OpenTimes], now: int) -
 class _Concluding:
     """The conclusions so far, the tally after them, and the live jobs if they were carried out."""
 
-    def __init__(self, schedule: ScheduleRef, cursor_ms: int, tally: Tally, live: dict[str, None]) -> None:
+    def __init__(
+        self, schedule: ScheduleRef, cursor_ms: int, tally: Tally, live: dict[str, None], room: Room | None
+    ) -> None:
         self.conclusions: list[Conclusion] = []
         self.tally = tally
         self._cursor_ms = cursor_ms
         self._schedule = schedule
         self._live = live
+        self._room = room
         self._fired: list[str] = []
 
-    def fire(self, nominal_ms: WallMs) -> None:
+    def fire(self, nominal_ms: WallMs) -> bool:
+        """False: there is no room for it, and nothing was concluded."""
         job_id = fire_job_id(self._schedule.name, nominal_ms)
-        in_the_way = None if job_id in self._live else self._in_the_way()
+        is_made = job_id in self._live
+        in_the_way = None if is_made else self._in_the_way()
         if in_the_way is not None:
             self._record(Verdict.SKIPPED, nominal_ms, nominal_ms, 1, in_the_way)
-            return
+            return True
+        if self._room is not None and not is_made and not self._room.take():
+            return False
         self.tally = self.tally.plus(Verdict.FIRED)
         self.conclusions.append(Fire(self._schedule.name, nominal_ms, self._basis(), self.tally))
         self._fired.append(job_id)
+        return True
+
+    def throttle(self, times: OpenTimes, first_ms: WallMs, through_ms: int) -> WallMs:
+        """Pass over the times from ``first_ms`` on, until one that has its job already; the last of them."""
+        assert self._room is not None
+        made = [nominal_ms for nominal_ms in map(fired_at, self._live) if nominal_ms is not None]
+        end_ms = min([through_ms, *(each - 1 for each in made if each > first_ms)])
+        part = OpenTimes(times.trigger, WallMs(first_ms - 1), WallMs(end_ms))
+        self._record(Verdict.THROTTLED, first_ms, part.last() or first_ms, part.count(), self._room.limit)
+        return WallMs(end_ms)
 
     def pass_over(self, times: OpenTimes, verdict: Verdict) -> None:
         first_ms, last_ms = times.first(), times.last()

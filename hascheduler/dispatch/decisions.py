@@ -13,7 +13,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import Move, fire_job_id
 from hascheduler.model.schedule import Basis
 from hascheduler.model.schedule_documents import decode_basis, decode_tally, encode_basis, encode_tally
-from hascheduler.model.verdict import NOTHING_DECIDED, Tally, Verdict, VerdictRun
+from hascheduler.model.verdict import NOTHING_DECIDED, Tally, Verdict, VerdictRun, read_verdict, stored_verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,15 @@ class CountFailures:
 
 Conclusion = Fire | PassOver
 """What becomes of nominal times: each moves the cursor of its schedule."""
+
+
+def throttled(conclusion: Conclusion) -> int:
+    """How many times it adds to those that a schedule counts as throttled, in the write that moves the cursor."""
+    if isinstance(conclusion, PassOver) and conclusion.run.verdict is Verdict.THROTTLED:
+        return conclusion.run.count
+    return 0
+
+
 JobMove = Dispatch | Requeue | Fail | Cancel
 """What becomes of a job that is there; each names the attempt it holds for."""
 Decision = Conclusion | JobMove | CountFailures
@@ -160,7 +169,8 @@ def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
             case Fire(schedule, nominal_ms, basis, tally):
                 rows.append(["fire", schedule, nominal_ms, encode_basis(basis), encode_tally(tally)])
             case PassOver(run, basis, tally):
-                row = [run.schedule, run.verdict.value, run.first_ms, run.last_ms, run.count, run.because_of]
+                verdict, because_of = stored_verdict(run)
+                row = [run.schedule, verdict, run.first_ms, run.last_ms, run.count, because_of]
                 rows.append(["pass_over", *row, encode_basis(basis), encode_tally(tally)])
             case Dispatch(job_id, attempt, processor):
                 rows.append(["dispatch", job_id, attempt, processor])
@@ -185,7 +195,8 @@ def _decode(row: list[Any]) -> Decision:
         case ["fire", schedule, nominal_ms, basis, tally]:
             return Fire(schedule, WallMs(nominal_ms), decode_basis(basis), decode_tally(tally))
         case ["pass_over", schedule, verdict, first_ms, last_ms, count, because_of, basis, tally]:
-            run = VerdictRun(schedule, Verdict(verdict), first_ms, last_ms, count, because_of)
+            known, because_of = read_verdict(verdict, because_of)
+            run = VerdictRun(schedule, known, first_ms, last_ms, count, because_of)
             return PassOver(run, decode_basis(basis), decode_tally(tally))
         case ["dispatch", job_id, attempt, processor]:
             return Dispatch(job_id, attempt, processor)

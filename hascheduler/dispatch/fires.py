@@ -7,6 +7,7 @@ cursor and tally, so that nothing is decided again from the older ones that the 
 
 from collections.abc import Callable, Iterable, Iterator
 
+from hascheduler.dispatch.admitting import Room
 from hascheduler.dispatch.conclusions import conclude
 from hascheduler.dispatch.decisions import Conclusion
 from hascheduler.dispatch.stretches import undecided
@@ -103,11 +104,20 @@ class Fires:
             self._promised.pop(name, None)
         self._arm(self._schedules[name], not_before_ms=until_ms)
 
-    def take_due(self, now: WallMs, limit: int, live: Callable[[str], dict[str, None]]) -> Iterator[list[Conclusion]]:
+    def take_due(
+        self,
+        now: WallMs,
+        limit: int,
+        live: Callable[[str], dict[str, None]],
+        room: Callable[[ScheduleRef], Room | None] = lambda _: None,
+        fell_short: Callable[[ScheduleRef], int] = lambda _: 0,
+    ) -> Iterator[list[Conclusion]]:
         """What becomes of the times that are due, each promised from here on; of one schedule in their order.
 
-        ``live`` tells the jobs of a schedule that have not ended. A schedule may come more than once, so the jobs of
-        what was given must be among them before more is asked for. When the limit is reached the rest stays due.
+        ``live`` tells the jobs of a schedule that have not ended, ``room`` what its tenant's limits leave (None: there
+        are none), ``fell_short`` when to look again at one that found no room. A schedule may come more than once, so
+        the jobs of what was given must be counted in both before more is asked for. When the limit is reached the rest
+        stays due.
         """
         while limit > 0:
             due = next(self._timers.take_due(now, 1), None)
@@ -116,14 +126,19 @@ class Fires:
             schedule = self._schedules[due[0]]
             cursor_ms, tally = self._decided(schedule)
             at_once = min(limit, _AT_ONCE_MAX)
+            left = room(schedule)
             try:
-                new = conclude(schedule, cursor_ms, tally, now, live=live(schedule.name), limit=at_once)
+                new = conclude(schedule, cursor_ms, tally, now, live=live(schedule.name), limit=at_once, room=left)
             except InvalidInput as error:  # a trigger in its past, written by hand
                 self.unreadable[schedule.name] = str(error)
                 continue
             if new:
                 self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally)
-            self._arm(schedule, not_before_ms=0 if new else now + 1)
+            if left is not None and left.was_short:
+                self._arm(schedule, not_before_ms=fell_short(schedule))
+                limit -= 1  # looking costs something too
+            else:
+                self._arm(schedule, not_before_ms=0 if new else now + 1)
             limit -= len(new)
             yield new
 

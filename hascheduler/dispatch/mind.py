@@ -70,7 +70,7 @@ class Mind:
             deadlines=Deadlines(config, self.rules),
             line=self.line,
         )
-        self.times = Times(self.jobs, self.ledger)
+        self.times = Times(self.jobs, self.ledger, self.rules)
         self.explainer = Explainer(
             rules=self.rules,
             jobs=self.jobs,

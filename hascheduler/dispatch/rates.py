@@ -1,7 +1,7 @@
-"""Rate limits: one token bucket per definition that has one, exact in whole numbers.
+"""Rate limits: one token bucket per definition or tenant that has one, exact in whole numbers.
 
-A bucket's level is counted in ``1 / per_ms`` of a token: every millisecond adds ``count`` of them, a dispatch takes
-``per_ms``. It begins full. A clock that goes back adds nothing.
+A bucket's level is counted in ``1 / per_ms`` of a token: every millisecond adds ``count`` of them, a dispatch or a fire
+takes ``per_ms``. It begins full, and does so with each leader. A clock that goes back adds nothing.
 """
 
 from dataclasses import dataclass
@@ -23,13 +23,17 @@ class _Bucket:
             self.at_ms = now
 
     @property
+    def tokens(self) -> int:
+        return self.level // self.limit.per_ms
+
+    @property
     def wait_ms(self) -> int:
         """How long until it holds a token."""
         return max(0, -((self.level - self.limit.per_ms) // self.limit.count))
 
 
 class Rates:
-    """Owner of the buckets."""
+    """Owner of the buckets of definitions."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -59,5 +63,36 @@ class Rates:
             return None
         if bucket is None:
             bucket = self._buckets[definition] = _Bucket(limit, limit.count * limit.per_ms, now)
+        bucket.refill(now)
+        return bucket
+
+
+class FireRates:
+    """Owner of the buckets of tenants: how fast their schedules fire."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._buckets: dict[str, _Bucket] = {}
+
+    def tokens(self, tenant: str, now: int) -> int | None:
+        """How many fires there may be now; None: no limit."""
+        bucket = self._bucket(tenant, now)
+        return None if bucket is None else bucket.tokens
+
+    def take(self, tenant: str, now: int) -> None:
+        """A schedule of it fired."""
+        bucket = self._bucket(tenant, now)
+        if bucket is not None:
+            bucket.level = max(0, bucket.level - bucket.limit.per_ms)
+
+    def _bucket(self, tenant: str, now: int) -> _Bucket | None:
+        known = self._rules.tenants.get(tenant)
+        limit = known.fire_rate if known is not None else None
+        if limit is None:
+            self._buckets.pop(tenant, None)
+            return None
+        bucket = self._buckets.get(tenant)
+        if bucket is None or bucket.limit != limit:
+            bucket = self._buckets[tenant] = _Bucket(limit, limit.count * limit.per_ms, now)
         bucket.refill(now)
         return bucket

@@ -1,15 +1,18 @@
 """The schedules of this mind: what becomes of their times, which jobs a later fire replaces, what failed too often.
 
-Owner of `Fires` and `Failures`. It decides nothing before it is asked, and each decision is a promise from then on.
+Owner of `Fires`, `Failures` and `Admitting`. It decides nothing before it is asked, and each decision is a promise from
+then on.
 """
 
 from collections.abc import Mapping, Sequence
 
+from hascheduler.dispatch.admitting import Admitting, Room
 from hascheduler.dispatch.decisions import Conclusion, CountFailures, Decision, Fire, Settlement
 from hascheduler.dispatch.failures import Failures
 from hascheduler.dispatch.fires import Fires
 from hascheduler.dispatch.jobs import Jobs
 from hascheduler.dispatch.ledger import Ledger
+from hascheduler.dispatch.rules import Rules
 from hascheduler.model.fired_jobs import fired_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, schedule_of
@@ -17,7 +20,8 @@ from hascheduler.model.schedule import Overlap, ScheduleRef
 
 
 class Times:
-    def __init__(self, jobs: Jobs, ledger: Ledger) -> None:
+    def __init__(self, jobs: Jobs, ledger: Ledger, rules: Rules) -> None:
+        self._admitting = Admitting(rules)
         self._jobs = jobs
         self._ledger = ledger
         self._fires = Fires()
@@ -47,6 +51,7 @@ class Times:
     def gone(self, name: str) -> None:
         self._failures.schedule_gone(name)
         self._fires.gone(name)
+        self._admitting.waits_no_more(name)
         self._ledger.schedule_gone(name)
 
     def job_ended(self, job_id: str, state: JobState | None) -> None:
@@ -74,6 +79,7 @@ class Times:
 
     def stop(self) -> None:
         self._fires.forget_promises()
+        self._admitting.forget()
 
     def take_due(self, now: WallMs, limit: int) -> list[Decision]:
         """What becomes of the times that are due."""
@@ -81,12 +87,21 @@ class Times:
             if not self._ledger.has_conclusions(name):
                 self._fires.resume(name)
         decisions: list[Decision] = []
-        for conclusions in self._fires.take_due(now, limit, self._jobs.of_schedule):
+
+        def room(schedule: ScheduleRef) -> Room | None:
+            tenant = schedule.template.tenant
+            self._admitting.waits_no_more(schedule.name)
+            return self._admitting.room(tenant, self._jobs.pending[tenant], now)
+
+        def fell_short(schedule: ScheduleRef) -> int:
+            return self._admitting.fell_short(schedule, now)
+
+        for conclusions in self._fires.take_due(now, limit, self._jobs.of_schedule, room, fell_short):
             for conclusion in conclusions:
                 self._ledger.promise(conclusion, now)
                 schedule = self._fires.schedule(conclusion.schedule)
                 if schedule is not None and isinstance(conclusion, Fire):
-                    self._fire(conclusion, schedule)
+                    self._fire(conclusion, schedule, now)
             decisions += conclusions
         return decisions
 
@@ -97,12 +112,13 @@ class Times:
             self._ledger.promise(count, now)
         return counts
 
-    def _fire(self, fire: Fire, schedule: ScheduleRef) -> None:
+    def _fire(self, fire: Fire, schedule: ScheduleRef, now: WallMs) -> None:
         known = self._jobs.get(fire.job_id)
         if known is not None:
             # An earlier leader inserted it and the cursor did not follow; deciding it again mends that.
             self._ledger.job_seen(known)
             return
+        self._admitting.fired(schedule.template.tenant, now)
         self._jobs.put(fired_job(schedule, fire.nominal_ms))
         if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
             self._replace_all_but_newest(schedule)

@@ -4,13 +4,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from hascheduler.dispatch.chain import SETTLED, Link, chain
-from hascheduler.dispatch.decisions import Conclusion, CountFailures, Fire, PassOver, Settlement
+from hascheduler.dispatch.decisions import Conclusion, CountFailures, Fire, PassOver, Settlement, throttled
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.model.documents import Collection, verdict_document, verdict_id
 from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job_documents import instant, new_job_document
 from hascheduler.model.schedule_documents import TOO_MANY_FAILURES, encode_tally
+from hascheduler.model.verdict import stored_verdict
 
 
 def conclude(
@@ -54,7 +55,9 @@ def _carry_out(database: MemoryDatabase, conclusion: Conclusion, link: Link, at_
     schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
     assert schedule is not None
     # Not an edit, so rev stays.
-    fields = {"cursor_ms": conclusion.nominal_ms, "tally": encode_tally(conclusion.tally)}
+    fields: dict[str, object] = {"cursor_ms": conclusion.nominal_ms, "tally": encode_tally(conclusion.tally)}
+    if throttled(conclusion):
+        fields["throttled"] = schedule.get("throttled", 0) + throttled(conclusion)
     database.update(Collection.SCHEDULES, schedule, fields)
     return settlement
 
@@ -77,4 +80,4 @@ def _is_written(database: MemoryDatabase, conclusion: Conclusion) -> bool:
         return database.find(Collection.JOBS, conclusion.job_id) is not None
     run = conclusion.run
     record = database.find(Collection.VERDICTS, verdict_id(run.schedule, run.first_ms))
-    return record is not None and (record["verdict"], record["last_ms"]) == (run.verdict, run.last_ms)
+    return record is not None and (record["verdict"], record["last_ms"]) == (stored_verdict(run)[0], run.last_ms)

@@ -45,6 +45,11 @@ class MemoryScheduleStore:
         async with self._connection.exchange("schedules.list") as database:
             return deepcopy(database.page(Collection.SCHEDULES, after, limit, which=matches))
 
+    async def count(self, tenant: str, limit: int) -> int:
+        async with self._connection.exchange("schedules.count") as database:
+            tenants = [schedule["job"]["tenant"] for schedule in database.documents(Collection.SCHEDULES)]
+            return min(tenants.count(tenant), limit)
+
     async def delete(self, name: str, rev: int | None = None) -> bool:
         async with self._connection.exchange("schedules.delete") as database:
             stored = database.find(Collection.SCHEDULES, name)

@@ -43,7 +43,7 @@ from hascheduler.model.schedule_documents import SCHEDULE_FIELDS
 from hascheduler.model.schema_version import SCHEMA_FIELDS, UNSAID, WRITTEN, demand_known
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token_documents import TOKEN_FIELDS
-from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.model.verdict import Verdict, VerdictRun, read_verdict, stored_verdict
 
 Document = Mapping[str, Any]
 
@@ -83,7 +83,7 @@ LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
         "resources", "backoff_ms", "backoff_factor", "backoff_max_ms", "timeout_ms", "total_timeout_ms",
     ),
     Collection.LANES: ("v", "rev", "weight", "promote_after_ms", "criteria"),
-    Collection.TENANTS: ("v", "rev", "max_running", "max_pending", "submit_rate"),
+    Collection.TENANTS: ("v", "rev", "max_running", "max_pending", "submit_rate", "max_schedules", "fire_rate"),
     Collection.TOKENS: TOKEN_FIELDS,
     Collection.SCHEDULES: SCHEDULE_FIELDS,
     Collection.PROCESSORS: ("v", "name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources"),
@@ -200,6 +200,8 @@ def encode_tenant(tenant: Tenant) -> dict[str, Any]:
         "max_running": tenant.max_running,
         "max_pending": tenant.max_pending,
         "submit_rate": _encode_rate_limit(tenant.submit_rate),
+        "max_schedules": tenant.max_schedules,
+        "fire_rate": _encode_rate_limit(tenant.fire_rate),
     }
 
 
@@ -211,6 +213,8 @@ def decode_tenant(id: object, fields: Document) -> Tenant:
         max_running=positive_or_none(fields, "max_running"),
         max_pending=positive_or_none(fields, "max_pending"),
         submit_rate=_decode_rate_limit(fields, "submit_rate"),
+        max_schedules=positive_or_none(fields, "max_schedules"),
+        fire_rate=_decode_rate_limit(fields, "fire_rate"),
     )
 
 
@@ -256,15 +260,16 @@ def verdict_id(schedule: str, first_ms: int) -> str:
 
 
 def verdict_document(run: VerdictRun, decided_at_ms: WallMs) -> dict[str, Any]:
+    verdict, because_of = stored_verdict(run)
     return {
         "_id": verdict_id(run.schedule, run.first_ms),
         "v": WRITTEN,
         "schedule": run.schedule,
-        "verdict": run.verdict.value,
+        "verdict": verdict,
         "first_ms": run.first_ms,
         "last_ms": run.last_ms,
         "count": run.count,
-        "because_of": run.because_of,
+        "because_of": because_of,
         "decided_at_ms": decided_at_ms,
     }
 
@@ -274,13 +279,14 @@ def decode_verdict(fields: Document) -> VerdictRun:
     verdict = fields.get("verdict")
     if not isinstance(verdict, str) or verdict not in set(Verdict):
         raise InvalidInput(("verdict",), f"{str(verdict)[:64]!r} is unknown", " or ".join(Verdict))
+    known, because_of = read_verdict(verdict, text_or_none(fields, "because_of"))
     return VerdictRun(
         schedule=text(fields, "schedule"),
-        verdict=Verdict(verdict),
+        verdict=known,
         first_ms=WallMs(integer(fields, "first_ms")),
         last_ms=WallMs(integer(fields, "last_ms")),
         count=integer(fields, "count"),
-        because_of=text_or_none(fields, "because_of"),
+        because_of=because_of,
     )
 
 

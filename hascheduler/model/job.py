@@ -101,6 +101,12 @@ def fire_job_id(schedule: str, nominal_ms: int) -> str:
     return f"fire:{schedule}:{nominal_ms}"
 
 
+def fired_at(job_id: str) -> int | None:
+    """The nominal time whose fire made the job by that id; None where no fire did."""
+    last = job_id.rpartition(":")[2]
+    return int(last) if job_id.startswith("fire:") and last.isascii() and last.isdecimal() else None
+
+
 def backfill_job_id(schedule: str, nominal_ms: int) -> str:
     """A nominal time is backfilled once at most."""
     return f"backfill:{schedule}:{nominal_ms}"

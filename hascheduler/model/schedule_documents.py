@@ -1,7 +1,8 @@
 """How a schedule is stored, how a stored one is read back, and the job that follows from it at a nominal time.
 
 ``{_id: name, v, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload, render, labels,
-created_at_ms}`` are the API's to write, each write raising ``rev``; ``{cursor_ms, tally, failures}`` are the leader's.
+created_at_ms}`` are the API's to write, each write raising ``rev``; ``{cursor_ms, tally, failures, throttled}`` are the
+leader's.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from sys import intern
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import NAME_CHARACTERS_MAX, identifier, integer, text
+from hascheduler.model.fields import NAME_CHARACTERS_MAX, identifier, integer, not_negative, text
 from hascheduler.model.instants import WallMs
 from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.schedule import (
@@ -38,14 +39,14 @@ _SHARED_MAX = 4_096
 
 SCHEDULE_FIELDS = (
     "v", "rev", "trigger", "since_ms", "past", "policy", "paused_at_ms", "job", "created_at_ms",
-    "cursor_ms", "tally", "failures",
+    "cursor_ms", "tally", "failures", "throttled",
 )  # fmt: skip
 """What a mirror needs of a schedule."""
 
 TOO_MANY_FAILURES = "{} of its jobs failed in a row"
 """Why a schedule is paused that nobody paused."""
 
-LEADER_FIELDS = frozenset({"cursor_ms", "tally", "failures"})
+LEADER_FIELDS = frozenset({"cursor_ms", "tally", "failures", "throttled"})
 """Writing them is no edit: ``rev`` stays."""
 
 
@@ -105,7 +106,7 @@ def decode_schedule(id: object, fields: Document) -> ScheduleRef:
         paused_at_ms=None if paused_at_ms is None else WallMs(integer(fields, "paused_at_ms")),
         past=_decode_past(past) if past else (),
         cursor_ms=_same(cursor_ms, created_at_ms),
-        tally=decode_tally(fields.get("tally")),
+        tally=decode_tally(fields.get("tally"), throttled=not_negative(fields, "throttled", default=0)),
         failures=integer(fields, "failures", default=0),
     )
 
@@ -121,6 +122,7 @@ def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
         "cursor_ms": schedule.cursor_ms,
         "tally": encode_tally(schedule.tally),
         "failures": schedule.failures,
+        "throttled": schedule.tally.throttled,
     }
 
 
@@ -129,7 +131,7 @@ def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
     return replace(
         schedule,
         cursor_ms=WallMs(integer(fields, "cursor_ms", default=schedule.cursor_ms)),
-        tally=decode_tally(fields["tally"]) if "tally" in fields else schedule.tally,
+        tally=_with_counts(schedule.tally, fields),
         failures=integer(fields, "failures", default=schedule.failures),
     )
 
@@ -180,20 +182,30 @@ def decode_policy(fields: object) -> SchedulePolicy:
     )
 
 
-_TALLIED = tuple(field.name for field in dataclass_fields(Tally))
+_TALLIED_APART = frozenset({"throttled"})
+"""Counts that 0.2.0 does not know and whose list it would refuse: each is a field of the schedule, and is added to."""
+_TALLIED = tuple(field.name for field in dataclass_fields(Tally) if field.name not in _TALLIED_APART)
 
 
 def encode_tally(tally: Tally) -> list[int]:
-    """The counts in the order of `Tally`."""
+    """The counts in the order of `Tally`, without those that are told apart."""
     return [getattr(tally, name) for name in _TALLIED]
 
 
-def decode_tally(value: object) -> Tally:
+def decode_tally(value: object, *, throttled: int = 0) -> Tally:
     if value is None:
-        return NOTHING_DECIDED
+        return Tally(throttled=throttled) if throttled else NOTHING_DECIDED
     if not isinstance(value, list) or len(value) != len(_TALLIED) or not all(isinstance(n, int) for n in value):
         raise InvalidInput(("tally",), f"{str(value)[:64]!r}", f"the {len(_TALLIED)} counts {', '.join(_TALLIED)}")
-    return Tally(*value) if any(value) else NOTHING_DECIDED
+    return Tally(*[*value, throttled]) if throttled or any(value) else NOTHING_DECIDED
+
+
+def _with_counts(tally: Tally, fields: Document) -> Tally:
+    """``tally`` after the leader wrote some of its counts."""
+    throttled = not_negative(fields, "throttled", default=tally.throttled)
+    if "tally" in fields:
+        return decode_tally(fields["tally"], throttled=throttled)
+    return tally if throttled == tally.throttled else replace(tally, throttled=throttled)
 
 
 def encode_basis(basis: Basis) -> list[int | None]:

@@ -1,4 +1,4 @@
-"""A tenant: who owns jobs, how much of them may run, and how much may be asked. An unknown one has no quota."""
+"""A tenant: who owns jobs and schedules, how much of them there may be, and how fast. An unknown one has no quota."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,8 @@ from hascheduler.model.definition import RateLimit
 class Tenant:
     """``max_running`` caps its dispatched and running jobs, ``max_pending`` those that wait; None: no cap.
 
-    ``submit_rate`` is how fast its jobs are accepted.
+    ``submit_rate`` is how fast its jobs are accepted, ``fire_rate`` how fast its schedules fire; jobs that fires make
+    count in ``max_pending`` like all others. ``max_schedules`` caps its schedules; None: the deployment's default.
     """
 
     name: str
@@ -17,3 +18,5 @@ class Tenant:
     max_running: int | None = None
     max_pending: int | None = None
     submit_rate: RateLimit | None = None
+    max_schedules: int | None = None
+    fire_rate: RateLimit | None = None

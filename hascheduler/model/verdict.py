@@ -8,6 +8,7 @@
     coalesced   it was late, and the next fire stands for it too
     paused      the schedule was paused, and resumed from a later time on
     excluded    it lies in one of the trigger's exclusion windows
+    throttled   its tenant was over a limit, and no room came in time: `max_pending`, or the rate of its fires
 
 A fired one is told by its job. The others are kept as *runs*: times that follow each other with the same verdict for
 the same reason are one record, so that a day of outage costs one write, not 86,400.
@@ -15,6 +16,7 @@ the same reason are one record, so that a day of outage costs one write, not 86,
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 
 from hascheduler.model.instants import WallMs
 
@@ -26,6 +28,7 @@ class Verdict(StrEnum):
     COALESCED = "coalesced"
     PAUSED = "paused"
     EXCLUDED = "excluded"
+    THROTTLED = "throttled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Tally:
     coalesced: int = 0
     paused: int = 0
     excluded: int = 0
+    throttled: int = 0
 
     def plus(self, verdict: Verdict, count: int = 1) -> "Tally":
         return replace(self, **{verdict.value: getattr(self, verdict.value) + count})
@@ -51,7 +55,7 @@ NOTHING_DECIDED = Tally()
 class VerdictRun:
     """``count`` nominal times from ``first_ms`` through ``last_ms``, none of which fired.
 
-    ``because_of`` is the job that was in the way of a skipped one.
+    ``because_of`` is the job that was in the way of a skipped one, the limit of its tenant that a throttled one met.
     """
 
     schedule: str
@@ -60,3 +64,26 @@ class VerdictRun:
     last_ms: WallMs
     count: int
     because_of: str | None = None
+
+
+# How a run is stored, in its own record and in the journal
+
+STORED_AS: MappingProxyType[Verdict, tuple[Verdict, str]] = MappingProxyType(
+    {Verdict.THROTTLED: (Verdict.MISSED, "throttled by ")}
+)
+"""Verdicts that 0.2.0 does not know are stored as one that it knows, and ``because_of`` begins so: where it leads after
+a leader of this release, it can carry out its journal, and shows a missed time. Its missed times have no such text."""
+
+
+def stored_verdict(run: VerdictRun) -> tuple[str, str | None]:
+    """``verdict`` and ``because_of`` as they are stored."""
+    known_as, prefix = STORED_AS.get(run.verdict, (run.verdict, ""))
+    return known_as.value, f"{prefix}{run.because_of or ''}" if prefix else run.because_of
+
+
+def read_verdict(stored: str, because_of: str | None) -> tuple[Verdict, str | None]:
+    """The reverse; ``ValueError`` where there is no such verdict."""
+    for verdict, (known_as, prefix) in STORED_AS.items():
+        if stored == known_as and because_of is not None and because_of.startswith(prefix):
+            return verdict, because_of.removeprefix(prefix) or None
+    return Verdict(stored), because_of

@@ -12,12 +12,12 @@ and the cursor is mended by applying the journal's entry again. The move of a cu
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pymongo import UpdateMany
 
 from hascheduler.dispatch.chain import SETTLED, Chain, Link, chain, is_current
-from hascheduler.dispatch.decisions import Conclusion, Dispatch, Fire, PassOver, Settlement
+from hascheduler.dispatch.decisions import Conclusion, Dispatch, Fire, PassOver, Settlement, throttled
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
@@ -34,6 +34,15 @@ _READ = [
 ]  # fmt: skip
 
 Settlements = Mapping[Conclusion, Settlement]
+
+
+class _Move(NamedTuple):
+    """Of a cursor: where it must be, where it goes, and what is counted with that."""
+
+    before_ms: int
+    nominal_ms: int
+    tally: Tally
+    throttled: int
 
 
 class Conclusions:
@@ -77,20 +86,23 @@ class Conclusions:
     async def advance(self, chains: Sequence[Chain], settled: Settlements, *, majority: bool) -> bool:
         """Move the cursors; whether it is known that they are where they should be."""
         schedules = self._schedules.with_options(write_concern=MAJORITY if majority else ONE)
-        moves: dict[tuple[int, int, Tally], list[str]] = defaultdict(list)
+        moves: dict[_Move, list[str]] = defaultdict(list)
         for one in chains:
-            last = _last_written(one, settled)
-            if last is not None:
-                moves[(one.cursor_ms, last.nominal_ms, last.tally)].append(last.schedule)
+            written = _written_in_a_row(one, settled)
+            if written:
+                last = written[-1]
+                more = sum(map(throttled, written))
+                moves[_Move(one.cursor_ms, last.nominal_ms, last.tally, more)].append(last.schedule)
         if not moves:
             return True
         writes = [
             UpdateMany(
-                {"_id": {"$in": names}, "cursor_ms": before_ms},
-                # Not an edit, so rev stays.
-                {"$set": {"cursor_ms": nominal_ms, "tally": encode_tally(tally)}},
+                {"_id": {"$in": names}, "cursor_ms": move.before_ms},
+                # Not an edit, so rev stays. Added once, as the cursor that is demanded moves with it.
+                {"$set": {"cursor_ms": move.nominal_ms, "tally": encode_tally(move.tally)}}
+                | ({"$inc": {"throttled": move.throttled}} if move.throttled else {}),
             )
-            for (before_ms, nominal_ms, tally), names in moves.items()
+            for move, names in moves.items()
         ]
         try:
             with faults("advance the cursors"):
@@ -98,7 +110,7 @@ class Conclusions:
             if answer.matched_count == sum(len(names) for names in moves.values()):
                 return True
             # Another leader was faster with some, or they are gone.
-            targets = {name: nominal_ms for (_, nominal_ms, _), names in moves.items() for name in names}
+            targets = {name: move.nominal_ms for move, names in moves.items() for name in names}
             stored = await self._read_schedules(set(targets))
         except (StoreUnavailable, HistoryLost):
             return False
@@ -148,12 +160,12 @@ def _rounds(chains: Sequence[Chain]) -> list[tuple[list[Fire], list[PassOver]]]:
     return rounds
 
 
-def _last_written(one: Chain, settled: Settlements) -> Conclusion | None:
-    """How far the cursor may go. A job that can't be stored will never be, and holds nothing up."""
-    last = None
+def _written_in_a_row(one: Chain, settled: Settlements) -> list[Conclusion]:
+    """As far as the cursor may go. A job that can't be stored will never be, and holds nothing up."""
+    written = []
     for conclusion, link in one.links:
         if link in (Link.NEXT, Link.WRITTEN):
             if settled[conclusion] is Settlement.UNKNOWN:
                 break
-            last = conclusion
-    return last
+            written.append(conclusion)
+    return written

@@ -12,6 +12,7 @@ from pymongo.errors import BulkWriteError
 from hascheduler.dispatch.decisions import Conclusion, PassOver, Settlement
 from hascheduler.model.documents import Collection, verdict_document, verdict_id
 from hascheduler.model.instants import WallMs
+from hascheduler.model.verdict import stored_verdict
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults
 
@@ -53,4 +54,4 @@ class PassedOver:
 
 
 def _is(document: Mapping[str, Any], decision: PassOver) -> bool:
-    return (document.get("verdict"), document.get("last_ms")) == (decision.run.verdict, decision.run.last_ms)
+    return (document.get("verdict"), document.get("last_ms")) == (stored_verdict(decision.run)[0], decision.run.last_ms)

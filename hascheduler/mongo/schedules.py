@@ -53,6 +53,10 @@ class MongoScheduleStore:
         with faults("list the schedules"):
             return await self._schedules.find(which).sort("_id", ASCENDING).limit(limit).to_list(None)
 
+    async def count(self, tenant: str, limit: int) -> int:
+        with faults("count the schedules"):
+            return await self._schedules.count_documents({"job.tenant": tenant}, limit=limit)
+
     async def delete(self, name: str, rev: int | None = None) -> bool:
         which = {"_id": name} if rev is None else {"_id": name, "rev": rev}
         with faults("delete the schedule"):

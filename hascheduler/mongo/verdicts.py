@@ -17,7 +17,7 @@ from hascheduler.model.fields import integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.job_documents import decode_job_state
-from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.model.verdict import STORED_AS, Verdict, VerdictRun
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import VerdictRecord
@@ -34,7 +34,7 @@ class MongoVerdictStore:
         self, schedule: str, verdicts: SomeOf[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
     ) -> Sequence[VerdictRecord]:
         fired = await self._fired(schedule, after_ms, before_ms, limit) if Verdict.FIRED in verdicts else []
-        others = [verdict.value for verdict in verdicts if verdict is not Verdict.FIRED]
+        others = [verdict for verdict in verdicts if verdict is not Verdict.FIRED]
         passed_over = await self._passed_over(schedule, others, after_ms, before_ms, limit) if others else []
         newest_first = merge(fired, passed_over, key=lambda record: record.run.first_ms, reverse=True)
         return list(islice(newest_first, limit))
@@ -51,17 +51,28 @@ class MongoVerdictStore:
         return _readable(documents, lambda job: _fired_record(schedule, job))
 
     async def _passed_over(
-        self, schedule: str, verdicts: Sequence[str], after_ms: int, before_ms: int, limit: int
+        self, schedule: str, verdicts: Sequence[Verdict], after_ms: int, before_ms: int, limit: int
     ) -> Sequence[VerdictRecord]:
         between = {"$gt": verdict_id(schedule, after_ms), "$lt": verdict_id(schedule, before_ms)}
         with faults("read the verdicts"):
             documents = await (
-                self._verdicts.find({"_id": between, "verdict": {"$in": list(verdicts)}})
+                self._verdicts.find({"_id": between, "$or": [_stored(verdict) for verdict in verdicts]})
                 .sort("_id", DESCENDING)
                 .limit(limit)
                 .to_list(None)
             )
         return _readable(documents, lambda document: VerdictRecord(decode_verdict(document)))
+
+
+def _stored(verdict: Verdict) -> dict[str, Any]:
+    """What the records with that verdict have, see `hascheduler.model.verdict.STORED_AS`."""
+    if verdict in STORED_AS:
+        known_as, prefix = STORED_AS[verdict]
+        return {"verdict": known_as.value, "because_of": {"$regex": f"^{prefix}"}}
+    prefixes = [prefix for known_as, prefix in STORED_AS.values() if known_as is verdict]
+    if not prefixes:
+        return {"verdict": verdict.value}
+    return {"verdict": verdict.value, "because_of": {"$not": {"$regex": f"^({'|'.join(prefixes)})"}}}
 
 
 def _fired_record(schedule: str, job: dict[str, Any]) -> VerdictRecord:

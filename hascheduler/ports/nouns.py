@@ -34,6 +34,10 @@ class ScheduleStore(Protocol):
         """By name, those after ``after``, that have all ``labels`` and make jobs of that tenant, or of any."""
         ...
 
+    async def count(self, tenant: str, limit: int) -> int:
+        """How many make jobs of that tenant; of more than ``limit`` it says ``limit``."""
+        ...
+
     async def delete(self, name: str, rev: int | None = None) -> bool:
         """False when there is none (at that revision)."""
         ...

@@ -9,7 +9,7 @@ The bounds of a trigger are kept here; its exclusion windows and its largest num
 decides what becomes of a time. A cron expression that can't be read is an `InvalidInput` when its times are asked for.
 """
 
-from hascheduler.triggers.checks import check_trigger
+from hascheduler.triggers.checks import check_trigger, shortest_gap_ms
 from hascheduler.triggers.due import due_ms, excluded_until
 from hascheduler.triggers.interval import EVERY_MIN_MS
 from hascheduler.triggers.nominal import count_nominal, latest_nominal, next_nominal
@@ -28,5 +28,6 @@ __all__ = [
     "excluded_until",
     "latest_nominal",
     "next_nominal",
+    "shortest_gap_ms",
     "upcoming",
 ]

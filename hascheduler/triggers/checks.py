@@ -110,13 +110,14 @@ def _check_jitter(trigger: Trigger) -> None:
         raise InvalidInput(("jitter",), "it is negative", "0 or longer")
     if jitter_ms > JITTER_MAX_MS:
         raise InvalidInput(("jitter",), f"{format_duration(jitter_ms)} is too long", "at most 1d")
-    shortest_ms = _shortest_gap_ms(trigger)
+    shortest_ms = shortest_gap_ms(trigger)
     if shortest_ms is not None and jitter_ms >= shortest_ms:
         problem = f"{format_duration(jitter_ms)} is as long as the time between two fires, or longer"
         raise InvalidInput(("jitter",), problem, f"less than {format_duration(shortest_ms)}")
 
 
-def _shortest_gap_ms(trigger: Trigger) -> int | None:
+def shortest_gap_ms(trigger: Trigger) -> int | None:
+    """Between two of its times; None where there are no two."""
     match trigger.pattern:
         case Interval(every_ms):
             return every_ms

@@ -78,13 +78,20 @@ async def test_a_mistake_says_what_would_be_right(client: httpx.AsyncClient) -> 
 
 
 async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: World) -> None:
-    none = {"name": "acme", "rev": 1, "max_running": None, "max_pending": None, "submit_rate": None}
-    quota = {"max_running": 10, "max_pending": 10_000, "submit_rate": {"count": 100, "per": "1s"}}
+    quota = {
+        "max_running": 10, "max_pending": 10_000, "submit_rate": {"count": 100, "per": "1s"}, "max_schedules": 200,
+        "fire_rate": {"count": 600, "per": "1m"},
+    }  # fmt: skip
+    none = {"name": "acme", "rev": 1, **dict.fromkeys(quota)}
     assert (await client.put(ACME, json=quota)).json() == none | quota
     stored = decode_tenant("acme", world.stored(Collection.TENANTS, "acme"))
-    assert stored == Tenant("acme", 1, 10, 10_000, RateLimit(100, 1_000))
-    shown = (await client.patch(ACME, json={"max_running": None, "submit_rate": {"count": 5}})).json()
-    assert shown == none | {"rev": 2, "max_pending": 10_000, "submit_rate": {"count": 5, "per": "1s"}}
+    assert stored == Tenant("acme", 1, 10, 10_000, RateLimit(100, 1_000), 200, RateLimit(600, 60_000))
+    shown = (
+        await client.patch(ACME, json={"max_running": None, "submit_rate": {"count": 5}, "fire_rate": None})
+    ).json()
+    assert shown == none | {
+        "rev": 2, "max_pending": 10_000, "submit_rate": {"count": 5, "per": "1s"}, "max_schedules": 200
+    }  # fmt: skip
     shown = (await client.patch(ACME, json=dict.fromkeys(quota))).json()
     assert shown == await get(client, ACME) == none | {"rev": 3}
     assert (await client.delete(ACME)).status_code == 204
@@ -98,6 +105,8 @@ async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: Wo
         ({"submit_rate": 100}, "submit_rate"),
         ({"submit_rate": {"count": 0, "per": "1s"}}, "submit_rate.count"),
         ({"submit_rate": {"count": 100}}, "submit_rate.per"),
+        ({"max_schedules": 0}, "max_schedules"),
+        ({"fire_rate": {"count": 0, "per": "1s"}}, "fire_rate.count"),
     ],
 )
 async def test_a_tenants_quota_is_checked(client: httpx.AsyncClient, body: dict[str, Any], path: str) -> None:

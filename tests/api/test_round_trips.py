@@ -149,7 +149,13 @@ NOUNS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "promote_after": st.none() | spans | st.lists(spans, min_size=11, max_size=11),
         "policy": st.sampled_from([None, "fair", "tier,score", ["lane", "aged_priority"], ["arrival"], []]),
     },
-    "tenants": {"max_running": counts, "max_pending": counts, "submit_rate": st.none() | rates},
+    "tenants": {
+        "max_running": counts,
+        "max_pending": counts,
+        "submit_rate": st.none() | rates,
+        "max_schedules": counts,
+        "fire_rate": st.none() | rates,
+    },
 }
 
 

@@ -68,7 +68,15 @@ async def test_each_nominal_time_has_its_verdict_the_newest_first(client: httpx.
             item("skipped", 2, because_of=job),
             item("fired", 1, job=job, job_state="running"),
         ],
-        "counts": {"fired": 2, "skipped": 1, "missed": 10, "coalesced": 6, "paused": 10, "excluded": 10},
+        "counts": {
+            "fired": 2,
+            "skipped": 1,
+            "missed": 10,
+            "coalesced": 6,
+            "paused": 10,
+            "excluded": 10,
+            "throttled": 0,
+        },
         "undecided": {"count": 0, "since": None, "because": None},
         "next": None,
     }

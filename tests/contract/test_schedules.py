@@ -89,3 +89,11 @@ async def test_of_fifty_racing_edits_of_one_rev_one_wins(backend: Backend) -> No
     answers = await raced(backend.schedules.edit("tick", 1, {"payload": number}) for number in range(RACERS))
     [winner] = [answer for answer in answers if answer is not None]
     assert await backend.schedules.get("tick") == winner
+
+
+async def test_the_schedules_of_a_tenant_are_counted_up_to_a_limit(backend: Backend) -> None:
+    for number in range(4):
+        await backend.schedules.create(make_schedule(f"s{number}"))
+    tenant = make_schedule()["job"]["tenant"]
+    assert [await backend.schedules.count(tenant, limit) for limit in (1, 3, 9)] == [1, 3, 4]
+    assert await backend.schedules.count("nobody", 9) == 0

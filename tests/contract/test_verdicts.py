@@ -1,13 +1,14 @@
 """`ClaimStore` and what does not fire; `VerdictStore`: what became of each nominal time."""
 
 from dataclasses import replace
+from typing import Any
 
 from hascheduler.dispatch.decisions import CountFailures, PassOver
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.schedule import Basis
-from hascheduler.model.schedule_documents import encode_tally
+from hascheduler.model.schedule_documents import decode_schedule, encode_tally
 from hascheduler.model.verdict import Tally, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from tests.contract.backends import Backend, on
@@ -64,6 +65,24 @@ async def test_the_tally_is_that_of_the_latest_conclusion_whatever_their_order(b
     schedule = await backend.schedules.get("tick")
     assert schedule is not None
     assert (schedule["cursor_ms"], schedule["tally"]) == (at(6), encode_tally(Tally(1, 2, 3)))
+
+
+async def test_throttled_times_are_counted_once_and_apart_from_missed_ones(backend: Backend) -> None:
+    await backend.schedules.create(make_schedule())
+    full: dict[str, Any] = {"verdict": Verdict.THROTTLED, "because_of": "max_pending"}
+    decisions = [replace(passed(1, 3, **full), tally=Tally(throttled=3)), passed(4, 5), passed(6, 9, **full)]
+    for _ in range(2):
+        assert await applied(backend.claims, *decisions) == [DONE] * 3
+    assert await applied(backend.claims, passed(10, 10, **full)) == [DONE]
+    document = await backend.schedules.get("tick")
+    assert document is not None
+    assert decode_schedule("tick", document).tally == Tally(missed=10, throttled=8)
+    throttled = await records(backend, Verdict.THROTTLED)
+    assert [(record.run.verdict, record.run.because_of, record.run.count) for record in throttled] == [
+        ("throttled", "max_pending", 1), ("throttled", "max_pending", 4), ("throttled", "max_pending", 3),
+    ]  # fmt: skip
+    assert [record.run.count for record in await records(backend, Verdict.MISSED)] == [2]
+    assert len(await records(backend, Verdict.MISSED, Verdict.THROTTLED)) == 4
 
 
 async def test_what_follows_a_missing_conclusion_waits_for_it(backend: Backend) -> None:

@@ -19,10 +19,11 @@ from hascheduler.dispatch.decisions import (
     PassOver,
     Requeue,
     Settlement,
+    throttled,
 )
 from hascheduler.dispatch.judge import judge
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import LEAN_FIELDS, Collection, encode_processor
+from hascheduler.model.documents import LEAN_FIELDS, Collection, encode_processor, encode_tenant
 from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, may_follow
@@ -34,6 +35,7 @@ from hascheduler.model.schedule_documents import (
     encode_schedule_ref,
     encode_tally,
 )
+from hascheduler.model.tenant import Tenant
 from hascheduler.model.verdict import VerdictRun
 
 JOBS, SCHEDULES, PROCESSORS = Collection.JOBS, Collection.SCHEDULES, Collection.PROCESSORS
@@ -45,7 +47,9 @@ _SOURCES = {
 
 class Database:
     def __init__(self) -> None:
-        self.documents: dict[Collection, dict[str, dict[str, Any]]] = {JOBS: {}, SCHEDULES: {}, PROCESSORS: {}}
+        self.documents: dict[Collection, dict[str, dict[str, Any]]] = {
+            JOBS: {}, SCHEDULES: {}, PROCESSORS: {}, Collection.TENANTS: {}
+        }  # fmt: skip
         self.stream: list[Change] = []
         self._claimed: set[tuple[str, int]] = set()
         self._started: set[tuple[str, int]] = set()
@@ -115,6 +119,9 @@ class Database:
     def delete(self, collection: Collection, id: str) -> None:
         if self.documents[collection].pop(id, None) is not None:
             self.stream.append(Change(collection, Operation.DELETE, id, {}))
+
+    def limit(self, tenant: Tenant) -> None:
+        self._put(Collection.TENANTS, tenant.name, encode_tenant(tenant))
 
     # Processors
 
@@ -202,7 +209,10 @@ class Database:
             return SETTLED[link]
         if not is_written:
             self._write(conclusion)
-        fields = {"cursor_ms": conclusion.nominal_ms, "tally": encode_tally(conclusion.tally)}
+        fields: dict[str, Any] = {"cursor_ms": conclusion.nominal_ms, "tally": encode_tally(conclusion.tally)}
+        if throttled(conclusion):
+            known = self.documents[SCHEDULES][conclusion.schedule].get("throttled", 0)
+            fields["throttled"] = known + throttled(conclusion)
         self._patch(SCHEDULES, conclusion.schedule, **fields)
         return Settlement.DONE
 

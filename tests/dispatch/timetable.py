@@ -11,7 +11,6 @@ from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
-from hascheduler.model.schedule_documents import encode_tally
 from hascheduler.model.trigger import Interval, Trigger, Window
 from hascheduler.model.verdict import Tally, Verdict, VerdictRun
 from hascheduler.triggers import next_nominal
@@ -137,7 +136,7 @@ class Timetable:
             for run in self._runs(name):
                 if run.first_ms > schedule.created_at_ms:
                     tally = tally.plus(run.verdict, run.count)
-            assert encode_tally(schedule.tally) == encode_tally(tally), f"the tally of {name}"
+            assert schedule.tally == tally, f"the tally of {name}"
 
     def _verdict(self, name: str, nominal_ms: WallMs, stretch: _Stretch) -> Verdict | None:
         verdicts = [run.verdict for run in self._runs(name) if run.first_ms <= nominal_ms <= run.last_ms]

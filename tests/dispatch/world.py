@@ -9,9 +9,11 @@ from typing import TypeGuard
 
 from hascheduler.dispatch.decisions import Dispatch, Fire, PassOver, Publish, Send, Settlement
 from hascheduler.dispatch.inputs import ProcessorLost, Settled, TransportSeen
+from hascheduler.model.definition import RateLimit
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, JobState, NewJob
+from hascheduler.model.tenant import Tenant
 from tests.dispatch.chance import Chance
 from tests.dispatch.database import Database
 from tests.dispatch.leadership import Leadership, Luck
@@ -27,8 +29,9 @@ OPEN_ENTRIES_MAX = 3  # a healthy leader's newest are still on their way
 
 
 class World:
-    def __init__(self, chance: Chance) -> None:
+    def __init__(self, chance: Chance, *, limited: bool = False) -> None:
         self.chance = chance
+        self._more: list[Callable[[], None]] = [self.limit] * 3 if limited else []
         self.now = wall(0)
         self.database = Database()
         self.timetable = Timetable(chance, self.database)
@@ -56,7 +59,7 @@ class World:
             self.step, self.write_journal, self.carry_out, self.lose_messages, self.end_term, self.take_over,
             self.wake_old_leader, self.reprioritize, self.revive,
         ]  # fmt: skip
-        self.chance.among(ordinary + rare)()
+        self.chance.among(ordinary + rare + self._more)()
         self._check_slots()
 
     # People
@@ -90,6 +93,13 @@ class World:
         failed = [id for id, job in self.database.jobs.items() if job["state"] == JobState.FAILED]
         if failed:
             self.database.revive(self.chance.among(failed))
+
+    def limit(self) -> None:
+        """The one tenant gets other limits, or none: its fires must have room then."""
+        rates = [None, None, RateLimit(1, 1_000), RateLimit(3, 5_000)]
+        most = self.chance.among([None, 1, 2, 4])
+        self._numbers += 1
+        self.database.limit(Tenant("default", self._numbers, max_pending=most, fire_rate=self.chance.among(rates)))
 
     def change_schedule(self) -> None:
         self.now = self.timetable.change(self.now)
@@ -232,6 +242,8 @@ class World:
         """Let the faults cease; raises where something stays undone."""
         self._deaf = False
         self.leadership.told.append(TransportSeen(True))
+        if self._more:
+            self.database.delete(Collection.TENANTS, "default")
         self.take_over()
         self.database.register(make_processor("healer", slots=1_000))
         horizon = self.now

@@ -78,7 +78,7 @@ TEMPLATES = st.builds(JobTemplate, NAME, st.none() | NAME, NAME, NAME, TEXT, INT
 POLICIES = st.builds(
     SchedulePolicy, INTEGER, st.sampled_from(CatchUp), INTEGER, st.sampled_from(Overlap), st.none() | INTEGER
 )
-TALLIES = st.builds(Tally, *[COUNT] * 6)
+TALLIES = st.builds(Tally, *[COUNT] * 7)
 PAST = st.lists(st.builds(Stretch, TRIGGERS, WALL, WALL, st.booleans()), max_size=2).map(tuple)
 SCHEDULES = st.builds(
     ScheduleRef, NAME, INTEGER, TRIGGERS, TEMPLATES, WALL, WALL, WALL, POLICIES, st.none() | WALL, PAST, TALLIES,
@@ -101,7 +101,9 @@ STEPS = st.sampled_from([1, PRIORITY_MAX + 1]).flatmap(
     lambda count: st.lists(POSITIVE, min_size=count, max_size=count).map(tuple)
 )
 LANES = st.builds(Lane, NAME, INTEGER, POSITIVE, STEPS, st.none() | CRITERIA)
-TENANTS = st.builds(Tenant, NAME, INTEGER, st.none() | POSITIVE, st.none() | POSITIVE, LIMITS)
+TENANTS = st.builds(
+    Tenant, NAME, INTEGER, st.none() | POSITIVE, st.none() | POSITIVE, LIMITS, st.none() | POSITIVE, LIMITS
+)
 TOKENS = st.builds(Token, NAME, NAME, NAME, st.sampled_from(Role), NAME, WALL, NAME, st.none() | WALL, INTEGER)
 PROCESSORS = st.builds(
     ProcessorRef, NAME, NAME, NAME, st.frozensets(TEXT), INTEGER, INTEGER, st.booleans(), INTEGER, RESOURCES
@@ -283,7 +285,7 @@ def test_an_interval_that_is_none_is_refused_whatever_was_read_before(every_ms: 
 @given(SCHEDULES, SCHEDULES)
 def test_what_the_leader_writes_alone_is_read_like_the_whole(before: ScheduleRef, after: ScheduleRef) -> None:
     fields = encode_schedule_ref(after)
-    written = {name: fields[name] for name in ("cursor_ms", "tally", "failures")}
+    written = {name: fields[name] for name in ("cursor_ms", "tally", "failures", "throttled")}
     whole = decode_schedule(before.name, {**encode_schedule_ref(before), **written})
     assert with_leader_fields(before, written) == whole
 

@@ -22,6 +22,7 @@ VERDICT_STYLES = {
     "coalesced": "yellow",
     "paused": "dim",
     "excluded": "dim",
+    "throttled": "red",
 }
 
 

@@ -29,7 +29,7 @@ def verdicts(
 ) -> None:
     """Show what became of a schedule's times.
 
-    Fired, with the job and how it stands, or skipped, missed, coalesced, paused or excluded, and why.
+    Fired, with the job and how it stands, or skipped, missed, coalesced, paused, excluded or throttled, and why.
     """
     not_both(as_json=as_json, watch=watch)
     query = [*(("verdict", verdict.value) for verdict in only or ()), ("limit", str(limit))]
@@ -77,6 +77,8 @@ def _outcome(item: Mapping[str, Any]) -> Text:
         state = item.get("job_state") or "no longer kept"
         style = {"succeeded": "green", "failed": "red", "running": "cyan"}.get(state, "")
         return Text.assemble((state, style), " ", (item["job"], "dim"))
+    if item["verdict"] == "throttled":
+        return Text(f"the tenant's {item.get('because_of') or 'limits'} left no room")
     if item.get("because_of"):
         return Text.assemble("in the way: ", (item["because_of"], "dim"))
     if item["verdict"] == "coalesced":
