@@ -156,6 +156,7 @@ async def serve(settings: Settings) -> None:
             settings.http_host,
             settings.http_port,
             tls,
+            metrics=http_metrics,
         )
         await server.bind()
         replica.http_endpoint = f"{settings.advertise_host or settings.http_host}:{server.port}"

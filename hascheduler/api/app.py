@@ -44,6 +44,7 @@ from hascheduler.api.problems import MEDIA_TYPE
 from hascheduler.api.query_once import EACH_ONCE
 from hascheduler.api.responses import ANY_REFUSAL
 from hascheduler.api.services import ApiServices
+from hascheduler.api.turnstile import Turnstile
 
 __all__ = ["ApiServices", "create_app"]
 
@@ -64,7 +65,12 @@ A token has a role and a tenant, and sees and touches what is of that tenant alo
 | admin | also make and revoke tokens, and read the audit log; for all tenants: write lanes and tenants |
 | worker | only take and end jobs (`/v1/work`), for all tenants |
 
-Metrics and processors tell of all tenants, and are shown to tokens for all tenants alone."""  # noqa: E501  # a row is a line
+Metrics and processors tell of all tenants, and are shown to tokens for all tenants alone.
+
+A token has half of what one replica can do at once, and an address three quarters, so a proxy should not be the only
+address: requests in flight, submits that wait, fetches, event streams, recordings and large bodies. Beyond that any
+route answers 429 (`share-used-up`), or 503 (`too-busy`) where there is no room at all, with `Retry-After`; only a
+submit with `wait` is answered 202 at once. Bodies must arrive at 16 KiB a second or more, after a grace of 2 s."""  # noqa: E501  # a row is a line
 
 _SCHEDULES = (schedules, schedule_pauses, schedule_trigger, schedule_backfill, schedule_previews, schedule_verdicts)
 _JOBS = (job_submit, job_batch, job_filters, jobs, job_changes)
@@ -101,6 +107,7 @@ def create_app(services: ApiServices) -> FastAPI:
     )
     app.state.services = services
     # The last one added is the outermost.
+    app.add_middleware(Turnstile)
     app.add_middleware(Door)
     app.add_middleware(BrowserDoor)
     app.add_middleware(AuditTrail)

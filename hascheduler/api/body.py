@@ -4,7 +4,6 @@
 and the OpenAPI document stay its business.
 """
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from email.message import Message
 from http import HTTPStatus
@@ -12,16 +11,20 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
 
+from hascheduler.api.arrival import BYTES_PER_S_MIN, Gone, TooMuch, arrived
 from hascheduler.api.json_text import MalformedJson, UnstorableJson, read_json
+from hascheduler.api.pools import taken
 from hascheduler.api.problems import Refusal
 
 BODY_BYTES_MAX = 512 * 1024
 LARGE_BODY_BYTES_MAX = 8 * 1024 * 1024
-LARGE_AT_ONCE_MAX = 4
+_LARGE_CHARGED_MIN = 256 * 1024
 MERGE_PATCH = "application/merge-patch+json"
 _JSON = "application/json"
 _BODY_PATIENCE_S = 10
+_LENGTH_DIGITS_MAX = 20
 # The rest of a refused body may never come; without this the connection would wait for it.
 _CLOSE = {"Connection": "close"}
 
@@ -45,19 +48,23 @@ class JsonRoute(APIRoute):
 
 
 class LargeJsonRoute(JsonRoute):
-    """One whose body may be larger; a few of those at once, so that a flood of them stays small enough."""
+    """One whose body may be larger. Its size, as declared, is charged to a pool before a byte of it is read: 429 or 503
+    where there is no room, so that a flood of them stays small enough. What declares no size is charged as the largest.
+    """
 
     bytes_max = LARGE_BODY_BYTES_MAX
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        room = asyncio.Semaphore(LARGE_AT_ONCE_MAX)
 
-        async def handle_in_turn(request: Request) -> Response:
-            async with room:
+        async def handle_within_share(request: Request) -> Response:
+            declared = request.headers.get("content-length", "")
+            size = int(declared) if declared.isdecimal() and len(declared) < _LENGTH_DIGITS_MAX else self.bytes_max
+            units = min(max(size, _LARGE_CHARGED_MIN), self.bytes_max)
+            with taken(request.app.state.services.pools.large_bodies, request.scope, units):
                 return await handle(request)
 
-        return handle_in_turn
+        return handle_within_share
 
 
 class _JsonRequest(Request):
@@ -117,25 +124,22 @@ async def _bounded(request: Request, bytes_max: int) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > bytes_max:
         raise _too_large(bytes_max)
-    chunks: list[bytes] = []
-    size = 0
     try:
-        async with asyncio.timeout(_BODY_PATIENCE_S):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > bytes_max:
-                    raise _too_large(bytes_max)
-                chunks.append(chunk)
+        body = await arrived(request.receive, bytes_max, _BODY_PATIENCE_S)
+    except TooMuch:
+        raise _too_large(bytes_max) from None
     except TimeoutError:
         raise Refusal(
             HTTPStatus.REQUEST_TIMEOUT,
             "slow-request",
-            f"the body took longer than {_BODY_PATIENCE_S} s",
+            f"the body came too slowly: at least {BYTES_PER_S_MIN} bytes a second, and {_BODY_PATIENCE_S} s in all",
             headers=_CLOSE,
         ) from None
-    if size == 0:
+    except Gone:
+        raise ClientDisconnect from None
+    if not body:
         raise Refusal(HTTPStatus.BAD_REQUEST, "malformed-json", "the body is empty; expected a JSON object")
-    return b"".join(chunks)
+    return body
 
 
 def _too_large(bytes_max: int) -> Refusal:

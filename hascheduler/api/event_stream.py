@@ -29,6 +29,8 @@ from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.long_requests import EVENTS_S_MAX
+from hascheduler.api.pools import held_open, taken
+from hascheduler.api.shares import Pool
 from hascheduler.model.event import encode_event
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, Told
 
@@ -40,21 +42,26 @@ _WRITE_PATIENCE_S = 30
 
 
 class EventStream(Response):
-    """Follows ``feed`` for as long as the client stays and ``welcome`` holds; raises what `EventFeed.follow` raises."""
+    """Follows ``feed`` for as long as the client stays and ``welcome`` holds, in a slot of ``pool``; 429 or 503 where
+    there is none, and it raises what `EventFeed.follow` raises."""
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, feed: EventFeed, after: str | None, which: EventFilter, welcome: Callable[[], bool]) -> None:
+    def __init__(
+        self, feed: EventFeed, pool: Pool, after: str | None, which: EventFilter, welcome: Callable[[], bool]
+    ) -> None:
         # A proxy that collects what it passes on would make one lump of it.
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._feed = feed
+        self._pool = pool
         self._after = after
         self._which = which
         self._welcome = welcome
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._feed.follow(self._after, self._which) as follower:
+        slot = taken(self._pool, scope)
+        with held_open(slot, scope), self._feed.follow(self._after, self._which) as follower:
             telling = asyncio.create_task(self._tell(follower, send), name="event stream")
             leaving = asyncio.create_task(_left(receive), name="event stream's client")
             try:

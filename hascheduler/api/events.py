@@ -49,7 +49,7 @@ class EventQuery(Strict):
     "/events",
     status_code=HTTPStatus.OK,
     response_class=EventStream,
-    responses={200: {"content": {MEDIA_TYPE: {}}, "description": "Server-sent events"}, **refused(422)},
+    responses={200: {"content": {MEDIA_TYPE: {}}, "description": "Server-sent events"}, **refused(422, 429)},
 )
 async def follow_events(
     query: Annotated[EventQuery, Query()],
@@ -67,7 +67,11 @@ async def follow_events(
     """
     which = query.filter(caller.filter_of(query.tenant))
     return EventStream(
-        services.events, last_event_id or query.after, which, lambda: _still_welcome(request, services, caller)
+        services.events,
+        services.pools.followers,
+        last_event_id or query.after,
+        which,
+        lambda: _still_welcome(request, services, caller),
     )
 
 

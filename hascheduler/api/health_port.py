@@ -11,6 +11,8 @@ from hascheduler.telemetry.health_port import health_application
 
 log = structlog.get_logger(__name__)
 
+_CONNECTIONS_MAX = 64
+
 
 class HealthPort:
     """``port`` None: there is none. It is opened before the database is asked for anything, so that who waits for that
@@ -22,7 +24,14 @@ class HealthPort:
         self._server = (
             None
             if port is None
-            else ApiServer(health_application(health, registry, leads=leads), host, port, setting="HEALTH")
+            else ApiServer(
+                health_application(health, registry, leads=leads),
+                host,
+                port,
+                setting="HEALTH",
+                connections_max=_CONNECTIONS_MAX,
+                connections_reserve=0,
+            )
         )
         self._host = host
         self._serving: asyncio.Task[None] | None = None

@@ -1,11 +1,10 @@
-"""Requests that are held open until something happens: which they are, how many at once, and for how long.
+"""Requests that are held open until something happens: which they are, and for how long.
 
-They are counted apart from the others: a few hundred that wait must not keep out those that would be answered at once.
+How many at once: `hascheduler.api.pools`.
 """
 
 from starlette.types import Scope
 
-HELD_MAX = 500
 WAIT_S_MAX = 300
 """The longest that a submit may wait for the end of its job, or a worker for work."""
 RECORDING_S_MAX = 3_600

@@ -4,14 +4,17 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 import orjson
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
+from starlette.types import Receive, Scope, Send
 
 from hascheduler.api.access import OperatorOfAll
 from hascheduler.api.long_requests import RECORDING_S_MAX
+from hascheduler.api.pools import held_open, taken
 from hascheduler.api.responses import refused
 from hascheduler.api.services import Services
+from hascheduler.api.shares import Slot
 from hascheduler.api.texts import QueryDurationMs, Strict
 from hascheduler.errors import Conflict
 from hascheduler.ports import Recording
@@ -33,17 +36,31 @@ class RecordingQuery(Strict):
     response_class=StreamingResponse,
     responses={
         200: {"content": {MEDIA_TYPE: {}}, "description": "A recording for `hascheduler simulate`"},
-        **refused(409, 422),
+        **refused(409, 422, 429),
     },
 )
 async def record(
-    query: Annotated[RecordingQuery, Query()], services: Services, caller: OperatorOfAll
+    query: Annotated[RecordingQuery, Query()], services: Services, caller: OperatorOfAll, request: Request
 ) -> StreamingResponse:
     """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
+    slot = taken(services.pools.recordings, request.scope)
     recording = services.view.record(query.for_)
     if recording is None:
+        slot.release()
         raise Conflict("only the leader can be recorded, and by a few at once; /v1/cluster says who leads")
-    return StreamingResponse(_lines(recording), media_type=MEDIA_TYPE)
+    return _HeldOpen(slot, _lines(recording), media_type=MEDIA_TYPE)
+
+
+class _HeldOpen(StreamingResponse):
+    """Has ``slot`` for as long as it streams."""
+
+    def __init__(self, slot: Slot, lines: AsyncIterator[bytes], media_type: str) -> None:
+        super().__init__(lines, media_type=media_type)
+        self._slot = slot
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with held_open(self._slot, scope):
+            await super().__call__(scope, receive, send)
 
 
 async def _lines(recording: Recording) -> AsyncIterator[bytes]:

@@ -1,7 +1,8 @@
 """Serves an application on a port, inside a loop that is somebody else's.
 
 uvicorn without its habits: no signal handlers, no logging set-up, no access log, no exit of the process. Limits on
-the connections are here and in `hascheduler.api.connection`, those on requests in `hascheduler.api.guard`.
+the connections are here and in `hascheduler.api.connection`, those on requests in `hascheduler.api.guard` and
+`hascheduler.api.pools`.
 """
 
 import asyncio
@@ -15,10 +16,12 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from hascheduler.api.connection import KEEP_ALIVE_S, BoundedConnection
+from hascheduler.api.connection import KEEP_ALIVE_S, BoundedConfig, ConnectionsOfServer
 from hascheduler.errors import InvalidInput
+from hascheduler.telemetry.metrics_http import HttpMetrics
 
 CONNECTIONS_MAX = 1_000
+CONNECTIONS_RESERVE = 50
 _HEAD_BYTES_MAX = 16 * 1024
 _BACKLOG = 256
 _RESOLVE_PATIENCE_S = 5
@@ -29,12 +32,27 @@ _STOP_S = _DRAIN_S + 3  # uvicorn's own steps around the draining take a moment 
 class ApiServer:
     """``await bind()``, then ``port`` is known, then ``await run()`` until it is cancelled; with ``tls``, HTTPS.
 
-    ``HASCHEDULER_<setting>_HOST`` and ``…_PORT`` are to blame where the port can't be had.
+    ``HASCHEDULER_<setting>_HOST`` and ``…_PORT`` are to blame where the port can't be had. ``connections_max`` and
+    ``connections_reserve`` are as `hascheduler.api.connections` has them.
     """
 
     def __init__(
-        self, app: ASGIApp, host: str, port: int, tls: ssl.SSLContext | None = None, *, setting: str = "HTTP"
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        *,
+        setting: str = "HTTP",
+        connections_max: int | None = None,
+        connections_reserve: int | None = None,
+        metrics: HttpMetrics | None = None,
     ) -> None:
+        connections = ConnectionsOfServer(
+            CONNECTIONS_MAX if connections_max is None else connections_max,
+            CONNECTIONS_RESERVE if connections_reserve is None else connections_reserve,
+            HttpMetrics() if metrics is None else metrics,
+        )
         self._setting = f"HASCHEDULER_{setting}"
         self._host = host
         self._port = port
@@ -42,8 +60,8 @@ class ApiServer:
         self._server = _Server(
             _Config(
                 app,
+                connections,
                 tls,
-                http=BoundedConnection,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -51,7 +69,6 @@ class ApiServer:
                 proxy_headers=False,
                 server_header=False,
                 backlog=_BACKLOG,
-                limit_concurrency=CONNECTIONS_MAX,
                 timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=_DRAIN_S,
                 h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
@@ -117,11 +134,13 @@ class ApiServer:
         )
 
 
-class _Config(uvicorn.Config):
+class _Config(BoundedConfig):
     """With a context that is made already: what is wrong with the files was told before."""
 
-    def __init__(self, app: ASGIApp, tls: ssl.SSLContext | None, **options: Any) -> None:
-        super().__init__(app, **options)
+    def __init__(
+        self, app: ASGIApp, connections: ConnectionsOfServer, tls: ssl.SSLContext | None, **options: Any
+    ) -> None:
+        super().__init__(app, connections, **options)
         self._tls = tls
 
     def load(self) -> None:

@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 
 from hascheduler.api.access_door import Lock
 from hascheduler.api.audit_trail import AuditWriter
+from hascheduler.api.pools import Pools
 from hascheduler.api.schedule_limits import ScheduleLimits
 from hascheduler.api.work_terms import WorkTerms
 from hascheduler.model.definition import Definition
@@ -56,6 +57,7 @@ class ApiServices:
     schedule_limits: ScheduleLimits = field(default_factory=ScheduleLimits)
     metrics: HttpMetrics = field(default_factory=HttpMetrics)
     tracer: Tracer = NO_TRACING
+    pools: Pools = field(default_factory=Pools)
 
 
 async def _services(request: Request) -> ApiServices:

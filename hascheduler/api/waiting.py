@@ -1,7 +1,8 @@
 """``?wait=``: a submit that is answered when its job has ended, at any replica.
 
 The end is told by this replica's stream; a look at the database now and then is the net under that. Whoever leaves
-meanwhile leaves the job alone, unless it was asked for that to cancel it.
+meanwhile leaves the job alone, unless it was asked for that to cancel it. Where the caller's share of the waits is used
+up, the answer comes at once, as if the time were over.
 """
 
 import asyncio
@@ -12,7 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.listeners import Ending, listening
 from hascheduler.api.long_requests import WAIT_S_MAX
+from hascheduler.api.pools import held_open, take
 from hascheduler.api.services import ApiServices
+from hascheduler.api.shares import Refused
 from hascheduler.api.texts import QueryDurationMs
 from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
@@ -25,7 +28,8 @@ class WaitQuery(BaseModel):
 
     wait: Annotated[QueryDurationMs, Field(ge=0, le=WAIT_S_MAX * 1_000)] | None = Field(
         default=None,
-        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes",
+        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. Who waits "
+        "for as many as their share is at this replica is answered 202 at once",
         examples=["30s"],
     )
     cancel_on_disconnect: bool = Field(default=False, description="Cancel the job if you leave before it has ended")
@@ -35,12 +39,22 @@ Waiting = Annotated[WaitQuery, Query()]
 
 
 async def end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
-    """The job when it has ended, or as it is when the time is over, or this replica ends; None when it is not there.
+    """The job when it has ended, or as it is when the time is over, or this replica ends; None when it is not there, or
+    nobody may wait for it now.
 
     `Left` as it says.
     """
+    slot = take(services.pools.waits, request.scope)
+    if isinstance(slot, Refused):
+        return None
     loop = asyncio.get_running_loop()
     until = loop.time() + wait_ms / 1_000
+    with held_open(slot, request.scope):
+        return await _end_of(job_id, until, request, services)
+
+
+async def _end_of(job_id: str, until: float, request: Request, services: ApiServices) -> StoredDocument | None:
+    loop = asyncio.get_running_loop()
     async with listening(request) as client:
         with services.view.ended(job_id) as bell:
             while True:

@@ -76,7 +76,7 @@ async def deregister_processor(id: str, services: Services, caller: Worker) -> N
     await services.work.deregister(id)
 
 
-@router.post("/fetch", responses=refused(404, 413, 422))
+@router.post("/fetch", responses=refused(404, 413, 422, 429))
 async def fetch_work(body: FetchBody, services: Services, caller: Worker, request: Request) -> FetchResponse:
     """Wait for attempts that are promised to the processor, and show life meanwhile. One fetch at a time."""
     demand_polling(body.processor)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fastapi import Request
 
 from hascheduler.api.listeners import Ending, Left, listening
+from hascheduler.api.pools import held_open, taken
 from hascheduler.api.services import ApiServices
 from hascheduler.api.work_schemas import FetchBody
 from hascheduler.api.work_speakers import unknown
@@ -20,7 +21,14 @@ _SOON_S = 0.02
 
 
 async def promised(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
-    """At most ``body.limit`` attempts; none when the time is over. 404 for a processor that is not registered."""
+    """At most ``body.limit`` attempts; none when the time is over. 404 for a processor that is not registered; 429 or
+    503 where too many fetches wait."""
+    slot = taken(services.pools.fetches, request.scope)
+    with held_open(slot, request.scope):
+        return await _promised(body, request, services)
+
+
+async def _promised(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
     held = {one.key for one in body.running}
     clock = asyncio.get_running_loop().time
     until = clock() + body.wait / 1_000

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from time import perf_counter
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -10,10 +11,20 @@ from hascheduler.telemetry.registry import NAMESPACE, new_registry
 
 REASONS = ("starting", "tenant_pending", "total_pending", "rate", "never")
 """Why jobs are not let in: nothing is known yet, too many wait, they come too fast, there are too many at once."""
+POOLS = ("connections", "in_flight", "waits", "fetches", "followers", "recordings", "large_bodies")
+CROWDED_OUT = ("token_share", "address_share", "full")
+"""Why a request or a connection was not let in: its token's or address's share of a pool is used up, or the pool."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 NO_ROUTE = "none"
 """For requests that came to no route: refused at the door, or nothing is there."""
+
+
+class Cut(Enum):
+    """Why a connection was ended that its client would have kept."""
+
+    GAVE_WAY = "gave_way"
+    SLOW_READER = "slow_reader"
 
 
 class HttpRequest:
@@ -51,6 +62,25 @@ class HttpMetrics:
         )
         for reason in REASONS:
             self._refusals.labels(reason)
+        self._crowded_out = Counter(
+            "share_refusals",
+            "Requests and connections for which a pool had no room, or their party no share left",
+            ["pool", "reason"],
+            NAMESPACE,
+            registry=self.registry,
+        )
+        for pool in POOLS:
+            for why in CROWDED_OUT:
+                self._crowded_out.labels(pool, why)
+        self._cuts = Counter(
+            "connections_cut",
+            "Connections that gave way to others, or whose clients read too slowly",
+            ["reason"],
+            NAMESPACE,
+            registry=self.registry,
+        )
+        for cut in Cut:
+            self._cuts.labels(cut.value)
 
     @contextmanager
     def request(self, method: str) -> Iterator[HttpRequest]:
@@ -67,6 +97,13 @@ class HttpMetrics:
     def refused(self, reason: str) -> None:
         """Admission said no, for one of `REASONS`."""
         self._refusals.labels(reason).inc()
+
+    def crowded_out(self, pool: str, reason: str) -> None:
+        """One of `POOLS` said no, for one of `CROWDED_OUT`."""
+        self._crowded_out.labels(pool, reason).inc()
+
+    def cut(self, why: Cut) -> None:
+        self._cuts.labels(why.value).inc()
 
 
 _NO_ANSWER = 499

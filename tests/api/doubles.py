@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from hascheduler.api.access_door import Lock
 from hascheduler.api.admission import AdmissionControl
 from hascheduler.api.audit_trail import AuditWriter
+from hascheduler.api.pools import Pools
 from hascheduler.api.services import ApiServices
 from hascheduler.api.work_terms import WorkTerms
 from hascheduler.daemon.bells import Bell, Bells
@@ -242,6 +243,7 @@ class World:
         self.work = MemoryWorkStore(self.connection, RETENTION_MS)
         self.audit_writer = AuditWriter(self.audit, self.clock)
         self.failovers = MemoryFailoverStore(self.connection)
+        self.pools = Pools()
         self._job_count = 0
 
     def services(self) -> ApiServices:
@@ -265,6 +267,7 @@ class World:
             work_terms=WorkTerms("default", 1_000, 4_000),
             failovers=self.failovers,
             metrics=self.metrics,
+            pools=self.pools,
         )
 
     def go_away(self) -> None:

@@ -6,7 +6,9 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.api import body, guard
+from hascheduler.api import body
+from hascheduler.api.pools import IN_FLIGHT
+from hascheduler.api.shares import Pool
 from tests.api.doubles import World
 from tests.api.requests import TICK, check_problem
 
@@ -105,9 +107,7 @@ async def test_a_slow_body_is_given_up(client: httpx.AsyncClient, monkeypatch: p
     check_problem(await client.send(request), 408, None)
 
 
-async def test_more_requests_than_the_bound_are_turned_away(
-    world: World, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guard, "IN_FLIGHT_MAX", 0)
+async def test_more_requests_than_the_bound_are_turned_away(world: World, client: httpx.AsyncClient) -> None:
+    world.pools.in_flight = Pool(IN_FLIGHT, 0)
     check_problem(await client.get("/v1/cluster"), 503, None)
     assert (await client.get("/livez")).status_code == 200

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from contextlib import suppress
 
 import pytest
 
 from hascheduler.api import body as body_module
-from hascheduler.api import guard as guard_module
 from hascheduler.api import server as server_module
+from hascheduler.api.pools import IN_FLIGHT
+from hascheduler.api.shares import Pool
 from tests.api.doubles import World
 from tests.api.test_server import exchange, serving
 
@@ -75,15 +75,26 @@ async def test_a_line_break_in_a_value_never_becomes_a_header_of_the_answer(worl
 
 
 async def test_a_length_and_chunks_do_not_smuggle_a_request(world: World) -> None:
-    """Whoever reads the length takes the rest for a second request; whoever reads the chunks, as here, does not."""
+    """Whoever reads the length takes the rest for a second request; whoever reads the chunks does not."""
     hidden = b"0\r\n\r\nDELETE /v1/schedules/tick HTTP/1.1\r\nhost: a\r\n\r\n"
     head = b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\n" + JSON + b"content-length: %d\r\ntransfer-encoding: chunked\r\n\r\n"
     async with serving(world) as server:
-        with suppress(TimeoutError):
-            answer = await exchange(
-                server, head % len(hidden) + hidden + b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
-            )
-            assert answer.startswith(b"HTTP/1.1 400")
+        # To the end of the connection, which no client has asked for.
+        answer = await exchange(server, head % len(hidden) + hidden + b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert world.everything() == EMPTY
+
+
+async def test_chunks_where_the_version_of_http_has_none_end_the_connection(world: World) -> None:
+    head = (
+        b"POST /v1/jobs HTTP/1.0\r\nhost: a\r\nconnection: keep-alive\r\n"
+        + JSON
+        + b"transfer-encoding: chunked\r\n\r\n"
+    )
+    async with serving(world) as server:
+        answer = await exchange(server, head + b"15\r\n" + BODY + b"\r\n0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400")
     assert world.everything() == EMPTY
 
 
@@ -111,21 +122,30 @@ async def test_a_body_that_is_cut_off_writes_nothing(world: World) -> None:
 async def test_more_connections_than_there_is_room_for_are_told_to_come_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "CONNECTIONS_MAX", 3)
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def slow(job_id: str) -> None:
+        entered.set()
+        await leave.wait()
+
+    monkeypatch.setattr(world.jobs, "get", slow)
+    monkeypatch.setattr(server_module, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(server_module, "CONNECTIONS_RESERVE", 0)
     async with serving(world) as server:
-        idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(5)]
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET /v1/jobs/job:1 HTTP/1.1\r\nhost: a\r\n\r\n")
+        async with asyncio.timeout(10):
+            await entered.wait()
         answer = await exchange(server, b"GET /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 503")
-        assert b"retry-after: 1\r\n" in answer.lower()
-        assert b"application/problem+json" in answer
-        for _, writer in idle:
-            writer.close()
+        leave.set()
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 429")
+    assert b"retry-after: 1\r\n" in answer.lower()
+    assert b"application/problem+json" in answer
 
 
-async def test_more_requests_than_there_is_room_for_are_told_when_to_come_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guard_module, "IN_FLIGHT_MAX", 1)
+async def test_more_requests_than_there_is_room_for_are_told_when_to_come_again(world: World) -> None:
+    world.pools.in_flight = Pool(IN_FLIGHT, 1)
     async with serving(world) as server:
         _, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(POST + JSON + LENGTH + b"\r\n" + BODY[:-1])
@@ -134,8 +154,8 @@ async def test_more_requests_than_there_is_room_for_are_told_when_to_come_again(
             while True:
                 request = b"GET /v1/jobs HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
                 answer = await exchange(server, request)
-                if answer.startswith(b"HTTP/1.1 503"):
+                if answer.startswith(b"HTTP/1.1 429"):
                     break
         writer.close()
     assert b"retry-after: 1\r\n" in answer.lower()
-    assert b"too-busy" in answer
+    assert b"share-used-up" in answer

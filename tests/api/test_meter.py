@@ -3,7 +3,8 @@
 import httpx
 import pytest
 
-from hascheduler.api import guard
+from hascheduler.api.pools import IN_FLIGHT
+from hascheduler.api.shares import Pool
 from tests.api.doubles import World
 from tests.telemetry.scraping import scrape
 
@@ -51,18 +52,16 @@ async def test_a_submit_is_counted_and_timed(client: httpx.AsyncClient, world: W
     assert told.of("hascheduler_http_request_seconds_count", method="POST", route="/v1/jobs") == 3
 
 
-async def test_who_is_turned_away_unread_is_counted_too(
-    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guard, "IN_FLIGHT_MAX", 0)
+async def test_who_is_turned_away_unread_is_counted_too(client: httpx.AsyncClient, world: World) -> None:
+    world.pools.in_flight = Pool(IN_FLIGHT, 0)
     assert (await client.get("/v1/jobs")).status_code == 503
     assert await requests(world) == {("GET", "none", "503"): 1}
 
 
 async def test_a_scrape_and_the_probes_are_answered_whatever_is_in_flight(
-    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, world: World
 ) -> None:
-    monkeypatch.setattr(guard, "IN_FLIGHT_MAX", 0)
+    world.pools.in_flight = Pool(IN_FLIGHT, 0)
     for path in ("/metrics", "/livez", "/readyz", "/leaderz"):
         assert (await client.get(path)).status_code == 200, path
 

@@ -27,9 +27,14 @@ API = Row(
             unit="s",
         ),
         lines(
-            "Admission refusals",
-            {"{{reason}}": rate("hascheduler_admission_refusals_total", "reason")},
-            "Submits turned away before anything was written. Well: none; a flood shows here, and not in the waits.",
+            "Refusals, and connections cut",
+            {
+                "{{reason}}": rate("hascheduler_admission_refusals_total", "reason"),
+                "{{pool}}: {{reason}}": rate("hascheduler_share_refusals_total", "pool", "reason"),
+                "connection: {{reason}}": rate("hascheduler_connections_cut_total", "reason"),
+            },
+            "Submits turned away before anything was written; requests and connections for which a pool had no room or "
+            "their token or address no share left. Well: none; a flood shows here, and not in the waits.",
             unit="reqps",
         ),
     ],

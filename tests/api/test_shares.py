@@ -1,0 +1,148 @@
+"""What `hascheduler.api.shares` promises, as a table and for any history of parties that come and go."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hascheduler.api.shares import TIMES_FREE, Party, Pool, Reason, Refused, Slot, Use, address_party, token_party
+
+
+def greedy(pool: Pool, party: Party) -> int:
+    """How much it gets that takes all it can."""
+    while isinstance(pool.admit(Use((party,))), Slot):
+        pass
+    return pool.held(party)
+
+
+@pytest.mark.parametrize(
+    ("total", "reserve", "token", "address"),
+    [
+        (0, 0, 0, 0),
+        (1, 0, 1, 1),
+        (2, 0, 1, 2),
+        (3, 0, 2, 3),
+        (4, 0, 2, 3),
+        (100, 0, 50, 75),
+        (320, 64, 128, 192),
+        (8, 8, 0, 0),
+    ],
+)
+def test_what_one_party_gets_alone(total: int, reserve: int, token: int, address: int) -> None:
+    assert greedy(Pool("a", total, reserve), token_party("t")) == token
+    assert greedy(Pool("a", total, reserve), address_party("127.0.0.1")) == address
+
+
+def test_parties_that_take_all_they_can_leave_half_of_what_they_found() -> None:
+    pool = Pool("a", 64)
+    assert [greedy(pool, token_party(str(number))) for number in range(7)] == [32, 16, 8, 4, 2, 1, 1]
+    assert pool.free() == 0
+
+
+def test_parties_that_come_and_go_even_out() -> None:
+    pool = Pool("a", 100)
+    parties = [token_party(str(number)) for number in range(4)]
+    slots: dict[Party, list[Slot]] = {party: [] for party in parties}
+    for _ in range(100):
+        for party in parties:
+            while isinstance(slot := pool.admit(Use((party,))), Slot):
+                slots[party].append(slot)
+        for party in parties:
+            slots[party].pop().release()
+    assert [pool.held(party) + 1 for party in parties] == pytest.approx([20] * 4, abs=3)
+
+
+def test_a_use_of_two_parties_needs_a_share_of_both_and_charges_neither_alone() -> None:
+    pool = Pool("a", 8)
+    token, address = token_party("t"), address_party("127.0.0.1")
+    assert greedy(pool, token) == 4
+    refused = pool.admit(Use((address, token)))
+    assert isinstance(refused, Refused)
+    assert refused.reason is Reason.TOKEN_SHARE
+    assert pool.held(address) == 0
+    assert isinstance(pool.admit(Use((address, token_party("other")))), Slot)
+
+
+def test_the_reserve_is_for_privileged_uses_alone() -> None:
+    pool = Pool("a", 4, 2, retry_after_s=7)
+    for name in "ab":
+        assert isinstance(pool.admit(Use((token_party(name),))), Slot)
+    assert pool.admit(Use((token_party("c"),))) == Refused("a", Reason.FULL, 7)
+    for name in "cd":
+        assert isinstance(pool.admit(Use((token_party(name),), privileged=True)), Slot)
+    assert pool.admit(Use((token_party("e"),), privileged=True)) == Refused("a", Reason.FULL, 7)
+
+
+def test_a_slot_that_is_released_twice_is_given_back_once() -> None:
+    pool = Pool("a", 2)
+    slot, _ = pool.admit(Use((token_party("t"),))), pool.admit(Use((token_party("u"),)))
+    assert isinstance(slot, Slot)
+    slot.release()
+    with slot:
+        pass
+    assert pool.in_use == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_one_party"),
+    [
+        ("127.0.0.1", "127.0.0.2", False),
+        ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("fe80::1%eth0", "fe80::2%eth1", True),
+        ("not:an:address", "not:an:address", True),
+    ],
+)
+def test_which_addresses_are_one_party(one: str, other: str, is_one_party: bool) -> None:  # a case
+    assert (address_party(one) == address_party(other)) == is_one_party
+
+
+PARTIES = [token_party("a"), token_party("b"), token_party("c"), address_party("10.0.0.1"), address_party("10.0.0.2")]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sets(st.sampled_from(PARTIES), max_size=2), st.booleans(), st.integers(1, 9)),
+        st.integers(0, 50),  # which slot is released
+    ),
+    max_size=120,
+)
+
+
+@given(st.integers(0, 40), st.integers(0, 10), STEPS)
+def test_whatever_comes_and_goes_the_promises_hold(total: int, reserve: int, steps: list[object]) -> None:
+    pool = Pool("a", total, min(reserve, total))
+    slots: list[tuple[Slot, set[Party], int]] = []
+    for step in steps:
+        if isinstance(step, int):
+            if slots:
+                slots.pop(step % len(slots))[0].release()
+        else:
+            assert isinstance(step, tuple)
+            parties, privileged, units = step
+            free, held = pool.free(privileged=privileged), {party: pool.held(party) for party in parties}
+            outcome = pool.admit(Use(tuple(parties), privileged), units)
+            may = units <= free and all(not held[one] or held[one] < TIMES_FREE[one.kind] * free for one in parties)
+            assert isinstance(outcome, Slot) == may
+            if isinstance(outcome, Slot):
+                slots.append((outcome, parties, units))
+                assert privileged or pool.in_use <= total - min(reserve, total)
+            elif not any(held.values()):
+                assert units > free, "who holds nothing is refused only where there is no room"
+        # The books balance.
+        assert pool.in_use == sum(units for _, _, units in slots) <= total
+        for party in PARTIES:
+            assert pool.held(party) == sum(units for _, parties, units in slots if party in parties)
+    for slot, _, _ in slots:
+        slot.release()
+    assert pool.in_use == 0
+    assert not any(pool.held(party) for party in PARTIES)
+
+
+@given(st.integers(1, 60), st.lists(st.sampled_from(PARTIES), max_size=200))
+def test_alone_or_with_others_no_party_takes_what_would_be_anothers_part(total: int, asks: list[Party]) -> None:
+    """Nobody releases: a token has half at most, an address three quarters, whoever else asks."""
+    pool = Pool("a", total)
+    for party in asks:
+        pool.admit(Use((party,)))
+    for party in PARTIES:
+        times = TIMES_FREE[party.kind]
+        assert pool.held(party) <= (total * times + times) / (times + 1)
