@@ -12,9 +12,9 @@ from hascheduler.api.texts import InstantMs, Labels, Strict, Text, wrong
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.payload_size import PAYLOAD_BYTES_MAX, json_bytes
 from hascheduler.ports import JobFilter
 
-PAYLOAD_BYTES_MAX = 256 * 1024
 DEPENDENCIES_MAX = 1_000
 
 
@@ -46,7 +46,7 @@ class SubmitJobBody(JobFields):
     @field_validator("payload")
     @classmethod
     def _not_too_large(cls, payload: JsonValue) -> JsonValue:
-        size = len(orjson.dumps(payload))
+        size = json_bytes(payload)
         if size > PAYLOAD_BYTES_MAX:
             raise wrong(f"{size} bytes of JSON", f"at most {PAYLOAD_BYTES_MAX}")
         return payload

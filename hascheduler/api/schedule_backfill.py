@@ -18,7 +18,7 @@ from hascheduler.api.jobs_of_times import EARLIEST_MS, backfilled_times, fired_t
 from hascheduler.api.open_times import that_may_fire
 from hascheduler.api.responses import refused
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
+from hascheduler.api.stored_schedules import readable_schedule, stored_schedule, too_large_to_fill
 from hascheduler.api.submit_span import submit_span
 from hascheduler.api.texts import InstantMs, Strict
 from hascheduler.errors import InvalidInput
@@ -121,9 +121,14 @@ def _demand_the_past(body: BackfillBody, now: WallMs) -> None:
 
 def _jobs(name: str, stored: StoredDocument, times: Sequence[WallMs], now: WallMs, *, serial: bool) -> Sequence[NewJob]:
     assert len(times) <= TIMES_MAX
-    jobs = (job_of(name, stored, backfill_job_id(name, at), at, serial=serial) for at in times)
-    # Submitted now, in their order: as old as their nominal times they would go before everybody else's work.
-    return [replace(job, submitted_at_ms=now, sequence=number) for number, job in enumerate(jobs) if job is not None]
+    jobs = []
+    for number, at in enumerate(times):
+        job = job_of(name, stored, backfill_job_id(name, at), at, serial=serial)
+        if job is None:
+            raise too_large_to_fill(name)
+        # Submitted now, in their order: as old as their nominal times they would go before everybody else's work.
+        jobs.append(replace(job, submitted_at_ms=now, sequence=number))
+    return jobs
 
 
 async def _create(jobs: Sequence[NewJob], services: ApiServices) -> int:

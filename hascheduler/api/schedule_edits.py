@@ -46,7 +46,7 @@ class Edit:
 
 def created(body: CreateScheduleBody, edit: Edit) -> dict[str, Any]:
     """The document of a new schedule."""
-    body.demand_known_placeholders()
+    body.demand_payload(body.name)
     trigger = edit.trigger(body.trigger, None)
     return new_schedule_document(_new(body.name, body, trigger, edit.now, paused=body.paused))
 
@@ -95,7 +95,7 @@ def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit
     document = new_schedule_document(_new(name, body, trigger, edit.now, paused=False))
     kept = {
         field: stored[field]
-        for field in ("created_at_ms", "cursor_ms", "failures", "paused_at_ms")
+        for field in ("created_at_ms", "cursor_ms", "failures", "paused_at_ms", "unstorable")
         if is_integer(stored.get(field))
     }
     # A count without its cursor would claim more than is known.

@@ -12,6 +12,8 @@ from hascheduler.api.job_fields import JobFields
 from hascheduler.api.texts import DurationMs, Labels, Name, Strict, Text, wrong
 from hascheduler.api.trigger_schemas import TriggerBody
 from hascheduler.errors import InvalidInput
+from hascheduler.model.fired_jobs import demand_storable_payload
+from hascheduler.model.payload_size import PAYLOAD_BYTES_MAX
 from hascheduler.model.rendering import PLACEHOLDERS, missing_placeholders
 from hascheduler.model.schedule import (
     CATCH_UP_MAX_DEFAULT,
@@ -35,7 +37,7 @@ class TemplateBody(JobFields):
         default=False,
         description="Fill `${…}` in the texts of the payload: "
         + ", ".join(PLACEHOLDERS)
-        + ", label.<key>; `$$` is `$`",
+        + f", label.<key>; `$$` is `$`. Filled with the longest of each it has at most {PAYLOAD_BYTES_MAX:,} bytes",
     )
 
     def template(self) -> JobTemplate:
@@ -102,9 +104,13 @@ class _ScheduleFields(Strict):
             pause_after_failures=self.pause_after_failures,
         )
 
-    def demand_known_placeholders(self) -> None:
+    def demand_payload(self, name: str) -> None:
+        """`InvalidInput` unless the payload can be filled, and the jobs of the schedule ``name`` can be stored."""
+        path = ("job", "payload")
         if self.job.render:
-            demand_placeholders(self.job.payload, self.labels, ("job", "payload"))
+            demand_placeholders(self.job.payload, self.labels, path)
+        target = self.job.target or name
+        demand_storable_payload(self.job.payload, name, target, self.labels, rendered=self.job.render, path=path)
 
 
 class CreateScheduleBody(_ScheduleFields):
@@ -132,7 +138,7 @@ class ReplaceScheduleBody(_ScheduleFields):
         """`InvalidInput` unless it is for the schedule ``name`` and its payload can be filled."""
         if self.name is not None and self.name != name:
             raise InvalidInput(("name",), f"{self.name!r} is not the name in the path", f"{name!r}, or nothing")
-        self.demand_known_placeholders()
+        self.demand_payload(name)
 
 
 def demand_placeholders(payload: object, labels: Mapping[str, str], path: tuple[str | int, ...]) -> None:

@@ -15,7 +15,7 @@ from hascheduler.dispatch.stretches import undecided
 from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import LATEST_MS
 from hascheduler.model.schedule import CatchUp, Overlap, ScheduleRef
-from hascheduler.model.schedule_documents import decode_schedule
+from hascheduler.model.schedule_documents import decode_schedule, unstorable_of
 from hascheduler.model.verdict import NOTHING_DECIDED, Tally
 from hascheduler.ports import StoredDocument
 from hascheduler.triggers import due_ms
@@ -56,7 +56,16 @@ _EXAMPLE: JsonDict = {
     "last_nominal_at": "2030-01-01T00:00:09.000Z",
     "next_at": "2030-01-01T00:00:10.000Z",
     "next_due_at": "2030-01-01T00:00:10.137Z",
-    "counts": {"fired": 8, "skipped": 1, "missed": 0, "coalesced": 0, "paused": 0, "excluded": 0, "throttled": 0},
+    "counts": {
+        "fired": 8,
+        "skipped": 1,
+        "missed": 0,
+        "coalesced": 0,
+        "paused": 0,
+        "excluded": 0,
+        "throttled": 0,
+        "unstorable": 0,
+    },
     "failures_in_a_row": 0,
 }
 
@@ -90,6 +99,7 @@ class CountsResponse(BaseModel):
     paused: int
     excluded: int
     throttled: int
+    unstorable: int = Field(description="No database could hold the job: there is none")
 
 
 class ScheduleResponse(BaseModel):
@@ -138,7 +148,7 @@ def show_schedule(document: StoredDocument) -> ScheduleResponse:
         last_nominal_at=instant(document, "cursor_ms") if schedule.tally != NOTHING_DECIDED else None,
         next_at=next_at,
         next_due_at=next_due_at,
-        counts=show_counts(schedule.tally),
+        counts=show_counts(schedule.tally, unstorable_of(document)),
         failures_in_a_row=schedule.failures,
     )
 
@@ -155,9 +165,10 @@ def request_form(document: StoredDocument) -> dict[str, Any]:
 _REQUESTED = set(ReplaceScheduleBody.model_fields) - {"name", "paused"}
 
 
-def show_counts(tally: Tally) -> CountsResponse:
+def show_counts(tally: Tally, unstorable: int) -> CountsResponse:
     return CountsResponse(
-        fired=tally.fired,
+        fired=max(0, tally.fired - unstorable),
+        unstorable=unstorable,
         skipped=tally.skipped,
         missed=tally.missed,
         coalesced=tally.coalesced,

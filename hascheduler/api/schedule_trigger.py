@@ -14,13 +14,14 @@ from hascheduler.api.live_jobs import live_jobs
 from hascheduler.api.responses import refused
 from hascheduler.api.schedule_schemas import OverlapText, demand_placeholders
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
+from hascheduler.api.stored_schedules import readable_schedule, stored_schedule, too_large_to_fill
 from hascheduler.api.submit_span import submit_span
 from hascheduler.api.texts import Strict
 from hascheduler.errors import Conflict
-from hascheduler.model.fired_jobs import job_of
+from hascheduler.model.fired_jobs import demand_storable_payload, job_of
 from hascheduler.model.job import NewJob, trigger_job_id
 from hascheduler.model.schedule import Overlap
+from hascheduler.model.schedule_documents import decode_template
 from hascheduler.ports import StoredDocument
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 
@@ -85,11 +86,14 @@ def _job(name: str, stored: StoredDocument, body: TriggerNowBody, overlap: Overl
     source: dict[str, Any] = dict(stored)
     if "payload" in body.model_fields_set:
         source["payload"] = body.payload
-        if stored.get("render"):
-            labels = stored.get("labels")
+        labels, rendered = stored.get("labels"), bool(stored.get("render"))
+        if rendered:
             demand_placeholders(body.payload, labels if isinstance(labels, dict) else {}, ("payload",))
+        target = decode_template(stored.get("job"), name).target_of(name)
+        demand_storable_payload(body.payload, name, target, labels, rendered=rendered, path=("payload",))
     now = services.clock.wall_ms()
     id = trigger_job_id(name, services.new_job_id().removeprefix("job:"))
     job = job_of(name, source, id, now, serial=overlap is not Overlap.ALLOW)
-    assert job is not None, "the template was readable a moment ago"
+    if job is None:
+        raise too_large_to_fill(name)
     return job

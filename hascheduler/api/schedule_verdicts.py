@@ -19,6 +19,7 @@ from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import JobState, fire_job_id
+from hascheduler.model.schedule_documents import unstorable_of
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import VerdictRecord
 
@@ -47,7 +48,16 @@ _EXAMPLE: JsonDict = {
             "into": "2030-01-01T00:00:09.000Z",
         },
     ],
-    "counts": {"fired": 2, "skipped": 0, "missed": 0, "coalesced": 7, "paused": 0, "excluded": 0, "throttled": 0},
+    "counts": {
+        "fired": 2,
+        "skipped": 0,
+        "missed": 0,
+        "coalesced": 7,
+        "paused": 0,
+        "excluded": 0,
+        "throttled": 0,
+        "unstorable": 0,
+    },
     "undecided": {"count": 0, "since": None, "because": None},
     "next": None,
 }
@@ -104,7 +114,8 @@ async def list_verdicts(
 ) -> VerdictsResponse:
     """What became of the nominal times of a schedule, the newest first, a page at a time."""
     before_ms = query.before_ms()
-    schedule = readable_schedule(await stored_schedule(name, caller, services))
+    stored = await stored_schedule(name, caller, services)
+    schedule = readable_schedule(stored)
     # Records from before its creation are those of an earlier schedule by the same name.
     wanted = frozenset(query.verdict or Verdict)
     records = await services.verdicts.list(name, wanted, schedule.created_at_ms, before_ms, query.limit + 1)
@@ -114,7 +125,7 @@ async def list_verdicts(
     still_open = count_open(schedule, services.clock.wall_ms())
     return VerdictsResponse(
         items=[_show(record, into.get(record.run.first_ms)) for record in shown],
-        counts=show_counts(schedule.tally),
+        counts=show_counts(schedule.tally, unstorable_of(stored)),
         undecided=UndecidedResponse(
             count=still_open.count,
             since=None if still_open.since_ms is None else instant_text(still_open.since_ms),

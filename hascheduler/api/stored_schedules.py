@@ -13,7 +13,8 @@ from hascheduler.api.same_json import is_same_json
 from hascheduler.api.schedule_shown import ScheduleResponse, show_schedule
 from hascheduler.api.seen_schedules import SeenSchedules
 from hascheduler.api.services import ApiServices
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import Conflict, InvalidInput
+from hascheduler.model.payload_size import PAYLOAD_BYTES_MAX
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schedule_documents import decode_schedule
 from hascheduler.ports import StoredDocument
@@ -38,6 +39,14 @@ def readable_schedule(document: StoredDocument) -> ScheduleRef:
         return read_schedule(document)
     except InvalidInput as error:
         raise Unreadable("schedule", str(document["_id"]), error) from error
+
+
+def too_large_to_fill(name: str) -> Conflict:
+    """What a readable schedule is refused with whose jobs can't be stored: an earlier release took it, or a hand."""
+    return Conflict(
+        f"with its placeholders filled, the payload of schedule {name!r} has more than {PAYLOAD_BYTES_MAX} bytes;"
+        " replace it first"
+    )
 
 
 async def edit_schedule(

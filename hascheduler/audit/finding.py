@@ -10,6 +10,7 @@ from hascheduler.model.instants import LATEST_MS, format_instant
 class FindingKind(StrEnum):
     VERDICT_MISSING = "verdict_missing"
     VERDICT_DOUBLED = "verdict_doubled"
+    PAYLOAD_TOO_LARGE = "payload_too_large"
     OVERDUE = "overdue"
     CURSOR_AHEAD = "cursor_ahead"
     NOT_STARTED = "not_started"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hascheduler.audit.finding import Finding, FindingKind, instant_shown
 from hascheduler.dispatch.stretches import OpenTimes, undecided
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.verdict import VerdictRun
+from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.triggers import next_nominal
 
 Pause = Callable[[], Awaitable[None]]
@@ -77,7 +77,12 @@ class Verdicts:
         while self._next_run is not None and self._next_run.first_ms <= nominal_ms:
             self._active.append(self._next_run)
             self._next_run = await anext(self._runs, None)
-        self._active = [run for run in self._active if run.last_ms >= nominal_ms]
+        # A time that has a job after all has fired, whatever was recorded before.
+        self._active = [
+            run
+            for run in self._active
+            if run.last_ms >= nominal_ms and not (run.verdict is Verdict.UNSTORABLE and self._fire == run.first_ms)
+        ]
         return (self._fire == nominal_ms) + len(self._active)
 
     def alone_through(self, nominal_ms: int) -> int:

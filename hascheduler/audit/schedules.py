@@ -1,12 +1,20 @@
-"""A schedule's cursor follows the time: nothing is due for long and undecided, nothing is decided before its time."""
+"""A schedule's cursor follows the time: nothing is due for long and undecided, nothing is decided before its time.
 
-from collections.abc import Iterator
+And what it makes can be stored: releases through 0.2.0 took payloads that grow beyond that when they are filled.
+"""
 
-from hascheduler.audit.finding import Finding, FindingKind, instant_shown
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hascheduler.audit.finding import Finding, FindingKind, instant_shown, shown
 from hascheduler.audit.terms import AuditTerms
 from hascheduler.dispatch.stretches import undecided
+from hascheduler.model.fired_jobs import filled_bytes_max
+from hascheduler.model.payload_size import PAYLOAD_BYTES_MAX
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.triggers import due_ms
+
+PAYLOAD_FIELDS = ("job", "payload", "render", "labels")
 
 
 def judge_cursor(schedule: ScheduleRef, now: int, terms: AuditTerms, *, led: bool) -> Iterator[Finding]:
@@ -32,6 +40,19 @@ def judge_cursor(schedule: ScheduleRef, now: int, terms: AuditTerms, *, led: boo
             " not fire",
             "compare the clocks of the replicas with each other; the times in between were decided too early",
             witness=f"{schedule.rev}",
+        )
+
+
+def judge_payload(document: Mapping[str, Any]) -> Iterator[Finding]:
+    """Of a schedule that fills its payload: ``document`` has the fields of `PAYLOAD_FIELDS`."""
+    size = filled_bytes_max(document["_id"], document)
+    if size > PAYLOAD_BYTES_MAX:
+        yield Finding(
+            FindingKind.PAYLOAD_TOO_LARGE,
+            f"schedules/{shown(document['_id'])}",
+            f"its payload has up to {size} bytes with its placeholders filled, and no job can have more than"
+            f" {PAYLOAD_BYTES_MAX}: its nominal times become unstorable",
+            "replace its payload (hascheduler schedule edit), then make up for the jobs with a backfill",
         )
 
 

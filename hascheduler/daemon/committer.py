@@ -71,6 +71,7 @@ class Committer:
         self._journaled = journaled
         self._applied = applied
         self._unsure: set[Decision] = set()
+        self._unstorable = 0
         self._to_journal: asyncio.Queue[_Work] = asyncio.Queue(maxsize=1)
         self._to_apply: asyncio.Queue[tuple[JournalEntry, bool, frozenset[Decision]]] = asyncio.Queue(maxsize=1)
         self._room = asyncio.Event()
@@ -156,6 +157,8 @@ class Committer:
         self._metrics.settled(first)
         self._applied(first)
         for decision, settlement in first:
+            if settlement is Settlement.REFUSED and isinstance(decision, Fire):
+                self._count_unstorable(decision)
             if settlement is not Settlement.DONE:
                 continue
             if isinstance(decision, Fire):
@@ -163,6 +166,13 @@ class Committer:
                 self._metrics.fired(now - self._due_ms(decision))
             elif isinstance(decision, PassOver):
                 self._metrics.concluded(decision.run.verdict, decision.run.count)
+
+    def _count_unstorable(self, fire: Fire) -> None:
+        self._metrics.concluded(Verdict.UNSTORABLE, 1)
+        self._unstorable += 1
+        if self._unstorable.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
+            reason = "no database can hold the job; look at the payload of its schedule"
+            log.error("fire_unstorable", job=fire.job_id, count=self._unstorable, reason=reason)
 
 
 async def apply_until_known(claims: ClaimStore, entry: JournalEntry, *, majority: bool) -> list[Settlement]:

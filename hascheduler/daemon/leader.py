@@ -283,7 +283,7 @@ class Leader:
             done += [
                 decision
                 for decision, settlement in zip(entry.decisions, settlements, strict=True)
-                if settlement is Settlement.DONE
+                if settlement in (Settlement.DONE, Settlement.REFUSED)
             ]
         self._failovers.applied_again(
             began.term,

@@ -159,6 +159,8 @@ class Settlement(StrEnum):
     """The document was no longer as the decision demands: somebody else was first."""
     UNKNOWN = "unknown"
     """No answer: it may have happened. The promise stands until the stream tells."""
+    REFUSED = "refused"
+    """Of a `Fire`: no database can hold its job. The time has the verdict unstorable, and the cursor passes it."""
 
 
 def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:

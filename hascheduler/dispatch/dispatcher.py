@@ -227,8 +227,9 @@ class Dispatcher:
                 self._doubtful[decision.job_id] = None
             return
         if isinstance(decision, Fire):
-            # Lost: the schedule was deleted or edited. Done again: the job may have ended, and the reading tells.
-            if settlement is Settlement.LOST and self._is_only_promised(decision.job_id):
+            # Lost: the schedule was deleted or edited. Refused: there can be no job. Done again: the job may have
+            # ended, and the reading tells.
+            if settlement in (Settlement.LOST, Settlement.REFUSED) and self._is_only_promised(decision.job_id):
                 self._jobs.remove(decision.job_id)
             else:
                 self._doubtful[decision.job_id] = None

@@ -125,12 +125,20 @@ class Ledger:
             self._fulfil(count)
 
     def concluded(self, decision: Decision, settlement: Settlement) -> bool:
-        """What applying ``decision`` said; True when that ended its promise."""
+        """What applying ``decision`` said; True when that ended its promise, or what it promised of a job."""
         promise = self._promises.get(decision)
         if promise is None:
             # Its promise ended before it was applied, perhaps even before it was journaled; that entry is done too.
             self._settled.append(decision)
             return False
+        if settlement is Settlement.REFUSED:
+            # There will be no job to see; the stream has yet to show the cursor.
+            promise.made = True
+            if promise.reasserted:
+                self._fulfil(decision)
+            else:
+                self._fulfil_conclusion(promise)
+            return True
         durable = settlement is Settlement.DONE and promise.reasserted
         if settlement is Settlement.LOST and isinstance(decision, JobMove) and self.is_unseen_fire(decision.job_id):
             return False

@@ -2,22 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 
 from hascheduler.dispatch.chain import SETTLED, Link, chain
 from hascheduler.dispatch.decisions import Conclusion, CountFailures, Fire, PassOver, Settlement, throttled
+from hascheduler.errors import InvalidInput
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.model.documents import Collection, verdict_document, verdict_id
 from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job_documents import instant, new_job_document
-from hascheduler.model.schedule_documents import TOO_MANY_FAILURES, encode_tally
-from hascheduler.model.verdict import stored_verdict
+from hascheduler.model.schedule_documents import TOO_MANY_FAILURES, encode_tally, unstorable_of
+from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
 
 
 def conclude(
     database: MemoryDatabase, conclusions: Sequence[Conclusion], at_ms: WallMs, kept_ms: int
 ) -> dict[Conclusion, Settlement]:
-    """DONE when it is carried out, now or before; LOST, or UNKNOWN where one before it is missing."""
+    """DONE when it is carried out, now or before; REFUSED where no job can be stored; LOST; UNKNOWN where one before it
+    is missing."""
     settled: dict[Conclusion, Settlement] = {}
     of_schedule: dict[str, list[Conclusion]] = defaultdict(list)
     for conclusion in conclusions:
@@ -49,35 +52,53 @@ def count_failures(database: MemoryDatabase, decision: CountFailures) -> Settlem
 
 
 def _carry_out(database: MemoryDatabase, conclusion: Conclusion, link: Link, at_ms: WallMs, kept_ms: int) -> Settlement:
+    before = Settlement.REFUSED if _is_unstorable(database, conclusion) else Settlement.DONE
     if link not in (Link.NEXT, Link.WRITTEN):
-        return SETTLED[link]
-    settlement = _write(database, conclusion, at_ms, kept_ms) if link is Link.NEXT else SETTLED[link]
+        return before if link is Link.DECIDED else SETTLED[link]
+    settlement = _write(database, conclusion, at_ms, kept_ms) if link is Link.NEXT else before
     schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
     assert schedule is not None
     # Not an edit, so rev stays.
     fields: dict[str, object] = {"cursor_ms": conclusion.nominal_ms, "tally": encode_tally(conclusion.tally)}
     if throttled(conclusion):
         fields["throttled"] = schedule.get("throttled", 0) + throttled(conclusion)
+    if settlement is Settlement.REFUSED:
+        fields["unstorable"] = unstorable_of(schedule) + 1
     database.update(Collection.SCHEDULES, schedule, fields)
     return settlement
 
 
 def _write(database: MemoryDatabase, conclusion: Conclusion, at_ms: WallMs, kept_ms: int) -> Settlement:
     if isinstance(conclusion, PassOver):
-        document = verdict_document(conclusion.run, at_ms) | {"expire_at": instant(at_ms + kept_ms)}
-        database.insert(Collection.VERDICTS, document)
+        _record(database, conclusion.run, at_ms, kept_ms)
         return Settlement.DONE
     schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
     job = new_fire(conclusion.schedule, schedule or {}, conclusion.nominal_ms)
-    if job is None:
-        return Settlement.LOST
-    database.insert(Collection.JOBS, new_job_document(job))
-    return Settlement.DONE
+    if job is not None:
+        with suppress(InvalidInput):
+            database.insert(Collection.JOBS, new_job_document(job))
+            return Settlement.DONE
+    at = conclusion.nominal_ms
+    _record(database, VerdictRun(conclusion.schedule, Verdict.UNSTORABLE, at, at, 1), at_ms, kept_ms)
+    return Settlement.REFUSED
+
+
+def _record(database: MemoryDatabase, run: VerdictRun, at_ms: WallMs, kept_ms: int) -> None:
+    document = verdict_document(run, at_ms) | {"expire_at": instant(at_ms + kept_ms)}
+    database.insert(Collection.VERDICTS, document)
+
+
+def _is_unstorable(database: MemoryDatabase, conclusion: Conclusion) -> bool:
+    """Whether it is recorded as such, and has no job."""
+    if not isinstance(conclusion, Fire) or database.find(Collection.JOBS, conclusion.job_id) is not None:
+        return False
+    record = database.find(Collection.VERDICTS, verdict_id(conclusion.schedule, conclusion.nominal_ms))
+    return record is not None and is_unstorable(record)
 
 
 def _is_written(database: MemoryDatabase, conclusion: Conclusion) -> bool:
     if isinstance(conclusion, Fire):
-        return database.find(Collection.JOBS, conclusion.job_id) is not None
+        return database.find(Collection.JOBS, conclusion.job_id) is not None or _is_unstorable(database, conclusion)
     run = conclusion.run
     record = database.find(Collection.VERDICTS, verdict_id(run.schedule, run.first_ms))
     return record is not None and (record["verdict"], record["last_ms"]) == (stored_verdict(run)[0], run.last_ms)

@@ -9,7 +9,7 @@ from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.model.documents import Collection, decode_verdict
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, schedule_of
+from hascheduler.model.job import JobState, fire_job_id, schedule_of
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 
@@ -36,7 +36,10 @@ def _passed_over(database: MemoryDatabase, schedule: str) -> Iterator[VerdictRec
     for document in database.documents(Collection.VERDICTS):
         if document["schedule"] == schedule:
             with suppress(InvalidInput):  # written by hand and broken: nobody's verdict
-                yield VerdictRecord(decode_verdict(document))
+                run = decode_verdict(document)
+                is_fired = database.find(Collection.JOBS, fire_job_id(schedule, run.first_ms)) is not None
+                if run.verdict is not Verdict.UNSTORABLE or not is_fired:
+                    yield VerdictRecord(run)
 
 
 def _fired(database: MemoryDatabase, schedule: str) -> Iterator[VerdictRecord]:

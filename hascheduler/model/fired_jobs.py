@@ -1,16 +1,20 @@
 """The job that a schedule makes for a nominal time: what is stored, and what a mirror will see of it."""
 
+from typing import Any
+
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import Document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
-from hascheduler.model.rendering import placeholder_values, render
+from hascheduler.model.payload_size import PAYLOAD_BYTES_MAX, demand_storable, json_bytes, rendered_bytes_max
+from hascheduler.model.rendering import longest_values, placeholder_values, render
 from hascheduler.model.schedule import Overlap, ScheduleRef
 from hascheduler.model.schedule_documents import decode_policy, decode_template
 
 
 def job_of(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, serial: bool) -> NewJob | None:
-    """The job ``job_id`` that the stored ``schedule`` makes for ``nominal_ms``; None where its template is unreadable.
+    """The job ``job_id`` that the stored ``schedule`` makes for ``nominal_ms``; None where its template is unreadable,
+    or its payload with its placeholders filled too large to be stored.
 
     Everything follows from the arguments, so every leader makes the same. It counts as submitted at its nominal time.
     """
@@ -21,6 +25,9 @@ def job_of(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, se
     stored_labels, payload = schedule.get("labels"), schedule.get("payload")
     labels = stored_labels if isinstance(stored_labels, dict) else {}
     if schedule.get("render"):
+        # Before it is filled: what is too large is never made.
+        if filled_bytes_max(name, schedule) > PAYLOAD_BYTES_MAX:
+            return None
         payload = render(payload, placeholder_values(name, template.target_of(name), job_id, nominal_ms, labels))
     return NewJob(
         id=job_id,
@@ -38,6 +45,32 @@ def job_of(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, se
         nominal_ms=nominal_ms,
         serial=serial,
         resources=template.resources,
+    )
+
+
+def demand_storable_payload(
+    payload: Any, schedule: str, target: str, labels: Any, *, rendered: bool, path: tuple[str | int, ...]
+) -> None:
+    """`InvalidInput` at ``path`` unless every job that has this payload, of a schedule like that, can be stored."""
+    if rendered:
+        values = longest_values(schedule, target, labels if isinstance(labels, dict) else {})
+        demand_storable(rendered_bytes_max(payload, values), path, rendered=True)
+    else:
+        demand_storable(json_bytes(payload), path, rendered=False)
+
+
+def filled_bytes_max(name: object, schedule: Document) -> int:
+    """The size of the payloads of the jobs of a stored schedule that fills them; 0 of one that does not, or can't be
+    read."""
+    if not schedule.get("render") or not isinstance(name, str):
+        return 0
+    try:
+        target = decode_template(schedule.get("job"), name).target_of(name)
+    except InvalidInput:
+        return 0
+    labels = schedule.get("labels")
+    return rendered_bytes_max(
+        schedule.get("payload"), longest_values(name, target, labels if isinstance(labels, dict) else {})
     )
 
 
@@ -73,7 +106,8 @@ def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
 
 
 def new_fire(name: str, schedule: Document, nominal_ms: WallMs) -> NewJob | None:
-    """The job that a fire inserts; None where the stored ``schedule`` makes none, as somebody broke it by hand."""
+    """The job that a fire inserts; None where the stored ``schedule`` makes none: it was broken by hand, or the payload
+    is one of an earlier release that is too large with its placeholders filled."""
     try:
         overlap = decode_policy(schedule.get("policy")).overlap
     except InvalidInput:

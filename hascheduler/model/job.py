@@ -96,6 +96,10 @@ def may_follow(before: JobState, after: JobState) -> bool:
     return any(before in row.sources and after in row.targets for row in TRANSITIONS.values())
 
 
+JOB_ID_TAIL_MAX = 64
+"""What the ids of a schedule's jobs have after its name, at most."""
+
+
 def fire_job_id(schedule: str, nominal_ms: int) -> str:
     """The one id of the job for that nominal time; the insert of it *is* the fire, so there can be only one."""
     return f"fire:{schedule}:{nominal_ms}"

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from string import Template
 from typing import Any
 
-from hascheduler.model.instants import format_instant
+from hascheduler.model.instants import LATEST_MS, format_instant
+from hascheduler.model.job import JOB_ID_TAIL_MAX
 
 PLACEHOLDERS = ("schedule", "target", "job_id", "nominal_at", "nominal_date", "nominal_ms")
 """Beside these, ``label.<key>`` for each label. Dates and times are UTC."""
@@ -41,6 +42,12 @@ def placeholder_values(
         "nominal_ms": str(nominal_ms),
         **{f"label.{key}": value for key, value in labels.items()},
     }
+
+
+def longest_values(schedule: str, target: str, labels: Mapping[str, str]) -> dict[str, str]:
+    """As `placeholder_values`, each as long as it can be: the same for every job of the schedule."""
+    job_id = f"backfill:{schedule}:{'0' * JOB_ID_TAIL_MAX}"
+    return placeholder_values(schedule, target, job_id, LATEST_MS, labels)
 
 
 def render(payload: Any, values: Mapping[str, str]) -> Any:

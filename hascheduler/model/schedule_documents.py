@@ -1,8 +1,8 @@
 """How a schedule is stored, how a stored one is read back, and the job that follows from it at a nominal time.
 
 ``{_id: name, v, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload, render, labels,
-created_at_ms}`` are the API's to write, each write raising ``rev``; ``{cursor_ms, tally, failures, throttled}`` are the
-leader's.
+created_at_ms}`` are the API's to write, each write raising ``rev``; ``{cursor_ms, tally, failures, throttled,
+unstorable}`` are the leader's. ``unstorable``, 0 where it is not there, is only shown: no mirror has it.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from sys import intern
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import NAME_CHARACTERS_MAX, identifier, integer, not_negative, text
+from hascheduler.model.fields import NAME_CHARACTERS_MAX, identifier, integer, is_integer, not_negative, text
 from hascheduler.model.instants import WallMs
 from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.schedule import (
@@ -206,6 +206,12 @@ def _with_counts(tally: Tally, fields: Document) -> Tally:
     if "tally" in fields:
         return decode_tally(fields["tally"], throttled=throttled)
     return tally if throttled == tally.throttled else replace(tally, throttled=throttled)
+
+
+def unstorable_of(fields: Document) -> int:
+    """How many of the nominal times that the tally counts as fired have no job, as none could be stored."""
+    count = fields.get("unstorable")
+    return count if is_integer(count) else 0
 
 
 def encode_basis(basis: Basis) -> list[int | None]:

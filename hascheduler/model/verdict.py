@@ -3,6 +3,7 @@
 ::
 
     fired       a job was made for it
+    unstorable  a job was to be made for it, and no database could hold that job: there is none
     skipped     an earlier job of the schedule had not ended, and the overlap policy makes no other then
     missed      it was later than the misfire policy lets it be
     coalesced   it was late, and the next fire stands for it too
@@ -12,8 +13,13 @@
 
 A fired one is told by its job. The others are kept as *runs*: times that follow each other with the same verdict for
 the same reason are one record, so that a day of outage costs one write, not 86,400.
+
+Whether a job can be stored shows where it is to be stored, after the decision to fire: so an unstorable time counts as
+fired in the `Tally`, with which decisions are drawn (it uses up one of ``max_fires``), and the schedule counts beside
+it how many of those were unstorable. Where a job is there after all, the time has fired.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -23,6 +29,7 @@ from hascheduler.model.instants import WallMs
 
 class Verdict(StrEnum):
     FIRED = "fired"
+    UNSTORABLE = "unstorable"
     SKIPPED = "skipped"
     MISSED = "missed"
     COALESCED = "coalesced"
@@ -33,7 +40,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many nominal times of a schedule, since it was made, got each verdict."""
+    """How many nominal times of a schedule, since it was made, got each verdict; the unstorable are among the fired."""
 
     fired: int = 0
     skipped: int = 0
@@ -56,6 +63,7 @@ class VerdictRun:
     """``count`` nominal times from ``first_ms`` through ``last_ms``, none of which fired.
 
     ``because_of`` is the job that was in the way of a skipped one, the limit of its tenant that a throttled one met.
+    An unstorable one is always alone.
     """
 
     schedule: str
@@ -69,7 +77,7 @@ class VerdictRun:
 # How a run is stored, in its own record and in the journal
 
 STORED_AS: MappingProxyType[Verdict, tuple[Verdict, str]] = MappingProxyType(
-    {Verdict.THROTTLED: (Verdict.MISSED, "throttled by ")}
+    {Verdict.THROTTLED: (Verdict.MISSED, "throttled by "), Verdict.UNSTORABLE: (Verdict.MISSED, "unstorable")}
 )
 """Verdicts that 0.2.0 does not know are stored as one that it knows, and ``because_of`` begins so: where it leads after
 a leader of this release, it can carry out its journal, and shows a missed time. Its missed times have no such text."""
@@ -87,3 +95,8 @@ def read_verdict(stored: str, because_of: str | None) -> tuple[Verdict, str | No
         if stored == known_as and because_of is not None and because_of.startswith(prefix):
             return verdict, because_of.removeprefix(prefix) or None
     return Verdict(stored), because_of
+
+
+def is_unstorable(record: Mapping[str, object]) -> bool:
+    """Whether a stored record is that of an unstorable time."""
+    return (record.get("verdict"), record.get("because_of")) == STORED_AS[Verdict.UNSTORABLE]

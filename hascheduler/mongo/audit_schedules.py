@@ -9,7 +9,7 @@ from pymongo import ASCENDING, DESCENDING
 from hascheduler.audit.documents import read, unreadable
 from hascheduler.audit.finding import Finding
 from hascheduler.audit.nominal_times import Verdicts, decided_times, judge_times
-from hascheduler.audit.schedules import judge_cursor
+from hascheduler.audit.schedules import PAYLOAD_FIELDS, judge_cursor, judge_payload
 from hascheduler.audit.terms import MINUTE_MS
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import LEAN_FIELDS, Collection
@@ -25,6 +25,7 @@ from hascheduler.triggers import next_nominal
 
 _FIELDS = list(LEAN_FIELDS[Collection.SCHEDULES])
 _SAMPLED = 50
+_PAYLOADS_AT_ONCE = 10
 
 
 class AuditedSchedules:
@@ -61,6 +62,18 @@ class AuditedSchedules:
                     self.left_out |= not compare
                     if compare and isinstance(document["_id"], str):
                         self.compared_through = document["_id"]
+
+        async for finding in self._payloads(which):
+            yield finding
+
+    async def _payloads(self, which: Mapping[str, Any]) -> AsyncIterator[Finding]:
+        """Of those that are filled alone: the others were stored as their jobs are."""
+        found = self._schedules.find({**which, "render": True}, list(PAYLOAD_FIELDS)).sort("_id", ASCENDING)
+        async with aclosing(self._pace.batches("filled payloads", found, _PAYLOADS_AT_ONCE)) as batches:
+            async for documents in batches:
+                for document in documents:
+                    for finding in judge_payload(document):
+                        yield finding
 
     async def _judged(self, document: Mapping[str, Any], *, led: bool, compare: bool) -> AsyncIterator[Finding]:
         schedule = read(Collection.SCHEDULES, document)

@@ -65,6 +65,7 @@ class MongoClaimStore:
         settled.update(zip(moves, moving.result(), strict=True))
         if not advancing.result():
             # The jobs and records are there, the cursors may not be: all of it is to be applied again.
-            done = [conclusion for conclusion in conclusions if settled[conclusion] is Settlement.DONE]
+            over = (Settlement.DONE, Settlement.REFUSED)
+            done = [conclusion for conclusion in conclusions if settled[conclusion] in over]
             settled.update(dict.fromkeys(done, Settlement.UNKNOWN))
         return [settled[decision] for decision in decisions]

@@ -6,8 +6,10 @@
                       ─► insert the jobs of those that fire, record those that do not
                       ─► move each cursor along its chain, as far as all of it is written
 
-The insert of ``fire:<schedule>:<nominal>`` *is* the fire: a duplicate key means that it happened. A crash between it
-and the cursor is mended by applying the journal's entry again. The move of a cursor demands the cursor that was read.
+The insert of ``fire:<schedule>:<nominal>`` *is* the fire: a duplicate key means that it happened. A job that no
+database can hold is recorded as unstorable instead, and the cursor takes the schedule's count of those along. A crash
+between these and the cursor is mended by applying the journal's entry again. The move of a cursor demands the cursor
+that was read.
 """
 
 from collections import defaultdict
@@ -34,6 +36,7 @@ _READ = [
 ]  # fmt: skip
 
 Settlements = Mapping[Conclusion, Settlement]
+_WRITTEN, _DECIDED = Link.WRITTEN, Link.DECIDED
 
 
 class _Move(NamedTuple):
@@ -43,6 +46,7 @@ class _Move(NamedTuple):
     nominal_ms: int
     tally: Tally
     throttled: int
+    unstorable: int
 
 
 class Conclusions:
@@ -58,8 +62,8 @@ class Conclusions:
     ) -> tuple[Settlements, set[str], list[Chain]]:
         """Write their jobs and records: one settlement each, the jobs that were inserted as dispatched, the chains.
 
-        DONE when it is written, now or before; LOST where the schedule is gone, edited or makes no job; UNKNOWN where
-        there was no answer, or where one before it is missing.
+        DONE when it is written, now or before; REFUSED where no job can be stored, and that is recorded; LOST where
+        the schedule is gone or edited; UNKNOWN where there was no answer, or where one before it is missing.
         """
         settled: dict[Conclusion, Settlement] = dict.fromkeys(conclusions, Settlement.UNKNOWN)
         try:
@@ -68,6 +72,9 @@ class Conclusions:
             chains = await self._chains(schedules, conclusions)
             links = {conclusion: link for one in chains for conclusion, link in one.links}
             settled |= {conclusion: SETTLED[link] for conclusion, link in links.items() if link in SETTLED}
+            # Rare: it is applied again.
+            before = [one for one, link in links.items() if isinstance(one, Fire) and link in (_WRITTEN, _DECIDED)]
+            settled |= dict.fromkeys(await self._unstorable(before), Settlement.REFUSED)
         except (StoreUnavailable, HistoryLost):
             return settled, set(), []
         claimed: set[str] = set()
@@ -77,6 +84,10 @@ class Conclusions:
                     settled |= await self._records.record(passed_over, at_ms)
                 templates = {fire: schedules[fire.schedule] for fire in fires}
                 inserted, claimed_now = await self._jobs.insert(templates, claims, at_ms, majority=majority)
+                refused = [fire for fire in fires if inserted[fire] is Settlement.REFUSED]
+                if refused:
+                    inserted |= dict.fromkeys(refused, Settlement.UNKNOWN)
+                    inserted |= await self._records.record_unstorable(refused, at_ms)
             except (StoreUnavailable, HistoryLost):
                 break  # what follows has to wait for this
             settled |= inserted
@@ -91,17 +102,13 @@ class Conclusions:
             written = _written_in_a_row(one, settled)
             if written:
                 last = written[-1]
-                more = sum(map(throttled, written))
-                moves[_Move(one.cursor_ms, last.nominal_ms, last.tally, more)].append(last.schedule)
+                unstorable = sum(settled[each] is Settlement.REFUSED for each in written)
+                move = _Move(one.cursor_ms, last.nominal_ms, last.tally, sum(map(throttled, written)), unstorable)
+                moves[move].append(last.schedule)
         if not moves:
             return True
         writes = [
-            UpdateMany(
-                {"_id": {"$in": names}, "cursor_ms": move.before_ms},
-                # Not an edit, so rev stays. Added once, as the cursor that is demanded moves with it.
-                {"$set": {"cursor_ms": move.nominal_ms, "tally": encode_tally(move.tally)}}
-                | ({"$inc": {"throttled": move.throttled}} if move.throttled else {}),
-            )
+            UpdateMany({"_id": {"$in": names}, "cursor_ms": move.before_ms}, _moved(move))
             for move, names in moves.items()
         ]
         try:
@@ -137,7 +144,13 @@ class Conclusions:
     async def _written(self, conclusions: Sequence[Conclusion]) -> set[Conclusion]:
         fires = [conclusion for conclusion in conclusions if isinstance(conclusion, Fire)]
         passed_over = [conclusion for conclusion in conclusions if isinstance(conclusion, PassOver)]
-        return await self._jobs.found(fires) | await self._records.found(passed_over)
+        fired = await self._jobs.found(fires) | await self._records.found_unstorable(fires)
+        return fired | await self._records.found(passed_over)
+
+    async def _unstorable(self, fires: Sequence[Fire]) -> set[Conclusion]:
+        """Those that are recorded as such, and have no job."""
+        recorded = await self._records.found_unstorable(fires)
+        return recorded - await self._jobs.found([fire for fire in fires if fire in recorded])
 
 
 def _rounds(chains: Sequence[Chain]) -> list[tuple[list[Fire], list[PassOver]]]:
@@ -158,6 +171,18 @@ def _rounds(chains: Sequence[Chain]) -> list[tuple[list[Fire], list[PassOver]]]:
             else:
                 passed_over.append(conclusion)
     return rounds
+
+
+def _moved(move: _Move) -> Any:
+    """Not an edit, so rev stays. Added once, as the cursor that is demanded moves with it."""
+    fields: dict[str, Any] = {"cursor_ms": move.nominal_ms, "tally": encode_tally(move.tally)}
+    if not move.unstorable:
+        return {"$set": fields} | ({"$inc": {"throttled": move.throttled}} if move.throttled else {})
+    for name, more in (("throttled", move.throttled), ("unstorable", move.unstorable)):
+        if more:
+            # The leader must not stumble over a count that somebody broke by hand.
+            fields[name] = {"$add": [{"$cond": [{"$isNumber": f"${name}"}, f"${name}", 0]}, more]}
+    return [{"$set": fields}]
 
 
 def _written_in_a_row(one: Chain, settled: Settlements) -> list[Conclusion]:

@@ -38,7 +38,7 @@ class FiredJobs:
         *,
         majority: bool,
     ) -> tuple[Settlements, set[str]]:
-        """One settlement for each fire (with its stored schedule): DONE, LOST where there can be no job, or UNKNOWN.
+        """One settlement for each fire (with its stored schedule): DONE, REFUSED where there can be no job, or UNKNOWN.
 
         A job whose first attempt is among ``claims`` (by job id) is inserted as dispatched, which saves a write and an
         event for every mirror; the ids of those that were are the second answer.
@@ -55,7 +55,7 @@ class FiredJobs:
                 claim = claims.get(fire.job_id)
                 documents[fire] = document if claim is None else {**document, **claimed_fields(claim, at_ms)}
         there: set[Fire] = set()
-        settled: Settlements = dict.fromkeys(fires, Settlement.LOST)
+        settled: Settlements = dict.fromkeys(fires, Settlement.REFUSED)
         settled |= await self._inserted(documents, there, majority=majority)
         new = {fire for fire in documents if settled[fire] is Settlement.DONE and fire not in there}
         for fire in new & spans.keys():
@@ -85,7 +85,7 @@ class FiredJobs:
         except InvalidInput:
             # The driver would not even send one of them; it must not keep the others from firing.
             if len(documents) == 1:
-                return dict.fromkeys(documents, Settlement.LOST)
+                return dict.fromkeys(documents, Settlement.REFUSED)
             in_order = list(documents.items())
             half = len(in_order) // 2
             first = await self._inserted(dict(in_order[:half]), there, majority=majority)
@@ -109,5 +109,5 @@ class FiredJobs:
                         there.add(in_order[failure["index"]])
                     else:
                         refused = refuses_document(failure["code"])
-                        settled[in_order[failure["index"]]] = Settlement.LOST if refused else Settlement.UNKNOWN
+                        settled[in_order[failure["index"]]] = Settlement.REFUSED if refused else Settlement.UNKNOWN
         return settled

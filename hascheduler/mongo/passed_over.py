@@ -1,4 +1,4 @@
-"""Writes the records of nominal times that do not fire.
+"""Writes the records of nominal times that do not fire, and of those whose jobs can't be stored.
 
 A record always waits for a majority: no mirror sees it, so nobody would notice if it was lost with a primary.
 """
@@ -9,14 +9,15 @@ from typing import Any
 
 from pymongo.errors import BulkWriteError
 
-from hascheduler.dispatch.decisions import Conclusion, PassOver, Settlement
+from hascheduler.dispatch.decisions import Conclusion, Fire, PassOver, Settlement
 from hascheduler.model.documents import Collection, verdict_document, verdict_id
 from hascheduler.model.instants import WallMs
-from hascheduler.model.verdict import stored_verdict
+from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults
 
 _RUN = ["verdict", "last_ms"]
+_VERDICT = ["verdict", "because_of"]
 
 
 class PassedOver:
@@ -28,9 +29,23 @@ class PassedOver:
 
     async def record(self, decisions: Sequence[PassOver], at_ms: WallMs) -> dict[Conclusion, Settlement]:
         """DONE where the record is there, now or before."""
+        runs: dict[Conclusion, VerdictRun] = {decision: decision.run for decision in decisions}
+        return await self._record(runs, Settlement.DONE, at_ms)
+
+    async def record_unstorable(self, fires: Sequence[Fire], at_ms: WallMs) -> dict[Conclusion, Settlement]:
+        """REFUSED where the record is there, now or before."""
+        runs: dict[Conclusion, VerdictRun] = {
+            fire: VerdictRun(fire.schedule, Verdict.UNSTORABLE, fire.nominal_ms, fire.nominal_ms, 1) for fire in fires
+        }
+        return await self._record(runs, Settlement.REFUSED, at_ms)
+
+    async def _record(
+        self, runs: Mapping[Conclusion, VerdictRun], written: Settlement, at_ms: WallMs
+    ) -> dict[Conclusion, Settlement]:
+        decisions = list(runs)
         expire_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms + self._kept_ms)
-        documents = [verdict_document(decision.run, at_ms) | {"expire_at": expire_at} for decision in decisions]
-        settled: dict[Conclusion, Settlement] = dict.fromkeys(decisions, Settlement.DONE)
+        documents = [verdict_document(run, at_ms) | {"expire_at": expire_at} for run in runs.values()]
+        settled = dict.fromkeys(decisions, written)
         with faults("record what did not fire"):
             try:
                 await self._verdicts.insert_many(documents, ordered=False)
@@ -51,6 +66,15 @@ class PassedOver:
             documents = await self._verdicts.find({"_id": {"$in": list(by_id)}}, _RUN).to_list(None)
         # One that begins at the same time may be another leader's, and end elsewhere.
         return {by_id[document["_id"]] for document in documents if _is(document, by_id[document["_id"]])}
+
+    async def found_unstorable(self, fires: Sequence[Fire]) -> set[Conclusion]:
+        """Those with a record that their jobs could not be stored."""
+        if not fires:
+            return set()
+        by_id = {verdict_id(fire.schedule, fire.nominal_ms): fire for fire in fires}
+        with faults("look for records"):
+            documents = await self._verdicts.find({"_id": {"$in": list(by_id)}}, _VERDICT).to_list(None)
+        return {by_id[document["_id"]] for document in documents if is_unstorable(document)}
 
 
 def _is(document: Mapping[str, Any], decision: PassOver) -> bool:

@@ -13,11 +13,11 @@ from pymongo import DESCENDING
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import Collection, decode_verdict, verdict_id
-from hascheduler.model.fields import integer
+from hascheduler.model.fields import integer, is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.job_documents import decode_job_state
-from hascheduler.model.verdict import STORED_AS, Verdict, VerdictRun
+from hascheduler.model.verdict import STORED_AS, Verdict, VerdictRun, is_unstorable
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import VerdictRecord
@@ -53,15 +53,32 @@ class MongoVerdictStore:
     async def _passed_over(
         self, schedule: str, verdicts: Sequence[Verdict], after_ms: int, before_ms: int, limit: int
     ) -> Sequence[VerdictRecord]:
-        between = {"$gt": verdict_id(schedule, after_ms), "$lt": verdict_id(schedule, before_ms)}
+        between: dict[str, Any] = {"$gt": verdict_id(schedule, after_ms), "$lt": verdict_id(schedule, before_ms)}
         with faults("read the verdicts"):
-            documents = await (
-                self._verdicts.find({"_id": between, "$or": [_stored(verdict) for verdict in verdicts]})
-                .sort("_id", DESCENDING)
-                .limit(limit)
-                .to_list(None)
-            )
+            while True:
+                documents = await (
+                    self._verdicts.find({"_id": between, "$or": [_stored(verdict) for verdict in verdicts]})
+                    .sort("_id", DESCENDING)
+                    .limit(limit)
+                    .to_list(None)
+                )
+                fired = await self._fired_after_all(schedule, documents)
+                if not fired:
+                    break
+                between["$nin"] = [*between.get("$nin", ()), *fired]
         return _readable(documents, lambda document: VerdictRecord(decode_verdict(document)))
+
+    async def _fired_after_all(self, schedule: str, documents: Sequence[dict[str, Any]]) -> Sequence[str]:
+        """The ids of records that a job could not be stored, where there is one: the schedule was edited in between."""
+        unstorable = {
+            fire_job_id(schedule, document["first_ms"]): document["_id"]
+            for document in documents
+            if is_unstorable(document) and is_integer(document.get("first_ms"))
+        }
+        if not unstorable:
+            return []
+        jobs = await self._jobs.find({"_id": {"$in": list(unstorable)}}, {"_id": True}).to_list(None)
+        return [unstorable[job["_id"]] for job in jobs]
 
 
 def _stored(verdict: Verdict) -> dict[str, Any]:

@@ -73,10 +73,11 @@ class ClaimStore(Protocol):
     """Carries decisions out, in groups."""
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
-        """One settlement for each decision, in their order; applying a decision twice settles DONE twice.
+        """One settlement for each decision, in their order; applying a decision twice settles it alike twice.
 
         Fires come before dispatches of the jobs they insert. A dispatch demands ``pending`` and the attempt before
-        it; a requeue or fail demands its attempt. No exception for the database's absence: that is UNKNOWN.
+        it; a requeue or fail demands its attempt. A fire whose job no database can hold is REFUSED: its time is
+        recorded as unstorable, and the cursor passes it. No exception for the database's absence: that is UNKNOWN.
         """
         ...
 

@@ -57,7 +57,8 @@ class VerdictStore(Protocol):
     ) -> Sequence[VerdictRecord]:
         """Those records with one of ``verdicts`` that begin strictly between the instants, the newest first.
 
-        Fired ones are told by their jobs, the others by their own records; both are kept for the retention time.
+        Fired ones are told by their jobs, the others by their own records; both are kept for the retention time. An
+        unstorable one that has a job after all has fired.
         """
         ...
 

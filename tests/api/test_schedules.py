@@ -9,7 +9,9 @@ from hascheduler.model.verdict import Verdict
 from tests.api.doubles import NOW, World
 from tests.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get
 
-NOTHING_COUNTED = {"fired": 0, "skipped": 0, "missed": 0, "coalesced": 0, "paused": 0, "excluded": 0, "throttled": 0}
+NOTHING_COUNTED = {
+    "fired": 0, "skipped": 0, "missed": 0, "coalesced": 0, "paused": 0, "excluded": 0, "throttled": 0, "unstorable": 0,
+}  # fmt: skip
 
 
 async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.AsyncClient, world: World) -> None:

@@ -76,6 +76,7 @@ async def test_each_nominal_time_has_its_verdict_the_newest_first(client: httpx.
             "paused": 10,
             "excluded": 10,
             "throttled": 0,
+            "unstorable": 0,
         },
         "undecided": {"count": 0, "since": None, "because": None},
         "next": None,

@@ -54,6 +54,12 @@ def entry_id(seq: int) -> dict[str, Any]:
 
 # what is planted → kind, document, words of what and hint
 ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
+    "a payload grows too large when it is filled": (
+        write("schedules", "tick", lambda _: {"render": True, "payload": "${nominal_at}" * 20_000}),
+        FindingKind.PAYLOAD_TOO_LARGE,
+        "schedules/tick",
+        ("480002 bytes", "262144", "hascheduler schedule edit"),
+    ),
     "a fired job is gone": (
         remove("jobs", lambda healthy: fire_job_id("tick", healthy.time(10))),
         FindingKind.VERDICT_MISSING,

@@ -9,7 +9,7 @@ from hascheduler.model.job import JobState
 from hascheduler.model.job_documents import decode_job
 from hascheduler.model.schedule_documents import decode_schedule, encode_tally
 from tests.contract.backends import Backend, on
-from tests.contract.claim_checks import DONE, LOST, UNKNOWN, applied
+from tests.contract.claim_checks import DONE, LOST, REFUSED, UNKNOWN, applied
 from tests.contract.job_states import bring_to, dispatch, stored
 from tests.contract.racing import raced
 from tests.factories import NOW, make_fire, make_job, make_schedule, make_template
@@ -133,7 +133,7 @@ async def test_a_schedule_that_makes_no_job_does_not_keep_the_others_from_firing
     await backend.behind.insert(
         Collection.SCHEDULES, {"_id": "odd", "rev": 1, "job": {"definition": 7}, "cursor_ms": NOW, "created_at_ms": NOW}
     )
-    assert await applied(backend.claims, make_fire(1, schedule="odd"), FIRST) == [LOST, DONE]
+    assert await applied(backend.claims, make_fire(1, schedule="odd"), FIRST) == [REFUSED, DONE]
 
 
 async def test_however_many_leaders_fire_there_is_one_job_and_all_are_done(backend: Backend) -> None:

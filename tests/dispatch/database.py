@@ -57,6 +57,8 @@ class Database:
         self._ended: set[str] = set()
         self.passed_over: dict[tuple[str, int], VerdictRun] = {}
         """What did not fire, by schedule and first nominal time."""
+        self.unstorable: set[str] = set()
+        """The jobs of times that fired, that can't be."""
 
     @property
     def jobs(self) -> dict[str, dict[str, Any]]:
@@ -201,29 +203,31 @@ class Database:
     def _conclude(self, conclusion: Conclusion) -> Settlement:
         schedule = self.documents[SCHEDULES].get(conclusion.schedule)
         if isinstance(conclusion, Fire):
-            is_written = conclusion.job_id in self.jobs
+            is_written = conclusion.job_id in self.jobs or conclusion.job_id in self.unstorable
         else:
             is_written = self.passed_over.get((conclusion.schedule, conclusion.run.first_ms)) == conclusion.run
         [(_, link)] = chain(schedule, [conclusion], [conclusion] if is_written else []).links
         if link not in (Link.NEXT, Link.WRITTEN):
             return SETTLED[link]
-        if not is_written:
-            self._write(conclusion)
+        settlement = Settlement.DONE if is_written else self._write(conclusion)
         fields: dict[str, Any] = {"cursor_ms": conclusion.nominal_ms, "tally": encode_tally(conclusion.tally)}
         if throttled(conclusion):
             known = self.documents[SCHEDULES][conclusion.schedule].get("throttled", 0)
             fields["throttled"] = known + throttled(conclusion)
         self._patch(SCHEDULES, conclusion.schedule, **fields)
-        return Settlement.DONE
+        return settlement
 
-    def _write(self, conclusion: Conclusion) -> None:
+    def _write(self, conclusion: Conclusion) -> Settlement:
         if isinstance(conclusion, PassOver):
             key = (conclusion.schedule, conclusion.run.first_ms)
             assert self.passed_over.setdefault(key, conclusion.run) == conclusion.run, f"{key} has two verdicts"
-            return
+            return Settlement.DONE
         job = new_fire(conclusion.schedule, self.documents[SCHEDULES][conclusion.schedule], conclusion.nominal_ms)
-        assert job is not None
+        if job is None:
+            self.unstorable.add(conclusion.job_id)
+            return Settlement.REFUSED
         self.submit(job)
+        return Settlement.DONE
 
     def _count_failures(self, decision: CountFailures) -> Settlement:
         schedule = self.documents[SCHEDULES].get(decision.schedule)

@@ -125,7 +125,8 @@ class Leadership:
         reapplied: list[Decision] = []
         for entry in self.journal[applied_through:]:
             in_order = _in_order(entry.decisions)
-            reapplied += [each for each in in_order if self.database.apply(each, now) is Settlement.DONE]
+            over = (Settlement.DONE, Settlement.REFUSED)
+            reapplied += [each for each in in_order if self.database.apply(each, now) in over]
         self.journal.append(Entry(len(self.journal) + 1, (), True, applied_through))
         self._began = (barrier, tuple(reapplied))
 

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.mirror.changes import Change
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
@@ -15,6 +16,7 @@ from hascheduler.ports import (
     Batch,
     ChangeSource,
     ChangeStream,
+    ClaimStore,
     FinishAnswer,
     JobStore,
     Journal,
@@ -41,6 +43,17 @@ class LeaseUpdateThatComparesFirst:
             return False
         await asyncio.sleep(0.05)
         return await self._unchecked.update(expected, proposed)
+
+
+class ClaimsThatTakeARefusalForSuccess:
+    """That a job can't be stored is not looked at: its time counts as fired."""
+
+    def __init__(self, claims: ClaimStore) -> None:
+        self._claims = claims
+
+    async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        settled = await self._claims.apply(decisions, at_ms, majority=majority)
+        return [Settlement.DONE if each is Settlement.REFUSED else each for each in settled]
 
 
 class JournalThatOverwrites:

@@ -23,6 +23,7 @@ VERDICT_STYLES = {
     "paused": "dim",
     "excluded": "dim",
     "throttled": "red",
+    "unstorable": "red",
 }
 
 

@@ -83,6 +83,8 @@ def _outcome(item: Mapping[str, Any]) -> Text:
         return Text.assemble("in the way: ", (item["because_of"], "dim"))
     if item["verdict"] == "coalesced":
         return Text(f"into {_short(item['into'])}" if item.get("into") else "into the next fire")
+    if item["verdict"] == "unstorable":
+        return Text("its job can't be stored: look at the schedule's payload")
     return Text()
 
 

@@ -63,4 +63,20 @@ CASES = (
             for verdict in ("fired", "skipped", "coalesced")
         },
     ),
+    Case(
+        "FiresUnstorable",
+        "a schedule whose payload grows too large",
+        "8m",
+        {told("hascheduler_verdicts_total", verdict="unstorable"): "0x20 30x60"},
+        (Fires("30 times came to no job, as it could not be stored in hascheduler"),),
+    ),
+    Case(
+        "FiresUnstorable",
+        "missed ones are no such",
+        "8m",
+        {
+            told("hascheduler_verdicts_total", verdict="unstorable"): "0x80",
+            told("hascheduler_verdicts_total", verdict="missed"): "0+1x80",
+        },
+    ),
 )

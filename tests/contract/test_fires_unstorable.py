@@ -1,0 +1,127 @@
+"""`ClaimStore` and a fire whose job no database can hold: the verdict says so, and nothing waits for it."""
+
+from typing import Any
+
+import pytest
+
+from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.model import fired_jobs
+from hascheduler.model.documents import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.verdict import Tally, Verdict, VerdictRun
+from hascheduler.ports import VerdictRecord
+from tests.contract.backends import Backend, on
+from tests.contract.claim_checks import (
+    DONE,
+    REFUSED,
+    a_fire_whose_job_is_not_there_is_not_done,
+    applied,
+    too_large_when_filled,
+)
+from tests.contract.racing import raced
+from tests.factories import NOW, make_fire, make_schedule
+
+# Not mongomock: it holds anything, and has no such updates.
+pytestmark = on("memory", "pymongo", "motor")
+
+FIRST, SECOND = (make_fire(second, tally=Tally(fired=second)) for second in (1, 2))
+
+
+async def counted(backend: Backend, name: str = "tick") -> tuple[int, Any, int]:
+    document = await backend.schedules.get(name)
+    assert document is not None
+    return document["cursor_ms"], document["tally"][0], document.get("unstorable", 0)
+
+
+async def verdicts(backend: Backend, name: str = "tick") -> list[tuple[Verdict, int]]:
+    """Newest first."""
+    records = await backend.verdicts.list(name, frozenset(Verdict), NOW, WallMs(NOW + 10**6), 100)
+    return [(record.run.verdict, (record.run.first_ms - NOW) // 1_000) for record in records]
+
+
+async def test_no_fire_is_done_without_its_job(backend: Backend) -> None:
+    await a_fire_whose_job_is_not_there_is_not_done(backend.claims, backend.jobs, backend.behind)
+
+
+async def test_the_verdict_is_unstorable_and_the_cursor_goes_on(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    assert await applied(backend.claims, FIRST) == [REFUSED]
+    assert await backend.jobs.get(FIRST.job_id) is None
+    run = VerdictRun("tick", Verdict.UNSTORABLE, FIRST.nominal_ms, FIRST.nominal_ms, 1)
+    assert await backend.verdicts.list("tick", frozenset(Verdict), NOW, WallMs(NOW + 10**6), 9) == [VerdictRecord(run)]
+    assert await counted(backend) == (FIRST.nominal_ms, 1, 1)
+
+
+async def test_nothing_is_filled_to_learn_that_it_is_too_large(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled: list[Any] = []
+    monkeypatch.setattr(fired_jobs, "render", lambda payload, _: filled.append(payload))
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    assert await applied(backend.claims, FIRST) == [REFUSED]
+    assert filled == []
+
+
+async def test_applied_again_by_however_many_it_is_counted_once(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    answers = await raced(applied(backend.claims, FIRST, SECOND) for _ in range(10))
+    assert answers == [[REFUSED, REFUSED]] * 10
+    assert await applied(backend.claims, FIRST) == [REFUSED]
+    assert await verdicts(backend) == [(Verdict.UNSTORABLE, 2), (Verdict.UNSTORABLE, 1)]
+    assert await counted(backend) == (SECOND.nominal_ms, 2, 2)
+
+
+async def test_the_others_of_its_group_fire(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    names = [f"other-{number}" for number in range(5)]
+    for name in names:
+        await backend.schedules.create(make_schedule(name))
+    fires = [make_fire(1, schedule=name) for name in names]
+    assert await applied(backend.claims, *fires[:3], FIRST, *fires[3:]) == [DONE, DONE, DONE, REFUSED, DONE, DONE]
+
+
+async def test_a_dispatch_of_its_job_is_lost(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    fire, dispatch = await applied(backend.claims, FIRST, Dispatch(FIRST.job_id, 1, "p1"))
+    assert (fire, dispatch.value) == (REFUSED, "lost")
+
+
+async def test_what_was_unstorable_stays_so_when_the_times_are_edited_before_the_cursor_moved(
+    backend: Backend,
+) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    await applied(backend.claims, FIRST)
+    # As after a crash between the record and the cursor, and an edit.
+    await backend.schedules.edit(
+        "tick", 1, {"cursor_ms": NOW, "unstorable": 0, "since_ms": NOW + 1, "payload": "small"}
+    )
+    assert await applied(backend.claims, FIRST) == [REFUSED]
+    assert await backend.jobs.get(FIRST.job_id) is None
+    assert await counted(backend) == (FIRST.nominal_ms, 1, 1)
+
+
+async def test_a_time_that_got_its_job_after_all_has_fired(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    await applied(backend.claims, FIRST, SECOND)
+    # As after a crash between the record and the cursor, and an edit of the payload alone.
+    await backend.schedules.edit("tick", 1, {"cursor_ms": NOW, "unstorable": 0, "payload": "small"})
+    assert await applied(backend.claims, FIRST) == [DONE]
+    assert await applied(backend.claims, FIRST) == [DONE]
+    assert await verdicts(backend) == [(Verdict.UNSTORABLE, 2), (Verdict.FIRED, 1)]
+    [newest] = await backend.verdicts.list("tick", frozenset(Verdict), NOW, WallMs(NOW + 1_500), 1)
+    assert newest.run.verdict is Verdict.FIRED
+    assert (await counted(backend))[2] == 0
+
+
+async def test_a_count_that_somebody_broke_by_hand_holds_nothing_up(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled() | {"unstorable": "many"})
+    assert await applied(backend.claims, FIRST, SECOND) == [REFUSED, REFUSED]
+    assert await counted(backend) == (SECOND.nominal_ms, 2, 2)
+
+
+async def test_when_the_payload_is_mended_the_next_time_fires(backend: Backend) -> None:
+    await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
+    await applied(backend.claims, FIRST)
+    await backend.schedules.edit("tick", 1, {"payload": "small"})
+    assert await applied(backend.claims, SECOND) == [DONE]
+    assert await counted(backend) == (SECOND.nominal_ms, 2, 1)

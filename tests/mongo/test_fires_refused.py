@@ -1,0 +1,52 @@
+"""What the driver or the server refuses for good is no fire, and keeps no other from firing."""
+
+from typing import Any
+
+import bson
+import pytest
+
+from hascheduler.dispatch.decisions import Settlement
+from hascheduler.model import fired_jobs
+from hascheduler.model.documents import Collection
+from hascheduler.model.fired_jobs import new_fire
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job_documents import new_job_document
+from hascheduler.model.verdict import Tally, Verdict
+from hascheduler.mongo.claims import MongoClaimStore
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.verdicts import MongoVerdictStore
+from tests.factories import NOW, make_fire, make_schedule, make_template
+
+DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
+AT_MS = WallMs(NOW + 1_000)
+
+
+def a_little_larger() -> dict[str, Any]:
+    """A schedule that can be stored, and whose job is one byte larger than a document may be."""
+    schedule = make_schedule("little", payload="")
+    job = new_fire("little", schedule, AT_MS)
+    assert job is not None
+    room = DOCUMENT_BYTES_MAX - len(bson.encode(new_job_document(job)))
+    schedule["payload"] = "x" * (room + 1)
+    assert len(bson.encode(schedule)) <= DOCUMENT_BYTES_MAX
+    return schedule
+
+
+async def test_a_job_that_is_larger_than_a_document_is_refused_and_the_others_fire(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver refuses what is far larger, the server what is a little larger."""
+    monkeypatch.setattr(fired_jobs, "PAYLOAD_BYTES_MAX", 10**9)
+    far = make_schedule("far", template=make_template(target="t" * 256), payload="${target}" * 80_000, render=True)
+    schedules = database[Collection.SCHEDULES.value]
+    for schedule in (make_schedule("first"), far, make_schedule("good"), a_little_larger(), make_schedule("last")):
+        await schedules.insert_one(schedule)
+    names = ("first", "far", "good", "little", "last")
+    fires = [make_fire(1, schedule=name, tally=Tally(fired=1)) for name in names]
+    settled = await MongoClaimStore(database, 600_000).apply(fires, AT_MS, majority=True)
+    done, refused = Settlement.DONE, Settlement.REFUSED
+    assert settled == [done, refused, done, refused, done]
+    for name, settlement in zip(names, settled, strict=True):
+        records = await MongoVerdictStore(database).list(name, frozenset(Verdict), NOW, WallMs(AT_MS + 1), 9)
+        expected = Verdict.UNSTORABLE if settlement is refused else Verdict.FIRED
+        assert [record.run.verdict for record in records] == [expected], name
