@@ -24,6 +24,7 @@ from hascheduler.api.audit_trail import AuditWriter
 from hascheduler.api.health_port import HealthPort
 from hascheduler.api.schedule_limits import ScheduleLimits
 from hascheduler.api.server import ApiServer
+from hascheduler.api.work_speakers import Registrations
 from hascheduler.api.work_terms import WorkTerms
 from hascheduler.audit.finding import AuditReport
 from hascheduler.audit.terms import AuditTerms
@@ -147,6 +148,7 @@ async def serve(settings: Settings) -> None:
                     audit_writer=audit_writer,
                     work=MongoWorkStore(database, settings.job_retention_ms),
                     work_terms=_work_terms(settings),
+                    registrations=Registrations(replica.view, clock),
                     failovers=MongoFailoverStore(database),
                     schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
                     tracer=tracer,
@@ -411,7 +413,8 @@ def _access(settings: Settings) -> dict[str, Any]:
 
 
 def _work_terms(settings: Settings) -> WorkTerms:
-    return WorkTerms(settings.shard, settings.heartbeat_interval_ms, _heartbeat_deadline_ms(settings))
+    deadline_ms = _heartbeat_deadline_ms(settings)
+    return WorkTerms(settings.shard, settings.heartbeat_interval_ms, deadline_ms, settings.token_processors_max)
 
 
 def _heartbeat_deadline_ms(settings: Settings) -> int:

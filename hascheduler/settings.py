@@ -262,6 +262,12 @@ class Settings(BaseSettings):
     least_interval_ms: Milliseconds = _duration(
         "LEAST_INTERVAL", "1s", "tokens of one tenant make no schedule whose times are closer together"
     )
+    token_processors_max: int = Field(
+        default=1_000,
+        ge=1,
+        le=10_000,
+        description="how many processors may be registered over HTTP with tokens of one name [1000]",
+    )
     max_concurrency: Annotated[int | None, BeforeValidator(_unbounded)] = Field(
         default=None, ge=1, le=10_000_000, description="how many jobs run at once in all; none: no limit [none]"
     )

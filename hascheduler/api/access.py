@@ -31,6 +31,7 @@ from fastapi.openapi.models import HTTPBearer as BearerModel
 from fastapi.security.base import SecurityBase
 
 from hascheduler.api.problems import FieldError, Path, Refusal
+from hascheduler.model.instants import WallMs
 from hascheduler.model.quoting import quoted
 from hascheduler.model.token import ALL_TENANTS, POWERS, Power, Role
 
@@ -40,12 +41,16 @@ DEFAULT_TENANT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """``id`` is the public id of the token, None where there is none; ``name`` is for people and the audit log."""
+    """``id`` is the public id of the token, None where there is none; ``name`` is for people and the audit log.
+
+    ``expires_at_ms`` is when the token does; None: never.
+    """
 
     role: Role
     tenant: str
     name: str
     id: str | None = None
+    expires_at_ms: WallMs | None = None
 
     @property
     def only(self) -> str | None:

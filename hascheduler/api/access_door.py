@@ -89,7 +89,7 @@ def _identified(headers: Headers, lock: Lock, view: ClusterView, now: WallMs) ->
         raise _unknown("the token is unknown")
     if token.has_expired(now):
         raise _unknown("the token has expired")
-    return Caller(token.role, token.tenant, token.name, token.id)
+    return Caller(token.role, token.tenant, token.name, token.id, token.expires_at_ms)
 
 
 def _unknown(detail: str, error: str | None = "invalid_token") -> Refusal:

@@ -10,6 +10,7 @@ from hascheduler.api.access_door import Lock
 from hascheduler.api.audit_trail import AuditWriter
 from hascheduler.api.pools import Pools
 from hascheduler.api.schedule_limits import ScheduleLimits
+from hascheduler.api.work_speakers import Registrations
 from hascheduler.api.work_terms import WorkTerms
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
@@ -53,6 +54,7 @@ class ApiServices:
     audit_writer: AuditWriter
     work: WorkStore
     work_terms: WorkTerms
+    registrations: Registrations
     failovers: FailoverStore
     schedule_limits: ScheduleLimits = field(default_factory=ScheduleLimits)
     metrics: HttpMetrics = field(default_factory=HttpMetrics)

@@ -43,7 +43,9 @@ class CreateTokenBody(Strict):
     )
     tenant: Annotated[str, AfterValidator(_tenant)] = Field(description=f"Whose; `{ALL_TENANTS}`: of all tenants")
     expires_in: Annotated[DurationMs, Field(ge=_LIFE_MS_MIN, le=_LIFE_MS_MAX)] | None = Field(
-        default=None, description="For how long it is good; null: until it is revoked", examples=["720h"]
+        default=None,
+        description="For how long it is good, at most as long as the token that makes it; null: as long as that one",
+        examples=["720h"],
     )
 
     def expires_at_ms(self, now: WallMs) -> WallMs | None:

@@ -37,7 +37,7 @@ from hascheduler.api.work_schemas import (
     StartedResponse,
     show_started,
 )
-from hascheduler.api.work_speakers import demand_polling, unknown
+from hascheduler.api.work_speakers import demand_own, unknown
 from hascheduler.errors import Conflict
 from hascheduler.model.instants import WallMs
 from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef
@@ -46,9 +46,10 @@ from hascheduler.ports import StartedJob
 router = APIRouter(prefix="/work", tags=["work"], route_class=JsonRoute)
 
 
-@router.post("/processors", status_code=HTTPStatus.CREATED, responses=refused(413, 422))
+@router.post("/processors", status_code=HTTPStatus.CREATED, responses=refused(413, 422, 429))
 async def register_processor(body: RegisterBody, services: Services, caller: Worker) -> RegisteredResponse:
-    """Register; the id in the answer is to be named from then on, and is new each time."""
+    """Register; the id in the answer is to be named from then on, and is new each time. 429 where processors, slots or
+    definitions enough are registered with tokens of that name."""
     terms = services.work_terms
     processor = ProcessorRef(
         id=f"{POLLING_PREFIX}{body.name}.{token_hex(4)}",
@@ -60,8 +61,14 @@ async def register_processor(body: RegisterBody, services: Services, caller: Wor
         draining=False,
         parked=0,
         resources=body.offers(),
+        registered_by=None if caller.id is None else caller.name,
     )
-    await services.work.register(processor)
+    services.registrations.demand_room(processor, terms)
+    try:
+        await services.work.register(processor)
+    except BaseException:
+        services.registrations.not_new(processor)
+        raise
     return RegisteredResponse(
         processor=processor.id,
         heartbeat_interval=terms.heartbeat_interval_ms / 1_000,
@@ -72,14 +79,14 @@ async def register_processor(body: RegisterBody, services: Services, caller: Wor
 @router.delete("/processors/{id}", status_code=HTTPStatus.NO_CONTENT, responses=refused(404))
 async def deregister_processor(id: str, services: Services, caller: Worker) -> None:
     """Leave. What it still holds goes to others at once; repeating it is harmless."""
-    demand_polling(id)
+    demand_own(id, caller, services.view)
     await services.work.deregister(id)
 
 
 @router.post("/fetch", responses=refused(404, 413, 422, 429))
 async def fetch_work(body: FetchBody, services: Services, caller: Worker, request: Request) -> FetchResponse:
     """Wait for attempts that are promised to the processor, and show life meanwhile. One fetch at a time."""
-    demand_polling(body.processor)
+    demand_own(body.processor, caller, services.view)
     attempts = await promised(body, request, services)
     standing = await _standing(body.processor, [one.key for one in body.running], services)
     return FetchResponse(attempts=_names(attempts), cancelled=standing.cancelled, revoked=standing.revoked)
@@ -88,7 +95,7 @@ async def fetch_work(body: FetchBody, services: Services, caller: Worker, reques
 @router.post("/start", responses=refused(404, 409, 413, 422))
 async def start_attempt(body: StartBody, services: Services, caller: Worker) -> StartedResponse:
     """Begin a promised attempt, and get the job with its payload; 409: it is not this processor's, or not any more."""
-    demand_polling(body.processor)
+    demand_own(body.processor, caller, services.view)
     now = services.clock.wall_ms()
     started = await services.work.start(body.job, body.attempt, body.processor, now)
     if started is None:
@@ -99,7 +106,7 @@ async def start_attempt(body: StartBody, services: Services, caller: Worker) -> 
 @router.post("/heartbeat", responses=refused(404, 413, 422))
 async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> StandingResponse:
     """Show life and progress; the answer says which attempts are to stop."""
-    demand_polling(body.processor)
+    demand_own(body.processor, caller, services.view)
     if not await services.work.touch(body.processor, draining=body.draining):
         raise unknown(body.processor)
     now = services.clock.wall_ms()
@@ -113,7 +120,7 @@ async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> Stand
 @router.post("/finish", responses=refused(404, 409, 413, 422))
 async def finish_attempt(body: FinishBody, services: Services, caller: Worker) -> FinishResponse:
     """Tell how an attempt ended. A failed one is tried again as its definition says; repeating it is harmless."""
-    demand_polling(body.processor)
+    demand_own(body.processor, caller, services.view)
     return await finished(body, services)
 
 

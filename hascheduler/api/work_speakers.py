@@ -1,10 +1,31 @@
-"""Which processors speak HTTP: the others are no business of these routes."""
+"""Which processors speak HTTP, who may speak for each, and how many of them there may be.
 
+Processors that do not speak HTTP are no business of these routes. One that does is spoken for with tokens of the name
+with which it registered: names outlast secrets, so a secret is changed without losing what runs. To all other tokens it
+is not there.
+
+A registration is memory in every replica, and its slots draw jobs to it. So there are limits to what is registered with
+tokens of one name (`WorkTerms.processors_max`, and the slots and definitions of all of them), and to how many speak
+HTTP in all. Those that left without saying so count until they are deleted, after ten minutes. What this replica has
+let in counts before its stream tells of it; several replicas may together exceed a limit by what they let in meanwhile.
+"""
+
+from collections.abc import Iterable
 from http import HTTPStatus
 
+from hascheduler.api.access import Caller
 from hascheduler.api.problems import Refusal
-from hascheduler.model.processor import is_polling
+from hascheduler.api.work_terms import WorkTerms
+from hascheduler.errors import TooMany
+from hascheduler.model.processor import ProcessorRef, is_polling
 from hascheduler.model.quoting import quoted
+from hascheduler.ports import Clock, ClusterView
+
+IN_ALL_MAX = 10_000
+SLOTS_OF_TOKEN_MAX = 100_000
+DEFINITIONS_OF_TOKEN_MAX = 100_000
+_AGAIN_S = 60
+_UNSEEN_FOR_MS = 10_000
 
 
 def unknown(processor: str) -> Refusal:
@@ -13,6 +34,54 @@ def unknown(processor: str) -> Refusal:
     return Refusal(HTTPStatus.NOT_FOUND, "not-registered", detail)
 
 
-def demand_polling(processor: str) -> None:
+def demand_own(processor: str, caller: Caller, view: ClusterView) -> None:
+    """404 unless it speaks HTTP and the caller may speak for it.
+
+    One that the stream has not told of yet was registered a moment ago: what is written for it demands its id anyway.
+    """
     if not is_polling(processor):
         raise unknown(processor)
+    known = view.processor(processor)
+    if known is None or known.registered_by is None or caller.id is None:
+        return
+    if known.registered_by != caller.name:
+        raise unknown(processor)
+
+
+class Registrations:
+    """Owner of the account of what this replica has registered and its stream does not show yet."""
+
+    def __init__(self, view: ClusterView, clock: Clock) -> None:
+        self._view = view
+        self._clock = clock
+        self._unseen: dict[str, tuple[int, ProcessorRef]] = {}
+
+    def demand_room(self, processor: ProcessorRef, terms: WorkTerms) -> None:
+        """`TooMany` where there are enough; else it counts from here on."""
+        known = [each for each in self._known() if is_polling(each.id)]
+        if len(known) >= IN_ALL_MAX:
+            raise TooMany(f"{len(known)} processors that speak HTTP are registered, and {IN_ALL_MAX} may", _AGAIN_S)
+        own = [each for each in known if each.registered_by == processor.registered_by]
+        who = "without a token" if processor.registered_by is None else f"as {quoted(processor.registered_by)}"
+        slots = sum(each.slots for each in own) + processor.slots
+        definitions = sum(len(each.definitions) for each in own) + len(processor.definitions)
+        for count, most, what in (
+            (len(own) + 1, terms.processors_max, "processors"),
+            (slots, SLOTS_OF_TOKEN_MAX, "slots"),
+            (definitions, DEFINITIONS_OF_TOKEN_MAX, "definitions of processors"),
+        ):
+            if count > most:
+                raise TooMany(f"{count} {what} would be registered {who}, and {most} may", _AGAIN_S)
+        self._unseen[processor.id] = (self._clock.mono_ms(), processor)
+
+    def not_new(self, processor: ProcessorRef) -> None:
+        """It was not written after all."""
+        self._unseen.pop(processor.id, None)
+
+    def _known(self) -> Iterable[ProcessorRef]:
+        too_old_ms = self._clock.mono_ms() - _UNSEEN_FOR_MS
+        for id, (at_ms, _) in list(self._unseen.items()):
+            if at_ms <= too_old_ms or self._view.processor(id) is not None:
+                del self._unseen[id]
+        yield from self._view.processors()
+        yield from (processor for _, processor in self._unseen.values())

@@ -1,6 +1,6 @@
 """What this replica sees of the whole, for people: read from its mirror, never from the database."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Collection as SomeOf
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -20,6 +20,7 @@ from hascheduler.dispatch.score import overtaken_for_ms
 from hascheduler.model.documents import Collection
 from hascheduler.model.failover import Failover
 from hascheduler.model.job import JobState
+from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import Audited
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
@@ -121,6 +122,13 @@ class ReplicaView:
     def tenant(self, name: str) -> Tenant | None:
         tenant: Tenant | None = self._feeder.mirror.nouns(Collection.TENANTS).get(name)
         return tenant
+
+    def processor(self, id: str) -> ProcessorRef | None:
+        processor: ProcessorRef | None = self._feeder.mirror.nouns(Collection.PROCESSORS).get(id)
+        return processor
+
+    def processors(self) -> Iterable[ProcessorRef]:
+        return self._feeder.mirror.nouns(Collection.PROCESSORS).values()
 
     def token(self, digest: str) -> Token | None:
         token: Token | None = self._feeder.mirror.nouns(Collection.TOKENS).get(digest)

@@ -86,7 +86,10 @@ LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.TENANTS: ("v", "rev", "max_running", "max_pending", "submit_rate", "max_schedules", "fire_rate"),
     Collection.TOKENS: TOKEN_FIELDS,
     Collection.SCHEDULES: SCHEDULE_FIELDS,
-    Collection.PROCESSORS: ("v", "name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources"),
+    Collection.PROCESSORS: (
+        "v", "name", "shard", "definitions", "slots", "beat", "draining", "parked", "resources",
+        "registered_by",
+    ),
     Collection.JOBS: JOB_FIELDS,
     Collection.LEASES: (
         "v", "holder", "term", "renewals", "endpoint", "acquired_at_ms", "renewed_at_ms", "lease_duration_ms",
@@ -230,6 +233,7 @@ def encode_processor(processor: ProcessorRef) -> dict[str, Any]:
         "draining": processor.draining,
         "parked": processor.parked,
         "resources": encode_resources(processor.resources),
+        "registered_by": processor.registered_by,
     }
 
 
@@ -248,6 +252,7 @@ def decode_processor(id: object, fields: Document) -> ProcessorRef:
         draining=bool(fields.get("draining")),
         parked=integer(fields, "parked", default=0),
         resources=decode_resources(fields.get("resources")),
+        registered_by=text_or_none(fields, "registered_by"),
     )
 
 

@@ -25,7 +25,8 @@ class ProcessorRef:
 
     ``definitions`` may hold ``"*"``: it takes jobs of every definition. A draining one gets no new jobs.
     ``resources`` are what its jobs share besides the slots.
-    ``name`` and ``parked`` (messages it could not read) are for people.
+    ``name`` and ``parked`` (messages it could not read) are for people. ``registered_by`` is the name of the token with
+    which it registered over HTTP, and with which alone it is spoken for; None: it did not, or without a token.
     """
 
     id: str
@@ -37,6 +38,7 @@ class ProcessorRef:
     draining: bool
     parked: int
     resources: Resources = NOTHING
+    registered_by: str | None = None
 
     @property
     def takes_any(self) -> bool:

@@ -1,6 +1,6 @@
 """What the API may ask of the replica it runs in."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -83,6 +83,14 @@ class ClusterView(Protocol):
 
     def tenant(self, name: str) -> Tenant | None:
         """The tenant of that name, as far as the stream has told; None where it has no limits."""
+        ...
+
+    def processor(self, id: str) -> ProcessorRef | None:
+        """The registration by that id, as far as the stream has told."""
+        ...
+
+    def processors(self) -> Iterable[ProcessorRef]:
+        """All registrations that the stream has told of; a dead one is among them until it is deleted."""
         ...
 
     def token(self, digest: str) -> Token | None:

@@ -12,6 +12,7 @@ from hascheduler.api.admission import AdmissionControl
 from hascheduler.api.audit_trail import AuditWriter
 from hascheduler.api.pools import Pools
 from hascheduler.api.services import ApiServices
+from hascheduler.api.work_speakers import Registrations
 from hascheduler.api.work_terms import WorkTerms
 from hascheduler.daemon.bells import Bell, Bells
 from hascheduler.daemon.events import EventLog
@@ -29,7 +30,14 @@ from hascheduler.memory.schedules import MemoryScheduleStore
 from hascheduler.memory.tokens import MemoryTokenStore
 from hascheduler.memory.verdicts import MemoryVerdictStore
 from hascheduler.memory.work import MemoryWorkStore
-from hascheduler.model.documents import Collection, decode_tenant, encode_definition, encode_lane, encode_tenant
+from hascheduler.model.documents import (
+    Collection,
+    decode_processor,
+    decode_tenant,
+    encode_definition,
+    encode_lane,
+    encode_tenant,
+)
 from hascheduler.model.failover import Failover
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState
@@ -126,6 +134,7 @@ class StandingView:
     tenant: Callable[[str], Tenant | None] = lambda _: None
     waiting: Counter[str] = field(default_factory=Counter)
     promised: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
+    processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
     failover: Failover | None = None
     bells: Bells = field(default_factory=Bells)
     """Of ends and of promises, by the id of the job or the processor; a test rings them."""
@@ -133,6 +142,9 @@ class StandingView:
     @property
     def unready_reason(self) -> str:
         return "" if self.ready else "the mirror is not complete yet"
+
+    def processor(self, id: str) -> ProcessorRef | None:
+        return next((processor for processor in self.processors() if processor.id == id), None)
 
     def ended(self, job_id: str) -> AbstractContextManager[Bell]:
         return self.bells.hang(job_id)
@@ -232,7 +244,9 @@ class World:
         self.tokens = MemoryTokenStore(self.connection)
         self.audit = MemoryAuditStore(self.connection, RETENTION_MS)
         self.lock = Lock(hosts=frozenset({"api", "a", "x"}))  # as the tests call it
-        self.view = StandingView(token=self._token, promised=self._promised, tenant=self._tenant)
+        self.view = StandingView(
+            token=self._token, promised=self._promised, tenant=self._tenant, processors=self._processors
+        )
         self.clock = StandingClock()
         self.metrics = HttpMetrics()
         self.metrics.registry.register(ReplicaGauges(self.view.gauges))
@@ -265,6 +279,7 @@ class World:
             audit_writer=self.audit_writer,
             work=self.work,
             work_terms=WorkTerms("default", 1_000, 4_000),
+            registrations=Registrations(self.view, self.clock),
             failovers=self.failovers,
             metrics=self.metrics,
             pools=self.pools,
@@ -334,6 +349,9 @@ class World:
     async def _decide(self, decision: Decision) -> None:
         claims = MemoryClaimStore(self.connection, RETENTION_MS)
         assert await claims.apply([decision], self.clock.now, majority=True) == [Settlement.DONE]
+
+    def _processors(self) -> list[ProcessorRef]:
+        return [decode_processor(one["_id"], one) for one in self.database.documents(Collection.PROCESSORS)]
 
     def _token(self, digest: str) -> Token | None:
         """As a mirror without any lag has it."""

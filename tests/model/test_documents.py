@@ -106,7 +106,8 @@ TENANTS = st.builds(
 )
 TOKENS = st.builds(Token, NAME, NAME, NAME, st.sampled_from(Role), NAME, WALL, NAME, st.none() | WALL, INTEGER)
 PROCESSORS = st.builds(
-    ProcessorRef, NAME, NAME, NAME, st.frozensets(TEXT), INTEGER, INTEGER, st.booleans(), INTEGER, RESOURCES
+    ProcessorRef, NAME, NAME, NAME, st.frozensets(TEXT), INTEGER, INTEGER, st.booleans(), INTEGER, RESOURCES,
+    st.none() | NAME,
 )  # fmt: skip
 LEASES = st.builds(LeaseRecord, NAME, TEXT, INTEGER, INTEGER, TEXT, WALL, WALL, INTEGER, INTEGER)
 HEADS = st.builds(JournalHead, NAME, INTEGER, INTEGER, st.sampled_from(EntryKind), NAME, INTEGER)
