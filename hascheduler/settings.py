@@ -278,8 +278,8 @@ class Settings(BaseSettings):
     )
     idle_key_start: IdleKeyStart | None = Field(
         default=None,
-        description="where a fairness key starts that had no job: zero, what it had consumed; min, at least where the"
-        " least of the others is [zero with fair, else min]",
+        description="where a tenant starts that had no job, and a fairness key of it: zero, what it had consumed; min,"
+        " at least where the least of the other tenants, or of its tenant's other keys, is [zero with fair, else min]",
     )
     learn_cost: bool = Field(default=True, description="learn what jobs cost from how long they take [true]")
     cost_alpha: Annotated[int, BeforeValidator(_thousandths)] = Field(

@@ -33,10 +33,8 @@ from fastapi.security.base import SecurityBase
 from hascheduler.api.problems import FieldError, Path, Refusal
 from hascheduler.model.instants import WallMs
 from hascheduler.model.quoting import quoted
+from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.token import ALL_TENANTS, POWERS, Power, Role
-
-DEFAULT_TENANT = "default"
-"""Who owns what a caller of all tenants submits without saying whose it is."""
 
 
 @dataclass(frozen=True, slots=True)

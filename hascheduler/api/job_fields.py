@@ -19,7 +19,9 @@ class JobFields(Strict):
         default=None, description="Who owns it; default: the tenant of the token, else `default`"
     )
     fairness_key: TextOrEmpty | None = Field(
-        default=None, description="The key that has consumed least goes first; default: the tenant"
+        default=None,
+        description="Divides its tenant's share: of the jobs of one tenant those of the key that has consumed least go"
+        " first; default: the tenant's name",
     )
     lane: Text = Field(default="default", description="The class of work it belongs to")
     mode: Mode = Field(default="queued", description="`on_demand`: somebody is waiting for the answer")

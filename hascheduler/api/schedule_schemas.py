@@ -7,7 +7,6 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 
-from hascheduler.api.access import DEFAULT_TENANT
 from hascheduler.api.job_fields import JobFields
 from hascheduler.api.texts import DurationMs, Labels, Name, Strict, Text, wrong
 from hascheduler.api.trigger_schemas import TriggerBody
@@ -23,6 +22,7 @@ from hascheduler.model.schedule import (
     Overlap,
     SchedulePolicy,
 )
+from hascheduler.model.tenant import DEFAULT_TENANT
 
 OverlapText = Literal["allow", "skip", "buffer_one", "cancel_running"]
 CatchUpText = Literal["none", "latest", "all"]

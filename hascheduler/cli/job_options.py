@@ -40,7 +40,11 @@ JOB: Options = {
     ],
     "fairness_key": Annotated[
         str | None,
-        typer.Option("--fairness-key", metavar="TEXT", help="Who has consumed least goes first; default: the tenant."),
+        typer.Option(
+            "--fairness-key",
+            metavar="TEXT",
+            help="Of its tenant's keys the one that has consumed least goes first; default: the tenant.",
+        ),
     ],
     "lane": Annotated[
         str | None, typer.Option("--lane", metavar="NAME", help="The class of work.", autocompletion=complete_lane)

@@ -38,6 +38,7 @@ def comparison(reports: Sequence[Report], note: str) -> RenderableType:
         ("wait, median", [span_text(each.waits.p50_ms) for each in reports]),
         ("wait, 95 %", [span_text(each.waits.p95_ms) for each in reports]),
         ("wait, longest", [span_text(each.waits.longest_ms) for each in reports]),
+        *_of_groups("tenant", [each.waits_by_tenant for each in reports]),
         *_of_groups("key", [each.waits_by_key for each in reports]),
         *_of_groups("lane", [each.waits_by_lane for each in reports]),
         *_of_groups("tier", [each.waits_by_tier for each in reports]),
@@ -105,14 +106,21 @@ def _waits(report: Report) -> Table:
         column.justify, column.no_wrap = "right", True
     _add_waits(table, "all", [report.waits], some_wait=some_wait)
     for kind, found in (
+        ("tenant", _of_several(report.waits_by_tenant)),
         ("key", report.waits_by_key),
         ("lane", report.waits_by_lane),
         ("tier", report.waits_by_tier),
         ("mode", report.waits_by_mode),
     ):
-        table.add_section()
-        _add_waits(table, kind, found, some_wait=some_wait)
+        if found:
+            table.add_section()
+            _add_waits(table, kind, found, some_wait=some_wait)
     return table
+
+
+def _of_several(tenants: Sequence[Waits]) -> Sequence[Waits]:
+    """One alone is told nothing by its name."""
+    return tenants if len(tenants) > 1 else ()
 
 
 def _add_waits(table: Table, kind: str, found: Sequence[Waits], *, some_wait: bool) -> None:

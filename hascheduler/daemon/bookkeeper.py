@@ -6,6 +6,7 @@ that is a few seconds old, or lost, costs a little fairness and nothing else, so
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
@@ -18,7 +19,9 @@ log = structlog.get_logger(__name__)
 
 SAVE_EVERY_S = 10.0
 _ROWS_MAX = 10_000
-"""Of each kind: to write down more would hold up decisions, and the document has to stay far below 16 MiB."""
+_CHARACTERS_MAX = 1_000_000
+"""Of each kind: to write down more would hold up decisions, and the document has to stay below 16 MiB. A character is
+up to four bytes, and keys stand in it twice."""
 
 
 class Bookkeeper:
@@ -44,8 +47,8 @@ class Bookkeeper:
         term = self._term()
         if term is None:
             return
-        accounts = self._core.accounts(self._clock.wall_ms(), _ROWS_MAX)
-        if (accounts.accumulated, accounts.learned) == (self._saved.accumulated, self._saved.learned):
+        accounts = self._core.accounts(self._clock.wall_ms(), _ROWS_MAX, _CHARACTERS_MAX)
+        if accounts == replace(self._saved, as_of_ms=accounts.as_of_ms):
             return
         try:
             if await self._store.save(self._shard, term, accounts):

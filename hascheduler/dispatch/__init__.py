@@ -9,6 +9,9 @@
                 ├─ pool       processors and their slots
                 └─ ledger     what was promised and has not come back in the stream yet
 
+What the tenants have consumed, and the fairness keys of each, is in `accounts`: the order of the jobs depends on it
+where the policy is fair, first among tenants, then among the keys of one.
+
 Two more rooms are shared with the world outside: `stretches` and `edits` say which nominal times are in force and what
 an edit makes of them, `chain` and `judge` whether a decision may still be carried out, and whether it was.
 

@@ -1,58 +1,90 @@
-"""What each fairness key has consumed, and what jobs of a definition cost on a target.
+"""What each tenant and each of its fairness keys has consumed, and what jobs of a definition cost on a target.
 
-A dispatch charges its key the estimated cost at that moment: the learned cost of (definition, target), else the
-definition's default. An attempt that ends teaches its cost, by an exponentially weighted moving average. Every replica
-keeps these accounts from the same stream, so that a new leader goes on with them; `Accounts` carries them over a time
-without any replica. They decide who goes first, never whether something is lost or doubled: accounts that are a few
-charges apart on two replicas are no harm.
+An account is a tenant's, or that of one fairness key of one tenant: a key is free text, so it counts for nothing
+outside of its tenant. A dispatch charges both accounts of its job the estimated cost at that moment: the learned cost
+of (definition, target), else the definition's default. An attempt that ends teaches its cost, by an exponentially
+weighted moving average. Every replica keeps these accounts from the same stream, so that a new leader goes on with
+them; `Accounts` carries them over a time without any replica. They decide who goes first, never whether something is
+lost or doubled: accounts that are a few charges apart on two replicas are no harm.
+
+How much one tenant makes every replica remember is bounded: keys with jobs by its jobs, and together with them those
+without by `KEYS_MAX`. Which keys are forgotten follows from the history alone.
 """
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
-from typing import Any
+from itertools import chain, islice, repeat
+from sys import maxsize
+from typing import Any, TypeVar
 
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.dispatch.rules import Rules
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fields import integer
 from hascheduler.model.policy import IdleKeyStart
+from hascheduler.model.tenant import DEFAULT_TENANT
 
 COST_MS_MAX = 7 * 24 * 3_600_000
 """A clock that jumps while a job runs must not put its key behind all others for good."""
 KEPT_MAX = 100_000
-"""Keys without jobs, and learned costs; beyond that those that were touched longest ago are forgotten."""
+"""Tenants without jobs, keys without jobs, and learned costs; beyond that those touched longest ago are forgotten."""
+KEYS_MAX = 10_000
+"""Of one tenant, with jobs and without; beyond that those without jobs are forgotten, the longest idle first."""
+
+Row = tuple[str, str, int, int]
+_Item = TypeVar("_Item")
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """``accumulated`` are (key, cost_ms, touched_at_ms), ``learned`` (definition, target, cost_ms, touched_at_ms).
+    """What the tenants, and the keys of each, had consumed, and what had been learned.
 
-    Attempts dispatched by ``as_of_ms`` are in them.
+    ``accumulated`` are (tenant, key, cost_ms, touched_at_ms), ``learned`` (definition, target, cost_ms, touched_at_ms),
+    ``tenants`` (tenant, cost_ms, touched_at_ms). Attempts dispatched by ``as_of_ms`` are in them.
     """
 
-    accumulated: tuple[tuple[str, int, int], ...] = ()
-    learned: tuple[tuple[str, str, int, int], ...] = ()
+    accumulated: tuple[Row, ...] = ()
+    learned: tuple[Row, ...] = ()
     as_of_ms: int = 0
+    tenants: tuple[tuple[str, int, int], ...] = ()
 
 
 def encode_accounts(accounts: Accounts) -> dict[str, Any]:
-    """The stored form, without an id."""
+    """The stored form, without an id: ``by_tenant``, ``tenants``, ``learned``, ``as_of_ms``, and for 0.2.0 alone
+    ``accumulated``, where each key has what it consumed in all tenants together."""
+    by_key: dict[str, list[Any]] = {}
+    for _, key, cost, at_ms in accounts.accumulated:
+        known = by_key.setdefault(key, [key, 0, at_ms])
+        known[1:] = [known[1] + cost, max(known[2], at_ms)]
     return {
-        "accumulated": [list(row) for row in accounts.accumulated],
+        "accumulated": list(by_key.values()),
+        "by_tenant": [list(row) for row in accounts.accumulated],
+        "tenants": [list(row) for row in accounts.tenants],
         "learned": [list(row) for row in accounts.learned],
         "as_of_ms": accounts.as_of_ms,
     }
 
 
 def decode_accounts(fields: Mapping[str, Any]) -> Accounts:
-    """Nothing stored is empty accounts; what is wrong with the rest is an `InvalidInput`."""
+    """Nothing stored is empty accounts; what is wrong with the rest is an `InvalidInput`.
+
+    In what 0.2.0 stored a key stands for itself. It continues as the key of the tenant ``default``, and, as a key is
+    its tenant's name unless a job says otherwise, as the tenant of that name with that key; other accounts start new.
+    """
+    by_key = _rows(fields, "accumulated", (str, int, int))
+    accumulated = _rows(fields, "by_tenant", (str, str, int, int))
+    tenants = _rows(fields, "tenants", (str, int, int))
+    if "by_tenant" not in fields:
+        accumulated = tuple((tenant, *row) for row in by_key for tenant in dict.fromkeys((DEFAULT_TENANT, row[0])))
+        tenants = by_key
     return Accounts(
-        _rows(fields, "accumulated", (str, int, int)),
+        accumulated,
         _rows(fields, "learned", (str, str, int, int)),
         integer(fields, "as_of_ms", default=0),
+        tenants,
     )
 
 
@@ -66,23 +98,114 @@ def _rows(fields: Mapping[str, Any], name: str, types: tuple[type, ...]) -> Any:
     return tuple(tuple(row) for row in rows)
 
 
+class Rivalry:
+    """Accounts that compete with each other: those of all tenants, or those of one tenant's keys.
+
+    Owner of what each has consumed and how many jobs each has. What one has consumed never falls while it has jobs.
+    """
+
+    __slots__ = ("_lowest", "_restored", "costs", "idle", "live")
+
+    def __init__(self) -> None:
+        self.costs: dict[str, int] = {}
+        self.live: dict[str, int] = {}
+        self.idle: OrderedDict[str, int] = OrderedDict()
+        self._lowest: list[tuple[int, str]] = []
+        self._restored: set[str] = set()
+
+    def arrive(self, name: str, start: IdleKeyStart) -> None:
+        """One more job of it is there."""
+        count = self.live.get(name, 0)
+        if count:
+            self.live[name] = count + 1
+            return
+        cost = self.costs.get(name, 0)
+        if start is IdleKeyStart.MIN:
+            lowest = self._lowest_active()
+            if lowest is not None and lowest > cost and name not in self._restored:
+                cost = self.costs[name] = lowest
+            heapq.heappush(self._lowest, (cost, name))
+        self.live[name] = 1
+        self.idle.pop(name, None)
+        self._restored.discard(name)
+
+    def leave(self, name: str, now: int) -> bool:
+        """One of its jobs has ended; whether that was the last, and there is something to remember."""
+        count = self.live.get(name, 0) - 1
+        if count > 0:
+            self.live[name] = count
+            return False
+        self.live.pop(name, None)
+        if name not in self.costs:
+            return False
+        self.idle[name] = now
+        return True
+
+    def charge(self, name: str, cost: int) -> None:
+        self.costs[name] = self.costs.get(name, 0) + cost
+
+    def restore(self, name: str, cost: int, at_ms: int, *, had_jobs: bool) -> bool:
+        """Begin with that: what is known already and is more, stays. Whether it has no jobs."""
+        cost = self.costs[name] = max(self.costs.get(name, 0), cost)
+        if had_jobs:
+            self._restored.add(name)  # so it does not begin with those that are read now
+        if name in self.live:
+            heapq.heappush(self._lowest, (cost, name))
+            return False
+        self.idle[name] = at_ms
+        return True
+
+    def forget(self, name: str) -> None:
+        del self.idle[name], self.costs[name]
+        self._restored.discard(name)
+
+    def known(self, now: int) -> Iterator[tuple[str, int, int]]:
+        """(name, cost_ms, touched_at_ms): those with jobs first, and then the others, the newest first."""
+        active = ((name, self.costs.get(name, 0), now) for name in self.live)
+        return chain(active, ((name, self.costs[name], at_ms) for name, at_ms in reversed(self.idle.items())))
+
+    def _lowest_active(self) -> int | None:
+        """The smallest accumulated cost among those that have jobs."""
+        heap = self._lowest
+        if len(heap) > 1_024 and len(heap) > 2 * len(self.live):
+            heap[:] = [(self.costs.get(name, 0), name) for name in self.live]
+            heapq.heapify(heap)
+        while heap:
+            cost, name = heap[0]
+            if name not in self.live:
+                heapq.heappop(heap)
+            elif cost != (present := self.costs.get(name, 0)):
+                heapq.heapreplace(heap, (present, name))
+            else:
+                return cost
+        return None
+
+
 class FairAccounts:
-    """Owner of the accumulated and the learned costs. An accumulated cost never falls while its key has jobs."""
+    """Owner of the accumulated and the learned costs."""
 
     def __init__(self, policy: PolicyConfig, rules: Rules) -> None:
         self._policy = policy
         self._rules = rules
-        self._cost: dict[str, int] = {}
-        self._live: dict[str, int] = {}
-        self._idle: OrderedDict[str, int] = OrderedDict()
-        self._lowest: list[tuple[int, str]] = []
+        self._tenants = Rivalry()
+        self._keys: dict[str, Rivalry] = {}
+        self._idle: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._learned: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
         self._as_of_ms = 0
-        self._restored: set[str] = set()
 
-    def cost(self, key: str) -> int:
-        """What the key has accumulated, in ms."""
-        return self._cost.get(key, 0)
+    @property
+    def has_rivals(self) -> bool:
+        """Whether more than one tenant has jobs."""
+        return len(self._tenants.live) > 1
+
+    def tenant_cost(self, tenant: str | None) -> int:
+        """What the tenant has accumulated, in ms; of None, which is no tenant, 0."""
+        return self._tenants.costs.get(tenant, 0)  # type: ignore[arg-type]
+
+    def cost(self, tenant: str, key: str) -> int:
+        """What that key of the tenant has accumulated, in ms."""
+        keys = self._keys.get(tenant)
+        return keys.costs.get(key, 0) if keys is not None else 0
 
     def learned(self, definition: str, target: str) -> int | None:
         known = self._learned.get((definition, target))
@@ -93,40 +216,36 @@ class FairAccounts:
         known = self._learned.get((definition, target))
         return known[0] if known is not None else self._rules.definition(definition).default_cost_ms
 
-    # Keys
+    # Tenants and keys
 
-    def arrive(self, key: str) -> None:
-        """One more job of that key is there."""
-        count = self._live.get(key, 0)
-        if count:
-            self._live[key] = count + 1
-            return
-        lowest = self._lowest_active()
-        self._live[key] = 1
-        self._idle.pop(key, None)
-        begins = self._policy.idle_key_start is IdleKeyStart.MIN and key not in self._restored
-        if begins and lowest is not None and lowest > self.cost(key):
-            self._cost[key] = lowest
-        self._restored.discard(key)
-        heapq.heappush(self._lowest, (self.cost(key), key))
+    def arrive(self, tenant: str, key: str) -> None:
+        """One more job of that key of the tenant is there."""
+        self._tenants.arrive(tenant, self._policy.idle_key_start)
+        keys = self._keys.get(tenant)
+        if keys is None:
+            keys = self._keys[tenant] = Rivalry()
+        keys.arrive(key, self._policy.idle_key_start)
+        self._idle.pop((tenant, key), None)
+        self._bound(tenant, keys)
 
-    def leave(self, key: str, now: int) -> None:
+    def leave(self, tenant: str, key: str, now: int) -> None:
         """One of its jobs has ended."""
-        count = self._live.get(key, 0) - 1
-        if count > 0:
-            self._live[key] = count
-            return
-        self._live.pop(key, None)
-        if key in self._cost:
-            self._idle[key] = now
+        keys = self._keys[tenant]
+        if keys.leave(key, now):
+            self._idle[(tenant, key)] = now
+            self._bound(tenant, keys)
+        self._tenants.leave(tenant, now)
+        self._drop_if_empty(tenant, keys)
 
     def is_counted(self, dispatched_at_ms: int | None) -> bool:
         """Whether that dispatch is in the restored accounts already."""
         return dispatched_at_ms is not None and dispatched_at_ms <= self._as_of_ms
 
-    def charge(self, key: str, definition: str, target: str) -> None:
-        """A job of the key was dispatched."""
-        self._cost[key] = self.cost(key) + self.estimate(definition, target)
+    def charge(self, tenant: str, key: str, definition: str, target: str) -> None:
+        """A job of that key of the tenant was dispatched."""
+        cost = self.estimate(definition, target)
+        self._tenants.charge(tenant, cost)
+        self._keys[tenant].charge(key, cost)
 
     # Costs
 
@@ -147,51 +266,82 @@ class FairAccounts:
         """Forget what has been idle for too long."""
         before = now - self._policy.idle_ttl_ms
         while self._idle:
-            key, since_ms = next(iter(self._idle.items()))
+            (tenant, key), since_ms = next(iter(self._idle.items()))
             if since_ms > before and len(self._idle) <= KEPT_MAX:
                 break
-            del self._idle[key]
-            del self._cost[key]
-            self._restored.discard(key)
+            self._forget(tenant, key)
+        idle = self._tenants.idle
+        while idle:
+            tenant, since_ms = next(iter(idle.items()))
+            if since_ms > before and len(idle) <= KEPT_MAX:
+                break
+            self._tenants.forget(tenant)
         while self._learned:
             _, touched_at_ms = next(iter(self._learned.values()))
             if touched_at_ms > before and len(self._learned) <= KEPT_MAX:
                 break
             self._learned.popitem(last=False)
 
-    def snapshot(self, now: int, limit: int) -> Accounts:
-        """What a start after a time without replicas needs; of each kind the newest ``limit``."""
-        active = ((key, self.cost(key), now) for key in self._live)
-        idle = ((key, self.cost(key), at_ms) for key, at_ms in reversed(self._idle.items()))
+    def snapshot(self, now: int, rows_max: int, characters_max: int = maxsize) -> Accounts:
+        """What a start after a time without replicas needs: of each kind the newest, within both limits.
+
+        Of the keys the tenants have room by turns, so that the many of one leave room for the few of another.
+        """
+        limits = (rows_max, characters_max)
+        rows = [zip(repeat(tenant), keys.known(now)) for tenant, keys in self._keys.items()]
         learned = ((*pair, cost, at_ms) for pair, (cost, at_ms) in reversed(self._learned.items()))
-        return Accounts(tuple(islice(chain(active, idle), limit)), tuple(islice(learned, limit)), now)
+        return Accounts(
+            accumulated=tuple(_within(((tenant, *row) for tenant, row in _by_turns(rows)), *limits)),
+            learned=tuple(_within(learned, *limits)),
+            as_of_ms=now,
+            tenants=tuple(_within(self._tenants.known(now), *limits)),
+        )
 
     def restore(self, accounts: Accounts) -> None:
         """Begin with these: what is known already and is more, stays."""
-        self._as_of_ms = accounts.as_of_ms
-        for key, cost, at_ms in sorted(accounts.accumulated, key=lambda row: row[2]):
-            self._cost[key] = max(self.cost(key), cost)
-            if at_ms >= accounts.as_of_ms:
-                self._restored.add(key)  # it had jobs, so it does not begin with those that are read now
-            if key in self._live:
-                heapq.heappush(self._lowest, (self._cost[key], key))
-            else:
-                self._idle[key] = at_ms
+        self._as_of_ms = as_of_ms = accounts.as_of_ms
+        for tenant, cost, at_ms in sorted(accounts.tenants, key=lambda row: row[2]):
+            self._tenants.restore(tenant, cost, at_ms, had_jobs=at_ms >= as_of_ms)
+        for tenant, key, cost, at_ms in sorted(accounts.accumulated, key=lambda row: row[3]):
+            keys = self._keys.setdefault(tenant, Rivalry())
+            if keys.restore(key, cost, at_ms, had_jobs=at_ms >= as_of_ms):
+                self._idle[(tenant, key)] = at_ms
+                self._bound(tenant, keys)
         for definition, target, cost, at_ms in sorted(accounts.learned, key=lambda row: row[3]):
             self._learned.setdefault((definition, target), (min(max(cost, 0), COST_MS_MAX), at_ms))
 
-    def _lowest_active(self) -> int | None:
-        """The smallest accumulated cost among the keys that have jobs."""
-        heap = self._lowest
-        if len(heap) > 1_024 and len(heap) > 2 * len(self._live):
-            heap[:] = [(self.cost(key), key) for key in self._live]
-            heapq.heapify(heap)
-        while heap:
-            cost, key = heap[0]
-            if key not in self._live:
-                heapq.heappop(heap)
-            elif cost != self.cost(key):
-                heapq.heapreplace(heap, (self.cost(key), key))
-            else:
-                return cost
-        return None
+    def _bound(self, tenant: str, keys: Rivalry) -> None:
+        while keys.idle and len(keys.idle) + len(keys.live) > KEYS_MAX:
+            self._forget(tenant, next(iter(keys.idle)))
+
+    def _forget(self, tenant: str, key: str) -> None:
+        del self._idle[(tenant, key)]
+        keys = self._keys[tenant]
+        keys.forget(key)
+        self._drop_if_empty(tenant, keys)
+
+    def _drop_if_empty(self, tenant: str, keys: Rivalry) -> None:
+        if not keys.live and not keys.idle:
+            self._keys.pop(tenant, None)
+
+
+def _within(rows: Iterable[_Row], rows_max: int, characters_max: int) -> Iterator[_Row]:
+    """The first of them, as many as the limits allow."""
+    for row in islice(rows, rows_max):
+        characters_max -= sum(len(each) for each in row if isinstance(each, str))
+        if characters_max < 0:
+            return
+        yield row
+
+
+def _by_turns(rows: Iterable[Iterator[_Item]]) -> Iterator[_Item]:
+    """One of each, as long as there are any."""
+    left = list(rows)
+    while left:
+        going = []
+        for each in left:
+            row = next(each, None)
+            if row is not None:
+                going.append(each)
+                yield row
+        left = going

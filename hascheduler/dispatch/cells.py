@@ -10,6 +10,7 @@ from collections.abc import Callable
 from hascheduler.model.job import JobRef
 
 Arrival = tuple[int, int, str]
+CellKey = tuple[str | None, str | None, int]
 SWEEP_MIN = 64
 
 
@@ -18,14 +19,14 @@ def arrival(job: JobRef) -> Arrival:
 
 
 class Cell:
-    """``key`` is the fairness key (or None, where the policy has no use for it) and the priority.
+    """``key`` is the tenant and its fairness key (or None, where the policy has no use for them) and the priority.
 
     ``entry`` is what stands for it in the heap of its group: at or before the place of its first job.
     """
 
     __slots__ = ("_full_at", "_jobs", "_start", "entry", "key")
 
-    def __init__(self, key: tuple[str | None, int]) -> None:
+    def __init__(self, key: CellKey) -> None:
         self.key = key
         self.entry: tuple[object, ...] = ()
         self._jobs: list[JobRef] = []

@@ -17,8 +17,8 @@ class PolicyConfig:
 
     ``criteria`` are compared one after the other. ``max_concurrency`` caps all dispatched and running jobs together
     (None: no cap). ``on_demand_bonus_max`` is in milli-points (None: the bonus grows for ever). ``cost_alpha`` is the
-    weight of the newest elapsed time in a learned cost, in thousandths. A fairness key or a learned cost that nothing
-    has touched for ``idle_ttl_ms`` is forgotten.
+    weight of the newest elapsed time in a learned cost, in thousandths. What a tenant or a fairness key has consumed,
+    and a learned cost, that nothing has touched for ``idle_ttl_ms`` is forgotten.
     """
 
     criteria: Criteria = PRESETS[DEFAULT_PRESET]

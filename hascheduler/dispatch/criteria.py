@@ -22,8 +22,8 @@ class Measure(Protocol):
         """Comparable with the values of other jobs at the same moment."""
         ...
 
-    def shown(self, job: JobRef, now: int) -> str:
-        """The value as people write it."""
+    def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
+        """The value as people write it; without ``names``, for one who may not know whose job it is."""
         ...
 
 
@@ -34,7 +34,7 @@ class ByLane:
     def value(self, job: JobRef, now: int) -> Fraction:
         return self._shares.share(job.lane)
 
-    def shown(self, job: JobRef, now: int) -> str:
+    def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
         return f"{job.lane}: {self._shares.share(job.lane)}"
 
 
@@ -45,20 +45,25 @@ class ByTier:
     def value(self, job: JobRef, now: int) -> int:
         return -(self._rules.definition(job.definition).tier or 0)
 
-    def shown(self, job: JobRef, now: int) -> str:
+    def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
         tier = self._rules.definition(job.definition).tier
         return "none" if tier is None else str(tier)
 
 
 class ByFairness:
+    """First what its tenant has consumed, then what its key has: so among the jobs of one tenant its keys decide."""
+
     def __init__(self, accounts: FairAccounts) -> None:
         self._accounts = accounts
 
-    def value(self, job: JobRef, now: int) -> int:
-        return self._accounts.cost(job.fairness_key)
+    def value(self, job: JobRef, now: int) -> tuple[int, int]:
+        return self._accounts.tenant_cost(job.tenant), self._accounts.cost(job.tenant, job.fairness_key)
 
-    def shown(self, job: JobRef, now: int) -> str:
-        return f"{job.fairness_key!r}: {self._accounts.cost(job.fairness_key) / 1_000:g} s"
+    def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
+        tenant_s, key_s = (cost / 1_000 for cost in self.value(job, now))
+        if not names:
+            return f"another tenant: {tenant_s:g} s, its key: {key_s:g} s"
+        return f"tenant {job.tenant!r}: {tenant_s:g} s, key {job.fairness_key!r}: {key_s:g} s"
 
 
 class ByAgedPriority:
@@ -68,7 +73,7 @@ class ByAgedPriority:
     def value(self, job: JobRef, now: int) -> int:
         return -aged_priority(job, now, self._rules.lane(job.lane))
 
-    def shown(self, job: JobRef, now: int) -> str:
+    def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
         return f"{-self.value(job, now)} (priority {job.priority})"
 
 
@@ -80,7 +85,7 @@ class ByScore:
     def value(self, job: JobRef, now: int) -> int:
         return -score(job, now, self._pool.free(job.definition), self._bonus_max)
 
-    def shown(self, job: JobRef, now: int) -> str:
+    def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
         return f"{-self.value(job, now):,}".replace(",", " ")
 
 
@@ -88,7 +93,7 @@ class ByArrival:
     def value(self, job: JobRef, now: int) -> Arrival:
         return arrival(job)
 
-    def shown(self, job: JobRef, now: int) -> str:
+    def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
         return f"{max(now - job.submitted_at_ms, 0) / 1_000:g} s ago"
 
 

@@ -118,15 +118,17 @@ class Dispatcher:
         """The ids of waiting jobs that no processor that is there could ever run, in order; at most 10,000."""
         return self._mind.explainer.unschedulable()
 
-    def accumulated_cost_ms(self, fairness_key: str) -> int:
-        return self._mind.accounts.cost(fairness_key)
+    def accumulated_cost_ms(self, tenant: str, fairness_key: str | None = None) -> int:
+        """What the tenant has consumed, or that key of it."""
+        accounts = self._mind.accounts
+        return accounts.tenant_cost(tenant) if fairness_key is None else accounts.cost(tenant, fairness_key)
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:
         return self._mind.accounts.learned(definition, target)
 
-    def accounts(self, now: WallMs, limit: int) -> Accounts:
-        """What the next start without any replica should begin with; the newest ``limit`` of each kind."""
-        return self._mind.accounts.snapshot(now, limit)
+    def accounts(self, now: WallMs, rows_max: int, characters_max: int) -> Accounts:
+        """What the next start without any replica should begin with; of each kind the newest, within both limits."""
+        return self._mind.accounts.snapshot(now, rows_max, characters_max)
 
     def portrait(self, now: WallMs) -> Iterator[Input]:
         """What another mind would have to be told to know what this one knows, and to lead."""

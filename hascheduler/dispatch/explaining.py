@@ -192,8 +192,9 @@ class Explainer:
                 if worth < first_worth:
                     first, first_worth = other, worth
         criteria = self._line.order_of(job.lane).criteria
+        names = only is None or first.tenant == only
         worths = [
-            Worth(each, self._measures[each].shown(job, now), self._measures[each].shown(first, now))
+            Worth(each, self._measures[each].shown(job, now), self._measures[each].shown(first, now, names=names))
             for each in criteria
         ]
         return Standing(

@@ -44,7 +44,7 @@ class Resynced:
 
 @dataclass(frozen=True, slots=True)
 class AccountsRestored:
-    """What the fairness keys had consumed, and what had been learned, by the newest record of an earlier leader."""
+    """What tenants and their keys had consumed, and what had been learned, by an earlier leader's newest record."""
 
     accounts: Accounts
 

@@ -73,10 +73,10 @@ class Jobs:
         known = self._table.get(job.id)
         if known is None:
             self._siblings.add(job.id)
-            self._accounts.arrive(job.fairness_key)
-        elif known.fairness_key != job.fairness_key:
-            self._accounts.arrive(job.fairness_key)
-            self._accounts.leave(known.fairness_key, self._now)
+            self._accounts.arrive(job.tenant, job.fairness_key)
+        elif (known.tenant, known.fairness_key) != (job.tenant, job.fairness_key):
+            self._accounts.arrive(job.tenant, job.fairness_key)
+            self._accounts.leave(known.tenant, known.fairness_key, self._now)
         if known is None or known.state is not job.state:
             self._count(known, -1)
             self._count(job, 1)
@@ -89,7 +89,7 @@ class Jobs:
     def remove(self, job_id: str) -> None:
         job = self._table.pop(job_id, None)
         if job is not None:
-            self._accounts.leave(job.fairness_key, self._now)
+            self._accounts.leave(job.tenant, job.fairness_key, self._now)
             self._count(job, -1)
         self._siblings.remove(job_id)
         self.dependencies.forget(job_id)
@@ -344,7 +344,7 @@ class Jobs:
         self._charged[job.id] = attempt
         is_shown = job.attempt == attempt
         if not (is_shown and self._accounts.is_counted(job.dispatched_at_ms)):
-            self._accounts.charge(job.fairness_key, job.definition, job.target)
+            self._accounts.charge(job.tenant, job.fairness_key, job.definition, job.target)
             self._gates.spend(job.definition, self._now)
 
     def _release(self, job_id: str) -> None:

@@ -4,7 +4,8 @@
 
     Line ─► Node      one lane and one tier, as far as the policy begins with those
              └─► Group    one kind, one flow (and one priority, where priorities age)
-                  └─► Cell     one fairness key, one priority: oldest first
+                  └─► Tenancy  one tenant, where the policy is fair
+                       └─► Cell     one fairness key, one priority: oldest first
     Parking: jobs that a lock holds back
 
 A decision looks at the nodes, and in the best of them at the first job of each group that may run now. What a group
@@ -16,15 +17,15 @@ however many there are.
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from hascheduler.dispatch.accounts import FairAccounts
-from hascheduler.dispatch.cells import Cell, arrival
+from hascheduler.dispatch.cells import Cell, CellKey, arrival
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.dispatch.criteria import Measures
 from hascheduler.dispatch.dominant_share import LaneShares
 from hascheduler.dispatch.gates import Gates
-from hascheduler.dispatch.groups import Entry, Group
+from hascheduler.dispatch.groups import Entry, Group, Tenancy
 from hascheduler.dispatch.kinds import Kind, Kinds
 from hascheduler.dispatch.locks import Lock, LockTable
 from hascheduler.dispatch.nodes import Node
@@ -183,20 +184,20 @@ class Line:
         self._advance(now)
         while True:
             self._unpark()
-            group = self._best(self._ready(now), now)
+            best = self._best(self._ready(now), now)
             if self._freed:
                 continue  # on the way a job was parked that others had waited behind
-            if group is None:
+            if best is None:
                 return None
-            job = group.best
-            if job is None or not self._is_current(group, job):
-                self._refresh(group)
+            job = _best_of(best)
+            if not self._is_current(best, job):
+                best.forget_best()
                 continue
-            processor_id = self._pool.choose(group.kind.definition.name, group.kind.needs)
+            processor_id = self._pool.choose(best.kind.definition.name, best.kind.needs)
             if processor_id is not None:
-                group.best = None  # most likely it goes now
+                best.forget_best()  # most likely it goes now
                 return job, processor_id
-            self._unfit |= 1 << group.kind.bit
+            self._unfit |= 1 << best.kind.bit
 
     def order_of(self, lane: str) -> Order:
         """How the jobs of that lane are ordered among each other."""
@@ -211,24 +212,43 @@ class Line:
             self._unfit_since, self._unfit = since, 0
         return self._gates.open(now) & ~self._unfit
 
-    def _best(self, ready: int, now: int) -> Group | None:
-        """The group whose first job goes first, if that is what it says."""
+    def _best(self, ready: int, now: int) -> Tenancy | None:
+        """The one whose first job goes first, if that is what it says."""
         while nodes := [node for node in self._nodes.values() if node.mask & ready]:
             order, nodes = self._best_nodes(nodes)
             groups = nodes[0].of(ready) if len(nodes) == 1 else [group for node in nodes for group in node.of(ready)]
-            if not order.is_fixed:
-                groups = [group for group in groups if self._scan(group, now)]
-            elif unknown := [group for group in groups if group.best is None]:
-                for group in unknown:
-                    self._refresh(group)
-                groups = [group for group in groups if group.best is not None]
+            firsts = self._firsts(groups) if order.is_fixed else self._scanned(groups, now)
             for criterion in order.rest:
-                if len(groups) < 2:
+                if len(firsts) < 2:
                     break
-                groups = _least(groups, self._group_values(criterion, groups, now))
-            if groups:
-                return groups[0] if len(groups) == 1 else min(groups, key=lambda group: arrival(_best_of(group)))
+                if criterion is Criterion.FAIRNESS and self._accounts.has_rivals:
+                    firsts = self._of_least_tenants(firsts)
+                firsts = _least(firsts, self._values(criterion, firsts, now))
+            if firsts:
+                return firsts[0] if len(firsts) == 1 else min(firsts, key=lambda first: arrival(_best_of(first)))
         return None
+
+    def _firsts(self, groups: list[Group]) -> list[Tenancy]:
+        """The top of each group, worked out where it is not known."""
+        if self._accounts.has_rivals:
+            cost = self._accounts.tenant_cost
+            # A tenant that was charged may have another one before it now.
+            tops = [
+                top if (top := group.top) is not None and top.tenant_cost == cost(top.tenant) else self._choose(group)
+                for group in groups
+            ]
+        else:
+            tops = [group.top or self._choose(group) for group in groups]
+        return [top for top in tops if top is not None] if None in tops else cast(list[Tenancy], tops)
+
+    def _scanned(self, groups: list[Group], now: int) -> list[Tenancy]:
+        return [first for group in groups if (first := self._scan(group, now)) is not None]
+
+    def _of_least_tenants(self, firsts: list[Tenancy]) -> list[Tenancy]:
+        """Those of the tenants that have consumed least by now."""
+        tenants = [_best_of(first).tenant for first in firsts]
+        costs = {tenant: self._accounts.tenant_cost(tenant) for tenant in set(tenants)}
+        return _least(firsts, [costs[tenant] for tenant in tenants]) if len(costs) > 1 else firsts
 
     def _best_nodes(self, nodes: list[Node]) -> tuple[Order, list[Node]]:
         """Those that may hold the next job, and the order that finds it among them."""
@@ -248,46 +268,45 @@ class Line:
                 nodes = [node for node in nodes if node.lane in lanes]
         return order, nodes
 
-    def _group_values(self, criterion: Criterion, groups: list[Group], now: int) -> list[Any]:
-        """What the criterion makes of what each group says of its first job."""
+    def _values(self, criterion: Criterion, firsts: list[Tenancy], now: int) -> list[Any]:
+        """What the criterion makes of what each says of its first job."""
         if criterion is Criterion.FAIRNESS:
-            return [group.cost for group in groups]  # as it was then: not more than it is now
+            return [first.cost for first in firsts]  # of the key, as it was then: not more than it is now
         if criterion is Criterion.SCORE:
-            return self._scores(groups, now)
+            return self._scores(firsts, now)
         if criterion is Criterion.AGED_PRIORITY:
-            return self._aged(groups, now)
+            return self._aged(firsts, now)
         measure = self._measures[criterion]
-        return [measure.value(_best_of(group), now) for group in groups]
+        return [measure.value(_best_of(first), now) for first in firsts]
 
-    def _scores(self, groups: list[Group], now: int) -> list[int]:
-        """Smaller goes first. Rarity, which is dear to work out, is left out where it can't make a group the first."""
+    def _scores(self, firsts: list[Tenancy], now: int) -> list[int]:
+        """Smaller goes first. Rarity, which is dear to work out, is left out where it can't make one the first."""
         less = bonuses(now, self._bonus_max)
-        values = [group.standing - less[group.flow] for group in groups]
+        values = [first.standing - less[first.flow] for first in firsts]
         within_reach = min(values) + RARITY_POINTS
         for n, value in enumerate(values):
             if value <= within_reach:
-                values[n] = value - rarity(self._pool.free(groups[n].kind.definition.name))
+                values[n] = value - rarity(self._pool.free(firsts[n].kind.definition.name))
         return values
 
-    def _aged(self, groups: list[Group], now: int) -> list[int]:
+    def _aged(self, firsts: list[Tenancy], now: int) -> list[int]:
         """0 for those of the highest aged priority, 1 for the others.
 
         Of the jobs that one rule ages the oldest has the highest; and how old another must be for the same is one
         number for each rule.
         """
-        oldest: dict[tuple[str | None, int] | None, Group] = {}
-        for group in groups:
-            known = oldest.get(group.step)
-            if known is None or group.since_ms < known.since_ms:
-                oldest[group.step] = group
-        firsts = [(step, _best_of(group)) for step, group in oldest.items()]
-        lanes = [self._rules.lane(job.lane) for _, job in firsts]
-        highest = max(aged_priority(job, now, lane) for (_, job), lane in zip(firsts, lanes, strict=True))
+        oldest: dict[tuple[str | None, int] | None, Tenancy] = {}
+        for first in firsts:
+            known = oldest.get(first.step)
+            if known is None or first.since_ms < known.since_ms:
+                oldest[first.step] = first
+        steps = [(step, _best_of(first)) for step, first in oldest.items()]
+        lanes = [self._rules.lane(job.lane) for _, job in steps]
+        highest = max(aged_priority(job, now, lane) for (_, job), lane in zip(steps, lanes, strict=True))
         old_enough = {
-            step: submitted_by(job.priority, highest, now, lane)
-            for (step, job), lane in zip(firsts, lanes, strict=True)
+            step: submitted_by(job.priority, highest, now, lane) for (step, job), lane in zip(steps, lanes, strict=True)
         }
-        return [0 if group.since_ms <= old_enough[group.step] else 1 for group in groups]
+        return [0 if first.since_ms <= old_enough[first.step] else 1 for first in firsts]
 
     # Groups
 
@@ -297,7 +316,8 @@ class Line:
         key = (lane, kind, self._flow_of(job, order), job.priority if order.ages else None)
         known = self._groups.get(key)
         if known is None:
-            known = self._groups[key] = Group(lane, kind, key[2], (lane, job.priority) if order.ages else None, order)
+            step = (lane, job.priority) if order.ages else None
+            known = self._groups[key] = Group(lane, kind, key[2], step, order, accounts=self._accounts)
         return known
 
     def _flow_of(self, job: JobRef, order: Order) -> Flow:
@@ -311,14 +331,15 @@ class Line:
         return GROWING
 
     def _put(self, group: Group, job: JobRef) -> None:
-        key = (job.fairness_key if group.order.has_fairness else None, job.priority)
+        account = (job.tenant, job.fairness_key) if group.order.has_fairness else (None, None)
+        key = (*account, job.priority)
         lock = self._locks.held_of(job)
         if lock is not None:
             self._park(lock, (group, key), job)
         else:
             self._to_cell(group, key, job)
 
-    def _to_cell(self, group: Group, key: tuple[str | None, int], job: JobRef) -> None:
+    def _to_cell(self, group: Group, key: CellKey, job: JobRef) -> None:
         if group.is_full:
             group.sweep(self._is_waiting)
         cell = group.cell_for(key)
@@ -348,7 +369,7 @@ class Line:
     def _regroup(self, group: Group) -> None:
         was_active = group.is_active
         self._rest(group)
-        group.best = None
+        group.forget_bests()
         if was_active:
             self._node_for(group).activate(group)
 
@@ -356,33 +377,35 @@ class Line:
         tail = (job.submitted_at_ms, job.sequence, job.id, cell)
         match group.order.fixed:
             case (Criterion.FAIRNESS, Criterion.SCORE):
-                return (self._accounts.cost(job.fairness_key), standing(job, group.flow), *tail)
+                return (self._accounts.cost(job.tenant, job.fairness_key), standing(job, group.flow), *tail)
             case (Criterion.SCORE, Criterion.FAIRNESS):
-                return (standing(job, group.flow), self._accounts.cost(job.fairness_key), *tail)
+                return (standing(job, group.flow), self._accounts.cost(job.tenant, job.fairness_key), *tail)
             case (Criterion.FAIRNESS,):
-                return (self._accounts.cost(job.fairness_key), *tail)
+                return (self._accounts.cost(job.tenant, job.fairness_key), *tail)
             case (Criterion.SCORE,):
                 return (standing(job, group.flow), *tail)
             case _:
                 return tail
 
-    def _is_current(self, group: Group, job: JobRef) -> bool:
-        """Whether what the group says of its first job is still so."""
-        if group.order.has_fairness and self._accounts.cost(job.fairness_key) != group.cost:
+    def _is_current(self, first: Tenancy, job: JobRef) -> bool:
+        """Whether what it says of its first job is still so."""
+        group = first.group
+        if group.order.has_fairness and self._accounts.cost(job.tenant, job.fairness_key) != first.cost:
             return False
         has_locks = job.serial or group.kind.definition.conflict_group is not None
         return self._is_waiting_in(group, job) and not (has_locks and self._locks.held_of(job) is not None)
 
-    def _refresh(self, group: Group) -> None:
-        if group.refresh(self._front, self._entry) is None:
+    def _choose(self, group: Group) -> Tenancy | None:
+        top = group.choose(self._front, self._entry, self._appraise)
+        if top is None:
             self._rest(group)
-        elif group.best is not None:
-            self._appraise(group, group.best)
+        return top
 
-    def _scan(self, group: Group, now: int) -> bool:
-        """Compare the first jobs of all cells; whether there is one."""
+    def _scan(self, group: Group, now: int) -> Tenancy | None:
+        """Compare the first jobs of all cells."""
         criteria = [each for each in group.order.rest if each is not Criterion.LANE and each is not Criterion.TIER]
         best: tuple[object, ...] | None = None
+        first: Tenancy | None = None
         for cell in list(group.cells()):
             job = self._front(group, cell)
             if job is None:
@@ -391,18 +414,18 @@ class Line:
             worth = (*(self._measures[each].value(job, now) for each in criteria), arrival(job))
             if best is None or worth < best:
                 best = worth
-                group.best = job
-        if best is None:
-            group.best = None
+                first = group.tenancy_of(cell)
+                first.best = job
+        if first is None:
             self._rest(group)
-        elif group.best is not None:
-            self._appraise(group, group.best)
-        return best is not None
+        else:
+            self._appraise(first, _best_of(first))
+        return first
 
-    def _appraise(self, group: Group, job: JobRef) -> None:
-        group.cost = self._accounts.cost(job.fairness_key)
-        group.standing = standing(job, group.flow)
-        group.since_ms = job.submitted_at_ms
+    def _appraise(self, first: Tenancy, job: JobRef) -> None:
+        first.cost = self._accounts.cost(job.tenant, job.fairness_key)
+        first.standing = standing(job, first.flow)
+        first.since_ms = job.submitted_at_ms
 
     def _front(self, group: Group, cell: Cell) -> JobRef | None:
         """The first of the cell that waits and that no lock holds back; those before it are dropped, or parked."""
@@ -496,6 +519,6 @@ def _least(items: list[_Item], values: list[Any]) -> list[_Item]:
     return [item for item, value in zip(items, values, strict=True) if value == least]
 
 
-def _best_of(group: Group) -> JobRef:
-    assert group.best is not None
-    return group.best
+def _best_of(first: Tenancy) -> JobRef:
+    assert first.best is not None
+    return first.best

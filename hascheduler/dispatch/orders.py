@@ -1,9 +1,10 @@
 """What the criteria of a policy mean for the structure of the line.
 
 Within a *group* of waiting jobs (one lane, one kind, one flow, and, where priorities age, one priority) most criteria
-can't tell two jobs apart, or never change their minds about them. What is left is a fixed sequence of at most two
-values, the accumulated cost of the key and the standing of the score, and then arrival. So a group needs no sorting:
-a heap is enough, and an accumulated cost, which only grows, is looked up again when its entry comes to the top.
+can't tell two jobs apart, or never change their minds about them. What is left is a fixed sequence of few values, the
+accumulated costs of tenant and key and the standing of the score, and then arrival. So a group needs no sorting: heaps
+are enough, one of its tenants and one of each tenant's keys, and an accumulated cost, which only grows, is looked up
+again when its entry comes to the top.
 
 Lane and tier, where a policy begins with them, split the groups further: into *nodes*, of which only the best is
 looked into.
@@ -22,7 +23,8 @@ class Order:
     ``fixed`` is what orders the jobs of one group, before arrival: `FAIRNESS` and `SCORE`, in the policy's order.
 
     That does not suffice (``is_fixed`` is false) where fairness decides among jobs of one aged priority: which those
-    are changes with time. Then the first jobs of all the group's keys are compared.
+    are changes with time. Then the first jobs of all the group's keys are compared. ``shares`` is where in ``fixed``
+    the tenant comes in, None where a group need not tell its tenants apart.
     """
 
     def __init__(self, criteria: Criteria) -> None:
@@ -37,6 +39,7 @@ class Order:
         self.has_score = Criterion.SCORE in criteria
         self.ages = Criterion.AGED_PRIORITY in criteria
         self.is_fixed = not (self.ages and self.has_fairness) or self._decides_first(Criterion.AGED_PRIORITY)
+        self.shares = self.fixed.index(Criterion.FAIRNESS) if self.has_fairness and self.is_fixed else None
 
     def _decides_first(self, aged: Criterion) -> bool:
         """Whether, before priorities are compared, fairness is, or the score, which leaves only equal ages equal."""

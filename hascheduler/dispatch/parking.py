@@ -7,12 +7,12 @@ only the first of each cell goes back: it is the one that goes before the others
 from bisect import insort
 from collections.abc import Callable, Iterator
 
-from hascheduler.dispatch.cells import SWEEP_MIN, arrival
+from hascheduler.dispatch.cells import SWEEP_MIN, CellKey, arrival
 from hascheduler.dispatch.groups import Group
 from hascheduler.dispatch.locks import Lock
 from hascheduler.model.job import JobRef
 
-Origin = tuple[Group, tuple[str | None, int]]
+Origin = tuple[Group, CellKey]
 
 
 class Parking:

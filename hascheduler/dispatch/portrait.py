@@ -25,7 +25,7 @@ def portrait(mind: Mind, now: WallMs, *, accepting: bool) -> Iterator[Input]:
     dispatches = {move.job_id: move for move in promises if isinstance(move, Dispatch)}
     others = tuple(decision for decision in promises if not isinstance(decision, Dispatch))
     first: list[Input] = [
-        AccountsRestored(mind.accounts.snapshot(now, limit=maxsize)),
+        AccountsRestored(mind.accounts.snapshot(now, rows_max=maxsize)),
         *map(DefinitionSeen, mind.rules.definitions.values()),
         *map(LaneSeen, mind.rules.lanes.values()),
         *map(TenantSeen, mind.rules.tenants.values()),

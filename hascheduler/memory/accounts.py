@@ -1,4 +1,4 @@
-"""The newest record of what fairness keys had consumed and what jobs cost."""
+"""The newest record of what tenants and keys had consumed and what jobs cost."""
 
 from hascheduler.dispatch.accounts import Accounts, decode_accounts, encode_accounts
 from hascheduler.memory.connection import MemoryConnection

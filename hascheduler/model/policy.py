@@ -16,7 +16,7 @@ class Criterion(StrEnum):
     TIER = "tier"
     """The highest tier first; definitions without one come last."""
     FAIRNESS = "fairness"
-    """The fairness key with the smallest accumulated cost first."""
+    """The tenant with the smallest accumulated cost first, and of its fairness keys the one with the smallest."""
     AGED_PRIORITY = "aged_priority"
     """The highest priority first, which grows while a job waits."""
     SCORE = "score"
@@ -37,12 +37,12 @@ PRESETS: dict[str, Criteria] = {
 
 
 class IdleKeyStart(StrEnum):
-    """Where a fairness key starts that had no job."""
+    """Where a tenant starts that had no job, among the tenants, and a fairness key, among those of its tenant."""
 
     ZERO = "zero"
     """At what it had accumulated, 0 if nothing is known of it."""
     MIN = "min"
-    """At least at the smallest accumulated cost among the keys that have jobs: idling earns no credit."""
+    """At least at the smallest accumulated cost among those that have jobs: idling earns no credit."""
 
 
 ON_DEMAND_BONUS_MAX_DEFAULT = 20_480_000

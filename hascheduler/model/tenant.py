@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from hascheduler.model.definition import RateLimit
 
+DEFAULT_TENANT = "default"
+"""Who owns what a caller of all tenants submits without saying whose it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tenant:

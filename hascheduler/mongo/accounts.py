@@ -1,6 +1,8 @@
-"""The newest record of what fairness keys had consumed and what jobs cost, for a start after a time without replicas.
+"""The newest record of what tenants and keys had consumed and what jobs cost, for a start after all replicas were down.
 
-One document a shard, outside of the stream: whoever leads has the accounts already.
+One document a shard, outside of the stream: a leader has the accounts already. Its form is that of `encode_accounts`.
+0.2.0 writes and reads ``accumulated`` alone, by key; a newer version replaces it together with ``by_tenant`` and
+``tenants``, so in each document all of these are of one moment, and either version reads what the other wrote.
 """
 
 from typing import Any

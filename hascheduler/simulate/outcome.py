@@ -12,7 +12,7 @@ class Attempt:
     """One dispatch and what came of it; ``order`` numbers the dispatches of the run.
 
     ``ended_at_ms`` None: it was running at the end. ``lost``: its processor left while it ran. ``cost_ms`` is what its
-    fairness key was charged.
+    tenant and its fairness key were charged.
     """
 
     job: str
@@ -54,9 +54,10 @@ class JobRecord:
 class Outcome:
     """``jobs`` in the order in which they were submitted, ``attempts`` in that of their dispatches.
 
-    ``completed`` are (at, job) of those that succeeded. ``costs`` are, by fairness key, the (at, accumulated cost) at
-    each change; ``accumulated_cost_ms`` is what stands at the end. ``unschedulable`` are those waiting jobs that no
-    processor that was there at the end could run.
+    ``completed`` are (at, job) of those that succeeded. ``costs`` are, by fairness key as `account_names` calls it, the
+    (at, accumulated cost) at each change; ``accumulated_cost_ms`` is what stands at the end. ``tenant_cost_ms`` is that
+    of the tenants, where there are several. ``unschedulable`` are those waiting jobs that no processor that was there
+    at the end could run.
     """
 
     scenario: Scenario
@@ -67,6 +68,7 @@ class Outcome:
     accumulated_cost_ms: Mapping[str, int]
     costs: Mapping[str, tuple[tuple[int, int], ...]]
     unschedulable: tuple[str, ...]
+    tenant_cost_ms: Mapping[str, int]
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -75,10 +77,15 @@ class Outcome:
 
 
 def as_document(outcome: Outcome) -> dict[str, Any]:
-    """The outcome as programs read it, in seconds."""
+    """The outcome as programs read it, in seconds.
+
+    Jobs of several tenants: ``accumulated_cost`` is by ``tenant/key``, and there is ``accumulated_cost_by_tenant``.
+    """
+    by_tenant = {name: cost_ms / 1_000 for name, cost_ms in outcome.tenant_cost_ms.items()}
     return {
         "dispatched": [[each.started_at_ms / 1_000, each.job, each.processor] for each in outcome.attempts],
         "completed": [[at_ms / 1_000, job] for at_ms, job in outcome.completed],
         "accumulated_cost": {key: cost_ms / 1_000 for key, cost_ms in outcome.accumulated_cost_ms.items()},
         "pending": list(outcome.pending),
+        **({"accumulated_cost_by_tenant": by_tenant} if by_tenant else {}),
     }

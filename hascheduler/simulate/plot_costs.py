@@ -1,4 +1,4 @@
-"""What each fairness key has consumed, over time."""
+"""What each fairness key of each tenant has consumed, over time."""
 
 from matplotlib.axes import Axes
 

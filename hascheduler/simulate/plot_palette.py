@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hascheduler.simulate.outcome import JobRecord, Outcome
-from hascheduler.simulate.scenario import ScenarioJob
+from hascheduler.simulate.scenario import ScenarioJob, account_names
 
 OTHERS = "#9a9a9a"
 INK = "#2b2b2b"
@@ -14,8 +14,8 @@ _COLOURS = (
 )  # fmt: skip
 """After Okabe and Ito, told apart with any eyes, and some more."""
 
+_KEY = "fairness key"
 _KINDS: tuple[tuple[str, Callable[[ScenarioJob], str]], ...] = (
-    ("fairness key", lambda job: job.fairness_key),
     ("lane", lambda job: job.lane),
     ("definition", lambda job: job.definition),
     ("mode", lambda job: job.mode),
@@ -37,7 +37,7 @@ class Palette:
 
     @property
     def tells_keys(self) -> bool:
-        return self.kind == _KINDS[0][0]
+        return self.kind == _KEY
 
     def label(self, group: str) -> str:
         return shortened(group) or f"no {self.kind}"
@@ -46,8 +46,11 @@ class Palette:
 def palette_of(outcomes: Sequence[Outcome]) -> Palette:
     """One that fits all of them, which are runs of the same jobs."""
     records = [record for outcome in outcomes[:1] for record in outcome.jobs]
+    called = account_names(job for outcome in outcomes[:1] for job in outcome.scenario.jobs)
+    by_key = (_KEY, lambda job: called(job.tenant, job.fairness_key))
+    kinds: tuple[tuple[str, Callable[[ScenarioJob], str]], ...] = (by_key, *_KINDS)
     kind, group = next(
-        ((kind, group) for kind, group in _KINDS if len({group(record.job) for record in records}) > 1), _KINDS[0]
+        ((kind, group) for kind, group in kinds if len({group(record.job) for record in records}) > 1), by_key
     )
     weights: Counter[str] = Counter()
     for record in records:

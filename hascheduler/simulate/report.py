@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from hascheduler.simulate.outcome import JobRecord, Outcome
 from hascheduler.simulate.overtaking import Overtakes, Promise, overtakes, promises
+from hascheduler.simulate.scenario import account_names
 from hascheduler.simulate.waits import Use, Waits, uses, waits_by, waits_of
 
 
@@ -26,6 +27,7 @@ class Report:
     unschedulable: tuple[str, ...]
     waits: Waits
     waits_by_key: tuple[Waits, ...]
+    waits_by_tenant: tuple[Waits, ...]
     waits_by_lane: tuple[Waits, ...]
     waits_by_tier: tuple[Waits, ...]
     waits_by_mode: tuple[Waits, ...]
@@ -47,6 +49,7 @@ class Report:
 
 
 def report(outcome: Outcome) -> Report:
+    called = account_names(outcome.scenario.jobs)
     tiers = {each.name: each.tier for each in outcome.scenario.definitions}
     records = outcome.jobs
     return Report(
@@ -60,7 +63,8 @@ def report(outcome: Outcome) -> Report:
         gave_up=sum(record.gave_up for record in records),
         unschedulable=outcome.unschedulable,
         waits=waits_of("all", records, outcome.ended_at_ms),
-        waits_by_key=waits_by(outcome, lambda record: record.job.fairness_key),
+        waits_by_key=waits_by(outcome, lambda record: called(record.job.tenant, record.job.fairness_key)),
+        waits_by_tenant=waits_by(outcome, lambda record: record.job.tenant),
         waits_by_lane=waits_by(outcome, lambda record: record.job.lane),
         waits_by_tier=waits_by(outcome, lambda record: _tier(tiers[record.job.definition])),
         waits_by_mode=waits_by(outcome, lambda record: record.job.mode),

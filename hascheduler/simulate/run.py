@@ -21,9 +21,10 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.simulate.facts import EPOCH_MS, processor_changes, submitted
 from hascheduler.simulate.outcome import Attempt, JobRecord, Outcome
-from hascheduler.simulate.scenario import Scenario, ScenarioJob
+from hascheduler.simulate.scenario import Scenario, ScenarioJob, account_names
 
 Progress = Callable[[int, int], None]
+_Account = tuple[str, str]
 
 
 def run(scenario: Scenario, progress: Progress | None = None) -> Outcome:
@@ -61,7 +62,7 @@ class _Run:
         self._running: dict[int, int] = {}
         self._completed: list[tuple[int, str]] = []
         self._ended = 0
-        self._costs: dict[str, list[tuple[int, int]]] = {}
+        self._costs: dict[_Account, list[tuple[int, int]]] = {}
 
     def outcome(self) -> Outcome:
         at_ms = 0
@@ -69,15 +70,19 @@ class _Run:
         while (next_ms := self._next(at_ms, wake_ms)) is not None:
             at_ms = next_ms
             wake_ms = self._live_through(at_ms, ())
+        called = account_names(self._scenario.jobs)
+        several = len({job.tenant for job in self._scenario.jobs}) > 1
+        tenants = dict.fromkeys(tenant for tenant, _ in self._costs) if several else {}
         return Outcome(
             scenario=self._scenario,
             ended_at_ms=at_ms if self._until_ms is None else self._until_ms,
             jobs=tuple(self._record(life) for life in self._lives.values()),
             attempts=tuple(self._attempts),
             completed=tuple(self._completed),
-            accumulated_cost_ms={key: self._dispatcher.accumulated_cost_ms(key) for key in self._costs},
-            costs={key: tuple(changes) for key, changes in self._costs.items()},
+            accumulated_cost_ms={called(*each): self._dispatcher.accumulated_cost_ms(*each) for each in self._costs},
+            costs={called(*each): tuple(changes) for each, changes in self._costs.items()},
             unschedulable=tuple(self._dispatcher.unschedulable()),
+            tenant_cost_ms={name: self._dispatcher.accumulated_cost_ms(name) for name in tenants},
         )
 
     def _next(self, at_ms: int, wake_ms: int | None) -> int | None:
@@ -97,7 +102,7 @@ class _Run:
         """All that happens at that instant; when the core wants to be woken."""
         now = WallMs(EPOCH_MS + at_ms)
         inputs = [*first, *self._arrived(at_ms), *self._finished(at_ms), *self._changed(at_ms)]
-        touched = {each.job.fairness_key for each in inputs if isinstance(each, JobSeen)}
+        touched = dict.fromkeys(_account(each.job) for each in inputs if isinstance(each, JobSeen))
         while True:
             step = self._dispatcher.step(now, inputs)
             inputs = []
@@ -106,8 +111,8 @@ class _Run:
             inputs += self._finished(at_ms)  # what takes no time has ended already
             if not inputs:
                 break
-        for key in touched:
-            self._sample(key, at_ms)
+        for account in touched:
+            self._sample(account, at_ms)
         self._tell()
         return None if step.wake_at_ms is None else step.wake_at_ms - EPOCH_MS
 
@@ -157,11 +162,11 @@ class _Run:
 
     # What is decided
 
-    def _echo(self, decision: Decision, at_ms: int, touched: set[str]) -> Input:
+    def _echo(self, decision: Decision, at_ms: int, touched: dict[_Account, None]) -> Input:
         match decision:
             case Dispatch(job_id, attempt, processor):
                 life = self._lives[job_id]
-                touched.add(life.job.fairness_key)
+                touched[_account(life.job)] = None
                 self._start(life, processor, at_ms)
                 now = WallMs(EPOCH_MS + at_ms)
                 life.ref = replace(
@@ -213,8 +218,8 @@ class _Run:
 
     # What is told
 
-    def _sample(self, key: str, at_ms: int) -> None:
-        changes, cost_ms = self._costs.setdefault(key, []), self._dispatcher.accumulated_cost_ms(key)
+    def _sample(self, account: _Account, at_ms: int) -> None:
+        changes, cost_ms = self._costs.setdefault(account, []), self._dispatcher.accumulated_cost_ms(*account)
         if not changes or changes[-1][1] != cost_ms:
             changes.append((at_ms, cost_ms))
 
@@ -224,3 +229,7 @@ class _Run:
 
     def _record(self, life: _Life) -> JobRecord:
         return JobRecord(life.job, life.sequence, tuple(life.attempts), life.finished_at_ms, life.gave_up)
+
+
+def _account(job: ScenarioJob | JobRef) -> _Account:
+    return job.tenant, job.fairness_key

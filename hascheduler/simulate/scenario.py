@@ -1,5 +1,6 @@
 """A scenario: what there is, what is asked of it and when. All times are whole milliseconds from its beginning."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from hascheduler.dispatch.config import PolicyConfig
@@ -28,6 +29,16 @@ class ScenarioJob:
     resources: Resources | None
     submit_at_ms: int
     duration_ms: int
+
+
+def account_names(jobs: Iterable[ScenarioJob]) -> Callable[[str, str], str]:
+    """What the account of a tenant and its fairness key is called: the key, or, of several tenants, ``tenant/key``.
+
+    No two are called the same: a slash in a tenant is ``%2F`` then, and a percent sign ``%25``.
+    """
+    if len({job.tenant for job in jobs}) < 2:
+        return lambda tenant, key: key
+    return lambda tenant, key: f"{tenant.replace('%', '%25').replace('/', '%2F')}/{key}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A job has ``id``, ``definition`` and ``duration``, and may have ``target`` (default: its id), ``tenant`` ("default"),
 ``lane`` ("default"), ``fairness_key`` (""), ``priority`` (5), ``mode`` ("queued"), ``resources`` (its definition's)
-and ``submit_at`` (0).
+and ``submit_at`` (0). A fairness key is one of its tenant: jobs of two tenants share no account, whatever their keys.
 
 With ``count`` it is a group of so many jobs, ``every`` so many seconds. In a group ``{n}`` in the id is the number of
 the job, from 1 on (an id without it gets ``-{n}``), and where a value is a list, the jobs take its items in turn::

@@ -1,4 +1,4 @@
-"""`AccountStore`: what fairness keys had consumed and what jobs cost, as the newest leader wrote it down."""
+"""`AccountStore`: what tenants and keys had consumed and what jobs cost, as the newest leader wrote it down."""
 
 import pytest
 
@@ -9,7 +9,12 @@ from tests.contract.backends import Backend, on
 
 pytestmark = on("memory", "pymongo", "motor")
 
-ACCOUNTS = Accounts((("a", 2**40, 1_893_456_000_000), ("", 0, 5)), (("log", "$target", 12, 7),), 1_893_456_000_001)
+ACCOUNTS = Accounts(
+    (("acme", "a", 2**40, 1_893_456_000_000), ("acme", "", 0, 5), ("globex", "a", 3, 6)),
+    (("log", "$target", 12, 7),),
+    1_893_456_000_001,
+    (("acme", 2**40, 1_893_456_000_000), ("globex", 3, 6)),
+)
 
 
 async def test_what_was_saved_last_is_loaded(backend: Backend) -> None:
@@ -34,6 +39,8 @@ async def test_a_leader_of_an_earlier_term_does_not_overwrite_a_later_ones(backe
         {"accumulated": "none"},
         {"accumulated": [["a", 1]]},
         {"accumulated": [["a", "1", 2]]},
+        {"by_tenant": [["acme", 1, 2]]},
+        {"tenants": [["acme", "1", 2]]},
         {"learned": [["log", "t", 1.5, 2]]},
         {"learned": [None]},
         {"as_of_ms": "now"},
@@ -43,3 +50,24 @@ async def test_a_record_that_somebody_broke_is_refused(backend: Backend, broken:
     await backend.behind.insert(Collection.ACCOUNTS, {"_id": "default", "term": 1, **broken})
     with pytest.raises(InvalidInput):
         await backend.accounts.load("default")
+
+
+async def test_what_an_earlier_version_stored_by_key_alone_goes_on_under_the_tenants_it_may_be_of(
+    backend: Backend,
+) -> None:
+    by_key = [["acme", 7_000, 50], ["default", 2_000, 60]]
+    await backend.behind.insert(
+        Collection.ACCOUNTS, {"_id": "default", "term": 1, "accumulated": by_key, "learned": [], "as_of_ms": 60}
+    )
+    assert await backend.accounts.load("default") == Accounts(
+        accumulated=(("default", "acme", 7_000, 50), ("acme", "acme", 7_000, 50), ("default", "default", 2_000, 60)),
+        as_of_ms=60,
+        tenants=(("acme", 7_000, 50), ("default", 2_000, 60)),
+    )
+
+
+async def test_an_earlier_version_reads_of_each_key_what_it_consumed_in_all_tenants(backend: Backend) -> None:
+    assert await backend.accounts.save("default", 1, ACCOUNTS)
+    stored = await backend.behind.find(Collection.ACCOUNTS, "default")
+    assert stored is not None
+    assert stored["accumulated"] == [["a", 2**40 + 3, 1_893_456_000_000], ["", 0, 5]]

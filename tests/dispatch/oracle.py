@@ -17,6 +17,9 @@ from hascheduler.model.policy import Criterion, IdleKeyStart
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.tenant import Tenant
 
+Account = tuple[str, str | None]
+"""A tenant and one of its keys; None: the tenant as a whole."""
+
 
 @dataclass(frozen=True)
 class Held:
@@ -46,14 +49,14 @@ class Oracle:
     lost: set[str] = field(default_factory=set)
     waiting: dict[str, JobRef] = field(default_factory=dict)
     held: dict[str, Held] = field(default_factory=dict)
-    costs: dict[str, int] = field(default_factory=dict)
+    costs: dict[Account, int] = field(default_factory=dict)
     learned: dict[tuple[str, str], int] = field(default_factory=dict)
     paid: set[str] = field(default_factory=set)
     """Jobs whose last claim came to nothing: the next one is the same attempt, and was paid for."""
 
     def __post_init__(self) -> None:
-        self._live: Counter[str] = Counter()
-        self._idle: dict[str, int] = {}
+        self._live: Counter[Account] = Counter()
+        self._idle: dict[Account, int] = {}
         self._learned_at: dict[tuple[str, str], int] = {}
         self._buckets: dict[str, Bucket] = {}
 
@@ -61,30 +64,33 @@ class Oracle:
 
     def advance(self, now: int) -> None:
         self.now = now
-        for key, since_ms in list(self._idle.items()):
+        for account, since_ms in list(self._idle.items()):
             if since_ms <= now - self.policy.idle_ttl_ms:
-                del self._idle[key]
-                self.costs.pop(key, None)
+                del self._idle[account]
+                self.costs.pop(account, None)
         for pair, at_ms in list(self._learned_at.items()):
             if at_ms <= now - self.policy.idle_ttl_ms:
                 del self._learned_at[pair], self.learned[pair]
 
     def arrive(self, job: JobRef) -> None:
-        key = job.fairness_key
-        if not self._live[key]:
-            active = [self.costs.get(other, 0) for other, count in self._live.items() if count]
-            if self.policy.idle_key_start is IdleKeyStart.MIN and active:
-                self.costs[key] = max(self.costs.get(key, 0), min(active))
-            self._idle.pop(key, None)
-        self._live[key] += 1
+        for account in _accounts(job):
+            if not self._live[account]:
+                active = [
+                    self.costs.get(other, 0) for other in self._live if self._live[other] and _vie(other, account)
+                ]
+                if self.policy.idle_key_start is IdleKeyStart.MIN and active:
+                    self.costs[account] = max(self.costs.get(account, 0), min(active))
+                self._idle.pop(account, None)
+            self._live[account] += 1
         self.waiting[job.id] = job
 
     def leave(self, job: JobRef) -> None:
         self.waiting.pop(job.id, None)
         self.held.pop(job.id, None)
-        self._live[job.fairness_key] -= 1
-        if not self._live[job.fairness_key]:
-            self._idle[job.fairness_key] = self.now
+        for account in _accounts(job):
+            self._live[account] -= 1
+            if not self._live[account]:
+                self._idle[account] = self.now
 
     def learn(self, job: JobRef, elapsed_ms: int) -> None:
         pair, alpha = (job.definition, job.target), self.policy.cost_alpha
@@ -126,11 +132,12 @@ class Oracle:
         return decided
 
     def hold(self, job: JobRef, processor_id: str) -> None:
-        """The job takes a slot, whether or not it may: that is charged to its key, and costs a token."""
+        """The job takes a slot, whether or not it may: its tenant and its key are charged, and that costs a token."""
         definition, bucket = self._definition(job.definition), self._bucket(job.definition)
         if job.id not in self.paid:
             cost = self.learned.get((job.definition, job.target), definition.default_cost_ms)
-            self.costs[job.fairness_key] = self.costs.get(job.fairness_key, 0) + cost
+            for account in _accounts(job):
+                self.costs[account] = self.costs.get(account, 0) + cost
             if bucket is not None:
                 bucket.level = max(0, bucket.level - bucket.limit.per_ms)
         self.paid.discard(job.id)
@@ -193,7 +200,7 @@ class Oracle:
             case Criterion.TIER:
                 return -(self._definition(job.definition).tier or 0)
             case Criterion.FAIRNESS:
-                return self.costs.get(job.fairness_key, 0)
+                return [self.costs.get(account, 0) for account in _accounts(job)]
             case Criterion.AGED_PRIORITY:
                 steps = max(age_ms, 0) // self._lane(job.lane).promote_after(job.priority)
                 return -min(10, job.priority + steps)
@@ -265,6 +272,15 @@ class Oracle:
         bucket.level = min(limit.count * limit.per_ms, bucket.level + (self.now - bucket.at_ms) * limit.count)
         bucket.at_ms = self.now
         return bucket
+
+
+def _accounts(job: JobRef) -> tuple[Account, Account]:
+    return (job.tenant, None), (job.tenant, job.fairness_key)
+
+
+def _vie(one: Account, other: Account) -> bool:
+    """Whether both are tenants, or both keys of one tenant."""
+    return one[1] is None if other[1] is None else one[1] is not None and one[0] == other[0]
 
 
 def _supports(processor: ProcessorRef, definition: str) -> bool:

@@ -32,6 +32,7 @@ from tests.dispatch.nouns import make_job, make_processor, wall
 from tests.dispatch.oracle import Oracle
 
 KEYS = "abc"
+TENANTS = "TUV"
 SPANS_MS = (0, 0, 1, 40, 500, 1_000, 10_000, 61_000, 64_000, 300_000)
 
 
@@ -54,6 +55,7 @@ class Rivals:
         self.now = wall(0)
         self._jobs: dict[str, JobRef] = {}
         self._count = 0
+        self._tenants = TENANTS[: chance.choice((1, 2, 3, 3))]
         self.oracle.advance(self.now)
         self.core.step(self.now, [TermBegan(1), *(told for _ in range(chance.randint(1, 3)) for told in self._join())])
 
@@ -104,8 +106,8 @@ class Rivals:
         self._count += 1
         id = chance.choice((f"j{self._count}", f"j{self._count}", f"fire:s:{self._count}"))
         job = make_job(
-            id, definition=chance.choice("xyzw"), target=chance.choice(("t", "u", id)), tenant=chance.choice("TU"),
-            lane=chance.choice("LM"), fairness_key=chance.choice(KEYS),
+            id, definition=chance.choice("xyzw"), target=chance.choice(("t", "u", id)),
+            tenant=chance.choice(self._tenants), lane=chance.choice("LM"), fairness_key=chance.choice(KEYS),
             priority=chance.choice((0, 5, 5, 10, chance.randrange(11))),
             mode=chance.choice(("queued", "queued", "on_demand")), sequence=chance.randrange(3),
             submitted_at_ms=WallMs(self.now - chance.choice((0, 0, 0, 1_000, 64_000, 400_000))),
@@ -175,7 +177,7 @@ class Rivals:
         yield LaneSeen(lane)
 
     def _set_tenant(self) -> Iterator[Input]:
-        name = self._random.choice("TU")
+        name = self._random.choice(TENANTS)
         if self.oracle.tenants.pop(name, None) and self._random.random() < 0.3:
             yield TenantGone(name)
             return

@@ -1,11 +1,12 @@
 """The fast planner decides what the slow, obvious one decides, under every policy, whatever happens in between."""
 
+from itertools import product
 from random import Random
 
 import pytest
 
 from hascheduler.model.policy import PRESETS
-from tests.dispatch.rivals import KEYS, Rivals
+from tests.dispatch.rivals import KEYS, TENANTS, Rivals
 
 RUNS = 40
 STEPS = 40
@@ -15,8 +16,9 @@ def check(seed: int, rivals: Rivals) -> None:
     for step in range(STEPS):
         decided, expected = rivals.step()
         assert decided == expected, f"Rivals({seed}), step {step}: {rivals.policy}"
-        for key in KEYS:
-            assert rivals.core.accumulated_cost_ms(key) == rivals.oracle.costs.get(key, 0), f"Rivals({seed}), {step}"
+        for tenant, key in product(TENANTS, (None, *KEYS)):
+            cost_ms = rivals.core.accumulated_cost_ms(tenant, key)
+            assert cost_ms == rivals.oracle.costs.get((tenant, key), 0), f"Rivals({seed}), {step}, {tenant}, {key}"
         for pair, cost_ms in rivals.oracle.learned.items():
             assert rivals.core.learned_cost_ms(*pair) == cost_ms, f"Rivals({seed}), {step}"
 

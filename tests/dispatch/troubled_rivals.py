@@ -230,9 +230,10 @@ class TroubledRivals(Rivals):
             known = self._jobs[chance.choice(sorted(self.oracle.waiting))]
             seen = self._write(
                 known.id, fairness_key=chance.choice(KEYS), definition=chance.choice("xyzw"),
-                tenant=chance.choice("TU"), target=chance.choice("tu"), mode=chance.choice(("queued", "on_demand")),
+                tenant=chance.choice(self._tenants), target=chance.choice("tu"),
+                mode=chance.choice(("queued", "on_demand")),
             )  # fmt: skip
-            if seen.job.fairness_key != known.fairness_key:
+            if (seen.job.tenant, seen.job.fairness_key) != (known.tenant, known.fairness_key):
                 self.oracle.arrive(seen.job)
                 self.oracle.leave(known)
             self.oracle.waiting[known.id] = seen.job

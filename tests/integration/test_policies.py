@@ -106,14 +106,14 @@ async def test_accumulated_costs_outlive_the_leader_and_all_replicas(processes: 
         return str(fairness["value"])
 
     # Each dispatch is charged the default of one second; the targets are the jobs themselves, so nothing is learned.
-    assert await cost() == "'busy': 6 s"
+    assert await cost() == "tenant 'default': 6 s, key 'busy': 6 s"
     leader, term = await processes.leader()
     await leader.kill()
     _, term = await processes.leader(not_in_term=term)
-    assert await cost() == "'busy': 7 s"
+    assert await cost() == "tenant 'default': 7 s, key 'busy': 7 s"
     for name, replica in processes.replicas.items():
         if replica.child.returncode is None:
             assert await replica.terminate() == 0, name
     await processes.replica("three")
     await processes.leader(not_in_term=term)
-    assert await cost() == "'busy': 8 s"
+    assert await cost() == "tenant 'default': 8 s, key 'busy': 8 s"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch import cells, line
-from hascheduler.dispatch.accounts import FairAccounts
+from hascheduler.dispatch.accounts import FairAccounts, Rivalry
 from hascheduler.dispatch.cells import Cell
 from hascheduler.dispatch.dominant_share import LaneShares
 from hascheduler.dispatch.gates import Gates
@@ -44,11 +44,29 @@ def _priority_that_does_not_age(patch: pytest.MonkeyPatch) -> None:
 
 
 def _cost_that_is_not_charged(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FairAccounts, "charge", lambda accounts, key, definition, target: None)
+    patch.setattr(FairAccounts, "charge", lambda accounts, tenant, key, definition, target: None)
+
+
+def _account_that_is_the_key_alone(patch: pytest.MonkeyPatch) -> None:
+    for name in ("arrive", "leave", "charge", "cost"):
+        patch.setattr(FairAccounts, name, _of_one_tenant(getattr(FairAccounts, name)))
+    patch.setattr(FairAccounts, "tenant_cost", lambda accounts, tenant: 0)
+
+
+def _of_one_tenant(sound: Any) -> Any:
+    return lambda accounts, tenant, *rest: sound(accounts, "", *rest)
+
+
+def _tenant_that_pays_for_its_keys_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FairAccounts, "tenant_cost", lambda accounts, tenant: 0)
+
+
+def _tenant_that_keeps_its_place_when_it_was_charged(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FairAccounts, "has_rivals", False)
 
 
 def _idle_key_that_starts_at_zero(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FairAccounts, "_lowest_active", lambda accounts: None)
+    patch.setattr(Rivalry, "_lowest_active", lambda rivals: None)
 
 
 def _conflict_that_is_not_released(patch: pytest.MonkeyPatch) -> None:
@@ -115,6 +133,9 @@ def _resources_that_nobody_takes(patch: pytest.MonkeyPatch) -> None:
         _bonus_that_never_stops,
         _priority_that_does_not_age,
         _cost_that_is_not_charged,
+        _account_that_is_the_key_alone,
+        _tenant_that_pays_for_its_keys_alone,
+        _tenant_that_keeps_its_place_when_it_was_charged,
         _idle_key_that_starts_at_zero,
         _conflict_that_is_not_released,
         _conflict_that_nobody_holds,

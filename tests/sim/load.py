@@ -33,6 +33,7 @@ DEFINITIONS = (
     Definition("flaky", retry=_RETRY),
 )
 TARGETS = ("a", "b", "c")
+TENANTS = ("default", "acme")
 
 
 def handlers_that_tell(evidence: Evidence, loop: SimLoop, chance: Random) -> Callable[[str], Handlers]:
@@ -114,7 +115,7 @@ class Load:
             definition=self._chance.choice(DEFINITIONS).name,
             target=self._chance.choice(TARGETS),
             payload={},
-            tenant="default",
+            tenant=TENANTS[len(self._evidence.submits) % len(TENANTS)],
             lane="default",
             fairness_key=self._chance.choice(TARGETS),
             priority=self._chance.randrange(11),

@@ -80,7 +80,7 @@ INPUTS: list[Input] = [
     TermBegan(3, (Dispatch("a", 1, "p"),)),
     TrustLost(),
     Resynced(),
-    AccountsRestored(Accounts((("k", 5, 6),), (("log", "t", 7, 8),), 9)),
+    AccountsRestored(Accounts((("t", "k", 5, 6),), (("log", "t", 7, 8),), 9)),
     Settled(Dispatch("a", 1, "p"), Settlement.LOST),
     Settled(
         PassOver(VerdictRun("s", Verdict.MISSED, wall(1), wall(2), 2), make_schedule("s").basis_at(0)),

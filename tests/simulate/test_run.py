@@ -2,6 +2,7 @@
 
 import pytest
 
+from hascheduler.simulate.outcome import as_document
 from hascheduler.simulate.parsing import scenario_of
 from hascheduler.simulate.run import run
 from tests.simulate.scenarios import dispatched, document, job, outcome_of, processor
@@ -128,3 +129,12 @@ def test_progress_is_told_until_all_is_done() -> None:
 def test_the_same_scenario_gives_the_same_outcome() -> None:
     group = job("g", [3, 1, 2], count=60, every=[0, 1], fairness_key=["a", "b"], priority=[1, 9, 5])
     assert outcome_of(group) == outcome_of(group)
+
+
+def test_keys_of_several_tenants_are_told_apart() -> None:
+    slashes = (("x/y", "z"), ("x", "y/z"), ("x%2Fy", ""))
+    jobs = [job(f"j{n}", tenant=tenant, fairness_key=key) for n, (tenant, key) in enumerate(slashes)]
+    found = as_document(outcome_of(*jobs, definitions={"x": {"default_cost": 2}}))
+    assert found["accumulated_cost"] == {"x%2Fy/z": 2.0, "x/y/z": 2.0, "x%252Fy/": 2.0}
+    assert found["accumulated_cost_by_tenant"] == {"x/y": 2.0, "x": 2.0, "x%2Fy": 2.0}
+    assert "accumulated_cost_by_tenant" not in as_document(outcome_of(job("a", tenant="x"), job("b", tenant="x")))
