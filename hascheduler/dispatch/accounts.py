@@ -193,11 +193,6 @@ class FairAccounts:
         self._learned: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
         self._as_of_ms = 0
 
-    @property
-    def has_rivals(self) -> bool:
-        """Whether more than one tenant has jobs."""
-        return len(self._tenants.live) > 1
-
     def tenant_cost(self, tenant: str | None) -> int:
         """What the tenant has accumulated, in ms; of None, which is no tenant, 0."""
         return self._tenants.costs.get(tenant, 0)  # type: ignore[arg-type]

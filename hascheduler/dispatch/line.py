@@ -95,6 +95,8 @@ class Line:
         self._nodes: dict[_NodeKey, Node] = {}
         self._parking = Parking()
         self._freed: dict[Lock, None] = {}
+        self._tenant: str | None = None
+        self._has_tenants = False
         self._groups_max = _GROUPS_MAX
         self._kinds_max = _KINDS_MAX
         self._unfit = 0
@@ -221,7 +223,7 @@ class Line:
             for criterion in order.rest:
                 if len(firsts) < 2:
                     break
-                if criterion is Criterion.FAIRNESS and self._accounts.has_rivals:
+                if criterion is Criterion.FAIRNESS and self._has_tenants:
                     firsts = self._of_least_tenants(firsts)
                 firsts = _least(firsts, self._values(criterion, firsts, now))
             if firsts:
@@ -230,7 +232,7 @@ class Line:
 
     def _firsts(self, groups: list[Group]) -> list[Tenancy]:
         """The top of each group, worked out where it is not known."""
-        if self._accounts.has_rivals:
+        if self._has_tenants:
             cost = self._accounts.tenant_cost
             # A tenant that was charged may have another one before it now.
             tops = [
@@ -311,6 +313,10 @@ class Line:
     # Groups
 
     def _group_for(self, job: JobRef, kind: Kind) -> Group:
+        if job.tenant != self._tenant:
+            # Once there were several, what groups say may be of one that has no jobs any more.
+            self._has_tenants = self._tenant is not None
+            self._tenant = job.tenant
         order = self.order_of(job.lane)
         lane = job.lane if order.has_lane or order.ages else None
         key = (lane, kind, self._flow_of(job, order), job.priority if order.ages else None)
@@ -501,6 +507,7 @@ class Line:
         for table in (self._queued, self._groups, self._nodes, self._growing, self._freed):
             table.clear()
         self._parking.clear()
+        self._tenant, self._has_tenants = None, False
         self._kinds.forget()
         for job in jobs:
             self.add(job)

@@ -10,6 +10,7 @@ from hascheduler.dispatch.accounts import FairAccounts, Rivalry
 from hascheduler.dispatch.cells import Cell
 from hascheduler.dispatch.dominant_share import LaneShares
 from hascheduler.dispatch.gates import Gates
+from hascheduler.dispatch.groups import Group, Tenancy
 from hascheduler.dispatch.line import Line
 from hascheduler.dispatch.locks import LockTable
 from hascheduler.dispatch.pool import SlotPool
@@ -62,7 +63,20 @@ def _tenant_that_pays_for_its_keys_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def _tenant_that_keeps_its_place_when_it_was_charged(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FairAccounts, "has_rivals", False)
+    sound: Any = Tenancy.__init__
+
+    def make(tenancy: Tenancy, group: Group, tenant: str | None) -> None:
+        sound(tenancy, group, tenant)
+        group._accounts = _Unchanged()  # type: ignore[assignment]
+
+    patch.setattr(Tenancy, "__init__", make)
+
+
+class _Unchanged:
+    """To each group all tenants are alike."""
+
+    def tenant_cost(self, tenant: str | None) -> int:
+        return 0
 
 
 def _idle_key_that_starts_at_zero(patch: pytest.MonkeyPatch) -> None:
