@@ -82,7 +82,7 @@ from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
-from hascheduler.tls import PemFile, client_context, server_context
+from hascheduler.tls import PemFile, ServedCertificates, client_context
 
 log = structlog.get_logger(__name__)
 
@@ -92,7 +92,7 @@ async def serve(settings: Settings) -> None:
     clock = TrustedClock(SystemClock(), settings.clock_skew_max_ms)
     replica_id = f"{settings.replica_id}.{token_hex(4)}"
     name_process(replica=replica_id)
-    tls = _server_tls(settings)
+    certificates = _served_certificates(settings)
     tracer = _tracer(settings, "hascheduler", replica_id)
     vitals, registry = Vitals(), new_registry()
     health = HealthPort(settings.health_host, settings.health_port, vitals, registry, leads=True)
@@ -157,7 +157,7 @@ async def serve(settings: Settings) -> None:
             ),
             settings.http_host,
             settings.http_port,
-            tls,
+            None if certificates is None else certificates.context,
             metrics=http_metrics,
         )
         await server.bind()
@@ -168,11 +168,15 @@ async def serve(settings: Settings) -> None:
             async with asyncio.TaskGroup() as tasks:
                 recording = tasks.create_task(audit_writer.run(), name="audit")
                 serving = tasks.create_task(server.run(), name="api")
+                beside = [recording]
+                if certificates is not None:
+                    beside.append(tasks.create_task(certificates.keep_fresh(), name="certificates"))
                 await replica.run()
                 serving.cancel()
                 # The last answers leave records too.
                 await asyncio.wait([serving])
-                recording.cancel()
+                for task in beside:
+                    task.cancel()
         log.info("stopped", replica=replica_id)
     finally:
         await client.close()
@@ -397,10 +401,10 @@ def _cluster(settings: Settings) -> KubernetesApi | None:
     return KubernetesApi(in_cluster(os.environ, settings.service_account_dir, settings.lease_namespace))
 
 
-def _server_tls(settings: Settings) -> ssl.SSLContext | None:
+def _served_certificates(settings: Settings) -> ServedCertificates | None:
     if not settings.http_tls_cert_file:
         return None
-    return server_context(
+    return ServedCertificates(
         PemFile("HASCHEDULER_HTTP_TLS_CERT_FILE", settings.http_tls_cert_file),
         PemFile("HASCHEDULER_HTTP_TLS_KEY_FILE", settings.http_tls_key_file),
         PemFile("HASCHEDULER_HTTP_TLS_CLIENT_CA_FILE", settings.http_tls_client_ca_file),

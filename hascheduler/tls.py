@@ -1,14 +1,25 @@
 """Certificates: files in, an `ssl.SSLContext` out. What is wrong with a file is one line that names it.
 
 TLS 1.2 is the least; whom one connects to must have a certificate for its name, signed by somebody trusted.
+
+Who listens has new files with the next handshake (`ServedCertificates`): a certificate ends after a year or a month,
+and no connection has to. Who connects reads the authorities at its start; to change those, let the file hold the old
+and the new one, restart one after the other, and sign with the new one then.
 """
 
+import asyncio
+import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from hascheduler.errors import InvalidInput
 
+log = structlog.get_logger(__name__)
+
+_LOOK_EVERY_S = 5.0
 _LEAST = ssl.TLSVersion.TLSv1_2
 """Debian leaves it to the configuration of OpenSSL, which anybody may have changed."""
 
@@ -23,6 +34,15 @@ class PemFile:
     def __bool__(self) -> bool:
         return bool(self.path)
 
+    @property
+    def mark(self) -> tuple[int, ...]:
+        """Another one whenever the file is another, wherever links lead by then; () while there is none."""
+        try:
+            found = os.stat(self.path)
+        except (OSError, ValueError):
+            return ()
+        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
     def demand_readable(self) -> None:
         try:
             Path(self.path).read_bytes()
@@ -33,6 +53,52 @@ class PemFile:
 
     def refused(self, problem: str, expected: str) -> InvalidInput:
         return InvalidInput((self.name,), f"{self.path}: {problem}", expected)
+
+
+class ServedCertificates:
+    """Owner of the ``context`` of who listens; `renew` brings it up to date with its files.
+
+    `InvalidInput` where a file can't be used, from the start as from `renew`, which leaves all as it was then.
+    """
+
+    def __init__(self, cert: PemFile, key: PemFile, client_ca: PemFile) -> None:
+        self._files = (cert, key, client_ca)
+        self._marks = self._seen()
+        self.context = server_context(cert, key, client_ca)
+
+    def renew(self) -> bool:
+        """Whether there was something new. Connections go on with what they began with, and authorities of clients are
+        added and not taken away: for that the process has to start again."""
+        marks = self._seen()
+        if marks == self._marks:
+            return False
+        cert, key, client_ca = self._files
+        # Aside first: of a certificate and a key that do not fit, one would be in force.
+        server_context(cert, key, client_ca)
+        _load_own(self.context, cert, key)
+        if client_ca:
+            _load_trusted(self.context, client_ca)
+        self._marks = marks
+        return True
+
+    async def keep_fresh(self, every_s: float = _LOOK_EVERY_S) -> None:
+        """Until cancelled. Files that can't be used are told of once, and tried again when they have changed."""
+        refused: tuple[tuple[int, ...], ...] | None = None
+        while True:
+            await asyncio.sleep(every_s)
+            marks = self._seen()
+            if marks == refused:
+                continue
+            try:
+                if self.renew():
+                    log.info("certificates_renewed")
+                refused = None
+            except InvalidInput as error:
+                refused = marks
+                log.error("certificates_not_renewed", error=str(error))
+
+    def _seen(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(file.mark for file in self._files)
 
 
 def server_context(cert: PemFile, key: PemFile, client_ca: PemFile) -> ssl.SSLContext:

@@ -2,11 +2,12 @@
 
 ::
 
-    hascheduler secrets ──► four folders, one a Kubernetes Secret         hascheduler bootstrap mongodb
+    hascheduler secrets ──► folders, each a Kubernetes Secret             hascheduler bootstrap mongodb
       (once, by a person)     hascheduler-mongodb    keyfile, passwords ──►  replica set ─► roles ─► users
                               hascheduler-rabbitmq   definitions.json ────►  the broker reads it by itself at its start
                               hascheduler-scheduler  URIs, admin token ──►  serve
                               hascheduler-processor  URIs ───────────────►  processor
+                            hascheduler[-mongodb|-rabbitmq]-tls  certificates, signed by the folder `authority`
 
 What must hold:
 

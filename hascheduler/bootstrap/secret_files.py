@@ -1,4 +1,4 @@
-"""The files of the four Secrets: which there are, what is in each, and how they are put on disk."""
+"""The files of the Secrets: which there are, what is in each, and how they are put on disk."""
 
 import json
 import os
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hascheduler.bootstrap.broker_definitions import PROCESSOR_USER, SCHEDULER_USER, broker_definitions
+from hascheduler.bootstrap.certificates import Issued, issue
 from hascheduler.bootstrap.secret_values import SecretValues
 from hascheduler.errors import InvalidInput
 
@@ -18,18 +19,32 @@ ADMIN_PASSWORD = "admin-password"  # noqa: S105  # the name of a file
 SCHEDULER_PASSWORD = "scheduler-password"  # noqa: S105  # the name of a file
 PROCESSOR_PASSWORD = "processor-password"  # noqa: S105  # the name of a file
 
+CA_CERT, TLS_CERT, TLS_KEY = "ca.crt", "tls.crt", "tls.key"
+"""As Kubernetes and cert-manager call them."""
+TLS_BOTH = "tls-combined.pem"
+"""The key and then the certificate, which mongod wants in one file; cert-manager's name for it too."""
+AUTHORITY = "authority"
+"""A folder beside those of the Secrets, and none itself: ``ca.key`` signs the certificates, and stays at home."""
+AUTHORITY_KEY = "ca.key"
+
 _AMQP_PORT = 5672
+_AMQPS_PORT = 5671
+_LOCAL = ("localhost", "127.0.0.1")
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the servers are, as the pods see them. ``broker`` may name a port of its own."""
+    """Where the servers are, as the pods see them. ``broker`` may name a port of its own; with ``tls`` all of them are
+    reached over TLS, the API as one of ``api`` too."""
 
     members: Sequence[str]
     replica_set: str
     database: str
     broker: str
     events_exchange: str
+    namespace: str = "hascheduler"
+    api: Sequence[str] = ()
+    tls: bool = False
 
 
 def secret_files(values: SecretValues, places: Places) -> SecretFiles:
@@ -53,6 +68,50 @@ def secret_files(values: SecretValues, places: Places) -> SecretFiles:
             "amqp-url": _amqp_url(PROCESSOR_USER, values.amqp_processor, places),
         },
     }
+
+
+def certificate_files(authority: Issued, places: Places) -> SecretFiles:
+    """Those of the three servers, signed by ``authority``; who connects needs ``ca.crt`` alone."""
+    broker = places.broker.partition(":")[0]
+    api = issue(authority, "hascheduler", _once(*_forms("hascheduler", places), *places.api, *_LOCAL))
+    members = issue(authority, "mongodb", _once(*(member.rpartition(":")[0] for member in places.members), *_LOCAL))
+    of_broker = issue(authority, "rabbitmq", _once(broker, *_forms(broker, places), *_LOCAL))
+    ca = {CA_CERT: authority.cert}
+    return {
+        "hascheduler-tls": {**ca, TLS_CERT: api.cert, TLS_KEY: api.key},
+        "hascheduler-mongodb-tls": {**ca, TLS_BOTH: members.key + members.cert},
+        "hascheduler-rabbitmq-tls": {**ca, TLS_CERT: of_broker.cert, TLS_KEY: of_broker.key},
+    }
+
+
+def authority_files(authority: Issued) -> SecretFiles:
+    return {AUTHORITY: {CA_CERT: authority.cert, AUTHORITY_KEY: authority.key}}
+
+
+def read_authority(folder: Path) -> Issued:
+    """The one that an earlier run has written into ``folder``."""
+    try:
+        cert, key = ((folder / AUTHORITY / name).read_text(encoding="utf-8") for name in (CA_CERT, AUTHORITY_KEY))
+    except OSError as error:
+        raise InvalidInput(
+            ("--renew",), f"{error.filename}: {error.strerror}", "the folder that an earlier --out has written"
+        ) from None
+    except UnicodeDecodeError:
+        raise InvalidInput(
+            ("--renew",), f"{folder / AUTHORITY} holds no PEM files", "as `hascheduler secrets` wrote them"
+        ) from None
+    return Issued(cert, key)
+
+
+def _forms(service: str, places: Places) -> Sequence[str]:
+    """What a Service is called from its own namespace and from others; an address of elsewhere has one form."""
+    if "." in service:
+        return (service,)
+    return (service, *(f"{service}.{places.namespace}{tail}" for tail in ("", ".svc", ".svc.cluster.local")))
+
+
+def _once(*hosts: str) -> Sequence[str]:
+    return list(dict.fromkeys(hosts))
 
 
 def write_secret_files(folder: Path, files: SecretFiles) -> None:
@@ -79,9 +138,11 @@ def _write(path: Path, text: str) -> None:
 
 def _mongodb_uri(user: str, password: str, places: Places) -> str:
     members = ",".join(places.members)
-    return f"mongodb://{user}:{password}@{members}/?replicaSet={places.replica_set}&authSource={places.database}"
+    tls = "&tls=true" if places.tls else ""
+    return f"mongodb://{user}:{password}@{members}/?replicaSet={places.replica_set}&authSource={places.database}{tls}"
 
 
 def _amqp_url(user: str, password: str, places: Places) -> str:
-    broker = places.broker if ":" in places.broker else f"{places.broker}:{_AMQP_PORT}"
-    return f"amqp://{user}:{password}@{broker}/"
+    port = _AMQPS_PORT if places.tls else _AMQP_PORT
+    broker = places.broker if ":" in places.broker else f"{places.broker}:{port}"
+    return f"amqp{'s' if places.tls else ''}://{user}:{password}@{broker}/"

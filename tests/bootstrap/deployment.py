@@ -80,7 +80,7 @@ async def deployed(folder: Path) -> AsyncIterator[Deployment]:
     # The broker's port is in the secrets, so it has to be known before there is a broker.
     port = free_port()
     await done(
-        "secrets", "--out", str(deployment.secrets), "--members", deployment.member,
+        "secrets", "--out", str(deployment.secrets), "--no-tls", "--members", deployment.member,
         "--rabbitmq-host", f"127.0.0.1:{port}",
     )  # fmt: skip
     definitions = deployment.read("hascheduler-rabbitmq", "definitions.json")

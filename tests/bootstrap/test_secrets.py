@@ -24,6 +24,12 @@ CONTRACT = {
     "hascheduler-scheduler": {"mongodb-uri", "amqp-url", "admin-token"},
     "hascheduler-processor": {"mongodb-uri", "amqp-url"},
 }
+OF_TLS = {
+    "hascheduler-tls": {"ca.crt", "tls.crt", "tls.key"},
+    "hascheduler-mongodb-tls": {"ca.crt", "tls-combined.pem"},
+    "hascheduler-rabbitmq-tls": {"ca.crt", "tls.crt", "tls.key"},
+}
+AUTHORITY = {"authority": {"ca.crt", "ca.key"}}
 IN_THE_REPOSITORY = Path(__file__).parents[2] / "k8s/overlays/kind/secrets"
 
 
@@ -33,6 +39,10 @@ def _made(folder: Path, *arguments: str) -> Ended:
     return ended
 
 
+def _files(folder: Path) -> dict[str, set[str]]:
+    return {inner.name: {file.name for file in inner.iterdir()} for inner in folder.iterdir()}
+
+
 def _texts(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
@@ -40,10 +50,42 @@ def _texts(folder: Path) -> dict[str, str]:
 def test_there_is_a_folder_for_each_secret_and_a_line_that_makes_it(tmp_path: Path) -> None:
     out = tmp_path / "some secrets"
     ended = _made(out, "--namespace", "jobs")
-    assert {folder.name: {file.name for file in folder.iterdir()} for folder in out.iterdir()} == CONTRACT
+    assert _files(out) == {**CONTRACT, **OF_TLS, **AUTHORITY}
+    # The authority's key is no Secret: it stays with who made it.
     assert ended.out.splitlines() == [
-        f"kubectl --namespace jobs create secret generic {secret} --from-file='{out}/{secret}'" for secret in CONTRACT
+        f"kubectl --namespace jobs create secret generic {secret} --from-file='{out}/{secret}'"
+        for secret in {**CONTRACT, **OF_TLS}
     ]
+
+
+def test_certificates_are_made_where_there_is_tls_and_nobody_else_makes_them(tmp_path: Path) -> None:
+    for option in ("--no-tls", "--no-certificates", "--development"):
+        _made(tmp_path / option, option)
+        assert _files(tmp_path / option) == CONTRACT, option
+    uris = {option: (tmp_path / option / "hascheduler-processor/mongodb-uri").read_text()[-8:] for option in
+            ("--no-tls", "--no-certificates", "--development")}  # fmt: skip
+    assert {option for option, end in uris.items() if end == "tls=true"} == {"--no-certificates"}
+
+
+def test_new_certificates_replace_the_old_ones_and_nothing_else(tmp_path: Path) -> None:
+    _made(tmp_path / "first")
+    ended = _made(tmp_path / "second", "--renew", str(tmp_path / "first"))
+    assert _files(tmp_path / "second") == OF_TLS
+    assert all(line.endswith("--dry-run=client --output=yaml | kubectl replace --filename=-")
+               for line in ended.out.splitlines())  # fmt: skip
+    first, second = _texts(tmp_path / "first"), _texts(tmp_path / "second")
+    assert {path for path, text in second.items() if text == first[path]} == {f"{name}/ca.crt" for name in OF_TLS}
+    refused = invoke("secrets", "--out", str(tmp_path / "third"), "--renew", str(tmp_path / "second"))
+    assert (refused.status, refused.err.count("\n"), "--renew: " in refused.err) == (2, 1, True)
+
+
+def test_without_openssl_one_line_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    refused = invoke("secrets", "--out", str(tmp_path / "out"))
+    assert refused.status == 2
+    assert refused.err.startswith("hascheduler: openssl: is not on the PATH; expected to have it")
+    assert not (tmp_path / "out").exists()
+    _made(tmp_path / "out", "--no-certificates")
 
 
 def test_only_the_owner_may_read_them(tmp_path: Path) -> None:
@@ -85,15 +127,17 @@ def test_the_parts_fit_together(tmp_path: Path) -> None:
     for who in ("scheduler", "processor"):
         password = texts[f"hascheduler-mongodb/{who}-password"]
         assert texts[f"hascheduler-{who}/mongodb-uri"] == (
-            f"mongodb://{who}:{password}@a.example:27017,b.example:27018/?replicaSet=main&authSource=hascheduler"
+            f"mongodb://{who}:{password}@a.example:27017,b.example:27018/?replicaSet=main&authSource=hascheduler&tls=true"
         )
         url = URL(texts[f"hascheduler-{who}/amqp-url"])
-        assert (url.user, url.authority.rpartition("@")[2], url.path) == (who, "mq.example:5671", "/")
+        assert (url.scheme, url.user, url.authority.rpartition("@")[2]) == ("amqps", who, "mq.example:5671")
         digest = b64decode(users[who]["password_hash"])
         assert hashlib.sha256(digest[:4] + str(url.password).encode()).digest() == digest[4:]
     assert read_key(tmp_path / "hascheduler-mongodb/keyfile") == texts["hascheduler-mongodb/keyfile"]
     assert read_passwords(tmp_path / "hascheduler-mongodb").admin == texts["hascheduler-mongodb/admin-password"]
-    assert not any(text.endswith("\n") for path, text in texts.items() if not path.endswith(".json"))
+    assert not any(
+        text.endswith("\n") for path, text in texts.items() if not path.endswith((".json", ".pem", ".crt", ".key"))
+    )
 
 
 def test_the_settings_take_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ _AUTHENTICATION_FAILED = 18
 async def fresh(members: Members, tmp_path: Path) -> Deployment:
     """A server that runs, and its secrets; nothing else has been done."""
     made = Deployment(tmp_path / "secrets", members.address())
-    await done("secrets", "--out", str(made.secrets), "--members", made.member)
+    await done("secrets", "--out", str(made.secrets), "--no-tls", "--members", made.member)
     await members.start(made.member, key=made.read("hascheduler-mongodb", "keyfile"))
     return made
 

@@ -2,12 +2,14 @@
 
 import base64
 import json
+import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hascheduler.demo.kubernetes.admission import SecretKey, admin_token, find_admin_token
+from hascheduler.bootstrap.certificates import new_authority
+from hascheduler.demo.kubernetes.admission import SecretKey, admin_token, authority, find_admin_token, speaks_https
 from hascheduler.demo.kubernetes.kubectl import Kubectl
 from hascheduler.errors import CallerError, WorldError
 from tests.scripted_tools import Says, put_tool
@@ -88,3 +90,43 @@ async def test_the_token_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     put_tool(tmp_path, "kubectl", {"get secret s-5b7": Says(out=json.dumps(secret))})
     monkeypatch.setenv("PATH", str(tmp_path))
     assert await admin_token(Kubectl(None, None), _deployment([_FILE], [_MOUNT], [_PLAIN])) == "hsk_secret"
+
+
+_CA_FILE = {"name": "HASCHEDULER_CA_FILE", "value": "/run/secrets/ca.crt"}
+_CERT_FILE = {"name": "HASCHEDULER_HTTP_TLS_CERT_FILE", "value": "/run/secrets/tls.crt"}
+
+
+def test_pods_speak_https_where_they_have_a_certificate() -> None:
+    assert speaks_https(_deployment([_CERT_FILE], [], []))
+    assert not speaks_https(_deployment([{**_CERT_FILE, "value": ""}], [], []))
+    assert not speaks_https(_deployment([_FILE], [], []))
+
+
+async def test_whom_the_pods_trust_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = new_authority("test").cert
+    secret = {"data": {"ca.crt": base64.b64encode(certificate.encode()).decode()}}
+    put_tool(tmp_path, "kubectl", {"get secret s-5b7": Says(out=json.dumps(secret))})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    context = await authority(Kubectl(None, None), _deployment([_CA_FILE], [_MOUNT], [_PLAIN]))
+    assert context is not None
+    assert context.get_ca_certs(binary_form=True) == [ssl.PEM_cert_to_DER_cert(certificate)]
+    assert context.check_hostname
+    assert await authority(Kubectl(None, None), _deployment([_FILE], [_MOUNT], [_PLAIN])) is None
+
+
+@pytest.mark.parametrize(
+    ("says", "said"),
+    [
+        (Says(err="Error from server (Forbidden): secrets is forbidden\n", status=1), "can't be read"),
+        (Says(out="{}"), "holds no certificate as ca.crt"),
+        (Says(out='{"data": {"ca.crt": "bm9uZQ=="}}'), "holds no certificate"),
+    ],
+)
+async def test_a_secret_without_an_authority_names_the_variable_that_would_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says, said: str
+) -> None:
+    put_tool(tmp_path, "kubectl", {"get secret s-5b7": says})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CallerError, match="HASCHEDULER_CA_FILE") as refused:
+        await authority(Kubectl(None, None), _deployment([_CA_FILE], [_MOUNT], [_PLAIN]))
+    assert said in str(refused.value)

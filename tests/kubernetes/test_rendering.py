@@ -16,7 +16,7 @@ from tests.kubernetes.rendering import KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, 
 OLDEST = "1.32"
 NEWEST = sorted({tuple(map(int, found.split(".")[:2])) for found in all_versions()})[-3:]
 VERSIONS = [OLDEST, *(f"{major}.{minor}" for major, minor in NEWEST)]
-FOREIGN = {"ScaledObject"}
+FOREIGN = {"ScaledObject", "Issuer", "Certificate"}
 """Kinds of others, whose schemas are not among Kubernetes' own."""
 
 
@@ -86,6 +86,14 @@ def test_the_cache_leaves_room_in_the_memory(folder: str) -> None:
 def _memory_mi(owner: Object) -> int:
     limit: str = owner["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
     return int(limit[:-2]) * {"Mi": 1, "Gi": 1024}[limit[-2:]]
+
+
+def test_the_brokers_configuration_with_tls_differs_in_that_alone() -> None:
+    base, secured = ((ROOT / folder / "rabbitmq.conf").read_text().splitlines()
+                     for folder in ("k8s/base/rabbitmq", "k8s/components/tls"))  # fmt: skip
+    assert [line for line in base if line not in secured] == ["listeners.tcp.default = 5672"]
+    added = [line for line in secured if line not in base and not line.startswith("#")]
+    assert all(line.startswith(("listeners.", "ssl_options.")) for line in added), added
 
 
 def test_the_small_configuration_differs_in_sizes_alone() -> None:

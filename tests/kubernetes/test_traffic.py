@@ -12,6 +12,8 @@ MONITORING, STRANGER = End(namespace="monitoring"), End(namespace="default")
 INTERNET, INSIDE, METADATA = End(address="93.184.215.14"), End(address="10.96.0.1"), End(address="169.254.169.254")
 INTERNET_6, INSIDE_6 = End(address="2606:2800:21f:cb07:6820:80da:af6b:8b2c"), End(address="fd00::1")
 
+AMQP = -1
+"""Its port where it is reached: another number with TLS."""
 NEEDED = (
     # A standby watches the leader's process: else a takeover waits for the lease to run out.
     (SCHEDULER, SCHEDULER, 7070),
@@ -19,8 +21,8 @@ NEEDED = (
     (PROCESSOR, MONGODB, 27017),
     (BOOTSTRAP, MONGODB, 27017),
     (MONGODB, MONGODB, 27017),
-    (SCHEDULER, RABBITMQ, 5672),
-    (PROCESSOR, RABBITMQ, 5672),
+    (SCHEDULER, RABBITMQ, AMQP),
+    (PROCESSOR, RABBITMQ, AMQP),
     (INTERNET, SCHEDULER, 8080),
     (INSIDE, SCHEDULER, 8080),
     (STRANGER, SCHEDULER, 8080),
@@ -37,11 +39,11 @@ DENIED = (
     (STRANGER, SCHEDULER, 7070),
     (STRANGER, SCHEDULER, 9090),
     (STRANGER, MONGODB, 27017),
-    (STRANGER, RABBITMQ, 5672),
+    (STRANGER, RABBITMQ, AMQP),
     (PROCESSOR, SCHEDULER, 7070),
     (PROCESSOR, PROCESSOR, 9090),
     (RABBITMQ, MONGODB, 27017),
-    (BOOTSTRAP, RABBITMQ, 5672),
+    (BOOTSTRAP, RABBITMQ, AMQP),
     (MONGODB, INTERNET, 443),
     (RABBITMQ, INTERNET, 443),
     (SCHEDULER, INTERNET, 443),
@@ -60,6 +62,10 @@ DENIED = (
 )
 
 
+def _port(folder: str, number: int) -> Port:
+    return Port({KIND: 5672, PRODUCTION: 5671}[folder] if number == AMQP else number)
+
+
 def _names(value: object) -> str:
     return (value.component or value.address or value.namespace) if isinstance(value, End) else str(value)
 
@@ -67,13 +73,13 @@ def _names(value: object) -> str:
 @pytest.mark.parametrize(("source", "target", "port"), NEEDED, ids=_names)
 @pytest.mark.parametrize("folder", [KIND, PRODUCTION])
 def test_what_is_needed_passes(folder: str, source: End, target: End, port: int) -> None:
-    assert passes(rendered(folder), source, target, Port(port))
+    assert passes(rendered(folder), source, target, _port(folder, port))
 
 
 @pytest.mark.parametrize(("source", "target", "port"), DENIED, ids=_names)
 @pytest.mark.parametrize("folder", [KIND, PRODUCTION])
 def test_what_is_not_needed_does_not(folder: str, source: End, target: End, port: int) -> None:
-    assert not passes(rendered(folder), source, target, Port(port))
+    assert not passes(rendered(folder), source, target, _port(folder, port))
 
 
 def test_names_are_asked_for_over_udp_too() -> None:

@@ -1,6 +1,7 @@
 """What somebody outside does with the cluster: asks the API through its Service, and reads what the handlers wrote."""
 
 import json
+import ssl
 from base64 import b64decode
 from collections import Counter
 from itertools import pairwise
@@ -13,6 +14,8 @@ from tests.rehearsal.cluster import Cluster
 from tests.rehearsal.pod import Pod
 
 EVERY_MS = 500
+_AS_SERVICE = {"sni_hostname": "hascheduler"}
+"""A Service's address is that of the pods here: the certificate has to be for its name."""
 
 
 class Client:
@@ -23,13 +26,17 @@ class Client:
         secret = cluster.objects.get("Secret", "hascheduler-scheduler")
         token = b64decode(secret["data"]["admin-token"]).decode()
         self._cluster = cluster
-        self._http = httpx.AsyncClient(timeout=5, headers={"Authorization": f"Bearer {token}"})
+        ca = _authority(cluster)
+        self._scheme = "http" if ca is None else "https"
+        self._http = httpx.AsyncClient(timeout=5, headers={"Authorization": f"Bearer {token}"}, verify=ca or True)
 
     async def ask(self, method: str, path: str, body: object = None) -> Any:
         async def answered() -> httpx.Response | None:
             for endpoint in self._cluster.endpoints("hascheduler"):
                 try:
-                    answer = await self._http.request(method, f"http://{endpoint}{path}", json=body)
+                    answer = await self._http.request(
+                        method, f"{self._scheme}://{endpoint}{path}", json=body, extensions=_AS_SERVICE
+                    )
                 except httpx.TransportError:
                     continue
                 if answer.status_code < 500:
@@ -110,3 +117,13 @@ class Client:
         assert not doubled, f"attempts with two effects: {doubled}"
         if once:
             assert all(len(attempts) == 1 for attempts in effects.values())
+
+
+def _authority(cluster: Cluster) -> ssl.SSLContext | None:
+    """What the API is trusted by; None where it speaks HTTP."""
+    if not any(one["metadata"]["name"] == "hascheduler-tls" for one in cluster.objects.of("Secret")):
+        return None
+    secret = cluster.objects.get("Secret", "hascheduler-tls")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=b64decode(secret["data"]["ca.crt"]).decode())
+    return context

@@ -56,6 +56,23 @@ def _write(folder: Path, source: Object, data: Mapping[str, bytes], group: int |
         _give(each, group, 0o755)
 
 
+def update_volume(folder: Path, data: Mapping[str, bytes]) -> None:
+    """New files in a Secret that is mounted: in a folder of their own first, then one link turns to all of them."""
+    before = (folder / "..data").resolve()
+    inner = folder / "..2026_01_02"
+    inner.mkdir()
+    for name, content in data.items():
+        if (was := before / name).exists():
+            file = inner / name
+            file.write_bytes(content)
+            os.chown(file, 0, was.stat().st_gid)
+            file.chmod(was.stat().st_mode)
+    os.chown(inner, 0, before.stat().st_gid)
+    inner.chmod(before.stat().st_mode)
+    (folder / "..data_tmp").symlink_to(inner.name)
+    os.replace(folder / "..data_tmp", folder / "..data")
+
+
 def _give(folder: Path, group: int | None, mode: int) -> None:
     """With a file system group, the group may write, and what is made there belongs to it."""
     os.chown(folder, 0, group or 0)

@@ -4,7 +4,7 @@
 
     kubectl     runs it, with a limit on every call
     preflight   what must be there and allowed, each missing thing in one clear line
-    admission   the token for the API, out of the Secret that the Deployment mounts
+    admission   the token for the API and the authority to trust, out of the Secrets that the Deployment mounts
     pods        what there is, looked at again and again
     forwards    a way to the API of each scheduler pod, opened again as pods come and go
     outputs     the processors' logs, followed into files before the pods can take them along

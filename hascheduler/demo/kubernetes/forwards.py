@@ -16,7 +16,8 @@ _OPENED = re.compile(rb"Forwarding from 127\.0\.0\.1:(\d{1,5}) ->")
 class Forwards:
     """Owner of ``urls``: an address for each pod that can be asked now, by its name."""
 
-    def __init__(self, kubectl: Kubectl, pods: Pods, port: int) -> None:
+    def __init__(self, kubectl: Kubectl, pods: Pods, port: int, *, https: bool = False) -> None:
+        self._scheme = "https" if https else "http"
         self._kubectl = kubectl
         self._pods = pods
         self._port = port
@@ -44,7 +45,7 @@ class Forwards:
                     async with asyncio.timeout(_OPENING_S):
                         opened = _OPENED.search(await output.readline())
                         if opened is not None:
-                            self.urls[name] = f"http://127.0.0.1:{int(opened[1])}"
+                            self.urls[name] = f"{self._scheme}://127.0.0.1:{int(opened[1])}"
                 while name in self.urls and await output.readline():
                     pass  # a line for each connection; unread, they would stop it in the end
             finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from hascheduler.demo.kubernetes.admission import admin_token
+from hascheduler.demo.kubernetes.admission import admin_token, authority, speaks_https
 from hascheduler.demo.kubernetes.forwards import Forwards
 from hascheduler.demo.kubernetes.kubectl import Kubectl
 from hascheduler.demo.kubernetes.outputs import Outputs
@@ -31,7 +31,8 @@ _DEFINITIONS = ("log", "sleep")
 
 @dataclass(frozen=True, slots=True)
 class KubernetesPlan:
-    """``url`` "": each pod is asked through a forwarded port. No ``headers``: the Deployment's own token is shown."""
+    """``url`` "": each pod is asked through a forwarded port. No ``headers``: the Deployment's own token is shown. No
+    ``trusted``: of pods that speak HTTPS the authority that the Deployment names is trusted."""
 
     folder: Path
     context: str | None = None
@@ -56,9 +57,13 @@ async def open_kubernetes_stage(plan: KubernetesPlan, run: str, say: Callable[[s
     shutil.rmtree(plan.folder / "logs", ignore_errors=True)
     pods = Pods(kubectl)
     await pods.look()
-    forwards = Forwards(kubectl, pods, cleared.http_port)
+    is_https = speaks_https(cleared.deployment)
+    forwards = Forwards(kubectl, pods, cleared.http_port, https=is_https)
     outputs = Outputs(kubectl, pods, plan.folder / "logs")
-    verify: ssl.SSLContext | bool = True if plan.trusted is None else plan.trusted
+    trusted = plan.trusted
+    if trusted is None and is_https and not plan.url:
+        trusted = await authority(kubectl, cleared.deployment)
+    verify: ssl.SSLContext | bool = True if trusted is None else trusted
     async with httpx.AsyncClient(timeout=_HTTP_S, headers=headers, verify=verify) as http, asyncio.TaskGroup() as loops:
         running = [loops.create_task(pods.keep_seeing()), loops.create_task(outputs.keep_following())]
         if not plan.url:

@@ -17,7 +17,7 @@ from tests.kubernetes.objects import Container, Objects
 
 _SETTINGS = {variable(name, field) for name, field in Settings.model_fields.items()}
 _SECRET_FILES = {f"{PREFIX}{secret}_FILE" for secret in SECRETS}
-_OF_COMMANDS = {f"{PREFIX}TOKEN_FILE"}
+_OF_COMMANDS = {f"{PREFIX}{name}" for name in ("TOKEN_FILE", "URL", "CA_FILE")}
 _OF_HANDLERS = {destinations.ALLOW, destinations.ALLOW_PRIVATE}
 _OPENTELEMETRY = {
     "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_TIMEOUT",
@@ -86,7 +86,10 @@ def ports_are_the_settings(objects: Objects) -> Iterator[str]:
 
 def settings_of(objects: Objects, container: Container) -> Settings:
     """What the process would have; `InvalidInput` where it would refuse to start."""
-    values = {name: value for name, value in _texts(objects, container).items() if name not in _SECRET_FILES}
+    texts = _texts(objects, container)
+    values = {name: value for name, value in texts.items() if name not in _SECRET_FILES}
+    if f"{PREFIX}AMQP_URL_FILE" in texts:
+        values[f"{PREFIX}AMQP_URL"] = "amqps://broker/"  # which both kinds of settings take
     with mock.patch.dict(os.environ, values, clear=True):
         return read_settings()
 

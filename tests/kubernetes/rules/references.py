@@ -13,9 +13,11 @@ _PLACES = Places(
 )
 MADE_OUTSIDE = {
     **{name: set(files) for name, files in secret_files(development_values(), _PLACES).items()},
-    "hascheduler-tls": {"tls.crt", "tls.key"},
+    "hascheduler-tls": {"ca.crt", "tls.crt", "tls.key"},
+    "hascheduler-mongodb-tls": {"ca.crt", "tls-combined.pem"},
+    "hascheduler-rabbitmq-tls": {"ca.crt", "tls.crt", "tls.key"},
 }
-"""The Secrets that a person makes: those of `hascheduler secrets`, and a certificate's."""
+"""The Secrets that a person makes with `hascheduler secrets`; cert-manager makes the last three as well."""
 
 
 def configuration_is_there(objects: Objects) -> Iterator[str]:
