@@ -6,6 +6,7 @@ Exit status: 2 the caller's, 1 the world's, 130 Ctrl-C. Each of those is at most
 import sys
 
 from hascheduler.cli.app import app
+from hascheduler.cli.printable import one_printable_line
 from hascheduler.errors import CallerError, HaschedulerError, WorldError
 from hascheduler.model.redaction import redacted
 
@@ -31,7 +32,7 @@ def _first(error: BaseException) -> BaseException:
 
 def _end_with(error: BaseException) -> None:
     assert isinstance(error, HaschedulerError)
-    line = redacted(" ".join(str(error).split()))
+    line = one_printable_line(redacted(str(error)))
     sys.stderr.write(f"hascheduler: {line}\n")
     sys.exit(2 if isinstance(error, CallerError) else 1)
 

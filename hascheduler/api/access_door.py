@@ -24,6 +24,8 @@ OPEN_PATHS = frozenset(
 )
 """They hold nothing of anybody's."""
 _REALM = 'Bearer realm="hascheduler"'
+_HOW_TO_SHOW_ONE = "a token is demanded; expected the header Authorization with the word Bearer, a blank and the token"
+"""In words, as an example would be taken for a token and redacted."""
 _CREDENTIALS_LENGTH_MAX = 1_024
 _RETRY_AFTER_S = "2"
 SETTINGS_TOKEN = "settings"  # noqa: S105  # an id
@@ -66,7 +68,7 @@ def _identified(headers: Headers, lock: Lock, view: ClusterView, now: WallMs) ->
     given = headers.getlist("authorization")
     if not given:
         if lock.demanded:
-            raise _unknown("a token is demanded: send Authorization: Bearer hsk_…", error=None)
+            raise _unknown(_HOW_TO_SHOW_ONE, error=None)
         return ANYBODY
     scheme, _, secret = given[0].partition(" ")
     secret = secret.strip()

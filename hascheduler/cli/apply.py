@@ -13,6 +13,7 @@ from hascheduler.cli.manifests import read_manifests
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
 from hascheduler.cli.plans import Change, Step, carry_out, plan
+from hascheduler.cli.printable import one_printable_line
 from hascheduler.cli.questions import agreed
 from hascheduler.cli.tables import console, print_json
 from hascheduler.clock import SystemClock
@@ -91,7 +92,7 @@ def _tell(
 ) -> None:
     """What was done, for programs or for people; what failed also on standard error."""
     for (kind, name), error in failures.items():
-        typer.echo(f"hascheduler: {kind} {name}: {' '.join(str(error).split())}", err=True)
+        typer.echo(f"hascheduler: {kind} {name}: {one_printable_line(str(error))}", err=True)
     if as_json:
         print_json({"dry_run": dry_run, "documents": [_told(step, failures) for step in steps]})
         return

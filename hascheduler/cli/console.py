@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 import structlog
 
+from hascheduler.cli.printable import printable
 from hascheduler.model.redaction import redacted, redacted_value
 from hascheduler.settings import Settings
 from hascheduler.telemetry.log_fields import add_process, add_span
@@ -45,11 +46,12 @@ def configure_logging(settings: Settings) -> None:
         if as_json
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_traceback)
     )
+    plain = [] if as_json else [_make_printable]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _redact, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _redact, *plain, renderer],
         )
     )
     root = logging.getLogger()
@@ -75,8 +77,13 @@ def _redact(_logger: object, _method: str, event: structlog.typing.EventDict) ->
     return {name: value if name == "exc_info" else redacted_value(value) for name, value in event.items()}
 
 
+def _make_printable(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """What a terminal would obey may stand in an error or a name; lists and objects are quoted in any case."""
+    return {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
+
+
 def _traceback(out: TextIO, error: structlog.typing.ExcInfo) -> None:
     """A plain one: a pretty one shows local variables, and breaks a secret in two where no rule would know it."""
     text = io.StringIO()
     structlog.dev.plain_traceback(text, error)
-    out.write(redacted(text.getvalue()))
+    out.write(printable(redacted(text.getvalue())))

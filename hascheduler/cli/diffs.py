@@ -6,11 +6,24 @@ from typing import Any
 import yaml
 from rich.text import Text
 
+from hascheduler.cli.printable import is_printable, printable
+
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
+class _Dumper(yaml.SafeDumper):
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """In quotes where it holds what a terminal must not get, as YAML has escapes in quotes alone."""
+        style = None if all(map(is_printable, text)) else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
 def as_yaml(document: Any) -> str:
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+    """It means ``document``, and a terminal may be given it."""
+    return printable(yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100))
 
 
 def as_text(document: Any) -> Text:

@@ -13,6 +13,7 @@ import typer
 from hascheduler.cli.client import Stale
 from hascheduler.cli.diffs import as_yaml, coloured, diff
 from hascheduler.cli.documents import read_document
+from hascheduler.cli.printable import printable
 from hascheduler.cli.questions import agreed, can_ask
 from hascheduler.cli.tables import console
 from hascheduler.errors import CallerError, InvalidInput, WorldError
@@ -62,7 +63,7 @@ def edit_document(
 
 
 def _again(line: str) -> bool:
-    typer.echo(line, err=True)
+    typer.echo(printable(line), err=True)
     return typer.confirm("Edit again?", default=True)
 
 

@@ -17,6 +17,7 @@ from hascheduler.cli.client import Client
 from hascheduler.cli.names import complete_definition, complete_schedule, complete_tenant
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import DEFAULT_URL, Url
+from hascheduler.cli.printable import one_printable_line, printable_json
 from hascheduler.cli.tables import console
 from hascheduler.errors import WorldError
 from hascheduler.model.event import EventType
@@ -137,7 +138,7 @@ def _show(said: Said, *, as_json: bool) -> None:
         _aside(data.get("reason") or f"{data.get('missed')} events were missed: this was too slow")
         return
     if as_json:
-        typer.echo(said.data)
+        typer.echo(printable_json(said.data))
     else:
         console().print(_line(data), soft_wrap=True)
     sys.stdout.flush()
@@ -164,5 +165,5 @@ def _line(event: dict[str, Any]) -> Text:
 
 def _aside(text: str) -> None:
     """What is no event goes where it can't be taken for one."""
-    sys.stderr.write(f"hascheduler: {text}\n")
+    sys.stderr.write(f"hascheduler: {one_printable_line(text)}\n")
     sys.stderr.flush()

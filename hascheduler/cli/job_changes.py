@@ -15,6 +15,7 @@ from hascheduler.cli.job_filter import FILTER, filter_body
 from hascheduler.cli.names import JobIds
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
+from hascheduler.cli.printable import one_printable_line
 from hascheduler.cli.questions import agreed
 from hascheduler.cli.tables import console, print_json
 from hascheduler.cli.trigger_options import whole_or_none
@@ -158,7 +159,7 @@ def _change_each(client: Client, change: _Change, ids: Sequence[str], *, as_json
                 _say(change, id, answer)
         except CallerError as error:
             results.append({"job": id, "answer": None, "problem": str(error)})
-            typer.echo(f"hascheduler: {' '.join(str(error).split())}", err=True)
+            typer.echo(f"hascheduler: {one_printable_line(str(error))}", err=True)
     if as_json:
         print_json({"results": results})
     if any(one["answer"] is None for one in results):

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from hascheduler.cli.diffs import as_text
 from hascheduler.cli.job_tables import STATE_STYLES
+from hascheduler.cli.printable import printable
 from hascheduler.cli.tables import console, print_json
 from hascheduler.model.job import TERMINAL
 
@@ -19,7 +20,8 @@ def tell_end(job: Mapping[str, Any], *, as_json: bool) -> None:
     else:
         _show(job)
     if job["state"] not in TERMINAL:
-        typer.echo(f"hascheduler: {job['id']} has not ended; hascheduler job wait {job['id']} waits on", err=True)
+        id = printable(job["id"])
+        typer.echo(f"hascheduler: {id} has not ended; hascheduler job wait {id} waits on", err=True)
     if job["state"] != "succeeded":
         raise typer.Exit(1)
 

@@ -85,4 +85,4 @@ def _ask(url: str, kind: str, incomplete: str, found: list[str]) -> None:
             names = [item.get("name", item.get("id")) for item in json.load(answer)["items"]]
     except Exception:  # nobody there, or no replica: there is nothing to offer, and nobody to tell
         return
-    found.extend(name for name in names if isinstance(name, str) and name.startswith(incomplete))
+    found.extend(name for name in names if isinstance(name, str) and name.startswith(incomplete) and name.isprintable())

@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from hascheduler.cli.printable import printable
 from hascheduler.errors import InvalidInput
 
 
@@ -17,4 +18,4 @@ def agreed(question: str, *, yes: bool) -> bool:
         return True
     if not can_ask():
         raise InvalidInput(("--yes",), f"nobody is here to ask: {question}", "--yes where there is no terminal")
-    return typer.confirm(question)
+    return typer.confirm(printable(question))

@@ -7,6 +7,7 @@ import typer
 
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import AsJson
+from hascheduler.cli.printable import printable_json
 from hascheduler.cli.simulate_input import (
     complete_example,
     complete_policy,
@@ -90,7 +91,8 @@ def simulate(
         write_picture(plot, draw(outcomes))
     if as_json:
         documents = {outcome.scenario.policy.name: as_document(outcome) for outcome in outcomes}
-        typer.echo(json.dumps(documents if compare else next(iter(documents.values())), ensure_ascii=False))
+        shown = documents if compare else next(iter(documents.values()))
+        typer.echo(printable_json(json.dumps(shown, ensure_ascii=False)))
         return
     reports, note = [report(outcome) for outcome in outcomes], scenarios[0].note
     console().print(comparison(reports, note) if compare else summary(reports[0], note))

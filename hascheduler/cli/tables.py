@@ -1,22 +1,40 @@
-"""How results look: tables for people, one JSON document for programs. Colours only where a terminal shows them."""
+"""How results look: tables for people, one JSON document for programs. Colours only where a terminal shows them.
+
+Whatever is shown was said elsewhere: nothing in it is markup, and nothing in it moves the terminal.
+"""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from hascheduler.cli.printable import printable, printable_json, printable_text
+
+
+class _PlainConsole(Console):
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Every text on its way to the terminal comes by here, those in cells and titles too."""
+        match renderable:
+            case Text():
+                renderable = printable_text(renderable)
+            case str():
+                renderable = printable(renderable)
+        return super().render(renderable, options)
+
 
 def console() -> Console:
-    """Writes to standard output and highlights nothing by itself."""
-    return Console(highlight=False)
+    """Writes to standard output, and shows each text as it is: it highlights nothing, and nothing is markup."""
+    return _PlainConsole(highlight=False, markup=False, emoji=False)
 
 
 def print_json(answer: Any) -> None:
-    typer.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+    typer.echo(printable_json(json.dumps(answer, indent=2, ensure_ascii=False)))
 
 
 def new_table(title: str, *columns: str) -> Table:

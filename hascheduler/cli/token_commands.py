@@ -10,6 +10,7 @@ from hascheduler.cli.client import Client, demand_name
 from hascheduler.cli.names import NewName, complete_tenant
 from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Yes
+from hascheduler.cli.printable import printable
 from hascheduler.cli.questions import agreed
 from hascheduler.cli.tables import console, new_table, or_dash, print_json
 from hascheduler.errors import InvalidInput
@@ -73,9 +74,11 @@ def create(
     if as_json:
         print_json(made)
         return
-    typer.echo(made["token"])
+    typer.echo(printable(made["token"]))
     # Beside the output, so that a secret in a file or a variable is that alone.
-    typer.echo(f"made {made['id']}: {role.value} of {tenant}; keep the token, it is not shown again", err=True)
+    typer.echo(
+        f"made {printable(made['id'])}: {role.value} of {tenant}; keep the token, it is not shown again", err=True
+    )
 
 
 @example("hascheduler token revoke token-3f9a0c11d2e4 --yes")

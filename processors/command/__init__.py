@@ -2,7 +2,7 @@
 
 The payload::
 
-    {"argv": ["/usr/bin/rsync", "-a", "/srv/a/", "/srv/b/"],   never given to a shell
+    {"argv": ["/usr/local/bin/backup", "--full"],   never given to a shell
      "env": {"TZ": "UTC"},       added to the child's environment, which is otherwise minimal
      "cwd": "/srv",              default /
      "stdin": "a text",          default nothing
@@ -14,12 +14,14 @@ kept. Another exit code, a signal and the time-out fail the attempt, with the la
 are a `WorldError`, as the next attempt may succeed; what can never run is an `InvalidInput`.
 
 What may run is for whoever runs the processor to say: ``HASCHEDULER_COMMAND_ALLOW`` lists absolute paths of programs,
-comma-separated. Unset, nothing runs. Any argument may follow an allowed program, so allowing a shell, an interpreter,
-or a program that starts others (env, find, xargs) allows everything. Name a script of your own instead.
+comma-separated, each with what its arguments have to begin with (`processors.command.allowed`). Unset, nothing runs.
+A program that starts others (a shell, an interpreter, env, find, git) is not taken without such a beginning. The safest
+is a script of your own that takes no arguments.
 
 The child sees PATH and LANG of the processor, ``HASCHEDULER_JOB_ID`` (the same for every attempt: an idempotency key),
 ``HASCHEDULER_ATTEMPT`` (grows with each: a fencing token), and of a scheduled job ``HASCHEDULER_SCHEDULE`` and
-``HASCHEDULER_NOMINAL_AT`` (RFC 3339); and ``env``, which can't change these (`processors.command.environment`).
+``HASCHEDULER_NOMINAL_AT`` (RFC 3339); and of ``env`` the names that ``HASCHEDULER_COMMAND_ENV`` lists, which are TZ,
+LANG and LC_* unless it is set (`processors.command.environment`).
 
 It runs in a session of its own. At the time-out, when somebody cancels the job, and when the processor gives it up,
 all of its process group gets SIGTERM, and SIGKILL after a grace: 5 s, or half a second when the processor gives the
@@ -45,9 +47,10 @@ handlers = Handlers()
 @handlers.handler("command")
 async def command(job: JobContext) -> dict[str, Any]:
     payload = read_payload(CommandPayload, job.payload)
+    executable = allowed_executable(payload.argv, os.environ)
     invocation = Invocation(
-        executable=allowed_executable(payload.argv[0], os.environ),
-        argv=payload.argv,
+        executable=executable,
+        argv=[executable, *payload.argv[1:]],
         environment=child_environment(payload.env, job, os.environ),
         cwd=payload.cwd,
         stdin=payload.stdin,

@@ -30,7 +30,7 @@ class CommandFailed(WorldError):
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """``executable`` is what runs; ``argv[0]`` is only what it is told that it is called."""
+    """``executable`` is what runs; ``argv[0]`` is what it is told that it is called."""
 
     executable: str
     argv: Sequence[str]

@@ -13,7 +13,7 @@ from hascheduler.errors import InvalidInput
 from processors.command import command
 from processors.command.allowed import ALLOW, allowed_executable
 from processors.command.capture import HALF_BYTES_MAX, Capture
-from processors.command.environment import child_environment
+from processors.command.environment import ENV, child_environment
 from processors.command.payload import CommandPayload
 from processors.payloads import read_payload
 from tests.processor.ready_made import error_of, make_job, result_of
@@ -23,7 +23,8 @@ PYTHON = sys.executable
 
 @pytest.fixture(autouse=True)
 def allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ALLOW, f"{PYTHON}, /bin/sh")
+    monkeypatch.setenv(ALLOW, f"{PYTHON} -c, /bin/sh -c")
+    monkeypatch.setenv(ENV, "TZ, A")
 
 
 def python(program: str, *arguments: str, **payload: Any) -> dict[str, Any]:
@@ -190,30 +191,30 @@ def test_a_program_that_is_not_listed_does_not_run_whatever_it_is_called(tmp_pat
         environment = {ALLOW: ", ".join(f"{tmp_path}/{name}" for name in listed)}
         if executed is None:
             with pytest.raises(InvalidInput, match="is not allowed to run"):
-                allowed_executable(f"{tmp_path}/{program}", environment)
+                allowed_executable([f"{tmp_path}/{program}"], environment)
         else:
-            assert allowed_executable(f"{tmp_path}/{program}", environment) == f"{tmp_path}/{executed}"
+            assert allowed_executable([f"{tmp_path}/{program}"], environment) == f"{tmp_path}/{executed}"
 
 
 @pytest.mark.parametrize(
     ("setting", "problem"),
     [
         ("sh", f"{ALLOW}: 'sh' is not absolute"),
-        ("/bin/sh, ./x", f"{ALLOW}: './x' is not absolute"),
+        ("/bin/ls, ./x", f"{ALLOW}: './x' is not absolute"),
         ("/no/such/program", "payload.argv.0: there is no program at '/no/such/program' on this processor"),
-        ("/bin/sh", "payload.argv.0: '/no/such/program' is not allowed to run; expected one of /bin/sh"),
+        ("/bin/ls", "payload.argv.0: '/no/such/program' is not allowed to run; expected one of /bin/ls"),
     ],
 )
 def test_the_error_says_what_is_wrong_with_the_list_or_the_program(setting: str, problem: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        allowed_executable("/no/such/program", {ALLOW: setting})
+        allowed_executable(["/no/such/program"], {ALLOW: setting})
     assert str(caught.value).startswith(problem)
 
 
 async def test_what_can_not_be_started_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("no program")
-    monkeypatch.setenv(ALLOW, f"{text}, /bin/sh")
+    monkeypatch.setenv(ALLOW, f"{text}, /bin/sh -c")
     assert "payload.argv: can't be started: Permission denied" in await error_of("command", {"argv": [str(text)]})
     text.chmod(0o755)
     assert "payload.argv: can't be started: Exec format error" in await error_of("command", {"argv": [str(text)]})

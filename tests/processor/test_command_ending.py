@@ -47,7 +47,7 @@ while True:
 
 @pytest.fixture(autouse=True)
 def allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ALLOW, f"{sys.executable}, /bin/sh")
+    monkeypatch.setenv(ALLOW, f"{sys.executable} -c, /bin/sh -c")
 
 
 @pytest.fixture
