@@ -9,7 +9,7 @@ WORKERS ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
 
-.PHONY: help demo dev test lint fmt types contracts lock bench bench-peers soak simulate sim chaos planted-bugs monitoring k8s-check kind-up kind-down demo-failover
+.PHONY: advisories help demo dev test lint fmt types contracts lock bench bench-peers soak simulate sim chaos planted-bugs monitoring k8s-check kind-up kind-down demo-failover
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -80,6 +80,9 @@ k8s-check: .venv/.ready servers ## what can be known of images and manifests wit
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/shellcheck scripts/* .ci/run k8s/base/mongodb/member-ready
 	$(PYTEST) loadfile tests/kubernetes tests/monitoring tests/scripts tests/rehearsal $(PYTEST_ARGS)
+
+advisories: ## known weaknesses of the locked packages; needs a network that reaches an advisory database
+	scripts/advisories
 
 lock: ## pin the newest dependencies, with hashes
 	scripts/lock

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-import processors.command as command_module
 from hascheduler.errors import InvalidInput
 from processors.command.allowed import ALLOW, allowed_executable
 from processors.command.environment import ENV, child_environment
+from processors.command.running import run
 from tests.processor.ready_made import error_of, make_job, result_of
 
 
@@ -71,13 +71,12 @@ async def test_no_name_makes_a_program_of_many_another_one(monkeypatch: pytest.M
     (tmp_path / "other").symlink_to(box)
     monkeypatch.setenv(ALLOW, f"{box} list")
     called: list[Any] = []
-    run = command_module.run
 
     async def watched(invocation: Any, *rest: Any) -> Any:
         called.append((invocation.executable, invocation.argv[0]))
         return await run(invocation, *rest)
 
-    monkeypatch.setattr(command_module, "run", watched)
+    monkeypatch.setattr("processors.command.run", watched)
     await result_of("command", {"argv": [f"{tmp_path}/other", "list"]})
     assert called == [(str(box), str(box))]
 
