@@ -178,7 +178,10 @@ class Settings(BaseSettings):
     audit_interval_ms: MillisecondsOrNone = _duration(
         "AUDIT_INTERVAL", "10m", "how often the leader looks for what is broken in the database; none: never"
     )
-    http_tls_cert_file: str = Field(default="", description="PEM certificate chain; the API speaks HTTPS [none]")
+    http_tls_cert_file: str = Field(
+        default="",
+        description="PEM certificate chain; the API speaks HTTPS, and takes up new files while it runs [none]",
+    )
     http_tls_key_file: str = Field(default="", description="its PEM key [none]")
     http_tls_client_ca_file: str = Field(
         default="", description="PEM authorities; only clients with a certificate of theirs get in [none]"
