@@ -127,7 +127,7 @@ async def serve(settings: Settings) -> None:
             replica.view, MongoBucketStore(database), clock, settings.max_pending, http_metrics.refused
         )
         audit = MongoAuditStore(database, settings.audit_retention_ms)
-        audit_writer = AuditWriter(audit, clock)
+        audit_writer = AuditWriter(audit, clock, settings.audit_log_max)
         server = ApiServer(
             create_app(
                 ApiServices(

@@ -175,6 +175,12 @@ class Settings(BaseSettings):
         " localhost, HTTP_HOST and ADVERTISE_HOST [none]",
     )
     audit_retention_ms: Milliseconds = _duration("AUDIT_RETENTION", "90d", "who changed what is kept for so long")
+    audit_log_max: int = Field(
+        default=500_000,
+        ge=1_000,
+        le=100_000_000,
+        description="of who changed what, how many records are kept: the newest, of at most 5 kB each [500000]",
+    )
     audit_interval_ms: MillisecondsOrNone = _duration(
         "AUDIT_INTERVAL", "10m", "how often the leader looks for what is broken in the database; none: never"
     )

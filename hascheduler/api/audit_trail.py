@@ -1,4 +1,4 @@
-"""Leaves one record of every request that was to change something: at once in the log, soon after in the database.
+"""Leaves one record of what a caller changed or was to change: at once in the log, soon after in the database.
 
 ::
 
@@ -7,7 +7,8 @@
                      └─► AuditWriter: a bounded queue ─► its task ─► the store, in groups
 
 The log line is there even where the process dies before the next write. A queue that is full drops records, counts
-them and says so: the log must never hold a request up.
+them and says so: the log must never hold a request up. No party can fill the log: see `hascheduler.api.audit_shares`.
+The database keeps the newest records, as many as are set; the writers delete older ones now and then.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.access import ANYBODY, Caller
 from hascheduler.api.audit_note import AuditNote
+from hascheduler.api.audit_shares import AuditShares
 from hascheduler.api.meter import pattern_of
 from hascheduler.errors import StoreUnavailable
 from hascheduler.ports import AuditRecord, AuditStore, Clock, audit_id
@@ -30,7 +32,12 @@ from hascheduler.ports import AuditRecord, AuditStore, Clock, audit_id
 log = structlog.get_logger(__name__)
 
 QUEUE_MAX = 10_000
+SHARE_MAX = QUEUE_MAX // 4
+"""Of one party in the queue."""
 GROUP_MAX = 1_000
+RECORDS_MAX = 500_000
+TRIM_EVERY = 1_000
+"""After so many records that this process has stored, the oldest beyond the limit are deleted."""
 _GROUP_EVERY_S = 0.1
 _TRY_AGAIN_AFTER_S = 1.0
 _LAST_WORDS_S = 3.0
@@ -40,6 +47,7 @@ _RECORDED = "/v1/"
 _UNRECORDED = "/v1/work/"
 """What processors do is recorded with each job."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_HTTP_REFUSED = 400
 _DEFECT = 500
 _CUT_OFF = 503
 """It took too long, or nobody waits for the answer any more; whether it was carried out is unknown."""
@@ -48,9 +56,12 @@ _CUT_OFF = 503
 class AuditWriter:
     """Owner of the records that are not stored yet. ``run`` stores them until it is cancelled."""
 
-    def __init__(self, store: AuditStore, clock: Clock) -> None:
+    def __init__(self, store: AuditStore, clock: Clock, records_max: int = RECORDS_MAX) -> None:
         self._store = store
         self._clock = clock
+        self._records_max = records_max
+        self._untrimmed = 0
+        self.shares = AuditShares(SHARE_MAX)
         self._process = token_hex(4)
         self._count = 0
         self._waiting: deque[AuditRecord] = deque()
@@ -66,14 +77,18 @@ class AuditWriter:
         self._count += 1
         return audit_id(self._clock.wall_ms(), self._count, self._process)
 
-    def add(self, record: AuditRecord) -> None:
-        if len(self._waiting) >= QUEUE_MAX:
+    def add(self, record: AuditRecord) -> bool:
+        """Whether it will be stored."""
+        if len(self._waiting) >= QUEUE_MAX or not self.shares.wait(party_of(record)):
             self._dropped += 1
             if self._dropped.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
-                log.warning("audit_records_dropped", dropped=self._dropped, reason="the queue is full")
-            return
+                full = len(self._waiting) >= QUEUE_MAX
+                reason = "the queue is full" if full else f"too many of {party_of(record)} wait"
+                log.warning("audit_records_dropped", dropped=self._dropped, reason=reason)
+            return False
         self._waiting.append(record)
         self._arrived.set()
+        return True
 
     async def run(self) -> None:
         try:
@@ -91,12 +106,16 @@ class AuditWriter:
             await self._say_last_words()
 
     async def flush(self) -> None:
-        """Store all that waits."""
+        """Store all that waits, and now and then delete what is beyond the limit."""
         while self._waiting:
             group: Sequence[AuditRecord] = [self._waiting[n] for n in range(min(GROUP_MAX, len(self._waiting)))]
             await self._store.append(group)
             for _ in group:
-                self._waiting.popleft()
+                self.shares.stored(party_of(self._waiting.popleft()))
+            self._untrimmed += len(group)
+        if self._untrimmed >= TRIM_EVERY:
+            await self._store.trim(self._records_max)
+            self._untrimmed = 0
 
     async def _say_last_words(self) -> None:
         try:
@@ -104,6 +123,10 @@ class AuditWriter:
                 await self.flush()
         except (StoreUnavailable, TimeoutError):
             log.warning("audit_not_written", waiting=len(self._waiting), error="the process ends")
+
+
+def party_of(record: AuditRecord) -> str:
+    return record.token_id or record.who
 
 
 class AuditTrail:
@@ -151,6 +174,18 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
     services = scope["app"].state.services
     writer: AuditWriter = services.audit_writer
     caller = _caller_of(scope)
+    now = services.clock.mono_ms()
+    if caller is None:
+        services.metrics.left_out_of_audit("stranger")
+        left_out = writer.shares.stranger(now)
+    elif _HTTP_REFUSED <= status < _DEFECT:
+        left_out = writer.shares.refusal(caller.id or caller.name, now)
+    else:
+        left_out = 0
+    if left_out is None:
+        if caller is not None:
+            services.metrics.left_out_of_audit("refusal")
+        return
     client = scope.get("client")
     record = AuditRecord(
         id=writer.next_id(),
@@ -166,6 +201,7 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
         target=_target(scope, location),
         status=status,
         request_id=request_id,
+        left_out=left_out,
     )
     log.info(
         "audit",
@@ -179,8 +215,10 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
         target=record.target,
         status=record.status,
         request=record.request_id,
+        **({"left_out": left_out} if left_out else {}),
     )
-    writer.add(record)
+    if caller is not None and not writer.add(record):
+        services.metrics.left_out_of_audit("queue")
 
 
 def _target(scope: Scope, location: str | None) -> str | None:

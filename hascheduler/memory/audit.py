@@ -23,6 +23,14 @@ class MemoryAuditStore:
                 expire_at = instant(record.at_ms + self._retention_ms)
                 database.insert(Collection.AUDIT, encode_audit_record(record) | {"expire_at": expire_at})
 
+    async def trim(self, records_max: int) -> int:
+        async with self._connection.exchange("audit.trim") as database:
+            ids = sorted(str(record["_id"]) for record in database.documents(Collection.AUDIT))
+            excess = ids[: max(0, len(ids) - records_max)]
+            for id in excess:
+                database.delete(Collection.AUDIT, id)
+            return len(excess)
+
     async def list(self, which: AuditFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
         async with self._connection.exchange("audit.list") as database:
             return deepcopy(

@@ -1,10 +1,10 @@
-"""The audit log, one document a request; the database forgets them by itself."""
+"""The audit log, one document a request; the database forgets them by itself, and the oldest where there are many."""
 
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from pymongo import DESCENDING
+from pymongo import ASCENDING, DESCENDING
 from pymongo.errors import BulkWriteError
 
 from hascheduler.model.documents import Collection
@@ -14,6 +14,7 @@ from hascheduler.mongo.faults import faults
 from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record
 
 _DUPLICATE_KEY = 11_000
+_TRIMMED_MAX = 5_000
 
 
 class MongoAuditStore:
@@ -37,6 +38,17 @@ class MongoAuditStore:
                 # Those that an earlier try has written, whose answer got lost.
                 if any(one["code"] != _DUPLICATE_KEY for one in error.details["writeErrors"]):
                     raise
+
+    async def trim(self, records_max: int) -> int:
+        with faults("trim the audit log"):
+            excess = min(await self._records.estimated_document_count() - records_max, _TRIMMED_MAX)
+            if excess <= 0:
+                return 0
+            oldest = self._records.find({}, {"_id": True}).sort("_id", ASCENDING)
+            last = await oldest.skip(excess - 1).limit(1).to_list(None)
+            if not last:
+                return 0
+            return (await self._records.delete_many({"_id": {"$lte": last[0]["_id"]}})).deleted_count
 
     async def list(self, which: AuditFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
         conditions: list[dict[str, Any]] = []

@@ -50,6 +50,8 @@ class AuditRecord:
     """The id or name of what it was about, where it was about one thing."""
     status: int
     request_id: str
+    left_out: int = 0
+    """How many refusals of the same caller before this one were not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,11 @@ class AuditStore(Protocol):
         """The newest first, those before the id ``after``."""
         ...
 
+    async def trim(self, records_max: int) -> int:
+        """Delete the oldest beyond ``records_max``, some thousands at most; how many. Where several do it at once, a
+        few more may go."""
+        ...
+
 
 def encode_audit_record(record: AuditRecord) -> dict[str, Any]:
     """Its stored form, without the instant at which the database forgets it."""
@@ -88,6 +95,7 @@ def encode_audit_record(record: AuditRecord) -> dict[str, Any]:
         "target": record.target,
         "status": record.status,
         "request_id": record.request_id,
+        **({"left_out": record.left_out} if record.left_out else {}),
     }
 
 

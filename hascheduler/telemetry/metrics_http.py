@@ -14,6 +14,8 @@ REASONS = ("starting", "tenant_pending", "total_pending", "rate", "never")
 POOLS = ("connections", "in_flight", "waits", "fetches", "followers", "recordings", "large_bodies")
 CROWDED_OUT = ("token_share", "address_share", "full")
 """Why a request or a connection was not let in: its token's or address's share of a pool is used up, or the pool."""
+LEFT_OUT = ("stranger", "refusal", "queue")
+"""Why a request left no audit record: nobody was identified, its caller was refused too often, too many wait."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 NO_ROUTE = "none"
@@ -72,6 +74,15 @@ class HttpMetrics:
         for pool in POOLS:
             for why in CROWDED_OUT:
                 self._crowded_out.labels(pool, why)
+        self._left_out = Counter(
+            "audit_left_out",
+            "Requests that were to change something and left no record in the audit log",
+            ["reason"],
+            NAMESPACE,
+            registry=self.registry,
+        )
+        for reason in LEFT_OUT:
+            self._left_out.labels(reason)
         self._cuts = Counter(
             "connections_cut",
             "Connections that gave way to others, or whose clients read too slowly",
@@ -101,6 +112,10 @@ class HttpMetrics:
     def crowded_out(self, pool: str, reason: str) -> None:
         """One of `POOLS` said no, for one of `CROWDED_OUT`."""
         self._crowded_out.labels(pool, reason).inc()
+
+    def left_out_of_audit(self, reason: str) -> None:
+        """One of `LEFT_OUT`."""
+        self._left_out.labels(reason).inc()
 
     def cut(self, why: Cut) -> None:
         self._cuts.labels(why.value).inc()

@@ -78,3 +78,20 @@ async def test_a_record_is_forgotten_after_the_retention_time(backend: Backend) 
     stored = await backend.behind.find(Collection.AUDIT, record(1).id)
     assert stored is not None
     assert stored["expire_at"].replace(tzinfo=None) == instant(T0 + 1 + RETENTION_MS).replace(tzinfo=None)
+
+
+async def test_the_oldest_go_where_there_are_too_many(backend: Backend) -> None:
+    assert await backend.audit.trim(2) == 0
+    await backend.audit.append([record(at) for at in (2, 5, 1, 4, 3)])
+    assert await backend.audit.trim(5) == 0
+    assert await backend.audit.trim(2) == 3
+    assert await times(backend) == [5, 4]
+    assert await backend.audit.trim(0) == 2
+    assert await times(backend) == []
+
+
+async def test_how_many_were_left_out_is_stored_where_some_were(backend: Backend) -> None:
+    await backend.audit.append([record(1), record(2, left_out=7)])
+    newest, oldest = await backend.audit.list(AuditFilter(), None, 10)
+    assert newest["left_out"] == 7
+    assert "left_out" not in oldest

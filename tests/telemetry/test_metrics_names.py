@@ -50,6 +50,7 @@ OF_REPLICAS = """
     counter   hascheduler_admission_refusals_total reason
     counter   hascheduler_share_refusals_total pool reason
     counter   hascheduler_connections_cut_total reason
+    counter   hascheduler_audit_left_out_total reason
     counter   hascheduler_scrape_failures_total
     histogram hascheduler_fire_lag_seconds
     histogram hascheduler_schedule_to_start_seconds definition

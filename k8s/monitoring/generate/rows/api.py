@@ -32,9 +32,11 @@ API = Row(
                 "{{reason}}": rate("hascheduler_admission_refusals_total", "reason"),
                 "{{pool}}: {{reason}}": rate("hascheduler_share_refusals_total", "pool", "reason"),
                 "connection: {{reason}}": rate("hascheduler_connections_cut_total", "reason"),
+                "no audit record: {{reason}}": rate("hascheduler_audit_left_out_total", "reason"),
             },
             "Submits turned away before anything was written; requests and connections for which a pool had no room or "
-            "their token or address no share left. Well: none; a flood shows here, and not in the waits.",
+            "their token or address no share left; changes asked for by strangers, or refused again and again, that "
+            "leave no audit record. Well: none; a flood shows here, and not in the waits.",
             unit="reqps",
         ),
     ],
