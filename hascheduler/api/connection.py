@@ -1,5 +1,7 @@
 """One HTTP connection with limits on what uvicorn leaves open, and problem+json for broken requests.
 
+Where TLS is spoken it begins at `hascheduler.api.tls_entrance`.
+
 ::
 
     too many are open ─────► an idle one gives way (`hascheduler.api.connections`), or this one is told so, unread
@@ -13,6 +15,7 @@ more waits to be sent than the buffer should hold, or the connection is to close
 """
 
 import asyncio
+import ssl
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -21,6 +24,7 @@ from fastapi import Response
 from starlette.types import Scope
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.protocols.utils import get_remote_addr
 from uvicorn.server import ServerState
 
 from hascheduler.api.arrival import Arrival
@@ -50,11 +54,14 @@ class ConnectionsOfServer(Connections["BoundedConnection"]):
 
 
 class BoundedConfig(Config):
-    """uvicorn's, with the connections that its protocols are among."""
+    """uvicorn's, with the connections that its protocols are among; ``tls`` is made already: what is wrong with the
+    files was told before. ``handshakes`` are those under way."""
 
-    def __init__(self, app: Any, connections: ConnectionsOfServer, **options: Any) -> None:
-        super().__init__(app, http=BoundedConnection, **options)
+    def __init__(self, app: Any, connections: ConnectionsOfServer, tls: ssl.SSLContext | None, **options: Any) -> None:
+        super().__init__(app, **options)
         self.connections = connections
+        self.tls = tls
+        self.handshakes: set[asyncio.Task[None]] = set()
 
 
 def connection_of(scope: Scope) -> "BoundedConnection | None":
@@ -77,6 +84,7 @@ class BoundedConnection(H11Protocol):
         super().__init__(config, server_state, {**app_state, _STATE: self}, _loop)
         self.conn = _Unambiguous(h11.SERVER, config.h11_max_incomplete_event_size or 0)
         self._all = config.connections
+        self._has_entered = False
         self._is_lingering = False
         self._idle_until_s = 0.0
         self._head: Arrival | None = None
@@ -90,23 +98,37 @@ class BoundedConnection(H11Protocol):
 
     # What uvicorn and its loop tell
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        super().connection_made(transport)
-        entered = self._all.enter(self, address_party(self.client[0] if self.client else ""))
+    def enter(self, transport: asyncio.Transport) -> Reason | None:
+        """Take a place among the others; where there is none, why."""
+        self.transport = transport
+        client = get_remote_addr(transport)
+        entered = self._all.enter(self, address_party(client[0] if client else ""))
         if not isinstance(entered, Entered):
-            self._turn_away(transport, entered)
-            return
+            self._all.metrics.crowded_out("connections", entered.value)
+            return entered
+        self._has_entered = True
         self.is_reserved = entered.reserved
         if entered.gives_way is not None:
             self._all.metrics.cut(Cut.GAVE_WAY)
             entered.gives_way.cut()
-        self._expect_head_within(HEAD_PATIENCE_S)
+        return None
+
+    def leave(self) -> None:
+        self._all.leave(self)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        refused = None if self._has_entered else self.enter(transport)
+        super().connection_made(transport)
+        if refused is None:
+            self._expect_head_within(HEAD_PATIENCE_S)
+        else:
+            self._turn_away(transport, refused)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         if self._drain_timer is not None:
             self._drain_timer.cancel()
-        self._all.leave(self)
+        self.leave()
         if self._is_lingering:
             self._is_lingering = False
             self._all.lingering -= 1
@@ -154,7 +176,6 @@ class BoundedConnection(H11Protocol):
     # What it does about it
 
     def _turn_away(self, transport: asyncio.Transport, reason: Reason) -> None:
-        self._all.metrics.crowded_out("connections", reason.value)
         if reason is Reason.FULL:
             answer = problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,

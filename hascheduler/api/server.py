@@ -11,12 +11,12 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from hascheduler.api.connection import KEEP_ALIVE_S, BoundedConfig, ConnectionsOfServer
+from hascheduler.api.connection import KEEP_ALIVE_S, BoundedConfig, BoundedConnection, ConnectionsOfServer
+from hascheduler.api.tls_entrance import TlsEntrance
 from hascheduler.errors import InvalidInput
 from hascheduler.telemetry.metrics_http import HttpMetrics
 
@@ -57,23 +57,23 @@ class ApiServer:
         self._host = host
         self._port = port
         self._listener: socket.socket | None = None
-        self._server = _Server(
-            _Config(
-                app,
-                connections,
-                tls,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                server_header=False,
-                backlog=_BACKLOG,
-                timeout_keep_alive=KEEP_ALIVE_S,
-                timeout_graceful_shutdown=_DRAIN_S,
-                h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
-            )
+        self._config = BoundedConfig(
+            app,
+            connections,
+            tls,
+            http=BoundedConnection if tls is None else TlsEntrance,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=_BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=_DRAIN_S,
+            h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
         )
+        self._server = _Server(self._config)
 
     @property
     def port(self) -> int:
@@ -111,6 +111,8 @@ class ApiServer:
                 pass  # the timeout has cancelled it; whoever still holds a connection loses it
             finally:
                 self._listener.close()
+                for handshake in list(self._config.handshakes):
+                    handshake.cancel()
 
     async def _resolved(self) -> tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]:
         try:
@@ -132,20 +134,6 @@ class ApiServer:
         return InvalidInput(
             (f"{self._setting}_PORT",), f"{self._host}:{self._port} {reason}", "a free port, or 0 for any"
         )
-
-
-class _Config(BoundedConfig):
-    """With a context that is made already: what is wrong with the files was told before."""
-
-    def __init__(
-        self, app: ASGIApp, connections: ConnectionsOfServer, tls: ssl.SSLContext | None, **options: Any
-    ) -> None:
-        super().__init__(app, connections, **options)
-        self._tls = tls
-
-    def load(self) -> None:
-        super().load()
-        self.ssl = self._tls
 
 
 class _Server(uvicorn.Server):

@@ -1,9 +1,13 @@
 """Where this process proves that it lives: a TCP port that greets with the candidate id and then holds the line.
 
 When the process dies, by whatever means, the kernel closes the line. Nothing else is ever sent.
+
+Where there are as many lines as there may be, the address that holds the most loses its oldest: nobody who takes them
+all keeps a standby from its proof. A standby that loses a line has no proof by that, and comes again.
 """
 
 import asyncio
+from collections import Counter
 
 from hascheduler.errors import InvalidInput
 
@@ -17,7 +21,8 @@ class Liveness:
         self._port = port
         self._greeting = GREETING.format(id=candidate_id).encode()
         self._server: asyncio.Server | None = None
-        self._lines: set[asyncio.StreamWriter] = set()
+        self._lines: dict[asyncio.StreamWriter, str] = {}
+        """Oldest first, with the addresses at their other ends."""
 
     @property
     def port(self) -> int:
@@ -43,9 +48,9 @@ class Liveness:
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._lines) >= CONNECTIONS_MAX:
-            writer.close()
-            return
-        self._lines.add(writer)
+            self._make_room()
+        peer = writer.get_extra_info("peername")
+        self._lines[writer] = str(peer[0]) if peer else ""
         try:
             writer.write(self._greeting)
             await writer.drain()
@@ -54,5 +59,11 @@ class Liveness:
         except OSError:
             pass
         finally:
-            self._lines.discard(writer)
+            self._lines.pop(writer, None)
             writer.close()
+
+    def _make_room(self) -> None:
+        counts = Counter(self._lines.values())
+        oldest = max(self._lines, key=lambda line: counts[self._lines[line]])  # the first of those with the most
+        del self._lines[oldest]
+        oldest.transport.abort()
