@@ -17,7 +17,7 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.trace import trace_context
 from hascheduler.ports import FinishAnswer, Outcome, Progress, Standing, StartedJob, encode_progress
 
-LATE_RESULTS_KEPT_MAX = 10
+LATE_RESULTS_KEPT_MAX = 3
 REGISTRATION_KEPT_MS = 600_000
 
 

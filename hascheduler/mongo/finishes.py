@@ -22,7 +22,8 @@ from hascheduler.mongo.faults import faults
 from hascheduler.mongo.moves import BY_ID, back_to_pending, plainly_terminal, sources, to_terminal
 from hascheduler.ports import FinishAnswer, Outcome
 
-LATE_RESULTS_KEPT_MAX = 10
+LATE_RESULTS_KEPT_MAX = 3
+"""Each may take 1.5 MiB as BSON: with more of them a job could grow beyond what MongoDB holds, and never end."""
 ENDS = TRANSITIONS[Move.FINISH].targets | TRANSITIONS[Move.STOP].targets
 _SINGLY_AT_ONCE = 16
 """They must not take all connections there are."""
