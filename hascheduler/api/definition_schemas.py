@@ -1,6 +1,6 @@
 """Definitions as requests write them and as answers show them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -9,7 +9,7 @@ from hascheduler.api.rate_limits import RateLimitBody, RateLimitResponse, show_r
 from hascheduler.api.resource_fields import ResourceAmounts
 from hascheduler.api.retry_schemas import RetryBody, RetryResponse, show_retry
 from hascheduler.api.texts import DurationMs, Name, Strict
-from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, Definition
+from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition
 from hascheduler.model.durations import format_duration
 from hascheduler.model.resources import resources
 
@@ -20,6 +20,7 @@ _EXAMPLE: dict[str, Any] = {
     "default_cost": "20s",
     "max_concurrency": 3,
     "conflict_group": "git",
+    "conflict_scope": "tenant",
     "tier": 10,
     "rate_limit": {"count": 100, "per": "1s"},
     "resources": {"cpu": 2},
@@ -43,6 +44,11 @@ class DefinitionBody(Strict):
     conflict_group: Name | None = Field(
         default=None, description="Two jobs of one group never run on one target at once; null: none"
     )
+    conflict_scope: Literal["tenant", "shared"] | None = Field(
+        default=None,
+        description="tenant: jobs of different tenants do not exclude each other; shared: all of the group do; null: "
+        "as it is stored, and of a new definition tenant",
+    )
     tier: int | None = Field(
         default=None, ge=1, le=TIER_MAX, description="Higher goes first, and so many jobs of it run at once; null: last"
     )
@@ -55,6 +61,12 @@ class DefinitionBody(Strict):
         description="How long all attempts and pauses may take from the first start; null: for ever",
     )
 
+    def over(self, stored: Definition | None) -> "DefinitionBody":
+        """As it is meant where that is stored: what excludes each other must not change by being left out."""
+        if self.conflict_scope is not None or stored is None:
+            return self
+        return self.model_copy(update={"conflict_scope": stored.conflict_scope.value})
+
     def noun(self, name: str, rev: int = 0) -> Definition:
         return Definition(
             name=name,
@@ -63,6 +75,7 @@ class DefinitionBody(Strict):
             retry=self.retry.policy(),
             default_cost_ms=DEFAULT_COST_MS_DEFAULT if self.default_cost is None else self.default_cost,
             conflict_group=self.conflict_group,
+            conflict_scope=ConflictScope(self.conflict_scope or ConflictScope.TENANT),
             tier=self.tier,
             rate_limit=None if self.rate_limit is None else self.rate_limit.limit(),
             resources=resources(self.resources or {}),
@@ -79,6 +92,7 @@ class DefinitionResponse(BaseModel):
     default_cost: str
     max_concurrency: int | None
     conflict_group: str | None
+    conflict_scope: ConflictScope
     tier: int | None
     rate_limit: RateLimitResponse | None
     resources: dict[str, int]
@@ -94,6 +108,7 @@ def show_definition(definition: Definition) -> DefinitionResponse:
         default_cost=format_duration(definition.default_cost_ms),
         max_concurrency=definition.max_concurrency,
         conflict_group=definition.conflict_group,
+        conflict_scope=definition.conflict_scope,
         tier=definition.tier,
         rate_limit=show_rate_limit(definition.rate_limit),
         resources=dict(definition.resources),

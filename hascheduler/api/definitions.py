@@ -19,7 +19,12 @@ from hascheduler.model.documents import decode_definition
 router = APIRouter(prefix="/definitions", tags=["definitions"], route_class=JsonRoute)
 
 _definitions = Nouns(
-    "definition", lambda services: services.definitions, DefinitionBody, decode_definition, show_definition
+    "definition",
+    lambda services: services.definitions,
+    DefinitionBody,
+    decode_definition,
+    show_definition,
+    over=DefinitionBody.over,
 )
 
 Patch = Annotated[

@@ -40,7 +40,8 @@ class NounBody(Protocol[Noun_co]):
 class Nouns(Generic[Noun, Shown]):
     """``body`` is the model of a request, a `NounBody`; ``show`` gives an answer, with at least the body's fields.
 
-    ``decode`` reads a stored document, or raises `InvalidInput`.
+    ``decode`` reads a stored document, or raises `InvalidInput`. ``over`` gives the body that one amounts to where that
+    noun is stored (None: none that can be read), as some fields stay as they are when they are left out.
     """
 
     kind: str
@@ -48,6 +49,7 @@ class Nouns(Generic[Noun, Shown]):
     body: type[Strict]
     decode: Callable[[object, StoredDocument], Noun]
     show: Callable[[Noun], Shown]
+    over: Callable[[Any, Noun | None], Any] = lambda body, _: body
 
     async def put(
         self,
@@ -76,6 +78,7 @@ class Nouns(Generic[Noun, Shown]):
             document, is_new = created, True
         else:
             stored = await store.get(name)
+            body = self._over(stored, body)
             if stored is not None and self._is_same(stored, body):
                 return self._answer(stored, response)
             document, is_new = await store.put(body.noun(name))
@@ -134,11 +137,20 @@ class Nouns(Generic[Noun, Shown]):
                 body = change(stored)
             except InvalidInput as error:
                 raise Unreadable(self.kind, name, error) from error
+            body = self._over(stored, body)
             if self._is_same(stored, body):
                 return stored
             return await store.replace(body.noun(name), revisions.revision(self.kind, stored))
 
         return await revisions.at_revision(self.kind, name, store, precondition, write)
+
+    def _over(self, stored: StoredDocument | None, body: NounBody[Noun]) -> NounBody[Noun]:
+        try:
+            known = None if stored is None else self.decode(stored["_id"], stored)
+        except InvalidInput:
+            known = None
+        meant: NounBody[Noun] = self.over(body, known)
+        return meant
 
     def _is_same(self, stored: StoredDocument, body: NounBody[Noun]) -> bool:
         try:

@@ -31,6 +31,12 @@ _LIMITS: Options = {
         str | None,
         typer.Option("--conflict-group", metavar="NAME", help="Two of one group never work on one target at once."),
     ],
+    "conflict_scope": Annotated[
+        str | None,
+        typer.Option(
+            "--conflict-scope", metavar="SCOPE", help="Of its conflict group: tenant (of each its own) or shared."
+        ),
+    ],
     "rate_limit": Annotated[
         str | None, typer.Option("--rate-limit", metavar="N/SPAN", help="How fast its jobs start, such as 100/1s.")
     ],
@@ -130,7 +136,7 @@ def _body(given: Given) -> dict[str, Any]:
     for name, flag in (("max_concurrency", "--max-concurrency"), ("tier", "--tier")):
         if name in given:
             body[name] = whole_or_none(flag, given[name])
-    for name in ("conflict_group", "default_cost", "timeout", "total_timeout"):
+    for name in ("conflict_group", "conflict_scope", "default_cost", "timeout", "total_timeout"):
         if name in given:
             body[name] = or_none(given[name])
     if "rate_limit" in given:

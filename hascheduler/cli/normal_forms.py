@@ -46,6 +46,7 @@ DEFINITION: dict[str, Any] = {
     "default_cost": format_duration(DEFAULT_COST_MS_DEFAULT),
     "max_concurrency": None,
     "conflict_group": None,
+    "conflict_scope": None,
     "tier": None,
     "rate_limit": None,
     "resources": {},
@@ -88,7 +89,10 @@ def normal_definition(body: Mapping[str, Any]) -> dict[str, Any]:
         "timeout": _span,
         "total_timeout": _span,
     }
-    return _normal(body, forms, DEFINITION)
+    normal = _normal(body, forms, DEFINITION)
+    if "conflict_group" not in normal:
+        normal.pop("conflict_scope", None)  # it says nothing then
+    return normal
 
 
 def normal_lane(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,6 +82,9 @@ def _step(client: Client, manifest: Manifest) -> Step:
         if manifest.paused is None and before.get("paused"):
             after = normal_schedule({**after, "paused": True})
         after["trigger"] = _with_stored_anchor(after["trigger"], before["trigger"])
+    if manifest.kind == "definition" and "conflict_group" in after and "conflict_scope" in before:
+        # A replacement keeps the scope unless it brings another.
+        after = NORMAL["definition"]({"conflict_scope": before["conflict_scope"], **after})
     change = Change.UNCHANGED if before == after else Change.CHANGED
     return Step(manifest.kind, manifest.name, change, before, after, stored["rev"])
 

@@ -1,5 +1,8 @@
 """Which jobs exclude each other: those of one conflict group on one target, and the serial jobs of a schedule.
 
+A conflict group is each tenant's own where its definitions say so. One group may have definitions of both scopes: what
+is shared excludes, and is excluded by, the jobs of all tenants.
+
 A *lock* is what at most one of them may hold. A job holds its locks while it holds a slot; a conflict group is the one
 that the definition had when the job took it. A serial job waits for the lock that every job of its schedule holds, so
 that it runs alone among them; several others of that schedule may hold it together.
@@ -8,10 +11,12 @@ that it runs alone among them; several others of that schedule may hold it toget
 from collections.abc import Iterable
 
 from hascheduler.dispatch.rules import Rules
+from hascheduler.model.definition import ConflictScope
 from hascheduler.model.job import JobRef, schedule_of
 
 Lock = tuple[str, str, str]
-"""``("conflict", group, target)`` or ``("serial", schedule, "")``."""
+"""``("conflict", group, target)``, which all jobs of the group hold; beside it ``("conflict shared", …)`` or
+``("conflict of <tenant>", …)``, by their scope; or ``("serial", schedule, "")``."""
 Locks = tuple[Lock, ...]
 _NONE: Locks = ()
 
@@ -25,11 +30,12 @@ class LockTable:
 
     def wanted(self, job: JobRef) -> Locks:
         """The locks that must be free for the job to start."""
-        return self.taken(job) if job.serial else self._conflict(job)
+        conflict = self._conflict_wanted(job)
+        return (*conflict, *_serial(job)) if job.serial else conflict
 
     def taken(self, job: JobRef) -> Locks:
         """The locks that it holds once it has started."""
-        return (*self._conflict(job), *_serial(job))
+        return (*self._conflict_taken(job), *_serial(job))
 
     def take(self, job_id: str, locks: Iterable[Lock]) -> None:
         for lock in locks:
@@ -60,9 +66,25 @@ class LockTable:
                 return lock
         return None
 
-    def _conflict(self, job: JobRef) -> Locks:
-        group = self._rules.definition(job.definition).conflict_group
-        return _NONE if group is None else (("conflict", group, job.target),)
+    def _conflict_wanted(self, job: JobRef) -> Locks:
+        """A job whose definition is shared waits for all of its group, any other for those of its tenant and for those
+        that are shared."""
+        definition = self._rules.definition(job.definition)
+        group, target = definition.conflict_group, job.target
+        if group is None:
+            return _NONE
+        if definition.conflict_scope is ConflictScope.SHARED:
+            return (("conflict", group, target),)
+        return ((f"conflict of {job.tenant}", group, target), ("conflict shared", group, target))
+
+    def _conflict_taken(self, job: JobRef) -> Locks:
+        definition = self._rules.definition(job.definition)
+        group, target = definition.conflict_group, job.target
+        if group is None:
+            return _NONE
+        is_shared = definition.conflict_scope is ConflictScope.SHARED
+        own = "conflict shared" if is_shared else f"conflict of {job.tenant}"
+        return (("conflict", group, target), (own, group, target))
 
 
 def _serial(job: JobRef) -> Locks:

@@ -1,6 +1,7 @@
 """A definition: a named type of job and its limits. A job of an unknown definition has the defaults."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from hascheduler.model.resources import NOTHING, Resources
 from hascheduler.model.retry import DEFAULT_RETRY, RetryPolicy
@@ -16,14 +17,24 @@ class RateLimit:
     per_ms: int
 
 
+class ConflictScope(StrEnum):
+    """Which jobs of a conflict group exclude each other on one target."""
+
+    TENANT = "tenant"
+    """Those of one tenant; and all of them, where the definition of the other one is shared."""
+    SHARED = "shared"
+    """Those of all tenants. What a stored definition means that says nothing: 0.2.0 knew nothing else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Definition:
     """Caps count dispatched and running jobs; None: no cap.
 
     ``tier`` is the rank of its jobs, and how many jobs of that tier may run. Two jobs of one ``conflict_group`` never
-    run on one target at once. ``default_cost_ms`` is charged for a target whose cost has yet to be learned.
-    ``resources`` are what a job needs that does not say so itself. An attempt may run for ``timeout_ms``; all of them,
-    with the pauses between, for ``total_timeout_ms`` from the first start.
+    run on one target at once, if they are of one tenant or the ``conflict_scope`` of one is shared.
+    ``default_cost_ms`` is charged for a target whose cost has yet to be learned. ``resources`` are what a job needs
+    that does not say so itself. An attempt may run for ``timeout_ms``; all of them, with the pauses between, for
+    ``total_timeout_ms`` from the first start.
     """
 
     name: str
@@ -37,6 +48,7 @@ class Definition:
     retry: RetryPolicy = DEFAULT_RETRY
     timeout_ms: int | None = None
     total_timeout_ms: int | None = None
+    conflict_scope: ConflictScope = ConflictScope.SHARED
 
     def end_of(self, first_started_at_ms: int | None) -> int | None:
         """When the total timeout of a job is over that first started then; None: never, or not started yet."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, Definition, RateLimit
+from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, RateLimit
 from hascheduler.model.fields import (
     identifier,
     integer,
@@ -81,6 +81,7 @@ LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.DEFINITIONS: (
         "v", "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",
         "resources", "backoff_ms", "backoff_factor", "backoff_max_ms", "timeout_ms", "total_timeout_ms",
+        "conflict_scope",
     ),
     Collection.LANES: ("v", "rev", "weight", "promote_after_ms", "criteria"),
     Collection.TENANTS: ("v", "rev", "max_running", "max_pending", "submit_rate", "max_schedules", "fire_rate"),
@@ -117,6 +118,7 @@ def encode_definition(definition: Definition) -> dict[str, Any]:
         "attempts_max": retry.attempts_max,
         "default_cost_ms": definition.default_cost_ms,
         "conflict_group": definition.conflict_group,
+        "conflict_scope": definition.conflict_scope.value,
         "tier": definition.tier,
         "rate_limit": _encode_rate_limit(definition.rate_limit),
         "resources": encode_resources(definition.resources),
@@ -147,7 +149,17 @@ def decode_definition(id: object, fields: Document) -> Definition:
         ),
         timeout_ms=positive_or_none(fields, "timeout_ms"),
         total_timeout_ms=positive_or_none(fields, "total_timeout_ms"),
+        conflict_scope=_decode_conflict_scope(fields),
     )
+
+
+def _decode_conflict_scope(fields: Document) -> ConflictScope:
+    scope = fields.get("conflict_scope")
+    if scope is None:
+        return ConflictScope.SHARED
+    if not isinstance(scope, str) or scope not in set(ConflictScope):
+        raise InvalidInput(("conflict_scope",), f"{str(scope)[:64]!r} is unknown", " or ".join(ConflictScope))
+    return ConflictScope(scope)
 
 
 def _encode_rate_limit(limit: RateLimit | None) -> dict[str, int] | None:

@@ -11,8 +11,8 @@ The keys, with their defaults; seconds may also be durations such as ``"1m30s"``
     cost_alpha         0.3           in thousandths
     until              until nothing is left to happen
     learned_costs      []            definition, target, cost
-    definitions        {}            by name: tier, max_concurrency, conflict_group, default_cost, resources,
-                                     rate_limit {count, per}
+    definitions        {}            by name: tier, max_concurrency, conflict_group, conflict_scope
+                                     ("tenant" or shared), default_cost, resources, rate_limit {count, per}
     lanes              {}            by name: weight, promote_after (one, or 11 by priority), policy
     tenants            {}            by name: max_running
     processors         []            id, types ("*" or names), slots, resources, join_at, leave_at, drain_at
@@ -24,7 +24,7 @@ from fractions import Fraction
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, Definition, RateLimit
+from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, RateLimit
 from hascheduler.model.lane import (
     PRIORITY_MAX,
     PROMOTE_AFTER_MS_DEFAULT,
@@ -48,7 +48,7 @@ _SCENARIO = (
     "note", "policy", "idle_key_start", "on_demand_bonus_max", "max_concurrency", "learn_cost", "cost_alpha", "until",
     "learned_costs", "definitions", "lanes", "tenants", "processors", "jobs",
 )  # fmt: skip
-_DEFINITION = ("tier", "max_concurrency", "conflict_group", "default_cost", "rate_limit", "resources")
+_DEFINITION = ("tier", "max_concurrency", "conflict_group", "conflict_scope", "default_cost", "rate_limit", "resources")
 _LANE = ("weight", "promote_after", "policy")
 _PROCESSOR = ("id", "types", "slots", "resources", "join_at", "leave_at", "drain_at")
 
@@ -139,10 +139,19 @@ def _definition(name: str, value: object, path: Path) -> Definition:
         max_concurrency=None if limit is None else integer(limit, (*path, "max_concurrency"), 1),
         default_cost_ms=DEFAULT_COST_MS_DEFAULT if cost is None else span(cost, (*path, "default_cost")),
         conflict_group=None if group is None else text(group, (*path, "conflict_group")),
+        conflict_scope=_conflict_scope(found.get("conflict_scope"), (*path, "conflict_scope")),
         tier=None if tier is None else integer(tier, (*path, "tier"), 1),
         rate_limit=_rate_limit(found.get("rate_limit"), (*path, "rate_limit")),
         resources=amounts(found.get("resources"), (*path, "resources")),
     )
+
+
+def _conflict_scope(value: object, path: Path) -> ConflictScope:
+    if value is None:
+        return ConflictScope.TENANT
+    if not isinstance(value, str) or value not in set(ConflictScope):
+        raise InvalidInput(path, shown(value), " or ".join(ConflictScope))
+    return ConflictScope(value)
 
 
 def _rate_limit(value: object, path: Path) -> RateLimit | None:

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.definition import Definition, RateLimit
+from hascheduler.model.definition import ConflictScope, Definition, RateLimit
 from hascheduler.model.documents import Collection, decode_definition
 from hascheduler.model.retry import RetryPolicy
 from tests.api.doubles import World
@@ -14,11 +14,12 @@ from tests.api.requests import check_problem, get
 LOG = "/v1/definitions/log"
 RETRY: dict[str, Any] = {"attempts": 5, "backoff": "2s", "factor": 2, "max": "1m"}
 PLAIN: dict[str, Any] = {
-    "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None, "tier": None,
-    "rate_limit": None, "resources": {}, "retry": RETRY, "timeout": None, "total_timeout": None,
+    "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None,
+    "conflict_scope": "tenant", "tier": None, "rate_limit": None, "resources": {}, "retry": RETRY, "timeout": None,
+    "total_timeout": None,
 }  # fmt: skip
 FULL: dict[str, Any] = {
-    "default_cost": "20s", "max_concurrency": 3, "conflict_group": "git", "tier": 10,
+    "default_cost": "20s", "max_concurrency": 3, "conflict_group": "git", "conflict_scope": "tenant", "tier": 10,
     "rate_limit": {"count": 100, "per": "1s"}, "resources": {"cpu": 2},
     "retry": {"attempts": 2, "backoff": "500ms", "factor": 1.5, "max": "30s"}, "timeout": "5m", "total_timeout": "1h",
 }  # fmt: skip
@@ -55,6 +56,7 @@ async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, wo
         retry=RetryPolicy(2, 500, 1_500, 30_000),
         timeout_ms=300_000,
         total_timeout_ms=3_600_000,
+        conflict_scope=ConflictScope.TENANT,
     )
     nulls = {name: None for name in FULL if name != "retry"}
     assert (await client.put(LOG, json=nulls)).json() == PLAIN | {"rev": 2}

@@ -219,6 +219,8 @@ REQUESTS: list[tuple[str, str, Any, int, str | None]] = [
     ("PUT", "/v1/definitions/log", {"default_cost": {"s": 1}}, 422, "default_cost"),
     ("PUT", "/v1/definitions/log", {"conflict_group": ""}, 422, "conflict_group"),
     ("PUT", "/v1/definitions/log", {"conflict_group": ["git"]}, 422, "conflict_group"),
+    ("PUT", "/v1/definitions/log", {"conflict_scope": "all"}, 422, "conflict_scope"),
+    ("PUT", "/v1/definitions/log", {"conflict_scope": ["tenant"]}, 422, "conflict_scope"),
     ("PUT", "/v1/definitions/log", {"tier": 0}, 422, "tier"),
     ("PUT", "/v1/definitions/log", {"tier": 1_000_001}, 422, "tier"),
     ("PUT", "/v1/definitions/log", {"tier": 1.5}, 422, "tier"),

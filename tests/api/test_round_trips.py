@@ -130,6 +130,7 @@ NOUNS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "default_cost": st.none() | spans | st.just(0),
         "max_concurrency": counts,
         "conflict_group": st.sampled_from([None, "git"]),
+        "conflict_scope": st.sampled_from([None, "tenant", "shared"]),
         "tier": counts,
         "rate_limit": st.none() | rates,
         "resources": st.none() | amounts,

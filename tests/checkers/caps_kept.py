@@ -1,6 +1,6 @@
 """At no commit do more jobs of a definition occupy slots than it may, nor two of a conflict group on one target."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 from hascheduler.model.documents import Collection
@@ -11,7 +11,7 @@ from tests.checkers.evidence import Evidence
 def caps_kept(evidence: Evidence) -> list[str]:
     rules = evidence.documents[Collection.DEFINITIONS]
     by_definition: Counter[str] = Counter()
-    by_target: Counter[tuple[str, str]] = Counter()
+    by_target: defaultdict[tuple[str, str], dict[str, tuple[str, bool]]] = defaultdict(dict)
     wrong = []
     for commit in evidence.of(Collection.JOBS):
         job = commit.after or commit.before or {}
@@ -23,9 +23,14 @@ def caps_kept(evidence: Evidence) -> list[str]:
             wrong.append(f"{by_definition[job['definition']]} of {job['definition']} at {commit.at_s:.3f} s, cap {cap}")
         group = rule.get("conflict_group")
         if group:
-            by_target[group, job["target"]] += change
-            if change > 0 and by_target[group, job["target"]] > 1:
-                wrong.append(f"two of group {group} on {job['target']} at {commit.at_s:.3f} s: {commit.id}")
+            held = by_target[group, job["target"]]
+            tenant, is_shared = job["tenant"], rule.get("conflict_scope", "shared") == "shared"
+            if change < 0:
+                held.pop(commit.id, None)
+            elif change > 0:
+                if any(is_shared or other_is or other == tenant for other, other_is in held.values()):
+                    wrong.append(f"two of group {group} on {job['target']} at {commit.at_s:.3f} s: {commit.id}")
+                held[commit.id] = (tenant, is_shared)
     return wrong
 
 

@@ -19,7 +19,8 @@ async def test_a_definition_is_made_shown_listed_edited_and_deleted(replica: Rep
 
 
 _OPTIONS = (
-    "--default-cost", "20s", "--max-concurrency", "3", "--conflict-group", "git", "--tier", "10", "--rate-limit",
+    "--default-cost", "20s", "--max-concurrency", "3", "--conflict-group", "git", "--conflict-scope",
+    "tenant", "--tier", "10", "--rate-limit",
     "100/1s", "--resources", "cpu=2,gpu=1", "--retry-attempts", "9", "--retry-backoff", "500ms",
     "--retry-factor", "1.5", "--retry-max", "30s", "--timeout", "5m", "--total-timeout", "1h",
 )  # fmt: skip
@@ -28,7 +29,8 @@ _OPTIONS = (
 async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica) -> None:
     made = await replica.done("definition", "put", "repack", *_OPTIONS)
     assert made.out == (
-        "name: repack\ndefault_cost: 20s\nmax_concurrency: 3\nconflict_group: git\ntier: 10\n"
+        "name: repack\ndefault_cost: 20s\nmax_concurrency: 3\nconflict_group: git\nconflict_scope: tenant\n"
+        "tier: 10\n"
         "rate_limit:\n  count: 100\n  per: 1s\nresources:\n  cpu: 2\n  gpu: 1\nretry:\n  attempts: 9\n"
         "  backoff: 500ms\n  factor: 1.5\n  max: 30s\ntimeout: 5m\ntotal_timeout: 1h\n"
     )

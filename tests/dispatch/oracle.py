@@ -29,6 +29,7 @@ class Held:
     processor: str
     needs: dict[str, int]
     group: str | None
+    is_shared: bool
 
 
 @dataclass
@@ -163,7 +164,10 @@ class Oracle:
         of_definition = sum(each.definition == definition.name for each in running)
         of_tenant = sum(each.tenant == job.tenant for each in running)
         in_conflict = definition.conflict_group is not None and any(
-            held.group == definition.conflict_group and held.job.target == job.target for held in self.held.values()
+            held.group == definition.conflict_group
+            and held.job.target == job.target
+            and (held.is_shared or definition.conflict_scope == "shared" or held.job.tenant == job.tenant)
+            for held in self.held.values()
         )
         rules = {
             "not_before": (job.not_before_ms or 0) > self.now,
@@ -231,7 +235,9 @@ class Oracle:
     # Slots and rules
 
     def _take(self, job: JobRef, processor_id: str) -> None:
-        self.held[job.id] = Held(job, processor_id, self._needs(job), self._definition(job.definition).conflict_group)
+        definition = self._definition(job.definition)
+        is_shared = definition.conflict_scope == "shared"
+        self.held[job.id] = Held(job, processor_id, self._needs(job), definition.conflict_group, is_shared)
 
     def _slot(self, job: JobRef) -> str | None:
         """The processor that takes the job: the most specialised, then the least busy, then the smallest id."""

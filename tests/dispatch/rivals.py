@@ -20,7 +20,7 @@ from hascheduler.mirror.changes import (
     TenantGone,
     TenantSeen,
 )
-from hascheduler.model.definition import Definition, RateLimit
+from hascheduler.model.definition import ConflictScope, Definition, RateLimit
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
@@ -152,6 +152,7 @@ class Rivals:
             max_concurrency=chance.choice((None, None, 1, 2)),
             default_cost_ms=chance.choice((0, 1_000, 1_000, 3_000)),
             conflict_group=chance.choice((None, None, "g", "h")),
+            conflict_scope=chance.choice(list(ConflictScope)),
             tier=chance.choice((None, 1, 2, 3)),
             rate_limit=chance.choice((None, None, None, RateLimit(1, 1_000), RateLimit(2, 700))),
             resources=resources(chance.choice(({}, {}, {"cpu": 1}, {"cpu": 3, "mem": 1}))),

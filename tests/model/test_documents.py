@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model import documents, job_documents
-from hascheduler.model.definition import Definition, RateLimit
+from hascheduler.model.definition import ConflictScope, Definition, RateLimit
 from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection, journal_id
 from hascheduler.model.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
 from hascheduler.model.fired_jobs import fired_job, new_fire
@@ -93,6 +93,7 @@ LIMITS = st.none() | st.builds(RateLimit, POSITIVE, POSITIVE)
 DEFINITIONS = st.builds(
     Definition, NAME, INTEGER, st.none() | POSITIVE, COUNT, st.none() | NAME, st.none() | POSITIVE, LIMITS, RESOURCES,
     st.builds(RetryPolicy, INTEGER, COUNT, COUNT, COUNT), st.none() | POSITIVE, st.none() | POSITIVE,
+    st.sampled_from(ConflictScope),
 )  # fmt: skip
 CRITERIA = st.permutations([criterion for criterion in Criterion if criterion is not Criterion.ARRIVAL]).flatmap(
     lambda order: st.integers(0, len(order)).map(lambda count: (*order[:count], Criterion.ARRIVAL))
