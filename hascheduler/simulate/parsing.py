@@ -12,7 +12,7 @@ The keys, with their defaults; seconds may also be durations such as ``"1m30s"``
     until              until nothing is left to happen
     learned_costs      []            definition, target, cost
     definitions        {}            by name: tier, max_concurrency, conflict_group, conflict_scope
-                                     ("tenant" or shared), default_cost, resources, rate_limit {count, per}
+                                     (tenant, or "shared"), default_cost, resources, rate_limit {count, per}
     lanes              {}            by name: weight, promote_after (one, or 11 by priority), policy
     tenants            {}            by name: max_running
     processors         []            id, types ("*" or names), slots, resources, join_at, leave_at, drain_at
@@ -148,7 +148,7 @@ def _definition(name: str, value: object, path: Path) -> Definition:
 
 def _conflict_scope(value: object, path: Path) -> ConflictScope:
     if value is None:
-        return ConflictScope.TENANT
+        return ConflictScope.SHARED  # what files from before there were scopes mean
     if not isinstance(value, str) or value not in set(ConflictScope):
         raise InvalidInput(path, shown(value), " or ".join(ConflictScope))
     return ConflictScope(value)

@@ -16,7 +16,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "capped": {"max_concurrency": 2, "conflict_group": "g"},
     "low": {"tier": 2},
     "high": {"tier": 3, "conflict_group": "g"},
-    "high-too": {"tier": 3, "conflict_group": "h", "resources": {"cpu": 2}},
+    "high-too": {"tier": 3, "conflict_group": "h", "conflict_scope": "tenant", "resources": {"cpu": 2}},
     "limited": {"rate_limit": {"count": 2, "per": 30}},
     "plain": {},
 }
@@ -76,8 +76,8 @@ def test_no_limit_is_exceeded_at_any_dispatch(preset: str, seed: int) -> None:
         full["definition"] += _is_full(of_definition["capped"], 2)
         full["low"] += _is_full(of_definition["low"], 2)
         full["high"] += _is_full(of_definition["high"] + of_definition["high-too"], 3)
-        locks = Counter((DEFINITIONS[job.definition].get("conflict_group"), job.target) for job in running)
-        full["conflict"] += max([_is_full(count, 1) for (group, _), count in locks.items() if group], default=False)
+        locks = Counter((DEFINITIONS[job.definition].get("conflict_group"), job.target, _of(job)) for job in running)
+        full["conflict"] += max([_is_full(count, 1) for (group, *_), count in locks.items() if group], default=False)
         for processor in scenario.processors:
             here = [jobs[each.job] for each in held if each.processor == processor.id]
             full["slots"] += _is_full(len(here), processor.slots)
@@ -86,6 +86,11 @@ def test_no_limit_is_exceeded_at_any_dispatch(preset: str, seed: int) -> None:
             full["resources"] += used["cpu"] == has.get("cpu", 0) > 0
     assert set(+full) == {"total", "tenant", "definition", "low", "high", "conflict", "slots", "resources"}, "all bite"
     _check_rate([each for each in outcome.attempts if jobs[each.job].definition == "limited"])
+
+
+def _of(job: ScenarioJob) -> str | None:
+    """Whose jobs its own excludes; None: everybody's."""
+    return job.tenant if "conflict_scope" in DEFINITIONS[job.definition] else None
 
 
 def _is_full(count: int, limit: int) -> bool:
