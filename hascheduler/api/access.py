@@ -100,19 +100,26 @@ bearer = _Bearer()
 
 
 class Demand:
-    """A dependency: the caller, who has ``power`` (None: any) and, with ``of_all``, has it for all tenants."""
+    """A dependency: the caller, who has ``power`` (None: any) and, with ``of_all``, has it for all tenants.
+
+    `hascheduler.api.body.JsonRoute` finds it in what its route depends on, and judges before it reads the body.
+    """
 
     def __init__(self, power: Power | None, *, of_all: bool = False) -> None:
         self.power = power
         self.of_all = of_all
 
     async def __call__(self, caller: Annotated[Caller, Depends(bearer)]) -> Caller:
+        self.judge(caller)
+        return caller
+
+    def judge(self, caller: Caller) -> None:
+        """Refused with 403 unless ``caller`` may."""
         if self.power is not None and not caller.role.may(self.power):
             enough = " or ".join(role for role in Role if self.power in POWERS[role])
             raise _forbidden(f"a token with the role {caller.role} may not do this; expected {enough}")
         if self.of_all and caller.only is not None:
             raise _forbidden(f"this takes a token for all tenants, and yours is for {quoted(caller.only)}")
-        return caller
 
 
 def _forbidden(detail: str) -> Refusal:

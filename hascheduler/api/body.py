@@ -1,25 +1,34 @@
-"""Reads a request's body within its limits: size, time, type and strict JSON.
+"""Reads a request's body within its limits: size, time, type, strict JSON, and how many values are in it.
 
 `JsonRoute` is the route class of everything that takes a body; FastAPI goes on with the value, so that the models
-and the OpenAPI document stay its business.
+and the OpenAPI document stay its business. A body costs nothing until it is known that its sender may send it::
+
+    who asks ─► what they may ─► type, declared size ─► its bytes ─► its values ─► its fields
+    access_door     access                                bounded      in turns     the models
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from email.message import Message
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
 
+from hascheduler.api.access import Demand
 from hascheduler.api.arrival import BYTES_PER_S_MIN, Gone, TooMuch, arrived
-from hascheduler.api.json_text import MalformedJson, UnstorableJson, read_json
+from hascheduler.api.json_text import VALUES_MAX, JsonReader, MalformedJson, Oversized, UnstorableJson
 from hascheduler.api.pools import taken
 from hascheduler.api.problems import Refusal
+from hascheduler.api.turns import in_turns
 
 BODY_BYTES_MAX = 512 * 1024
 LARGE_BODY_BYTES_MAX = 8 * 1024 * 1024
+LARGE_VALUES_MAX = 100_000
 _LARGE_CHARGED_MIN = 256 * 1024
 MERGE_PATCH = "application/merge-patch+json"
 _JSON = "application/json"
@@ -36,15 +45,36 @@ class JsonRoute(APIRoute):
     """
 
     bytes_max = BODY_BYTES_MAX
+    values_max = VALUES_MAX
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] in (self.methods or ()):
+            self._judge(Request(scope))
+        await super().handle(scope, receive, send)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        may_be_empty = self.body_field is not None and not self.body_field.field_info.is_required()
 
         async def handle_strictly(request: Request) -> Response:
-            return await handle(_JsonRequest(request, may_be_empty, self.bytes_max))
+            return await handle(_JsonRequest(request, self._may_be_empty, self.bytes_max, self.values_max))
 
         return handle_strictly
+
+    def _judge(self, request: Request) -> None:
+        """All that can be told from the head: refused without a look at the body."""
+        for demand in self._demands:
+            demand.judge(request.state.caller)
+        if self.body_field is not None and not (self._may_be_empty and _declares_nothing(request)):
+            _demand_json(request)
+            _demand_small(request, self.bytes_max)
+
+    @cached_property
+    def _demands(self) -> tuple[Demand, ...]:
+        return tuple(_demands(self.dependant))
+
+    @property
+    def _may_be_empty(self) -> bool:
+        return self.body_field is not None and not self.body_field.field_info.is_required()
 
 
 class LargeJsonRoute(JsonRoute):
@@ -53,6 +83,7 @@ class LargeJsonRoute(JsonRoute):
     """
 
     bytes_max = LARGE_BODY_BYTES_MAX
+    values_max = LARGE_VALUES_MAX
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -68,27 +99,41 @@ class LargeJsonRoute(JsonRoute):
 
 
 class _JsonRequest(Request):
-    def __init__(self, request: Request, may_be_empty: bool, bytes_max: int) -> None:
+    def __init__(self, request: Request, may_be_empty: bool, bytes_max: int, values_max: int) -> None:
         super().__init__(request.scope, request.receive)
         self._bytes_max = bytes_max
+        self._values_max = values_max
         self._may_be_empty = may_be_empty
 
     async def body(self) -> bytes:
+        """Its first byte: FastAPI asks only whether there is one, and would keep all of it until the answer."""
         if not hasattr(self, "_read"):
-            self._read = b"" if self._may_be_empty and _declares_nothing(self) else await self._demanded()
-        return self._read
-
-    async def _demanded(self) -> bytes:
-        _demand_json(self)
-        return await _bounded(self, self._bytes_max)
+            is_absent = self._may_be_empty and _declares_nothing(self)
+            self._read = b"" if is_absent else await _bounded(self, self._bytes_max)
+        return self._read[:1]
 
     async def json(self) -> Any:
+        await self.body()
+        reader = JsonReader(self._read, self._values_max, 2 * self._bytes_max)
+        self._read = self._read[:1]
         try:
-            return read_json(await self.body())
+            await in_turns(reader.steps())
+        except Oversized as error:
+            raise Refusal(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", f"the body holds {error}; send less at once"
+            ) from None
         except MalformedJson as error:
             raise Refusal(HTTPStatus.BAD_REQUEST, "malformed-json", f"the body is not JSON: {error}") from None
         except UnstorableJson as error:
             raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(error), errors=error.errors) from None
+        return reader.value
+
+
+def _demands(dependant: Dependant) -> Iterator[Demand]:
+    if isinstance(dependant.call, Demand):
+        yield dependant.call
+    for each in dependant.dependencies:
+        yield from _demands(each)
 
 
 def _declares_nothing(request: Request) -> bool:
@@ -120,10 +165,13 @@ def _demand_json(request: Request) -> None:
         )
 
 
-async def _bounded(request: Request, bytes_max: int) -> bytes:
+def _demand_small(request: Request, bytes_max: int) -> None:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > bytes_max:
         raise _too_large(bytes_max)
+
+
+async def _bounded(request: Request, bytes_max: int) -> bytes:
     try:
         body = await arrived(request.receive, bytes_max, _BODY_PATIENCE_S)
     except TooMuch:

@@ -4,7 +4,7 @@ A job that has succeeded already is waited for no longer; one that has failed al
 those that wait for it. Whoever is named must be there, and the caller's to see: the ids of other tenants are unknown.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hascheduler.api.access import Caller
 from hascheduler.api.job_bodies import DEPENDENCIES_MAX
@@ -15,6 +15,8 @@ from hascheduler.model.quoting import quoted
 from hascheduler.ports import KnownJob
 
 BATCH_PREFIX = "batch:"
+BATCHES_MAX = 100
+"""Each is a question to the database."""
 
 
 class Lookup:
@@ -39,13 +41,20 @@ class Lookup:
 
 async def look_up(named: Sequence[str], caller: Caller, services: ApiServices) -> Lookup:
     """All jobs and batches in ``named`` that are there for the caller."""
-    ids = list(dict.fromkeys(name for name in named if not name.startswith(BATCH_PREFIX)))
+    distinct = list(dict.fromkeys(named))
+    ids = [name for name in distinct if not name.startswith(BATCH_PREFIX)]
+    named_batches = [name for name in distinct if name.startswith(BATCH_PREFIX)]
+    if len(named_batches) > BATCHES_MAX:
+        raise InvalidInput(("depends_on",), f"{len(named_batches)} batches in one request", f"at most {BATCHES_MAX}")
     batches = {}
-    for name in dict.fromkeys(name for name in named if name.startswith(BATCH_PREFIX)):
+    for name in named_batches:
         jobs = await services.jobs.batch(name, DEPENDENCIES_MAX + 1)
         batches[name] = [job for job in jobs if caller.sees(job.tenant)]
-    known = await services.jobs.known(ids) if ids else []
-    return Lookup({job.id: job for job in known if caller.sees(job.tenant)}, batches)
+    known: dict[str, KnownJob] = {}
+    for begin in range(0, len(ids), DEPENDENCIES_MAX):
+        jobs = await services.jobs.known(ids[begin : begin + DEPENDENCIES_MAX])
+        known.update({job.id: job for job in jobs if caller.sees(job.tenant)})
+    return Lookup(known, batches)
 
 
 def waits_for(jobs: Sequence[KnownJob], *, ignores_failures: bool) -> tuple[str, ...]:
@@ -54,6 +63,6 @@ def waits_for(jobs: Sequence[KnownJob], *, ignores_failures: bool) -> tuple[str,
     return tuple(dict.fromkeys(job.id for job in jobs if job.state not in met))
 
 
-def demand_few(ids: Sequence[str], path: tuple[str | int, ...]) -> None:
+def demand_few(ids: Collection[str], path: tuple[str | int, ...]) -> None:
     if len(ids) > DEPENDENCIES_MAX:
         raise InvalidInput(path, f"{len(ids)} jobs in all", f"at most {DEPENDENCIES_MAX}")

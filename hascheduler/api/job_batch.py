@@ -3,17 +3,19 @@
 What is wrong with one is told beside the others, which are submitted all the same, but for those that depend on it.
 Within a batch jobs depend on each other by ``ref:NAME``. They are inserted level by level: those that wait for nothing
 in the batch first, so that a job that is there, or in anybody's stream, has what it waits for before it.
+
+A thousand jobs of eight megabytes are long work: each stage goes through them in turns (`hascheduler.api.turns`).
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any
 
-from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+import orjson
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation, ValidationError
 
 from hascheduler.api import idempotency
 from hascheduler.api.access import Caller, Submitter
@@ -23,12 +25,13 @@ from hascheduler.api.dependencies import BATCH_PREFIX, Lookup, demand_few, look_
 from hascheduler.api.idempotency import IdempotencyKey, checked_key
 from hascheduler.api.job_bodies import SubmitJobBody
 from hascheduler.api.levels import levels
-from hascheduler.api.problems import FieldError, Problem, Refusal, problem_body
+from hascheduler.api.problems import ERRORS_SHOWN_MAX, FieldError, Problem, Refusal, problem_body
 from hascheduler.api.refusals import field_error
 from hascheduler.api.responses import refused
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.submit_span import submit_span
 from hascheduler.api.texts import Name, Strict
+from hascheduler.api.turns import in_turns
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState, NewJob
 from hascheduler.model.trace import TraceContext
@@ -37,6 +40,15 @@ from hascheduler.telemetry.tracing import JOBS
 
 JOBS_MAX = 1_000
 REF_PREFIX = "ref:"
+_AT_ONCE_MAX = 250
+"""How many jobs the database is sent at a time: the driver encodes them in one go."""
+_ERRORS_LENGTH_MAX = 2_000
+_STEP = 10
+"""How many jobs a turn goes through."""
+_DEPENDENCIES_A_JOB = 100
+"""How many names to wait for cost as much as one more job."""
+_DEPENDENCIES_MAX = 100_000
+"""Of all jobs of a batch: one name may stand for a thousand jobs."""
 
 router = APIRouter(tags=["jobs"], route_class=LargeJsonRoute)
 
@@ -64,8 +76,8 @@ class BatchBody(Strict):
         }
     )
 
-    # What is no job is answered in its place.
-    jobs: list[BatchJob | JsonValue] = Field(min_length=1, max_length=JOBS_MAX)
+    # What is no job is answered in its place: each is judged by itself.
+    jobs: list[SkipValidation[BatchJob | JsonValue]] = Field(min_length=1, max_length=JOBS_MAX)
 
 
 class BatchResult(BaseModel):
@@ -97,32 +109,38 @@ class _Item:
     body: BatchJob | None = None
     job: NewJob | None = None
     submission: Submission | None = None
-    refusal: tuple[int, dict[str, Any]] | None = None
+    refusal: bytes | None = None
+    """A `BatchResult` as it is sent."""
 
     def refuse(self, errors: Sequence[FieldError]) -> None:
         self.refusal = _refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(errors[0]), errors)
 
 
-@router.post("/jobs:batch", responses=refused(413, 422, 429), openapi_extra=idempotency.PARAMETER)
+@router.post(
+    "/jobs:batch",
+    response_model=BatchResponse,
+    responses=refused(413, 422, 429),
+    openapi_extra=idempotency.PARAMETER,
+)
 async def submit_batch(
     body: BatchBody, services: Services, caller: Submitter, key: IdempotencyKey, *, note: Noted, request: Request
-) -> BatchResponse:
+) -> Response:
     """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it."""
     batch = note.target = _batch_id(key, caller, services)
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
         items = await _submitted(body, key, caller, services, batch=batch, trace=span.context)
-    return BatchResponse(batch=batch, results=[_result(item) for item in items])
+    return Response(await in_turns(_answer(batch, items)), media_type="application/json")
 
 
 async def _submitted(
     body: BatchBody, key: str | None, caller: Caller, services: ApiServices, *, batch: str, trace: TraceContext | None
 ) -> Sequence[_Item]:
-    items = [_read(each) for each in body.jobs]
+    items = await in_turns(_read_all(body.jobs))
     refs = _refs(items)
-    _make(items, key, caller, services, batch=batch, trace=trace)
+    await in_turns(_make(items, key, caller, services, batch=batch, trace=trace))
     named = [name for item in items if item.body for name in item.body.depends_on if not name.startswith(REF_PREFIX)]
     lookup = await look_up(named, caller, services) if named else Lookup({}, {})
-    order = levels(_needs(items, refs))
+    order = await in_turns(levels(await in_turns(_needs(items, refs))))
     for place in order.in_circles:
         items[place].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
     admitted = await _admit(items, services)
@@ -139,14 +157,22 @@ def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> str:
     return BATCH_PREFIX + hashlib.sha256(f"{caller.tenant}/{key}".encode()).hexdigest()[:32]
 
 
+def _read_all(given: list[BatchJob | JsonValue]) -> Generator[None, None, list[_Item]]:
+    items: list[_Item] = []
+    for place, each in enumerate(given):
+        items.append(_read(each))
+        if place % _STEP == _STEP - 1:
+            yield
+    return items
+
+
 def _read(given: BatchJob | JsonValue) -> _Item:
-    if isinstance(given, BatchJob):
-        return _Item(body=given)
     item = _Item()
     try:
         item.body = BatchJob.model_validate(given)
     except ValidationError as error:
-        item.refuse([field_error({**one, "loc": ("body", *one["loc"])}, given) for one in error.errors()])
+        found = error.errors(include_url=False)[:ERRORS_SHOWN_MAX]
+        item.refuse([field_error({**one, "loc": ("body", *one["loc"])}, given) for one in found])
     return item
 
 
@@ -169,9 +195,11 @@ def _make(
     *,
     batch: str,
     trace: TraceContext | None,
-) -> None:
+) -> Generator[None, None, None]:
     now = services.clock.wall_ms()
     for place, item in enumerate(items):
+        if place % _STEP == _STEP - 1:
+            yield
         body = item.body
         if body is None or item.refusal is not None:
             continue
@@ -191,16 +219,16 @@ def _make(
         item.job = replace(job, batch=batch, trace=trace)
 
 
-def _needs(items: Sequence[_Item], refs: dict[str, int]) -> list[list[int]]:
+def _needs(items: Sequence[_Item], refs: dict[str, int]) -> Generator[None, None, list[list[int]]]:
     """The places that each waits for; of what does not exist it is told later."""
-    return [
-        [
-            refs[name.removeprefix(REF_PREFIX)]
-            for name in (item.body.depends_on if item.body else ())
-            if name.startswith(REF_PREFIX) and name.removeprefix(REF_PREFIX) in refs
-        ]
-        for item in items
-    ]
+    needs: list[list[int]] = []
+    for place, item in enumerate(items):
+        named = item.body.depends_on if item.body else ()
+        own = (name.removeprefix(REF_PREFIX) for name in named if name.startswith(REF_PREFIX))
+        needs.append([refs[ref] for ref in own if ref in refs])
+        if place % _STEP == _STEP - 1:
+            yield
+    return needs
 
 
 async def _admit(items: Sequence[_Item], services: ApiServices) -> Counter[str]:
@@ -231,31 +259,55 @@ def _take_back(admitted: Counter[str], items: Sequence[_Item], services: ApiServ
 async def _submit(
     places: Sequence[int], items: Sequence[_Item], refs: dict[str, int], lookup: Lookup, services: ApiServices
 ) -> None:
+    ready = await in_turns(_resolved(places, items, refs, lookup))
+    for begin in range(0, len(ready), _AT_ONCE_MAX):
+        some = ready[begin : begin + _AT_ONCE_MAX]
+        submissions = await services.jobs.submit_many([item.job for item in some if item.job is not None])
+        for item, submission in zip(some, submissions, strict=True):
+            item.submission = submission
+            if submission.answer is SubmitAnswer.OTHER:
+                detail = idempotency.other_body((item.job.idempotency_key if item.job else None) or "")
+                item.refusal = _refusal(HTTPStatus.CONFLICT, "conflict", detail)
+
+
+def _resolved(
+    places: Sequence[int], items: Sequence[_Item], refs: dict[str, int], lookup: Lookup
+) -> Generator[None, None, list[_Item]]:
+    """Those of ``places`` whose dependencies are all there."""
     ready: list[_Item] = []
+    work = 0
+    # Those of the levels before are counted too.
+    room = _DEPENDENCIES_MAX - sum(len(item.job.depends_on) for item in items if item.job is not None)
     for place in places:
         item = items[place]
+        assert item.body is not None
+        assert item.job is not None
         try:
             _resolve(item, items, refs, lookup)
+            room -= len(item.job.depends_on)
+            if room < 0:
+                item.job = replace(item.job, depends_on=(), waits_for=())
+                expected = f"at most {_DEPENDENCIES_MAX}"
+                raise InvalidInput(("depends_on",), "the jobs of this batch wait for too many in all", expected)
             ready.append(item)
         except InvalidInput as error:
             item.refuse([FieldError(error.path, error.problem, error.expected)])
-    jobs = [item.job for item in ready if item.job is not None]
-    submissions = await services.jobs.submit_many(jobs) if jobs else []
-    for item, submission in zip(ready, submissions, strict=True):
-        item.submission = submission
-        if submission.answer is SubmitAnswer.OTHER:
-            detail = idempotency.other_body((item.job.idempotency_key if item.job else None) or "")
-            item.refusal = _refusal(HTTPStatus.CONFLICT, "conflict", detail)
+        work += 1 + (len(item.body.depends_on) + len(item.job.depends_on)) // _DEPENDENCIES_A_JOB
+        if work >= _STEP:
+            work = 0
+            yield
+    return ready
 
 
 def _resolve(item: _Item, items: Sequence[_Item], refs: dict[str, int], lookup: Lookup) -> None:
     assert item.body is not None
     assert item.job is not None
-    found: list[KnownJob] = []
-    for place, named in enumerate(item.body.depends_on):
+    found: dict[str, KnownJob] = {}
+    for named, place in _first_places(item.body.depends_on):
         path = ("depends_on", place)
         if not named.startswith(REF_PREFIX):
-            found += lookup.jobs_of(named, path)
+            found.update((job.id, job) for job in lookup.jobs_of(named, path))
+            demand_few(found, ("depends_on",))
             continue
         other = items[refs[named.removeprefix(REF_PREFIX)]] if named.removeprefix(REF_PREFIX) in refs else None
         if other is None:
@@ -263,22 +315,40 @@ def _resolve(item: _Item, items: Sequence[_Item], refs: dict[str, int], lookup: 
         if other.refusal is not None or other.submission is None:
             raise InvalidInput(path, f"{named!r} was refused itself")
         document = other.submission.document
-        found.append(KnownJob(str(document["_id"]), str(document["tenant"]), JobState(document["state"])))
-    ids = tuple(dict.fromkeys(each.id for each in found))
-    demand_few(ids, ("depends_on",))
-    waiting = waits_for(found, ignores_failures=item.job.ignores_failures)
-    item.job = replace(item.job, depends_on=ids, waits_for=waiting)
+        id = str(document["_id"])
+        found[id] = KnownJob(id, str(document["tenant"]), JobState(document["state"]))
+    demand_few(found, ("depends_on",))
+    waiting = waits_for(list(found.values()), ignores_failures=item.job.ignores_failures)
+    item.job = replace(item.job, depends_on=tuple(found), waits_for=waiting)
 
 
-def _refusal(status: int, kind: str, detail: str, errors: Sequence[FieldError] = ()) -> tuple[int, dict[str, Any]]:
-    return int(status), problem_body(status, kind, detail, errors)
+def _first_places(named: Sequence[str]) -> Sequence[tuple[str, int]]:
+    """Each name once, and where it stands first."""
+    places: dict[str, int] = {}
+    for place, name in enumerate(named):
+        places.setdefault(name, place)
+    return list(places.items())
 
 
-def _result(item: _Item) -> BatchResult:
+def _refusal(status: int, kind: str, detail: str, errors: Sequence[FieldError] = ()) -> bytes:
+    told = problem_body(status, kind, detail, errors, errors_length_max=_ERRORS_LENGTH_MAX)
+    return orjson.dumps({"status": int(status), "job": None, "problem": {"errors": [], **told}})
+
+
+def _answer(batch: str, items: Sequence[_Item]) -> Generator[None, None, bytes]:
+    """A `BatchResponse` as it is sent."""
+    results: list[bytes] = []
+    for place, item in enumerate(items):
+        results.append(_result(item))
+        if place % _AT_ONCE_MAX == _AT_ONCE_MAX - 1:
+            yield
+    return b'{"batch":%b,"results":[%b]}' % (orjson.dumps(batch), b",".join(results))
+
+
+def _result(item: _Item) -> bytes:
     if item.refusal is not None:
-        status, body = item.refusal
-        return BatchResult(status=status, job=None, problem=Problem(**body))
+        return item.refusal
     assert item.submission is not None
     is_new = item.submission.answer is SubmitAnswer.NEW
     status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
-    return BatchResult(status=int(status), job=str(item.submission.document["_id"]), problem=None)
+    return orjson.dumps({"status": int(status), "job": str(item.submission.document["_id"]), "problem": None})

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, SkipValidation
 
 from hascheduler.api.resource_fields import ResourceAmounts
 from hascheduler.api.texts import Name, Strict, Text, TextOrEmpty
@@ -13,7 +13,7 @@ Mode = Literal["queued", "on_demand"]
 
 class JobFields(Strict):
     definition: Name = Field(description="The type of job: which handler runs it", examples=["log"])
-    payload: JsonValue = Field(default=None, description="What the handler gets: any JSON")
+    payload: SkipValidation[JsonValue] = Field(default=None, description="What the handler gets: any JSON")
     priority: int = Field(default=5, ge=0, le=10, description="10 is the most urgent")
     tenant: Name | None = Field(
         default=None, description="Who owns it; default: the tenant of the token, else `default`"

@@ -21,7 +21,7 @@ from hascheduler.api.submit_span import submit_span
 from hascheduler.api.waiting import Waiting, end_of
 from hascheduler.errors import Conflict, Overloaded, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
-from hascheduler.ports import StoredDocument, SubmitAnswer
+from hascheduler.ports import KnownJob, StoredDocument, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID
 
 log = structlog.get_logger(__name__)
@@ -79,12 +79,12 @@ async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: A
     if not body.depends_on:
         return job
     lookup = await look_up(body.depends_on, caller, services)
-    found = [
-        each for place, named in enumerate(body.depends_on) for each in lookup.jobs_of(named, ("depends_on", place))
-    ]
-    ids = tuple(dict.fromkeys(each.id for each in found))
-    demand_few(ids, ("depends_on",))
-    return replace(job, depends_on=ids, waits_for=waits_for(found, ignores_failures=job.ignores_failures))
+    found: dict[str, KnownJob] = {}
+    for place, named in enumerate(body.depends_on):
+        found.update((each.id, each) for each in lookup.jobs_of(named, ("depends_on", place)))
+        demand_few(found, ("depends_on",))
+    waiting = waits_for(list(found.values()), ignores_failures=job.ignores_failures)
+    return replace(job, depends_on=tuple(found), waits_for=waiting)
 
 
 async def _ended(

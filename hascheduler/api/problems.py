@@ -12,10 +12,12 @@ from typing import Any
 from fastapi import HTTPException, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from hascheduler.model.redaction import redacted
+from hascheduler.model.redaction import redacted_beginning
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_SHOWN_MAX = 50
+ERRORS_LENGTH_MAX = 16_000
+"""How many characters all errors of one answer have in all; what comes after those is left out."""
 _PATH_PART_SHOWN_MAX = 128
 _TEXT_SHOWN_MAX = 1_000
 
@@ -96,39 +98,51 @@ def problem(
     return Response(json.dumps(body), status, dict(headers) if headers else None, MEDIA_TYPE)
 
 
-def problem_body(status: int, kind: str, detail: str, errors: Sequence[FieldError] = ()) -> dict[str, Any]:
-    """What `problem` sends."""
+def problem_body(
+    status: int,
+    kind: str,
+    detail: str,
+    errors: Sequence[FieldError] = (),
+    *,
+    errors_length_max: int = ERRORS_LENGTH_MAX,
+) -> dict[str, Any]:
+    """What `problem` sends; at least one error is told, where there are any."""
     body: dict[str, Any] = {
         "type": f"urn:hascheduler:problem:{kind}",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": _sendable(detail),
     }
-    if errors:
-        body["errors"] = [
-            {
-                "path": _sendable(path_text(error.path)),
-                "problem": _sendable(error.problem),
-                "expected": _sendable(error.expected),
-            }
-            for error in errors[:ERRORS_SHOWN_MAX]
-        ]
+    told: list[dict[str, str]] = []
+    length = 0
+    for error in errors[:ERRORS_SHOWN_MAX]:
+        one = {
+            "path": _sendable(path_text(error.path)),
+            "problem": _sendable(error.problem),
+            "expected": _sendable(error.expected),
+        }
+        length += sum(map(len, one.values()))
+        if told and length > errors_length_max:
+            break
+        told.append(one)
+    if told:
+        body["errors"] = told
     return body
 
 
-def invalid(errors: Sequence[FieldError]) -> Response:
-    """422: understood, but these fields are wrong."""
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+def invalid(errors: Sequence[FieldError], count: int | None = None) -> Response:
+    """422: understood, but these fields are wrong; ``count`` says how many, where not all are there."""
+    others = (len(errors) if count is None else count) - 1
+    more = f" (and {others} more)" if others else ""
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{errors[0]}{more}", errors=errors)
 
 
 def path_text(path: Path) -> str:
-    return ".".join(str(part)[:_PATH_PART_SHOWN_MAX] for part in path)
+    return ".".join(redacted_beginning(str(part), _PATH_PART_SHOWN_MAX).removesuffix("…") for part in path)
 
 
 def _sendable(text: str) -> str:
     """``text`` shortened, without secrets, and without what UTF-8 can't carry: it may quote a request that was refused
     for just that."""
-    text = redacted(text)
-    shown = text if len(text) <= _TEXT_SHOWN_MAX else f"{text[:_TEXT_SHOWN_MAX]}…"
-    return shown.encode("utf-8", "backslashreplace").decode()
+    shown = redacted_beginning(text, _TEXT_SHOWN_MAX)
+    return shown if shown.isascii() else shown.encode("utf-8", "backslashreplace").decode()

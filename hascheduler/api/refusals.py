@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match
 
-from hascheduler.api.problems import FieldError, Path, Refusal, invalid, problem
+from hascheduler.api.problems import ERRORS_SHOWN_MAX, FieldError, Path, Refusal, invalid, problem
 from hascheduler.errors import CallerError, InvalidInput, NotFound, Overloaded, RevisionMismatch, TooMany, WorldError
 from hascheduler.model.quoting import quoted
 
@@ -80,7 +80,8 @@ def _allowed_methods(request: Request) -> list[str]:
 
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return invalid([field_error(one, error.body) for one in error.errors()])
+    found = error.errors()
+    return invalid([field_error(one, error.body) for one in found[:ERRORS_SHOWN_MAX]], len(found))
 
 
 def field_error(error: Mapping[str, Any], body: Any) -> FieldError:

@@ -1,8 +1,8 @@
 """Resources in requests: whole numbers by name, such as ``{"cpu": 2}``."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from hascheduler.api.texts import wrong
 from hascheduler.model.quoting import quoted
@@ -16,8 +16,9 @@ def _name(name: str) -> str:
     return name
 
 
-def _few(amounts: dict[str, int]) -> dict[str, int]:
-    if len(amounts) > RESOURCE_NAMES_MAX:
+def _few(amounts: Any) -> Any:
+    # Before each of them is looked at.
+    if isinstance(amounts, dict) and len(amounts) > RESOURCE_NAMES_MAX:
         raise wrong(f"{len(amounts)} resources", f"at most {RESOURCE_NAMES_MAX}")
     return amounts
 
@@ -26,6 +27,6 @@ _Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern"
 _Amount = Annotated[int, Field(ge=1, le=AMOUNT_MAX)]
 ResourceAmounts = Annotated[
     dict[_Name, _Amount],
-    AfterValidator(_few),
+    BeforeValidator(_few),
     Field(json_schema_extra={"maxProperties": RESOURCE_NAMES_MAX, "examples": [{"cpu": 2, "gpu": 1}]}),
 ]

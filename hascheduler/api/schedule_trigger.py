@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, SkipValidation
 
 from hascheduler.api.access import Submitter
 from hascheduler.api.body import JsonRoute
@@ -36,7 +36,7 @@ class TriggerNowBody(Strict):
         description="While a job of the schedule has not ended: allow: beside it; skip: 409; buffer_one: after it, "
         "409 if another one waits; cancel_running: instead of those that fires made. Default: the schedule's",
     )
-    payload: JsonValue = Field(default=None, description="Default: the schedule's")
+    payload: SkipValidation[JsonValue] = Field(default=None, description="Default: the schedule's")
 
 
 @router.post("/{name}/trigger", status_code=HTTPStatus.CREATED, responses=refused(404, 409, 413, 422, 429))

@@ -4,7 +4,16 @@ import re
 import unicodedata
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from hascheduler.errors import InvalidInput
@@ -14,6 +23,8 @@ from hascheduler.model.quoting import quoted
 
 TEXT_LENGTH_MAX = 256
 LABELS_MAX = 64
+FIELDS_MAX = 64
+"""More than any object of this API has; of thousands of unknown ones not each is told."""
 _TIME_LENGTH_MAX = 64
 _NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 NAME = re.compile(_NAME_PATTERN[:-1] + r"\Z")
@@ -26,6 +37,13 @@ class Strict(BaseModel):
     """The base of request bodies: nothing unknown, nothing converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, given: Any) -> Any:
+        if isinstance(given, dict) and len(given) > FIELDS_MAX:
+            raise wrong(f"{len(given)} fields", "only the fields that /docs lists")
+        return given
 
 
 def wrong(problem: str, expected: str) -> PydanticCustomError:
@@ -53,8 +71,9 @@ def _text_or_empty(text: str) -> str:
     return text
 
 
-def _labels(labels: dict[str, str]) -> dict[str, str]:
-    if len(labels) > LABELS_MAX:
+def _few(labels: Any) -> Any:
+    # Before each of them is looked at.
+    if isinstance(labels, dict) and len(labels) > LABELS_MAX:
         raise wrong(f"{len(labels)} labels", f"at most {LABELS_MAX}")
     return labels
 
@@ -80,7 +99,7 @@ def _instant(value: Any) -> int:
 Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern": _NAME_PATTERN})]
 Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1, "maxLength": TEXT_LENGTH_MAX})]
 TextOrEmpty = Annotated[str, AfterValidator(_text_or_empty), Field(json_schema_extra={"maxLength": TEXT_LENGTH_MAX})]
-Labels = Annotated[dict[Name, TextOrEmpty], AfterValidator(_labels)]
+Labels = Annotated[dict[Name, TextOrEmpty], BeforeValidator(_few)]
 DurationMs = Annotated[
     int,
     PlainValidator(_duration),

@@ -6,7 +6,16 @@ Spans in answers are numbers of seconds, so that a worker in any language takes 
 from typing import Annotated, Literal, Self
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SkipValidation,
+    field_validator,
+    model_validator,
+)
 
 from hascheduler.api.bounds import WEEK_MS, between
 from hascheduler.api.resource_fields import ResourceAmounts
@@ -224,7 +233,7 @@ class FinishBody(AttemptName):
     outcome: Literal["succeeded", "failed", "cancelled", "given_back"] = Field(
         description="`cancelled`: only after a request; `given_back`: somebody else shall run it, nothing went wrong"
     )
-    result: JsonValue = Field(default=None, description="Of one that succeeded")
+    result: SkipValidation[JsonValue] = Field(default=None, description="Of one that succeeded")
     error: str | None = Field(default=None, description="What went wrong, or why it is given back; cut at 4 KiB")
     retryable: bool = Field(default=True, description="Of one that failed: whether trying again may help")
     retry_after: Annotated[DurationMs, between(0, WEEK_MS)] | None = Field(
@@ -234,7 +243,9 @@ class FinishBody(AttemptName):
     @field_validator("result")
     @classmethod
     def _not_too_large(cls, result: JsonValue) -> JsonValue:
-        size = len(orjson.dumps(result))
+        # To write a text out takes eight times its size for a moment.
+        is_long_text = isinstance(result, str) and len(result) > RESULT_BYTES_MAX
+        size = len(str(result)) if is_long_text else len(orjson.dumps(result))
         if size > RESULT_BYTES_MAX:
             raise wrong(f"{size} bytes of JSON", f"at most {RESULT_BYTES_MAX}")
         return result

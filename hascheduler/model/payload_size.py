@@ -23,8 +23,10 @@ _PLACEHOLDER = re.compile(rb"\$(?:\$|\{([a-zA-Z0-9][a-zA-Z0-9._-]*)\})")
 
 
 def json_bytes(value: Any) -> int:
-    """The size of ``value``; what is no JSON counts as its text."""
-    return len(_json(value))
+    """The size of ``value``; what is no JSON counts as its text, and a text that is too long by its letters."""
+    # To write a text out takes eight times its size for a moment.
+    is_too_long = isinstance(value, str) and len(value) > PAYLOAD_BYTES_MAX
+    return len(value) if is_too_long else len(_json(value))
 
 
 def rendered_bytes_max(payload: Any, longest: Mapping[str, str]) -> int:

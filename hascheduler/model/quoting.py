@@ -1,5 +1,7 @@
 """Values that others sent, as a message may quote them."""
 
+from hascheduler.model.redaction import redacted_beginning
+
 QUOTED_LENGTH_MAX = 64
 
 
@@ -14,6 +16,14 @@ def quoted(value: object, length_max: int = QUOTED_LENGTH_MAX) -> str:
             return "null"
         case bool():
             return str(value).lower()
+        case str():
+            text = repr(value[:length_max])
+            if len(value) <= length_max and len(text) <= length_max:
+                return text
+            # It is cut, and not in the middle of a secret.
+            text = repr(redacted_beginning(value, length_max).removesuffix("…"))
         case _:
             text = repr(value)
-            return text if len(text) <= length_max else f"{text[: length_max - 4]}…"
+            if len(text) <= length_max:
+                return text
+    return f"{text[: length_max - 4]}…"

@@ -1,11 +1,17 @@
-"""Takes secrets out of texts: the last net below all that must not tell them in the first place."""
+"""Takes secrets out of texts: the last net below all that must not tell them in the first place.
+
+Each reading is linear in the length of the text, whatever it holds (see ``tests/security/test_patterns.py``). Who shows
+only the beginning of a text asks `redacted_beginning` for it: of a secret that is cut in two nothing is shown.
+"""
 
 import re
 from typing import Any
 
 _HIDDEN = "***"
-# Up to the last @ there is, as a password that nobody has encoded may hold one, and slashes too: rather too much.
-_CREDENTIALS = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,31}://)(?:[^\s/?#:@]{0,512}:\S{0,2048}|[^\s/?#]{0,2048})@")
+_AUTHORITY = "://"
+_BLANK = re.compile(r"\s")
+_SPECIAL = re.compile(r"[\s/?#:@]")
+_PATH = re.compile(r"[\s/?#]")
 _TOKEN = re.compile(r"hsk_[A-Za-z0-9_-]+")
 _BEARER = re.compile(r"\b(authorization\W{1,4}bearer\s+)[^\s\"']+", re.IGNORECASE)
 _BEARER_LENGTH_MIN = len("authorization:bearer x")
@@ -14,12 +20,58 @@ _DEEPEST = 8
 
 def redacted(text: str) -> str:
     """``text`` without the credentials of URIs and without tokens."""
-    if "://" in text:
-        text = _CREDENTIALS.sub(rf"\1{_HIDDEN}@", text)
+    if _AUTHORITY in text and "@" in text:
+        text = _without_credentials(text)
     if "hsk_" in text:
         text = _TOKEN.sub(f"hsk_{_HIDDEN}", text)
     # Most texts are names and ids, too short to hold one.
     return _BEARER.sub(rf"\1{_HIDDEN}", text) if len(text) >= _BEARER_LENGTH_MIN else text
+
+
+def redacted_beginning(text: str, length_max: int) -> str:
+    """The first ``length_max`` characters, with … where there are more, and without secrets: `redacted`, but what is
+    long is cut first."""
+    if len(text) <= length_max:
+        clean = redacted(text)
+        return clean if len(clean) <= length_max else f"{clean[:length_max]}…"
+    beginning = text[:length_max]
+    if not text[length_max].isspace():
+        words = beginning.rsplit(maxsplit=1)
+        last = words[-1] if words and not beginning[-1].isspace() else ""
+        if _AUTHORITY in last:
+            # The @ that would tell where credentials end may be in what was cut off.
+            kept = len(beginning) - len(last) + last.index(_AUTHORITY) + len(_AUTHORITY)
+            beginning = f"{beginning[:kept]}{_HIDDEN}"
+    return f"{redacted(beginning)}…"
+
+
+def _without_credentials(text: str) -> str:
+    """Of each word: from ``://`` up to the last @ there is, as a password that nobody has encoded may hold one, and
+    slashes too: rather too much. One pass: each search begins where the one before it has ended."""
+    pieces: list[str] = []
+    done = word_end = last_at = 0
+    at = text.find(_AUTHORITY)
+    while at >= 0:
+        begin = at + len(_AUTHORITY)
+        if begin >= word_end:
+            blank = _BLANK.search(text, begin)
+            word_end = len(text) if blank is None else blank.start()
+            last_at = text.rfind("@", begin, word_end)
+        if last_at < begin:
+            at = text.find(_AUTHORITY, word_end)
+            continue
+        special = _SPECIAL.search(text, begin)
+        end = -1
+        if special is not None and special[0] == ":":
+            end = last_at
+        elif special is not None and special[0] == "@":
+            path = _PATH.search(text, begin)
+            end = text.rfind("@", begin, word_end if path is None else path.start())
+        if end >= 0:
+            pieces += text[done:begin], _HIDDEN
+            done = begin = end
+        at = text.find(_AUTHORITY, begin)
+    return "".join([*pieces, text[done:]])
 
 
 def redacted_value(value: Any, deepest: int = _DEEPEST) -> Any:

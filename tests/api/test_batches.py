@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from hascheduler.api.levels import levels
+from hascheduler.api.turns import in_turns
 from tests.api.doubles import World
 from tests.api.requests import check_problem, get, post
 
@@ -112,7 +113,7 @@ async def test_a_job_may_wait_for_a_whole_batch(client: httpx.AsyncClient, world
     assert sorted(world.job(job["id"])["waits_for"]) == sorted(result["job"] for result in answer["results"])
 
 
-def test_levels_are_in_order_and_leave_out_circles() -> None:
-    order = levels([[1], [2], [], [4], [3], [3], [2, 2]])
+async def test_levels_are_in_order_and_leave_out_circles() -> None:
+    order = await in_turns(levels([[1], [2], [], [4], [3], [3], [2, 2]]))
     assert [list(level) for level in order.levels] == [[2], [1, 6], [0]]
     assert list(order.in_circles) == [3, 4, 5]
