@@ -92,15 +92,13 @@ def least_cost_of(app: FastAPI, asked: Asked, enough_ms: float, make: Callable[[
 
 
 def _measured(app: FastAPI, asked: Asked, world: World, memory: bool) -> Cost:
-    app.state.services = replace(
-        world.services(),
-        lock=Lock(demanded=True),
-        jobs=Unstoring() if asked.path.startswith("/v1/jobs") else world.jobs,
-    )
+    jobs: Any = Unstoring() if asked.path.startswith("/v1/jobs") else world.jobs
+    app.state.services = replace(world.services(), lock=Lock(demanded=True), jobs=jobs)
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner, _quiet_garbage():
         runner.run(_admit(world, asked.role))
         runner.run(_asked(app, replace(asked, method="GET", path="/v1/whoami", body=b"")))  # whatever is made once
         app.state.services.audit_writer._waiting.clear()
+        before = 0
         if memory:
             tracemalloc.start()
             before = tracemalloc.get_traced_memory()[0]
@@ -168,7 +166,7 @@ def _longest_callback() -> Iterator[list[float]]:
         if threading.get_ident() == thread:
             longest[0] = max(longest[0], time.thread_time() - begin)
 
-    asyncio.Handle._run = watched  # type: ignore[method-assign]
+    asyncio.Handle._run = watched  # type: ignore[method-assign, assignment]
     try:
         yield longest
     finally:
