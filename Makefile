@@ -9,7 +9,7 @@ WORKERS ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
 
-.PHONY: advisories help demo dev test lint fmt types contracts lock bench bench-peers soak simulate sim chaos planted-bugs monitoring k8s-check kind-up kind-down demo-failover
+.PHONY: fuzz advisories help demo dev test lint fmt types contracts lock bench bench-peers soak simulate sim chaos planted-bugs monitoring k8s-check kind-up kind-down demo-failover
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,6 +61,9 @@ simulate: .venv/.ready ## a day of a mixed cluster under three policies, with a 
 
 sim: .venv/.ready ## clusters in trouble on virtual time, one a seed (SEEDS=500; SEED=7 replays one)
 	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500))
+
+fuzz: .venv/.ready ## every decoder is given what nobody meant to write, within bounds of CPU and memory (MINUTES=10)
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) $(ARGS)
 
 chaos: .venv/.ready servers ## real processes in real trouble, with a report (ROWS=smoke is short; ROWS=name,name)
 	@$(if $(filter smoke,$(ROWS)),,scripts/ensure-faketime)

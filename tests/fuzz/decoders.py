@@ -1,0 +1,217 @@
+"""The table of all decoders: what calls each, what it is given, and which errors it promises."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from pydantic import TypeAdapter, ValidationError
+
+from hascheduler.api import json_text
+from hascheduler.api.events import EventId
+from hascheduler.api.labels import LabelledQuery
+from hascheduler.api.merge_patch import merge_patch
+from hascheduler.cli.documents import read_documents
+from hascheduler.errors import InvalidInput
+from hascheduler.model import documents
+from hascheduler.model.bundle import unbundled
+from hascheduler.model.durations import parse_duration
+from hascheduler.model.failover_documents import decode_failover, encode_failover
+from hascheduler.model.instants import parse_instant
+from hascheduler.model.job_documents import decode_job, decode_job_patch, new_job_document
+from hascheduler.model.message import decode_message
+from hascheduler.model.redaction import redacted
+from hascheduler.model.rendering import missing_placeholders, render
+from hascheduler.model.resource_texts import parse_resources
+from hascheduler.model.schedule_documents import decode_schedule
+from hascheduler.model.token_documents import decode_token, encode_token
+from hascheduler.model.trigger import Cron
+from hascheduler.model.trigger_documents import decode_trigger
+from hascheduler.simulate.parsing import parse_scenario
+from hascheduler.triggers import cron, expressions
+from tests import factories
+
+_REFUSED_BODIES = tuple(
+    getattr(json_text, name) for name in ("MalformedJson", "UnstorableJson", "Oversized") if hasattr(json_text, name)
+)
+_NOON = 1_893_499_200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    decode: Callable[[Any], object]
+    inputs: SearchStrategy[Any]
+    refusals: tuple[type[Exception], ...] = (InvalidInput,)
+
+
+# What decoders are given
+
+_TEXT = st.text(max_size=200)
+_SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | _TEXT
+    | st.sampled_from(
+        ["", "\0", "\ud800", "$where", "__proto__", "a" * 5_000, "9" * 5_000, "1e999", "2030-01-01T00:00:00Z"]
+    )
+)
+_VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(_TEXT, inner, max_size=5))
+_STORED = _VALUES | st.binary(max_size=50) | st.datetimes() | st.just(object())
+
+
+def _like(*examples: str, alphabet: str) -> SearchStrategy[str]:
+    """Texts of one language: the examples, pieces of them put together, and what only looks like it."""
+    pieces = st.sampled_from([piece for example in examples for piece in (example, *example.split(), *example)])
+    long = st.builds(lambda piece, times: piece * times, pieces, st.integers(1, 3_000))
+    return (
+        st.lists(pieces, max_size=12).map("".join)
+        | st.lists(pieces, max_size=6).map(" ".join)
+        | st.text(alphabet, max_size=100)
+        | long
+        | _TEXT
+    )
+
+
+def _broken(document: Mapping[str, Any]) -> SearchStrategy[dict[str, Any]]:
+    """``document`` with some of its fields turned into anything, or left out."""
+    changes = st.dictionaries(st.sampled_from(sorted(document)), _STORED, max_size=4)
+    gone = st.sets(st.sampled_from(sorted(document)), max_size=2)
+    return st.builds(
+        lambda new, without: {k: v for k, v in {**document, **new}.items() if k not in without}, changes, gone
+    )
+
+
+_NESTED = st.integers(1, 3_000).map(lambda depth: b"[" * depth + b"]" * depth) | st.integers(1, 3_000).map(
+    lambda depth: b'{"a":' * depth + b"1" + b"}" * depth
+)
+_MANY = st.integers(1, 60_000).map(lambda count: b"[" + b",".join([b"[]"] * count) + b"]")
+_BODIES = (
+    _VALUES.map(lambda value: orjson.dumps(_sendable(value)))
+    | _like(
+        '{"a": [1, 2.5e3, null], "b": "\\u00e9\\ud83d\\ude00"}', 'NaN -0 1e400 "\\x"', alphabet='{}[]:,"\\ue0123.+-tfn '
+    ).map(lambda text: text.encode("utf-8", "surrogatepass"))
+    | st.binary(max_size=300)
+    | _NESTED
+    | _MANY
+)
+
+
+def _sendable(value: Any) -> Any:
+    match value:
+        case int() if not isinstance(value, bool) and abs(value) > 2**63 - 1:
+            return str(value)
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case list():
+            return [_sendable(each) for each in value]
+        case dict():
+            return {_sendable(key): _sendable(each) for key, each in value.items()}
+        case _:
+            return value
+
+
+# Decoders of more than one step
+
+
+def _cron(text: str) -> None:
+    at = Cron(expressions.normal_form(text), "Europe/Berlin")
+    cron.check(at)
+    cron.next_nominal(at, _NOON)
+    cron.latest_nominal(at, _NOON)
+
+
+def _rendered(payload: Any) -> None:
+    list(missing_placeholders(payload, frozenset({"schedule"})))
+    render(payload, {"schedule": "s" * 1_000, "label.a": "b"})
+
+
+def _each(decode: Callable[..., object]) -> Callable[[Any], object]:
+    return lambda fields: decode("an-id", fields)
+
+
+_YAML = _like(
+    "a: &a [1, *a]",
+    "<<: *a",
+    "- !!python/object:os.system x",
+    "jobs:\n- {at: 0s, count: 5}\n",
+    "? a\n: b\n",
+    "'x' |\n  y",
+    alphabet="&*!|>{}[]:,-?#'\" \nab01%@`~",
+) | st.integers(1, 2_000).map(lambda depth: "[" * depth)
+_TEMPLATES = st.recursive(
+    _like("${target}", "$$", "${label.a}", "${", alphabet="${}.abel") | _SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXT, inner, max_size=4),
+)
+_JOB = new_job_document(factories.make_job())
+_SCHEDULE = factories.make_schedule()
+
+DECODERS: dict[str, Decoder] = {
+    "bodies": Decoder(json_text.read_json, _BODIES, _REFUSED_BODIES),
+    "merge patches": Decoder(lambda both: merge_patch(*both), st.tuples(_VALUES, _VALUES)),
+    "cron": Decoder(
+        _cron,
+        _like("*/5 0-23/2 1,15 JAN-DEC MON#2", "0 0 L * 5L", "@daily", "59 23 29 2 *", alphabet="0123456789*/,-#LW? "),
+    ),
+    "durations": Decoder(
+        parse_duration, _like("1d2h3m4s5ms", "1.5h", "-1s", alphabet="0123456789.dhms -") | st.floats() | st.integers()
+    ),
+    "instants": Decoder(
+        parse_instant, _like("2030-02-29T23:59:60.999+14:00", "2030-01-01T00:00:00Z", alphabet="0123456789-:TZ+.")
+    ),
+    "resources": Decoder(parse_resources, _like("cpu=8,gpu=1", "a=0.5", alphabet="abc=,0123456789.")),
+    "cursors and labels": Decoder(
+        LabelledQuery.model_validate,
+        st.fixed_dictionaries(
+            {}, optional={"after": _SCALARS, "limit": _SCALARS, "label": st.lists(_like("a=b", alphabet="ab=$."))}
+        ),
+        (ValidationError,),
+    ),
+    "event ids": Decoder(
+        TypeAdapter(EventId).validate_python,
+        _like("12.1893499200000.3", "0-0", alphabet="0123456789.-:abcdef"),
+        (ValidationError,),
+    ),
+    "messages": Decoder(
+        decode_message,
+        _BODIES
+        | _broken({"v": 1, "kind": "run", "job": "job:1", "attempt": 1}).map(
+            lambda fields: repr(fields).encode("utf-8", "replace")
+        ),
+    ),
+    "bundles": Decoder(
+        unbundled, _BODIES | _VALUES.map(lambda runs: orjson.dumps({"v": 1, "kind": "bundle", "runs": _sendable(runs)}))
+    ),
+    "templates": Decoder(_rendered, _TEMPLATES),
+    "redaction": Decoder(
+        redacted,
+        _like("mongodb://user:pass@host/", "Authorization: Bearer hsk_abc", "a.a.a://:", alphabet="a:/@.hsk_ "),
+    ),
+    "scenarios": Decoder(parse_scenario, _YAML),
+    "manifests": Decoder(lambda text: list(read_documents(text, "f")), _YAML),
+    "stored jobs": Decoder(_each(decode_job), _broken(_JOB)),
+    "stored changes of jobs": Decoder(decode_job_patch, _broken(_JOB)),
+    "stored schedules": Decoder(_each(decode_schedule), _broken(_SCHEDULE)),
+    "stored triggers": Decoder(decode_trigger, _STORED | _broken(_SCHEDULE["trigger"])),
+    "stored definitions": Decoder(
+        _each(documents.decode_definition), _broken(documents.encode_definition(factories.make_definition()))
+    ),
+    "stored lanes": Decoder(_each(documents.decode_lane), _broken(documents.encode_lane(factories.make_lane()))),
+    "stored tenants": Decoder(
+        _each(documents.decode_tenant), _broken(documents.encode_tenant(factories.make_tenant()))
+    ),
+    "stored processors": Decoder(
+        _each(documents.decode_processor), _broken(documents.encode_processor(factories.make_processor()))
+    ),
+    "stored replicas": Decoder(
+        _each(documents.decode_replica), _broken(documents.encode_replica(factories.make_replica()))
+    ),
+    "stored leases": Decoder(_each(documents.decode_lease), _broken(documents.encode_lease(factories.make_lease()))),
+    "stored tokens": Decoder(_each(decode_token), _broken(encode_token(factories.make_token()))),
+    "stored failovers": Decoder(decode_failover, _broken(encode_failover(factories.make_failover()))),
+}
+"""By name, for reports and for replays."""
