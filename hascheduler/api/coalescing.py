@@ -61,5 +61,5 @@ async def _fired(
     schedule: ScheduleRef, after_ms: int, before_ms: int, limit: int, services: ApiServices
 ) -> list[WallMs]:
     """Strictly between, the newest first."""
-    records = await services.verdicts.list(schedule.name, _FIRED, WallMs(after_ms), WallMs(before_ms), limit)
+    records = await services.verdicts.list(schedule.identity, _FIRED, WallMs(after_ms), WallMs(before_ms), limit)
     return [record.run.first_ms for record in records]

@@ -1,51 +1,56 @@
 """Which nominal times of a schedule have a job already, of a fire or of a backfill."""
 
-from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hascheduler.api.services import ApiServices
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import backfill_job_id
-from hascheduler.model.verdict import Verdict
-from hascheduler.ports import JobFilter
+from hascheduler.model.job import ScheduleId, backfill_job_id, fire_job_id
 
 EARLIEST_MS = 1_000_000_000_000
 """2001-09-09T01:46:40Z. From here on the ids of jobs are in the order of their nominal times, all of one length."""
 _READ_AT_ONCE_MAX = 1_000
 
 
-async def fired_times(schedule: str, times: Sequence[WallMs], services: ApiServices) -> set[WallMs]:
-    """Those of ``times`` (ascending) whose fired job is still kept."""
+@dataclass(frozen=True, slots=True)
+class JobsOfTimes:
+    """The ids of the jobs that are kept still, by nominal time; none of another schedule by the same name.
 
-    async def read(after_ms: WallMs, before_ms: WallMs) -> Sequence[WallMs]:
-        records = await services.verdicts.list(schedule, {Verdict.FIRED}, after_ms, before_ms, _READ_AT_ONCE_MAX)
-        return [record.run.first_ms for record in records]
+    An earlier one may have left its job under the id that a backfill would take: such a time is ``taken``, and its job
+    gets an id that says whose it is.
+    """
 
-    return await _found(times, read)
+    schedule: ScheduleId
+    fired: dict[WallMs, str]
+    backfilled: dict[WallMs, str]
+    taken: frozenset[WallMs]
 
-
-async def backfilled_times(schedule: str, times: Sequence[WallMs], services: ApiServices) -> set[WallMs]:
-    """Those of ``times`` (ascending) whose job of an earlier backfill is still kept."""
-    prefix = backfill_job_id(schedule, 0)[:-1]
-
-    async def read(after_ms: WallMs, before_ms: WallMs) -> Sequence[WallMs]:
-        before_id = backfill_job_id(schedule, before_ms)
-        jobs = await services.jobs.list(JobFilter(schedule=schedule), before_id, _READ_AT_ONCE_MAX)
-        tails = (job["_id"].removeprefix(prefix) for job in jobs)
-        return [WallMs(int(tail)) for tail in tails if tail.isdecimal()]
-
-    return await _found(times, read)
+    def id_of(self, nominal_ms: WallMs) -> str:
+        """Of the job that the time has, or gets from a backfill."""
+        known = self.fired.get(nominal_ms) or self.backfilled.get(nominal_ms)
+        return known or _backfill_ids(self.schedule, nominal_ms)[nominal_ms in self.taken]
 
 
-async def _found(times: Sequence[WallMs], read: Callable[[WallMs, WallMs], Awaitable[Sequence[WallMs]]]) -> set[WallMs]:
-    """``read`` gives times strictly between two instants, the newest first. However many there are beside those that
-    are asked for, each reading settles one of those at least."""
-    found: set[WallMs] = set()
-    rest = times
-    while rest:
-        newest_first = await read(WallMs(rest[0] - 1), WallMs(rest[-1] + 1))
-        found.update(newest_first)
-        if len(newest_first) < _READ_AT_ONCE_MAX:
-            break
-        rest = rest[: bisect_left(rest, newest_first[-1])]
-    return found.intersection(times)
+async def jobs_of_times(schedule: ScheduleId, times: Sequence[WallMs], services: ApiServices) -> JobsOfTimes:
+    fires = {fire_job_id(schedule.name, nominal_ms): nominal_ms for nominal_ms in times}
+    backfills = {id: nominal_ms for nominal_ms in times for id in _backfill_ids(schedule, nominal_ms)}
+    ids = [*fires, *backfills]
+    known = [
+        job
+        for first in range(0, len(ids), _READ_AT_ONCE_MAX)
+        for job in await services.jobs.known(ids[first : first + _READ_AT_ONCE_MAX])
+    ]
+    own = [job.id for job in known if job.made_by is not None and job.made_by.is_same(schedule)]
+    others = {job.id for job in known}.difference(own)
+    return JobsOfTimes(
+        schedule,
+        fired={fires[id]: id for id in own if id in fires},
+        backfilled={backfills[id]: id for id in own if id in backfills},
+        taken=frozenset(backfills[id] for id in others if id in backfills),
+    )
+
+
+def _backfill_ids(schedule: ScheduleId, nominal_ms: WallMs) -> tuple[str, str]:
+    """The id of a backfill's job, and the one that it has where the first is taken."""
+    name, created_at_ms = schedule.name, schedule.created_at_ms
+    return backfill_job_id(name, nominal_ms), backfill_job_id(name, nominal_ms, created_at_ms)

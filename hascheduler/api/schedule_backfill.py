@@ -1,9 +1,10 @@
 """``/v1/schedules/{name}/backfill``: a job for each nominal time of a span that has none.
 
-Each nominal time is backfilled once at most, as its job's id is made of it: the same request may be repeated.
+Each nominal time is backfilled once at most, as its job's id is made of it: the same request may be repeated. What an
+earlier schedule of that name made counts for nothing here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -14,7 +15,7 @@ from hascheduler.api.access import Operator
 from hascheduler.api.audit_note import Noted
 from hascheduler.api.backfill_times import TIMES_MAX, backfill_times
 from hascheduler.api.body import JsonRoute
-from hascheduler.api.jobs_of_times import EARLIEST_MS, backfilled_times, fired_times
+from hascheduler.api.jobs_of_times import EARLIEST_MS, jobs_of_times
 from hascheduler.api.open_times import that_may_fire
 from hascheduler.api.responses import refused
 from hascheduler.api.services import ApiServices, Services
@@ -24,7 +25,7 @@ from hascheduler.api.texts import InstantMs, Strict
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fired_jobs import job_of
 from hascheduler.model.instants import WallMs, format_instant
-from hascheduler.model.job import NewJob, backfill_job_id, fire_job_id
+from hascheduler.model.job import NewJob
 from hascheduler.ports import StoredDocument, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_SCHEDULE, JOBS, Attribute
 
@@ -87,15 +88,16 @@ async def backfill_schedule(
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     times = backfill_times(schedule.trigger, body.from_, body.to)
-    fired = await fired_times(name, times, services)
+    known = await jobs_of_times(schedule.identity, times, services)
     # A fire that is committed but not counted yet has its job all the same.
-    undecided = that_may_fire(schedule, times, now) - fired
+    undecided = that_may_fire(schedule, times, now) - known.fired.keys()
     settled = [nominal_ms for nominal_ms in times if nominal_ms not in undecided]
-    missing = [nominal_ms for nominal_ms in settled if nominal_ms not in fired]
+    missing = [nominal_ms for nominal_ms in settled if nominal_ms not in known.fired.keys() | known.backfilled.keys()]
+    ids = {nominal_ms: known.id_of(nominal_ms) for nominal_ms in settled}
     if body.dry_run:
-        created = len(missing) - len(await backfilled_times(name, missing, services))
+        created = len(missing)
     else:
-        jobs = _jobs(name, stored, missing, now, serial=body.overlap == "buffer_one")
+        jobs = _jobs(name, stored, {at: ids[at] for at in missing}, now, serial=body.overlap == "buffer_one")
         said: dict[str, Attribute] = {JOB_SCHEDULE: name, JOBS: len(jobs)}
         with submit_span(request, services, "backfill", **said) as span:
             created = await _create([replace(job, trace=span.context) for job in jobs], services)
@@ -104,7 +106,7 @@ async def backfill_schedule(
         created=created,
         existing=len(settled) - created,
         undecided=len(undecided),
-        jobs=[(fire_job_id if nominal_ms in fired else backfill_job_id)(name, nominal_ms) for nominal_ms in settled],
+        jobs=list(ids.values()),
     )
 
 
@@ -119,11 +121,13 @@ def _demand_the_past(body: BackfillBody, now: WallMs) -> None:
         raise InvalidInput(("to",), problem, f"at least {format_instant(body.from_)}")
 
 
-def _jobs(name: str, stored: StoredDocument, times: Sequence[WallMs], now: WallMs, *, serial: bool) -> Sequence[NewJob]:
-    assert len(times) <= TIMES_MAX
+def _jobs(
+    name: str, stored: StoredDocument, ids: Mapping[WallMs, str], now: WallMs, *, serial: bool
+) -> Sequence[NewJob]:
+    assert len(ids) <= TIMES_MAX
     jobs = []
-    for number, at in enumerate(times):
-        job = job_of(name, stored, backfill_job_id(name, at), at, serial=serial)
+    for number, (at, id) in enumerate(ids.items()):
+        job = job_of(name, stored, id, at, serial=serial)
         if job is None:
             raise too_large_to_fill(name)
         # Submitted now, in their order: as old as their nominal times they would go before everybody else's work.

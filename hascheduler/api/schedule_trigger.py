@@ -19,7 +19,7 @@ from hascheduler.api.submit_span import submit_span
 from hascheduler.api.texts import Strict
 from hascheduler.errors import Conflict
 from hascheduler.model.fired_jobs import demand_storable_payload, job_of
-from hascheduler.model.job import NewJob, trigger_job_id
+from hascheduler.model.job import NewJob, ScheduleId, trigger_job_id
 from hascheduler.model.schedule import Overlap
 from hascheduler.model.schedule_documents import decode_template
 from hascheduler.ports import StoredDocument
@@ -53,10 +53,10 @@ async def trigger_schedule(
     are, and a repeated request makes another job."""
     body = body or TriggerNowBody()
     stored = await stored_schedule(name, caller, services)
-    policy = readable_schedule(stored).policy
-    overlap = policy.overlap if body.overlap is None else Overlap(body.overlap)
+    schedule = readable_schedule(stored)
+    overlap = schedule.policy.overlap if body.overlap is None else Overlap(body.overlap)
     job = _job(name, stored, body, overlap, services)
-    replaced = await _let_in(name, overlap, services)
+    replaced = await _let_in(schedule.identity, overlap, services)
     said = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: name}
     with submit_span(request, services, job.definition, **said) as span:
         await services.admission.admit(job.tenant, 1)
@@ -68,9 +68,9 @@ async def trigger_schedule(
     return show_job(document, services.view.unschedulable())
 
 
-async def _let_in(name: str, overlap: Overlap, services: ApiServices) -> list[str]:
+async def _let_in(schedule: ScheduleId, overlap: Overlap, services: ApiServices) -> list[str]:
     """The jobs to cancel for it; `Conflict` naming the one that is in the way."""
-    live = [] if overlap is Overlap.ALLOW else await live_jobs(name, services)
+    name, live = schedule.name, [] if overlap is Overlap.ALLOW else await live_jobs(schedule, services)
     match overlap:
         case Overlap.SKIP if live:
             raise Conflict(f"job {live[0]!r} of schedule {name!r} has not ended, and overlap is skip")

@@ -118,7 +118,9 @@ async def list_verdicts(
     schedule = readable_schedule(stored)
     # Records from before its creation are those of an earlier schedule by the same name.
     wanted = frozenset(query.verdict or Verdict)
-    records = await services.verdicts.list(name, wanted, schedule.created_at_ms, before_ms, query.limit + 1)
+    records = await services.verdicts.list(
+        schedule.identity, wanted, schedule.created_at_ms, before_ms, query.limit + 1
+    )
     shown = records[: query.limit]
     coalesced = [record.run for record in shown if record.run.verdict is Verdict.COALESCED]
     into = await coalesced_into(schedule, coalesced, services)

@@ -85,6 +85,9 @@ def _link(schedule: Mapping[str, Any], conclusion: Conclusion, cursor_ms: int, i
 
 
 def _is_same(schedule: Mapping[str, Any], conclusion: Conclusion) -> bool:
-    """A schedule that was made at or after a nominal time is another one by the same name."""
+    """A schedule of another creation is another one by the same name; so is one that was made at or after a nominal
+    time, which is all that the journal of 0.2.0 tells."""
     created_at_ms = schedule.get("created_at_ms")
-    return isinstance(created_at_ms, int) and created_at_ms < conclusion.nominal_ms
+    if not isinstance(created_at_ms, int) or not conclusion.basis.is_of(created_at_ms):
+        return False
+    return created_at_ms < conclusion.nominal_ms

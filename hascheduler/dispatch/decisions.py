@@ -4,11 +4,12 @@ Every decision is idempotent: it names the attempt (or the deterministic id) it 
 twice, late, or by another leader changes nothing the second time.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import Move, fire_job_id
 from hascheduler.model.schedule import Basis
@@ -105,13 +106,15 @@ class Cancel:
 class CountFailures:
     """The schedule's jobs failed ``failures`` times in a row; pause it at ``pause_at_ms`` if there is one.
 
-    A pause demands revision ``rev``: who edits a schedule after its failures were counted decides anew.
+    A pause demands revision ``rev``: who edits a schedule after its failures were counted decides anew. Both hold for
+    the schedule of that creation only (None: the entry was written by 0.2.0, which did not say).
     """
 
     schedule: str
     rev: int
     failures: int
     pause_at_ms: WallMs | None = None
+    created_at_ms: WallMs | None = field(default=None, compare=False)
 
 
 Conclusion = Fire | PassOver
@@ -187,9 +190,45 @@ def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
     return rows
 
 
-def decode_decisions(rows: list[list[Any]]) -> tuple[Decision, ...]:
-    """The decisions of a stored entry; a kind of a newer version is an `InvalidInput`, never skipped."""
-    return tuple(_decode(row) for row in rows)
+def encode_creations(decisions: tuple[Decision, ...]) -> dict[str, list[int | None]]:
+    """When the schedules were created that ``decisions`` are about, one for each that is about one: a field of its own
+    beside the rows, whose form 0.2.0 reads exactly. No field where none is about a schedule."""
+    creations = [_creation(each) for each in decisions if isinstance(each, Fire | PassOver | CountFailures)]
+    return {"creations": creations} if creations else {}
+
+
+def decode_decisions(rows: list[list[Any]], creations: object = None) -> tuple[Decision, ...]:
+    """The decisions of a stored entry; a kind of a newer version is an `InvalidInput`, never skipped.
+
+    ``creations`` are those of `encode_creations`; None in an entry of 0.2.0.
+    """
+    decisions = tuple(_decode(row) for row in rows)
+    if creations is None:
+        return decisions
+    about = [number for number, each in enumerate(decisions) if isinstance(each, Fire | PassOver | CountFailures)]
+    if not isinstance(creations, list) or len(creations) != len(about):
+        raise InvalidInput(("creations",), f"{str(creations)[:64]!r}", f"a list of {len(about)} instants")
+    told = list(decisions)
+    for number, created_at_ms in zip(about, creations, strict=True):
+        told[number] = _of_creation(decisions[number], created_at_ms)
+    return tuple(told)
+
+
+def _creation(decision: Conclusion | CountFailures) -> int | None:
+    return decision.created_at_ms if isinstance(decision, CountFailures) else decision.basis.created_at_ms
+
+
+def _of_creation(decision: Decision, said: object) -> Decision:
+    if not (said is None or is_integer(said)):
+        raise InvalidInput(("creations",), f"{str(said)[:64]!r}", "an instant or nothing")
+    created_at_ms = None if said is None else WallMs(said)
+    match decision:
+        case Fire() | PassOver():
+            return replace(decision, basis=replace(decision.basis, created_at_ms=created_at_ms))
+        case CountFailures():
+            return replace(decision, created_at_ms=created_at_ms)
+        case _:
+            return decision
 
 
 def _decode(row: list[Any]) -> Decision:

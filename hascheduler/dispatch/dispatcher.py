@@ -272,7 +272,9 @@ class Dispatcher:
             if isinstance(move, Dispatch):
                 fire = fired[job_id]
                 schedule = self._times.schedule(fire.schedule)
-                if schedule is not None:  # else the reading alone can tell what it holds
+                if schedule is not None and fire.basis.is_of(
+                    schedule.created_at_ms
+                ):  # else the reading alone can tell what it holds
                     self._jobs.occupy_unseen(fired_job(schedule, fire.nominal_ms), move.processor)
         self._sends += self._jobs.tell_again(now)
 

@@ -47,5 +47,6 @@ class Failures:
                 continue
             limit = schedule.policy.pause_after_failures
             is_too_many = limit is not None and failures >= limit and schedule.paused_at_ms is None
-            decisions.append(CountFailures(name, schedule.rev, failures, now if is_too_many else None))
+            pause_at_ms = now if is_too_many else None
+            decisions.append(CountFailures(name, schedule.rev, failures, pause_at_ms, schedule.created_at_ms))
         return decisions

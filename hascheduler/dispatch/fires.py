@@ -14,6 +14,7 @@ from hascheduler.dispatch.stretches import undecided
 from hascheduler.dispatch.timers import Timers
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import LATEST_MS, WallMs
+from hascheduler.model.job import ScheduleId
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.verdict import Tally
 from hascheduler.triggers import due_ms
@@ -64,7 +65,9 @@ class Fires:
     def promise(self, conclusion: Conclusion) -> None:
         """That is decided, whatever the stream still says."""
         schedule = self._schedules.get(conclusion.schedule)
-        if schedule is not None and conclusion.nominal_ms > self._decided(schedule)[0]:
+        if schedule is None or not conclusion.basis.is_of(schedule.created_at_ms):
+            return
+        if conclusion.nominal_ms > self._decided(schedule)[0]:
             self._promised[schedule.name] = (conclusion.nominal_ms, conclusion.tally)
             self._arm(schedule)
 
@@ -86,11 +89,12 @@ class Fires:
     def lose(self, conclusion: Conclusion, until_ms: int) -> None:
         """The database has another schedule than the one known here: hold it, and then go back to what is known."""
         schedule = self._schedules.get(conclusion.schedule)
-        if schedule is not None:
+        if schedule is not None and conclusion.basis.is_of(schedule.created_at_ms):
             self.hold(schedule.name)
             self._lost.add(schedule.name)
             # Until there is news of it, or, where that was overlooked, for a while.
-            is_known = schedule.basis_at(conclusion.basis.cursor_ms) != conclusion.basis
+            basis = conclusion.basis
+            is_known = (schedule.since_ms, schedule.paused_at_ms) != (basis.since_ms, basis.paused_at_ms)
             self._held[schedule.name] = 0 if is_known else until_ms
 
     def held(self) -> list[str]:
@@ -108,7 +112,7 @@ class Fires:
         self,
         now: WallMs,
         limit: int,
-        live: Callable[[str], dict[str, None]],
+        live: Callable[[ScheduleId], dict[str, None]],
         room: Callable[[ScheduleRef], Room | None] = lambda _: None,
         fell_short: Callable[[ScheduleRef], int] = lambda _: 0,
     ) -> Iterator[list[Conclusion]]:
@@ -128,7 +132,8 @@ class Fires:
             at_once = min(limit, _AT_ONCE_MAX)
             left = room(schedule)
             try:
-                new = conclude(schedule, cursor_ms, tally, now, live=live(schedule.name), limit=at_once, room=left)
+                live_ids = live(schedule.identity)
+                new = conclude(schedule, cursor_ms, tally, now, live=live_ids, limit=at_once, room=left)
             except InvalidInput as error:  # a trigger in its past, written by hand
                 self.unreadable[schedule.name] = str(error)
                 continue

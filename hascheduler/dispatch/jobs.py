@@ -20,7 +20,7 @@ from hascheduler.dispatch.occupancy import Occupancy
 from hascheduler.dispatch.pool import SlotPool
 from hascheduler.dispatch.siblings import Siblings
 from hascheduler.dispatch.timers import Timers
-from hascheduler.model.job import OCCUPYING, JobRef, JobState, Move
+from hascheduler.model.job import OCCUPYING, JobRef, JobState, Move, ScheduleId
 
 
 class Jobs:
@@ -56,6 +56,7 @@ class Jobs:
         self._noticed: dict[str, int] = {}
         self._notices: list[CancelNotice] = []
         self._siblings = Siblings()
+        self._unread: dict[str, JobRef] = {}
         self._replaced: dict[str, str] = {}
         self._charged: dict[str, int] = {}
 
@@ -65,18 +66,20 @@ class Jobs:
     def all(self) -> list[JobRef]:
         return list(self._table.values())
 
-    def of_schedule(self, schedule: str) -> dict[str, None]:
+    def of_schedule(self, schedule: ScheduleId) -> dict[str, None]:
         """The ids of its jobs that have not ended, oldest first; read only, and true until the next change."""
         return self._siblings.of(schedule)
 
     def put(self, job: JobRef) -> None:
         known = self._table.get(job.id)
         if known is None:
-            self._siblings.add(job.id)
+            self._siblings.move(self._unread.pop(job.id, None), job)
             self._accounts.arrive(job.tenant, job.fairness_key)
         elif (known.tenant, known.fairness_key) != (job.tenant, job.fairness_key):
             self._accounts.arrive(job.tenant, job.fairness_key)
             self._accounts.leave(known.tenant, known.fairness_key, self._now)
+        if known is not None and _maker_said(known) != _maker_said(job):
+            self._siblings.move(known, job)
         if known is None or known.state is not job.state:
             self._count(known, -1)
             self._count(job, 1)
@@ -91,7 +94,9 @@ class Jobs:
         if job is not None:
             self._accounts.leave(job.tenant, job.fairness_key, self._now)
             self._count(job, -1)
-        self._siblings.remove(job_id)
+        for gone in (job, self._unread.pop(job_id, None)):
+            if gone is not None:
+                self._siblings.remove(gone)
         self.dependencies.forget(job_id)
         self._deadlines.gone(job_id)
         self.line.remove(job_id)
@@ -242,7 +247,8 @@ class Jobs:
 
     def occupy_unseen(self, job: JobRef, processor_id: str) -> None:
         """A job that has yet to be read holds a slot already."""
-        self._siblings.add(job.id)
+        self._siblings.add(job)
+        self._unread[job.id] = job
         self._occupancy.take(job, processor_id)
 
     # Time
@@ -362,6 +368,10 @@ class Jobs:
         if job.cancel_requested_at_ms is not None and self._noticed.get(job.id) != job.attempt:
             self._noticed[job.id] = job.attempt
             self._notices.append(CancelNotice(job.id, job.attempt, processor_id))
+
+
+def _maker_said(job: JobRef) -> tuple[str, int | None]:
+    return (job.tenant, job.schedule_created_at_ms)
 
 
 def _is_recall(move: JobMove | None) -> bool:

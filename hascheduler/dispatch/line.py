@@ -517,7 +517,7 @@ def _place(job: JobRef) -> tuple[object, ...]:
     """All that says where a job belongs."""
     return (
         job.definition, job.target, job.tenant, job.lane, job.fairness_key, job.priority, job.mode, job.submitted_at_ms,
-        job.sequence, job.serial, job.resources,
+        job.sequence, job.serial, job.resources, job.schedule_created_at_ms,
     )  # fmt: skip
 
 

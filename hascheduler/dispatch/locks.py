@@ -6,17 +6,20 @@ is shared excludes, and is excluded by, the jobs of all tenants.
 A *lock* is what at most one of them may hold. A job holds its locks while it holds a slot; a conflict group is the one
 that the definition had when the job took it. A serial job waits for the lock that every job of its schedule holds, so
 that it runs alone among them; several others of that schedule may hold it together.
+
+A schedule is its name and its creation (see `ScheduleId`), so the jobs of one that is gone hold up none of another.
+Jobs of 0.2.0 do not say a creation: they and all jobs of that name and tenant wait for each other.
 """
 
 from collections.abc import Iterable
 
 from hascheduler.dispatch.rules import Rules
 from hascheduler.model.definition import ConflictScope
-from hascheduler.model.job import JobRef, schedule_of
+from hascheduler.model.job import JobRef, ScheduleId
 
 Lock = tuple[str, str, str]
 """``("conflict", group, target)``, which all jobs of the group hold; beside it ``("conflict shared", …)`` or
-``("conflict of <tenant>", …)``, by their scope; or ``("serial", schedule, "")``."""
+``("conflict of <tenant>", …)``, by their scope; or ``("serial", schedule, which jobs of that name)``."""
 Locks = tuple[Lock, ...]
 _NONE: Locks = ()
 
@@ -31,11 +34,11 @@ class LockTable:
     def wanted(self, job: JobRef) -> Locks:
         """The locks that must be free for the job to start."""
         conflict = self._conflict_wanted(job)
-        return (*conflict, *_serial(job)) if job.serial else conflict
+        return (*conflict, *_waited_for(job.made_by)) if job.serial else conflict
 
     def taken(self, job: JobRef) -> Locks:
         """The locks that it holds once it has started."""
-        return (*self._conflict_taken(job), *_serial(job))
+        return (*self._conflict_taken(job), *_held_by_jobs_of(job.made_by))
 
     def take(self, job_id: str, locks: Iterable[Lock]) -> None:
         for lock in locks:
@@ -87,6 +90,20 @@ class LockTable:
         return (("conflict", group, target), (own, group, target))
 
 
-def _serial(job: JobRef) -> Locks:
-    schedule = schedule_of(job.id)
-    return _NONE if schedule is None else (("serial", schedule, ""),)
+def _waited_for(schedule: ScheduleId | None) -> Locks:
+    match schedule:
+        case None:
+            return _NONE
+        case ScheduleId(name, tenant, None):
+            return (("serial", name, f"any of {tenant}"),)
+        case ScheduleId(name, tenant, created_at_ms):
+            return (("serial", name, f"{created_at_ms}"), ("serial", name, f"unsaid of {tenant}"))
+
+
+def _held_by_jobs_of(schedule: ScheduleId | None) -> Locks:
+    match schedule:
+        case None:
+            return _NONE
+        case ScheduleId(name, tenant, created_at_ms):
+            said = f"unsaid of {tenant}" if created_at_ms is None else f"{created_at_ms}"
+            return (("serial", name, said), ("serial", name, f"any of {tenant}"))

@@ -15,7 +15,7 @@ from hascheduler.dispatch.ledger import Ledger
 from hascheduler.dispatch.rules import Rules
 from hascheduler.model.fired_jobs import fired_job
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, schedule_of
+from hascheduler.model.job import JobState
 from hascheduler.model.schedule import Overlap, ScheduleRef
 
 
@@ -44,6 +44,9 @@ class Times:
     # Facts
 
     def seen(self, schedule: ScheduleRef) -> None:
+        before = self._fires.schedule(schedule.name)
+        if before is not None and before.created_at_ms != schedule.created_at_ms:
+            self.gone(schedule.name)  # that was overlooked, and this is another one by the same name
         self._failures.schedule_seen(schedule, self._fires.schedule(schedule.name))
         self._fires.seen(schedule)
         self._ledger.schedule_seen(schedule)
@@ -56,9 +59,10 @@ class Times:
 
     def job_ended(self, job_id: str, state: JobState | None) -> None:
         """To be told before the job is forgotten: of one that is not known any more this may be told again."""
-        name = schedule_of(job_id)
-        schedule = self._fires.schedule(name) if name is not None else None
-        if schedule is not None and self._jobs.get(job_id) is not None:
+        job = self._jobs.get(job_id)
+        made_by = None if job is None else job.made_by
+        schedule = None if made_by is None else self._fires.schedule(made_by.name)
+        if schedule is not None and made_by is not None and schedule.identity.is_same(made_by):
             self._failures.job_ended(schedule, state)
 
     def settled(self, conclusion: Conclusion, settlement: Settlement, doubt_until_ms: int) -> None:
@@ -115,8 +119,10 @@ class Times:
     def _fire(self, fire: Fire, schedule: ScheduleRef, now: WallMs) -> None:
         known = self._jobs.get(fire.job_id)
         if known is not None:
-            # An earlier leader inserted it and the cursor did not follow; deciding it again mends that.
-            self._ledger.job_seen(known)
+            # An earlier leader inserted it and the cursor did not follow; deciding it again mends that. That of an
+            # earlier schedule (clocks differ) is in the way: the store finds that out, and settles the fire.
+            if known.made_by is not None and schedule.identity.is_same(known.made_by):
+                self._ledger.job_seen(known)
             return
         self._admitting.fired(schedule.template.tenant, now)
         self._jobs.put(fired_job(schedule, fire.nominal_ms))
@@ -125,6 +131,6 @@ class Times:
 
     def _replace_all_but_newest(self, schedule: ScheduleRef) -> None:
         """Of the jobs that fires made: one that somebody asked for by hand is not in the way."""
-        fired = sorted(job_id for job_id in self._jobs.of_schedule(schedule.name) if job_id.startswith("fire:"))
+        fired = sorted(job_id for job_id in self._jobs.of_schedule(schedule.identity) if job_id.startswith("fire:"))
         for job_id in fired[:-1]:
             self._jobs.replace(job_id, f"replaced by {fired[-1]}")

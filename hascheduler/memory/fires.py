@@ -7,11 +7,11 @@ from contextlib import suppress
 from hascheduler.dispatch.chain import SETTLED, Link, chain
 from hascheduler.dispatch.decisions import Conclusion, CountFailures, Fire, PassOver, Settlement, throttled
 from hascheduler.errors import InvalidInput
-from hascheduler.memory.database import MemoryDatabase
+from hascheduler.memory.database import Document, MemoryDatabase
 from hascheduler.model.documents import Collection, verdict_document, verdict_id
 from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job_documents import instant, new_job_document
+from hascheduler.model.job_documents import instant, maker_of, new_job_document
 from hascheduler.model.schedule_documents import TOO_MANY_FAILURES, encode_tally, unstorable_of
 from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
 
@@ -33,9 +33,9 @@ def conclude(
 
 
 def count_failures(database: MemoryDatabase, decision: CountFailures) -> Settlement:
-    """LOST when the schedule is gone, or was edited since its failures were counted."""
+    """LOST when the schedule is gone, another one of that name, or was edited since its failures were counted."""
     schedule = database.find(Collection.SCHEDULES, decision.schedule)
-    if schedule is None:
+    if schedule is None or decision.created_at_ms not in (None, schedule.get("created_at_ms")):
         return Settlement.LOST
     if decision.pause_at_ms is not None and schedule.get("rev") != decision.rev:
         is_done = schedule.get("paused_at_ms") == decision.pause_at_ms
@@ -70,35 +70,54 @@ def _carry_out(database: MemoryDatabase, conclusion: Conclusion, link: Link, at_
 
 def _write(database: MemoryDatabase, conclusion: Conclusion, at_ms: WallMs, kept_ms: int) -> Settlement:
     if isinstance(conclusion, PassOver):
-        _record(database, conclusion.run, at_ms, kept_ms)
+        _record(database, conclusion, conclusion.run, at_ms, kept_ms)
         return Settlement.DONE
     schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
     job = new_fire(conclusion.schedule, schedule or {}, conclusion.nominal_ms)
     if job is not None:
         with suppress(InvalidInput):
-            database.insert(Collection.JOBS, new_job_document(job))
-            return Settlement.DONE
+            new = new_job_document(job)
+            found = None if database.insert(Collection.JOBS, new) else database.find(Collection.JOBS, job.id)
+            maker, makes = (None if found is None else maker_of(found)), maker_of(new)
+            if maker is None or makes is None or makes.is_same(maker):
+                return Settlement.DONE  # else a job of an earlier schedule of that name has the id
     at = conclusion.nominal_ms
-    _record(database, VerdictRun(conclusion.schedule, Verdict.UNSTORABLE, at, at, 1), at_ms, kept_ms)
+    _record(database, conclusion, VerdictRun(conclusion.schedule, Verdict.UNSTORABLE, at, at, 1), at_ms, kept_ms)
     return Settlement.REFUSED
 
 
-def _record(database: MemoryDatabase, run: VerdictRun, at_ms: WallMs, kept_ms: int) -> None:
-    document = verdict_document(run, at_ms) | {"expire_at": instant(at_ms + kept_ms)}
-    database.insert(Collection.VERDICTS, document)
+def _record(database: MemoryDatabase, conclusion: Conclusion, run: VerdictRun, at_ms: WallMs, kept_ms: int) -> None:
+    created_at_ms = conclusion.basis.created_at_ms
+    document = verdict_document(run, at_ms, created_at_ms) | {"expire_at": instant(at_ms + kept_ms)}
+    if not database.insert(Collection.VERDICTS, document):
+        found = database.find(Collection.VERDICTS, document["_id"])
+        if found is not None and not _is_of(found, conclusion):
+            database.replace(Collection.VERDICTS, document)  # nobody can ask for that one any more
+
+
+def _is_fired(database: MemoryDatabase, fire: Fire) -> bool:
+    job = database.find(Collection.JOBS, fire.job_id)
+    return job is not None and _is_of(job, fire)
 
 
 def _is_unstorable(database: MemoryDatabase, conclusion: Conclusion) -> bool:
     """Whether it is recorded as such, and has no job."""
-    if not isinstance(conclusion, Fire) or database.find(Collection.JOBS, conclusion.job_id) is not None:
+    if not isinstance(conclusion, Fire) or _is_fired(database, conclusion):
         return False
     record = database.find(Collection.VERDICTS, verdict_id(conclusion.schedule, conclusion.nominal_ms))
-    return record is not None and is_unstorable(record)
+    return record is not None and is_unstorable(record) and _is_of(record, conclusion)
 
 
 def _is_written(database: MemoryDatabase, conclusion: Conclusion) -> bool:
     if isinstance(conclusion, Fire):
-        return database.find(Collection.JOBS, conclusion.job_id) is not None or _is_unstorable(database, conclusion)
+        return _is_fired(database, conclusion) or _is_unstorable(database, conclusion)
     run = conclusion.run
     record = database.find(Collection.VERDICTS, verdict_id(run.schedule, run.first_ms))
-    return record is not None and (record["verdict"], record["last_ms"]) == (stored_verdict(run)[0], run.last_ms)
+    if record is None or not _is_of(record, conclusion):
+        return False
+    return (record["verdict"], record["last_ms"]) == (stored_verdict(run)[0], run.last_ms)
+
+
+def _is_of(document: Document, conclusion: Conclusion) -> bool:
+    created_at_ms = document.get("schedule_created_at_ms")
+    return created_at_ms is None or conclusion.basis.is_of(created_at_ms)

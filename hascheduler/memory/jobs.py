@@ -10,7 +10,7 @@ from hascheduler.memory.moves import may, revived, to_terminal
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
-from hascheduler.model.job_documents import IDEMPOTENCY_MS, decode_job_state, new_job_document
+from hascheduler.model.job_documents import IDEMPOTENCY_MS, decode_job_state, maker_of, new_job_document
 from hascheduler.ports import (
     CancelAnswer,
     CancelledSome,
@@ -151,7 +151,7 @@ def _of_key(database: MemoryDatabase, job: NewJob) -> Document | None:
 
 
 def _known(job: Document) -> KnownJob:
-    return KnownJob(str(job["_id"]), str(job.get("tenant")), decode_job_state(job))
+    return KnownJob(str(job["_id"]), str(job.get("tenant")), decode_job_state(job), maker_of(job))
 
 
 def _some(database: MemoryDatabase, which: JobFilter, among: Callable[[Document], bool], limit: int) -> list[Document]:
@@ -171,6 +171,10 @@ def _matches(which: JobFilter, job: Document) -> bool:
         "batch": which.batch,
         "target": which.target,
     }
+    if which.made_by is not None:
+        maker = maker_of(job)
+        if maker is None or not maker.is_same(which.made_by):
+            return False
     labels = job.get("labels") or {}
     return all(value is None or job.get(name) == value for name, value in wanted.items()) and all(
         labels.get(name) == value for name, value in which.labels.items()

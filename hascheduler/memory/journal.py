@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hascheduler.dispatch.decisions import decode_decisions, encode_decisions
+from hascheduler.dispatch.decisions import decode_decisions, encode_creations, encode_decisions
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
 from hascheduler.model.documents import Collection, decode_journal_head, encode_journal_head, journal_id
@@ -30,6 +30,7 @@ class MemoryJournal:
                     **encode_journal_head(entry.head),
                     "at_ms": entry.at_ms,
                     "decisions": encode_decisions(entry.decisions),
+                    **encode_creations(entry.decisions),
                 },
             )
 
@@ -63,4 +64,6 @@ def _seq(document: Document) -> int:
 
 def _entry(document: Document) -> JournalEntry:
     head = decode_journal_head(document["_id"], document)
-    return JournalEntry(head, WallMs(document["at_ms"]), decode_decisions(document["decisions"]))
+    return JournalEntry(
+        head, WallMs(document["at_ms"]), decode_decisions(document["decisions"], document.get("creations"))
+    )

@@ -9,7 +9,8 @@ from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.model.documents import Collection, decode_verdict
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, fire_job_id, schedule_of
+from hascheduler.model.job import JobState, ScheduleId, fire_job_id
+from hascheduler.model.job_documents import maker_of
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 
@@ -21,7 +22,7 @@ class MemoryVerdictStore:
         self._connection = connection
 
     async def list(
-        self, schedule: str, verdicts: SomeOf[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
+        self, schedule: ScheduleId, verdicts: SomeOf[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
     ) -> Sequence[VerdictRecord]:
         async with self._connection.exchange("verdicts.list") as database:
             records = [
@@ -32,18 +33,24 @@ class MemoryVerdictStore:
         return sorted(records, key=lambda record: record.run.first_ms, reverse=True)[:limit]
 
 
-def _passed_over(database: MemoryDatabase, schedule: str) -> Iterator[VerdictRecord]:
+def _passed_over(database: MemoryDatabase, schedule: ScheduleId) -> Iterator[VerdictRecord]:
     for document in database.documents(Collection.VERDICTS):
-        if document["schedule"] == schedule:
+        is_own = document.get("schedule_created_at_ms") in (None, schedule.created_at_ms)
+        if document["schedule"] == schedule.name and is_own:
             with suppress(InvalidInput):  # written by hand and broken: nobody's verdict
                 run = decode_verdict(document)
-                is_fired = database.find(Collection.JOBS, fire_job_id(schedule, run.first_ms)) is not None
+                job = database.find(Collection.JOBS, fire_job_id(schedule.name, run.first_ms))
+                maker = None if job is None else maker_of(job)
+                is_fired = maker is not None and maker.is_same(schedule)
                 if run.verdict is not Verdict.UNSTORABLE or not is_fired:
                     yield VerdictRecord(run)
 
 
-def _fired(database: MemoryDatabase, schedule: str) -> Iterator[VerdictRecord]:
+def _fired(database: MemoryDatabase, schedule: ScheduleId) -> Iterator[VerdictRecord]:
     for job in database.documents(Collection.JOBS):
-        if str(job["_id"]).startswith("fire:") and schedule_of(job["_id"]) == schedule:
+        maker = maker_of(job) if str(job["_id"]).startswith("fire:") else None
+        if maker is not None and maker.is_same(schedule):
             nominal_ms = job["nominal_ms"]
-            yield VerdictRecord(VerdictRun(schedule, Verdict.FIRED, nominal_ms, nominal_ms, 1), JobState(job["state"]))
+            yield VerdictRecord(
+                VerdictRun(schedule.name, Verdict.FIRED, nominal_ms, nominal_ms, 1), JobState(job["state"])
+            )

@@ -276,7 +276,9 @@ def verdict_id(schedule: str, first_ms: int) -> str:
     return f"{schedule}:{first_ms:013d}"
 
 
-def verdict_document(run: VerdictRun, decided_at_ms: WallMs) -> dict[str, Any]:
+def verdict_document(run: VerdictRun, decided_at_ms: WallMs, created_at_ms: WallMs | None = None) -> dict[str, Any]:
+    """``created_at_ms`` is that of the schedule, so that a later one of its name is not shown the record as its own."""
+    made = {} if created_at_ms is None else {"schedule_created_at_ms": created_at_ms}
     verdict, because_of = stored_verdict(run)
     return {
         "_id": verdict_id(run.schedule, run.first_ms),
@@ -288,6 +290,7 @@ def verdict_document(run: VerdictRun, decided_at_ms: WallMs) -> dict[str, Any]:
         "count": run.count,
         "because_of": because_of,
         "decided_at_ms": decided_at_ms,
+        **made,
     }
 
 

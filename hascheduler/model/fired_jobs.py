@@ -4,6 +4,7 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import Document
+from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
 from hascheduler.model.payload_size import PAYLOAD_BYTES_MAX, demand_storable, json_bytes, rendered_bytes_max
@@ -24,6 +25,7 @@ def job_of(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, se
         return None
     stored_labels, payload = schedule.get("labels"), schedule.get("payload")
     labels = stored_labels if isinstance(stored_labels, dict) else {}
+    created_at_ms = schedule.get("created_at_ms")
     if schedule.get("render"):
         # Before it is filled: what is too large is never made.
         if filled_bytes_max(name, schedule) > PAYLOAD_BYTES_MAX:
@@ -42,6 +44,7 @@ def job_of(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, se
         labels=labels,
         submitted_at_ms=nominal_ms,
         schedule=name,
+        schedule_created_at_ms=WallMs(created_at_ms) if is_integer(created_at_ms) else None,
         nominal_ms=nominal_ms,
         serial=serial,
         resources=template.resources,
@@ -102,6 +105,7 @@ def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
         cancel_requested_at_ms=None,
         serial=fires_serially(schedule.policy.overlap),
         resources=template.resources,
+        schedule_created_at_ms=schedule.created_at_ms,
     )
 
 

@@ -12,6 +12,7 @@ writes from it, the checkers their rule.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from hascheduler.model.instants import WallMs
 from hascheduler.model.resources import Resources
@@ -111,9 +112,11 @@ def fired_at(job_id: str) -> int | None:
     return int(last) if job_id.startswith("fire:") and last.isascii() and last.isdecimal() else None
 
 
-def backfill_job_id(schedule: str, nominal_ms: int) -> str:
-    """A nominal time is backfilled once at most."""
-    return f"backfill:{schedule}:{nominal_ms}"
+def backfill_job_id(schedule: str, nominal_ms: int, created_at_ms: int | None = None) -> str:
+    """A nominal time is backfilled once at most. ``created_at_ms`` (of the schedule) is said where the id without it
+    belongs to a job of an earlier schedule of that name."""
+    made = "" if created_at_ms is None else f"-{created_at_ms}"
+    return f"backfill:{schedule}:{nominal_ms}{made}"
 
 
 def trigger_job_id(schedule: str, token: str) -> str:
@@ -133,6 +136,26 @@ def schedule_of(job_id: str) -> str | None:
 _MADE_BY_SCHEDULES = frozenset({"fire", "backfill", "trigger"})
 
 
+class ScheduleId(NamedTuple):
+    """Which schedule, as names come back: one is deleted while its jobs live, and another tenant makes one of that
+    name.
+
+    Two of a name are told apart by their creation, which no edit changes. Who made a job of 0.2.0 says no creation
+    (None); then the tenants are compared, so that a job of another tenant is never taken for one's own.
+    """
+
+    name: str
+    tenant: str
+    created_at_ms: int | None
+
+    def is_same(self, other: "ScheduleId") -> bool:
+        if self.name != other.name:
+            return False
+        if self.created_at_ms is None or other.created_at_ms is None:
+            return self.tenant == other.tenant
+        return self.created_at_ms == other.created_at_ms
+
+
 @unguarded
 @dataclass(frozen=True, slots=True)
 class JobRef:
@@ -145,6 +168,9 @@ class JobRef:
     ``failures`` counts the attempts that failed or were lost while they ran. It waits for back-off until
     ``retry_at_ms``, and for the jobs in ``waits_for`` to succeed (to end, where it ``ignores_failures``). If it has not
     begun by ``expires_at_ms`` it never does.
+
+    ``schedule_created_at_ms`` is when the schedule that made it was created; None for a submitted one, and for one that
+    0.2.0 made.
     """
 
     id: str
@@ -173,6 +199,13 @@ class JobRef:
     expires_at_ms: WallMs | None = None
     waits_for: tuple[str, ...] = ()
     ignores_failures: bool = False
+    schedule_created_at_ms: WallMs | None = None
+
+    @property
+    def made_by(self) -> ScheduleId | None:
+        """The schedule that made it; None for one that was submitted."""
+        name = schedule_of(self.id)
+        return None if name is None else ScheduleId(name, self.tenant, self.schedule_created_at_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +231,7 @@ class NewJob:
     sequence: int = 0
     not_before_ms: WallMs | None = None
     schedule: str | None = None
+    schedule_created_at_ms: WallMs | None = None
     nominal_ms: WallMs | None = None
     serial: bool = False
     resources: Resources | None = None

@@ -9,9 +9,9 @@ from operator import attrgetter
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import identifier, instant_or_none, integer, text, text_or_none, wrong
+from hascheduler.model.fields import identifier, instant_or_none, integer, is_integer, text, text_or_none, wrong
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobRef, JobState, NewJob
+from hascheduler.model.job import JobRef, JobState, NewJob, ScheduleId, schedule_of
 from hascheduler.model.resources import Resources, decode_resources, encode_resources
 from hascheduler.model.schema_version import WRITTEN, demand_known
 
@@ -21,7 +21,7 @@ JOB_FIELDS = (
     "v", "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
     "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
     "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
-    "expires_at_ms", "waits_for", "ignores_failures",
+    "expires_at_ms", "waits_for", "ignores_failures", "schedule_created_at_ms",
 )  # fmt: skip
 
 
@@ -45,6 +45,7 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         "sequence": job.sequence,
         "not_before_ms": job.not_before_ms,
         "schedule": job.schedule,
+        "schedule_created_at_ms": job.schedule_created_at_ms,
         "nominal_ms": job.nominal_ms,
         "processor": None,
         "dispatched_at_ms": None,
@@ -98,6 +99,17 @@ REVIVED: Document = {
 """What a failed job is set to that begins anew: as it was, without a deadline and without waiting for others."""
 
 
+MADE_BY_FIELDS = ("tenant", "schedule_created_at_ms")
+"""What `maker_of` reads beside the id."""
+
+
+def maker_of(job: Document) -> ScheduleId | None:
+    """The schedule that made the stored ``job``; None for one that was submitted."""
+    name, created_at_ms = schedule_of(str(job["_id"])), job.get("schedule_created_at_ms")
+    said = created_at_ms if is_integer(created_at_ms) else None
+    return None if name is None else ScheduleId(name, str(job.get("tenant")), said)
+
+
 def instant(at_ms: int) -> datetime:
     """``at_ms`` in the form of the fields that the database reads by itself."""
     return _EPOCH + timedelta(milliseconds=at_ms)
@@ -141,6 +153,7 @@ def decode_job(id: object, fields: Document) -> JobRef:
         expires_at_ms=instant_or_none(fields, "expires_at_ms"),
         waits_for=_decode_ids(fields, "waits_for"),
         ignores_failures=bool(fields.get("ignores_failures")),
+        schedule_created_at_ms=instant_or_none(fields, "schedule_created_at_ms"),
     )
 
 

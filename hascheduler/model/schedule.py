@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hascheduler.model.instants import WallMs
+from hascheduler.model.job import ScheduleId
 from hascheduler.model.resources import Resources
 from hascheduler.model.trigger import Trigger
 from hascheduler.model.unguarded import unguarded
@@ -98,12 +99,18 @@ class Stretch:
 class Basis:
     """What a conclusion was drawn from: the cursor before it, and what says which times are in force.
 
-    An edit that concerns the times changes ``since_ms`` or ``paused_at_ms``.
+    An edit that concerns the times changes ``since_ms`` or ``paused_at_ms``. ``created_at_ms`` says which schedule of
+    that name; None where the journal was written by 0.2.0.
     """
 
     cursor_ms: WallMs
     since_ms: WallMs
     paused_at_ms: WallMs | None = None
+    created_at_ms: WallMs | None = None
+
+    def is_of(self, created_at_ms: int) -> bool:
+        """Whether it may have been drawn from the schedule that was created then."""
+        return self.created_at_ms is None or self.created_at_ms == created_at_ms
 
 
 @unguarded
@@ -130,4 +137,8 @@ class ScheduleRef:
 
     def basis_at(self, cursor_ms: int) -> Basis:
         """What a conclusion about the first times after ``cursor_ms`` is drawn from."""
-        return Basis(WallMs(cursor_ms), self.since_ms, self.paused_at_ms)
+        return Basis(WallMs(cursor_ms), self.since_ms, self.paused_at_ms, self.created_at_ms)
+
+    @property
+    def identity(self) -> ScheduleId:
+        return ScheduleId(self.name, self.template.tenant, self.created_at_ms)

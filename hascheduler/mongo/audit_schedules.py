@@ -96,7 +96,7 @@ class AuditedSchedules:
         if not firsts:
             return
         self._compared += 1
-        stored = StoredVerdicts(self._database, self._pace, schedule.name, firsts[0], times[-1].through_ms)
+        stored = StoredVerdicts(self._database, self._pace, schedule.identity, firsts[0], times[-1].through_ms)
         async with aclosing(stored.fires()) as fires, aclosing(stored.runs()) as runs:
             findings = await judge_times(schedule, times, Verdicts(fires, runs), self._pace.pause)
         for finding in [*stored.set_aside, *findings]:

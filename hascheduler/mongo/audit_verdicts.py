@@ -1,6 +1,7 @@
 """The verdicts of one schedule's times, in the order of time: the ids of its fired jobs, and its recorded runs.
 
-Both are ranges of ``_id``, and of jobs nothing but the id is read.
+Both are ranges of ``_id``, and of jobs nothing but the id is read. What an earlier schedule of that name left is not
+among them.
 """
 
 from collections.abc import AsyncGenerator
@@ -12,22 +13,25 @@ from pymongo import ASCENDING, DESCENDING
 from hascheduler.audit.documents import read
 from hascheduler.audit.finding import Finding
 from hascheduler.model.documents import Collection, verdict_id
-from hascheduler.model.job import fire_job_id
+from hascheduler.model.job import ScheduleId, fire_job_id
 from hascheduler.model.verdict import VerdictRun
 from hascheduler.mongo.audit_pace import Pace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
+from hascheduler.mongo.slices import made_by
 
 
 class StoredVerdicts:
     """Of the times of ``schedule`` from ``first_ms`` through ``last_ms``; `set_aside` has the records that can't be
     read."""
 
-    def __init__(self, database: Database, pace: Pace, schedule: str, first_ms: int, last_ms: int) -> None:
+    def __init__(self, database: Database, pace: Pace, schedule: ScheduleId, first_ms: int, last_ms: int) -> None:
         self._jobs = database[Collection.JOBS.value]
         self._verdicts = database[Collection.VERDICTS.value]
         self._pace = pace
-        self._schedule = schedule
+        self._schedule = schedule.name
+        self._made_by = made_by(schedule)
+        self._said = {"schedule_created_at_ms": {"$in": [schedule.created_at_ms, None]}}
         self._first_ms = first_ms
         self._last_ms = last_ms
         self.set_aside: list[Finding] = []
@@ -38,7 +42,8 @@ class StoredVerdicts:
                 "_id": {
                     "$gte": fire_job_id(self._schedule, self._first_ms),
                     "$lte": fire_job_id(self._schedule, self._last_ms),
-                }
+                },
+                **self._made_by,
             },
             {"_id": True},
         ).sort("_id", ASCENDING)
@@ -54,7 +59,7 @@ class StoredVerdicts:
         # One may have begun before; what runs of other verdicts began before that ended before it.
         earlier = {"$gt": f"{self._schedule}:", "$lt": verdict_id(self._schedule, self._first_ms)}
         with faults("read the verdicts"):
-            before = await self._verdicts.find_one({"_id": earlier}, sort=[("_id", DESCENDING)])
+            before = await self._verdicts.find_one({"_id": earlier, **self._said}, sort=[("_id", DESCENDING)])
         if before is not None:
             for run in self._read([before]):
                 yield run
@@ -62,7 +67,7 @@ class StoredVerdicts:
             "$gte": verdict_id(self._schedule, self._first_ms),
             "$lte": verdict_id(self._schedule, self._last_ms),
         }
-        found = self._verdicts.find({"_id": span}).sort("_id", ASCENDING)
+        found = self._verdicts.find({"_id": span, **self._said}).sort("_id", ASCENDING)
         async with aclosing(self._pace.batches("verdicts", found)) as batches:
             async for documents in batches:
                 for run in self._read(documents):

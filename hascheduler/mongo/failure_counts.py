@@ -18,12 +18,15 @@ class FailureCounts:
         self._schedules = database[Collection.SCHEDULES.value]
 
     async def count(self, decisions: Sequence[CountFailures], *, majority: bool) -> dict[CountFailures, Settlement]:
-        """LOST where the schedule is gone, or was edited since its failures were counted."""
+        """LOST where the schedule is gone, another one of that name, or was edited since its failures were counted."""
         return {decision: await self._count(decision, majority=majority) for decision in decisions}
 
     async def _count(self, decision: CountFailures, *, majority: bool) -> Settlement:
         schedules = self._schedules.with_options(write_concern=MAJORITY if majority else ONE)
         which: dict[str, Any] = {"_id": decision.schedule}
+        if decision.created_at_ms is not None:
+            which["created_at_ms"] = decision.created_at_ms
+        repeated = {**which, "paused_at_ms": decision.pause_at_ms}
         change: dict[str, Any] = {"$set": {"failures": decision.failures}}
         if decision.pause_at_ms is not None:
             which["rev"] = decision.rev
@@ -36,7 +39,6 @@ class FailureCounts:
                 if answer.matched_count:
                     return Settlement.DONE
                 # A repeat of a pause that was carried out meets the next revision.
-                repeated = {"_id": decision.schedule, "paused_at_ms": decision.pause_at_ms}
                 again = decision.pause_at_ms is not None and await schedules.find_one(repeated, ["_id"])
         except (StoreUnavailable, HistoryLost):
             return Settlement.UNKNOWN

@@ -14,8 +14,8 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import Collection
 from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import NewJob
-from hascheduler.model.job_documents import new_job_document
+from hascheduler.model.job import NewJob, ScheduleId
+from hascheduler.model.job_documents import MADE_BY_FIELDS, maker_of, new_job_document
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document
 from hascheduler.mongo.moves import claimed_fields
@@ -39,6 +39,7 @@ class FiredJobs:
         majority: bool,
     ) -> tuple[Settlements, set[str]]:
         """One settlement for each fire (with its stored schedule): DONE, REFUSED where there can be no job, or UNKNOWN.
+        There can be none where its id belongs to a job of an earlier schedule of that name.
 
         A job whose first attempt is among ``claims`` (by job id) is inserted as dispatched, which saves a write and an
         event for every mirror; the ids of those that were are the second answer.
@@ -57,19 +58,35 @@ class FiredJobs:
         there: set[Fire] = set()
         settled: Settlements = dict.fromkeys(fires, Settlement.REFUSED)
         settled |= await self._inserted(documents, there, majority=majority)
+        settled |= await self._taken({fire: documents[fire] for fire in there})
         new = {fire for fire in documents if settled[fire] is Settlement.DONE and fire not in there}
         for fire in new & spans.keys():
             spans[fire].end()
         return settled, {fire.job_id for fire in new} & set(claims)
 
+    async def _taken(self, there: Mapping[Fire, Mapping[str, Any]]) -> Settlements:
+        """REFUSED for those whose job is there and is not theirs."""
+        if not there:
+            return {}
+        makers = await self._makers([fire.job_id for fire in there])
+        return {
+            fire: Settlement.REFUSED
+            for fire, document in there.items()
+            if not _is_same(maker_of(document), makers.get(fire.job_id))
+        }
+
     async def found(self, fires: Sequence[Fire]) -> set[Conclusion]:
-        """Those whose jobs are there."""
+        """Those whose jobs are there, of the schedule that they are about."""
         if not fires:
             return set()
         by_id = {fire.job_id: fire for fire in fires}
+        makers = await self._makers(list(by_id))
+        return {by_id[id] for id, maker in makers.items() if _may_have_fired(maker, by_id[id])}
+
+    async def _makers(self, ids: Sequence[str]) -> dict[str, ScheduleId | None]:
         with faults("look for fired jobs"):
-            documents = await self._jobs.find({"_id": {"$in": list(by_id)}}, {"_id": True}).to_list(None)
-        return {by_id[document["_id"]] for document in documents}
+            documents = await self._jobs.find({"_id": {"$in": ids}}, MADE_BY_FIELDS).to_list(None)
+        return {document["_id"]: maker_of(document) for document in documents}
 
     def _span(self, job: NewJob) -> Span:
         attributes = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: job.schedule or ""}
@@ -94,7 +111,7 @@ class FiredJobs:
     async def _insert(
         self, documents: Mapping[Fire, dict[str, Any]], there: set[Fire], *, majority: bool
     ) -> Settlements:
-        """Insert; those that were there already go into ``there``."""
+        """Insert; those that were there already go into ``there``, whoever's they are."""
         jobs = self._jobs.with_options(write_concern=MAJORITY if majority else ONE)
         settled: Settlements = dict.fromkeys(documents, Settlement.DONE)
         in_order = list(documents)
@@ -111,3 +128,11 @@ class FiredJobs:
                         refused = refuses_document(failure["code"])
                         settled[in_order[failure["index"]]] = Settlement.REFUSED if refused else Settlement.UNKNOWN
         return settled
+
+
+def _is_same(maker: ScheduleId | None, found: ScheduleId | None) -> bool:
+    return maker is None or found is None or maker.is_same(found)
+
+
+def _may_have_fired(maker: ScheduleId | None, fire: Fire) -> bool:
+    return maker is None or maker.created_at_ms is None or fire.basis.is_of(maker.created_at_ms)

@@ -8,7 +8,7 @@ from pymongo import DESCENDING, ReturnDocument
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
-from hascheduler.model.job_documents import decode_job_state
+from hascheduler.model.job_documents import MADE_BY_FIELDS, decode_job_state, maker_of
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.moves import NEXT_REV, Pipeline, revived, sources, terminal_fields
@@ -106,8 +106,8 @@ class MongoJobStore:
 
     async def _known(self, query: dict[str, Any], limit: int) -> Sequence[KnownJob]:
         with faults("look for jobs"):
-            documents = await self._jobs.find(query, {"tenant": True, "state": True}).limit(limit).to_list(None)
-        return [KnownJob(job["_id"], str(job.get("tenant")), decode_job_state(job)) for job in documents]
+            documents = await self._jobs.find(query, ["state", *MADE_BY_FIELDS]).limit(limit).to_list(None)
+        return [KnownJob(job["_id"], str(job.get("tenant")), decode_job_state(job), maker_of(job)) for job in documents]
 
     async def _changed(self, job_id: str, change: Pipeline, doing: str) -> str | None:
         """The state that the job was in before ``change``; None when there is no such job."""
@@ -123,7 +123,7 @@ def listing(which: JobFilter, after: str | None) -> tuple[dict[str, Any], str | 
     query = query_of(which)
     if after is not None:
         query["_id"] = {"$lt": after}
-    if which.tenant is None or which.definition or which.schedule or which.batch or which.target:
+    if which.tenant is None or which.definition or which.schedule or which.made_by or which.batch or which.target:
         return query, None
     # Its states are six ranges of one index, merged; by itself the server goes through everybody's ids.
     return {"state": {"$in": _STATES}, **query}, "tenant"

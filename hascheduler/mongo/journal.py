@@ -10,7 +10,7 @@ from bson import MaxKey, MinKey
 from pymongo import ASCENDING, DESCENDING
 from pymongo.errors import DuplicateKeyError
 
-from hascheduler.dispatch.decisions import decode_decisions, encode_decisions
+from hascheduler.dispatch.decisions import decode_decisions, encode_creations, encode_decisions
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.documents import Collection, decode_journal_head, encode_journal_head, journal_id
 from hascheduler.model.instants import WallMs
@@ -31,7 +31,7 @@ class MongoJournal:
     async def tail(self, shard: str) -> JournalHead | None:
         with faults("read the tail of the journal"):
             document = await self._journal.find_one(
-                {"_id": entries_of(shard)}, {"decisions": False}, sort=[("_id", DESCENDING)]
+                {"_id": entries_of(shard)}, {"decisions": False, "creations": False}, sort=[("_id", DESCENDING)]
             )
         return None if document is None else decode_journal_head(document["_id"], document)
 
@@ -40,6 +40,7 @@ class MongoJournal:
             **encode_journal_head(entry.head),
             "at_ms": entry.at_ms,
             "decisions": encode_decisions(entry.decisions),
+            **encode_creations(entry.decisions),
         }
         with faults("append to the journal"):
             try:
@@ -77,4 +78,4 @@ def _entry(document: dict[str, Any]) -> JournalEntry:
     if not isinstance(rows, list) or not isinstance(at_ms, int):
         # Only this code writes entries; what was decided can't be guessed.
         raise InvariantBroken(f"journal entry {head.shard}/{head.seq} has no decisions or no time")
-    return JournalEntry(head, WallMs(at_ms), decode_decisions(rows))
+    return JournalEntry(head, WallMs(at_ms), decode_decisions(rows, document.get("creations")))

@@ -16,8 +16,8 @@ from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults
 
-_RUN = ["verdict", "last_ms"]
-_VERDICT = ["verdict", "because_of"]
+_RUN = ["verdict", "last_ms", "schedule_created_at_ms"]
+_VERDICT = ["verdict", "because_of", "schedule_created_at_ms"]
 
 
 class PassedOver:
@@ -44,7 +44,11 @@ class PassedOver:
     ) -> dict[Conclusion, Settlement]:
         decisions = list(runs)
         expire_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms + self._kept_ms)
-        documents = [verdict_document(run, at_ms) | {"expire_at": expire_at} for run in runs.values()]
+        documents = [
+            verdict_document(run, at_ms, conclusion.basis.created_at_ms) | {"expire_at": expire_at}
+            for conclusion, run in runs.items()
+        ]
+        there: list[dict[str, Any]] = []
         settled = dict.fromkeys(decisions, written)
         with faults("record what did not fire"):
             try:
@@ -53,9 +57,25 @@ class PassedOver:
                 if error.details.get("writeConcernErrors"):
                     return dict.fromkeys(decisions, Settlement.UNKNOWN)
                 for failure in error.details.get("writeErrors", ()):
-                    if failure["code"] != DUPLICATE_KEY:
+                    if failure["code"] == DUPLICATE_KEY:
+                        there.append(documents[failure["index"]])
+                    else:
                         settled[decisions[failure["index"]]] = Settlement.UNKNOWN
+            await self._take_the_places_of_others({document["_id"]: document for document in there})
         return settled
+
+    async def _take_the_places_of_others(self, documents: Mapping[str, dict[str, Any]]) -> None:
+        """A record of an earlier schedule of that name gives way: nobody can ask for it any more."""
+        if not documents:
+            return
+        stored = await self._verdicts.find({"_id": {"$in": list(documents)}}, _RUN).to_list(None)
+        for other in stored:
+            created_at_ms = other.get("schedule_created_at_ms")
+            document = documents[other["_id"]]
+            if created_at_ms is not None and created_at_ms != document.get("schedule_created_at_ms", created_at_ms):
+                await self._verdicts.replace_one(
+                    {"_id": other["_id"], "schedule_created_at_ms": created_at_ms}, document
+                )
 
     async def found(self, decisions: Sequence[PassOver]) -> set[Conclusion]:
         """Those whose records are there."""
@@ -74,8 +94,16 @@ class PassedOver:
         by_id = {verdict_id(fire.schedule, fire.nominal_ms): fire for fire in fires}
         with faults("look for records"):
             documents = await self._verdicts.find({"_id": {"$in": list(by_id)}}, _VERDICT).to_list(None)
-        return {by_id[document["_id"]] for document in documents if is_unstorable(document)}
+        unstorable = [document for document in documents if is_unstorable(document)]
+        return {by_id[each["_id"]] for each in unstorable if _is_of(each, by_id[each["_id"]])}
+
+
+def _is_of(document: Mapping[str, Any], conclusion: Conclusion) -> bool:
+    created_at_ms = document.get("schedule_created_at_ms")
+    return created_at_ms is None or conclusion.basis.is_of(created_at_ms)
 
 
 def _is(document: Mapping[str, Any], decision: PassOver) -> bool:
+    if not _is_of(document, decision):
+        return False
     return (document.get("verdict"), document.get("last_ms")) == (stored_verdict(decision.run)[0], decision.run.last_ms)

@@ -8,7 +8,7 @@ from typing import Any
 
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, Move
+from hascheduler.model.job import JobState, Move, ScheduleId
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.labels import labelled
@@ -28,9 +28,17 @@ def query_of(which: JobFilter) -> dict[str, Any]:
         "target": which.target,
     }
     query: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    if which.made_by is not None:
+        query |= {"schedule": which.made_by.name, **made_by(which.made_by)}
     if which.labels:
         query["$expr"] = labelled(which.labels)
     return query
+
+
+def made_by(schedule: ScheduleId) -> dict[str, Any]:
+    """Of the jobs of schedules of that name: those that are this one's (see `ScheduleId.is_same`)."""
+    said = {"schedule_created_at_ms": schedule.created_at_ms}
+    return {"$or": [said, {"schedule_created_at_ms": None, "tenant": schedule.tenant}]}
 
 
 class Slices:

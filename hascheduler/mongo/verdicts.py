@@ -15,11 +15,12 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.documents import Collection, decode_verdict, verdict_id
 from hascheduler.model.fields import integer, is_integer
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import fire_job_id
+from hascheduler.model.job import ScheduleId, fire_job_id
 from hascheduler.model.job_documents import decode_job_state
 from hascheduler.model.verdict import STORED_AS, Verdict, VerdictRun, is_unstorable
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
+from hascheduler.mongo.slices import made_by
 from hascheduler.ports import VerdictRecord
 
 
@@ -31,7 +32,7 @@ class MongoVerdictStore:
         self._verdicts = database[Collection.VERDICTS.value]
 
     async def list(
-        self, schedule: str, verdicts: SomeOf[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
+        self, schedule: ScheduleId, verdicts: SomeOf[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
     ) -> Sequence[VerdictRecord]:
         fired = await self._fired(schedule, after_ms, before_ms, limit) if Verdict.FIRED in verdicts else []
         others = [verdict for verdict in verdicts if verdict is not Verdict.FIRED]
@@ -39,25 +40,28 @@ class MongoVerdictStore:
         newest_first = merge(fired, passed_over, key=lambda record: record.run.first_ms, reverse=True)
         return list(islice(newest_first, limit))
 
-    async def _fired(self, schedule: str, after_ms: int, before_ms: int, limit: int) -> Sequence[VerdictRecord]:
-        between = {"$gt": fire_job_id(schedule, after_ms), "$lt": fire_job_id(schedule, before_ms)}
+    async def _fired(self, schedule: ScheduleId, after_ms: int, before_ms: int, limit: int) -> Sequence[VerdictRecord]:
+        between = {"$gt": fire_job_id(schedule.name, after_ms), "$lt": fire_job_id(schedule.name, before_ms)}
         with faults("read the fired jobs"):
             documents = await (
-                self._jobs.find({"_id": between}, ["nominal_ms", "state"])
+                self._jobs.find({"_id": between, **made_by(schedule)}, ["nominal_ms", "state"])
                 .sort("_id", DESCENDING)
                 .limit(limit)
                 .to_list(None)
             )
-        return _readable(documents, lambda job: _fired_record(schedule, job))
+        return _readable(documents, lambda job: _fired_record(schedule.name, job))
 
     async def _passed_over(
-        self, schedule: str, verdicts: Sequence[Verdict], after_ms: int, before_ms: int, limit: int
+        self, schedule: ScheduleId, verdicts: Sequence[Verdict], after_ms: int, before_ms: int, limit: int
     ) -> Sequence[VerdictRecord]:
-        between: dict[str, Any] = {"$gt": verdict_id(schedule, after_ms), "$lt": verdict_id(schedule, before_ms)}
+        name = schedule.name
+        between: dict[str, Any] = {"$gt": verdict_id(name, after_ms), "$lt": verdict_id(name, before_ms)}
+        # A record that does not say is of 0.2.0, and of whom `after_ms` tells.
+        said = {"schedule_created_at_ms": {"$in": [schedule.created_at_ms, None]}}
         with faults("read the verdicts"):
             while True:
                 documents = await (
-                    self._verdicts.find({"_id": between, "$or": [_stored(verdict) for verdict in verdicts]})
+                    self._verdicts.find({"_id": between, **said, "$or": [_stored(verdict) for verdict in verdicts]})
                     .sort("_id", DESCENDING)
                     .limit(limit)
                     .to_list(None)
@@ -68,16 +72,16 @@ class MongoVerdictStore:
                 between["$nin"] = [*between.get("$nin", ()), *fired]
         return _readable(documents, lambda document: VerdictRecord(decode_verdict(document)))
 
-    async def _fired_after_all(self, schedule: str, documents: Sequence[dict[str, Any]]) -> Sequence[str]:
+    async def _fired_after_all(self, schedule: ScheduleId, documents: Sequence[dict[str, Any]]) -> Sequence[str]:
         """The ids of records that a job could not be stored, where there is one: the schedule was edited in between."""
         unstorable = {
-            fire_job_id(schedule, document["first_ms"]): document["_id"]
+            fire_job_id(schedule.name, document["first_ms"]): document["_id"]
             for document in documents
             if is_unstorable(document) and is_integer(document.get("first_ms"))
         }
         if not unstorable:
             return []
-        jobs = await self._jobs.find({"_id": {"$in": list(unstorable)}}, {"_id": True}).to_list(None)
+        jobs = await self._jobs.find({"_id": {"$in": list(unstorable)}, **made_by(schedule)}, ["_id"]).to_list(None)
         return [unstorable[job["_id"]] for job in jobs]
 
 

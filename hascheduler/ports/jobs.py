@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.job import JobState, NewJob, ScheduleId
 from hascheduler.ports.nouns import StoredDocument
 
 
@@ -53,7 +53,7 @@ class RetryAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """All that is given must hold."""
+    """All that is given must hold. ``schedule`` is a name; ``made_by`` tells schedules of one name apart."""
 
     state: JobState | None = None
     definition: str | None = None
@@ -62,6 +62,7 @@ class JobFilter:
     batch: str | None = None
     target: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    made_by: ScheduleId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class KnownJob:
     id: str
     tenant: str
     state: JobState
+    made_by: ScheduleId | None = None
 
 
 class JobStore(Protocol):

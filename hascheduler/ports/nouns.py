@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState
+from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.verdict import Verdict, VerdictRun
 
 StoredDocument = Mapping[str, Any]
@@ -53,9 +53,10 @@ class VerdictRecord:
 
 class VerdictStore(Protocol):
     async def list(
-        self, schedule: str, verdicts: Collection[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
+        self, schedule: ScheduleId, verdicts: Collection[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
     ) -> Sequence[VerdictRecord]:
-        """Those records with one of ``verdicts`` that begin strictly between the instants, the newest first.
+        """Those records with one of ``verdicts`` that begin strictly between the instants, the newest first; none of
+        another schedule by the same name.
 
         Fired ones are told by their jobs, the others by their own records; both are kept for the retention time. An
         unstorable one that has a job after all has fired.

@@ -17,7 +17,7 @@ from typing import Any
 
 from hascheduler.dispatch.accounts import decode_accounts, encode_accounts
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
-from hascheduler.dispatch.decisions import Decision, Settlement, decode_decisions, encode_decisions
+from hascheduler.dispatch.decisions import Decision, Settlement, decode_decisions, encode_creations, encode_decisions
 from hascheduler.dispatch.inputs import (
     AccountsRestored,
     Input,
@@ -114,7 +114,7 @@ def _encode(told: Input) -> list[Any]:
         case TransportSeen(accepting):
             return ["transport", accepting]
         case TermBegan(term, reapplied):
-            return ["term_began", term, encode_decisions(reapplied)]
+            return ["term_began", term, encode_decisions(reapplied), *encode_creations(reapplied).values()]
         case TrustLost():
             return ["trust_lost"]
         case Resynced():
@@ -122,7 +122,8 @@ def _encode(told: Input) -> list[Any]:
         case AccountsRestored(accounts):
             return ["accounts", encode_accounts(accounts)]
         case Settled(decision, settlement):
-            return ["settled", encode_decisions((decision,)), settlement.value]
+            one = (decision,)
+            return ["settled", encode_decisions(one), settlement.value, *encode_creations(one).values()]
         case seen.ProcessorGone(id):
             return ["processor_gone", id]
         case _:
@@ -207,16 +208,16 @@ def _decode(row: list[Any]) -> Input:
             return ProcessorLost(id, beat)
         case ["transport", accepting]:
             return TransportSeen(bool(accepting))
-        case ["term_began", term, rows]:
-            return TermBegan(term, decode_decisions(rows))
+        case ["term_began", term, rows, *creations]:
+            return TermBegan(term, decode_decisions(rows, *creations))
         case ["trust_lost"]:
             return TrustLost()
         case ["resynced"]:
             return Resynced()
         case ["accounts", fields]:
             return AccountsRestored(decode_accounts(fields))
-        case ["settled", rows, settlement]:
-            [decision] = decode_decisions(rows)
+        case ["settled", rows, settlement, *creations]:
+            [decision] = decode_decisions(rows, *creations)
             return Settled(decision, Settlement(settlement))
         case _:
             raise InvalidInput(("inputs",), f"{str(kind)[:64]!r} is unknown")

@@ -6,7 +6,7 @@ from typing import Any
 from hascheduler.dispatch.decisions import CountFailures, PassOver
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import LATEST_MS, WallMs
-from hascheduler.model.job import JobState
+from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.schedule import Basis
 from hascheduler.model.schedule_documents import decode_schedule, encode_tally
 from hascheduler.model.verdict import Tally, Verdict, VerdictRun
@@ -18,6 +18,8 @@ from tests.contract.racing import raced
 from tests.factories import NOW, make_fire, make_job, make_schedule
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
+
+TICK = ScheduleId("tick", "tenant", NOW)
 
 
 def at(seconds: int) -> WallMs:
@@ -34,7 +36,7 @@ def passed(
 
 async def records(backend: Backend, *verdicts: Verdict, before: int = 10**9, limit: int = 100) -> list[VerdictRecord]:
     before_ms = WallMs(min(at(before), LATEST_MS))
-    return list(await backend.verdicts.list("tick", frozenset(verdicts or Verdict), NOW, before_ms, limit))
+    return list(await backend.verdicts.list(TICK, frozenset(verdicts or Verdict), NOW, before_ms, limit))
 
 
 async def test_a_passed_over_run_is_recorded_and_takes_the_cursor_and_the_tally_along(backend: Backend) -> None:

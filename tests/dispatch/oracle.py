@@ -155,7 +155,6 @@ class Oracle:
         definition, running = self._definition(job.definition), [held.job for held in self.held.values()]
         bucket, tenant = self._bucket(job.definition), self.tenants.get(job.tenant)
         quota = tenant.max_running if tenant is not None else None
-        schedule = schedule_of(job.id)
 
         def is_full(limit: int | None, count: int) -> bool:
             return limit is not None and count >= limit
@@ -177,7 +176,7 @@ class Oracle:
             "rate_limit": bucket is not None and bucket.level < bucket.limit.per_ms,
             "tenant": is_full(quota, of_tenant),
             "conflict": in_conflict,
-            "serial": job.serial and schedule is not None and any(schedule_of(each.id) == schedule for each in running),
+            "serial": job.serial and any(_are_of_one_schedule(job, each) for each in running),
             "slot": self._slot(job) is None,
         }
         return {rule for rule, holds in rules.items() if holds}
@@ -287,6 +286,15 @@ def _accounts(job: JobRef) -> tuple[Account, Account]:
 def _vie(one: Account, other: Account) -> bool:
     """Whether both are tenants, or both keys of one tenant."""
     return one[1] is None if other[1] is None else one[1] is not None and one[0] == other[0]
+
+
+def _are_of_one_schedule(one: JobRef, other: JobRef) -> bool:
+    """Of that name and of that creation; where one of the jobs does not say it, of that name and tenant."""
+    if schedule_of(one.id) is None or schedule_of(one.id) != schedule_of(other.id):
+        return False
+    if one.schedule_created_at_ms and other.schedule_created_at_ms:
+        return one.schedule_created_at_ms == other.schedule_created_at_ms
+    return one.tenant == other.tenant
 
 
 def _supports(processor: ProcessorRef, definition: str) -> bool:

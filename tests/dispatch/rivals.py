@@ -105,6 +105,8 @@ class Rivals:
         chance = self._random
         self._count += 1
         id = chance.choice((f"j{self._count}", f"j{self._count}", f"fire:s:{self._count}"))
+        # Three schedules have that name, one after the other; and some jobs do not say of which they are.
+        created_at_ms = WallMs(chance.choice((1, 2, 3))) if id.startswith("fire") and chance.random() < 0.8 else None
         job = make_job(
             id, definition=chance.choice("xyzw"), target=chance.choice(("t", "u", id)),
             tenant=chance.choice(self._tenants), lane=chance.choice("LM"), fairness_key=chance.choice(KEYS),
@@ -114,6 +116,7 @@ class Rivals:
             not_before_ms=chance.choice((None, None, None, self.now + 1_000)),
             serial=id.startswith("fire") and chance.random() < 0.7,
             resources=chance.choice((None, None, None, resources({"cpu": 2}), ())),
+            schedule_created_at_ms=created_at_ms,
         )  # fmt: skip
         self._jobs[id] = job
         self.oracle.arrive(job)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch import cells, line
+from hascheduler.dispatch import cells, line, locks
 from hascheduler.dispatch.accounts import FairAccounts, Rivalry
 from hascheduler.dispatch.cells import Cell
 from hascheduler.dispatch.dominant_share import LaneShares
@@ -15,6 +15,7 @@ from hascheduler.dispatch.line import Line
 from hascheduler.dispatch.locks import LockTable
 from hascheduler.dispatch.pool import SlotPool
 from hascheduler.dispatch.profiles import Profile
+from hascheduler.model.job import ScheduleId
 from hascheduler.model.resources import NOTHING
 from tests.dispatch.rivals import Rivals
 from tests.dispatch.test_against_oracle import check
@@ -140,6 +141,14 @@ def _resources_that_nobody_takes(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _schedules_that_are_known_by_their_names(patch: pytest.MonkeyPatch) -> None:
+    def by_name(schedule: ScheduleId | None) -> tuple[tuple[str, str, str], ...]:
+        return () if schedule is None else (("serial", schedule.name, ""),)
+
+    patch.setattr(locks, "_waited_for", by_name)
+    patch.setattr(locks, "_held_by_jobs_of", by_name)
+
+
 @pytest.mark.parametrize(
     "plant",
     [
@@ -160,6 +169,7 @@ def _resources_that_nobody_takes(patch: pytest.MonkeyPatch) -> None:
         _tie_that_the_id_breaks,
         _generalist_first,
         _resources_that_nobody_takes,
+        _schedules_that_are_known_by_their_names,
     ],
 )
 def test_a_planted_bug_is_noticed(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
