@@ -203,7 +203,9 @@ class Database:
     def _conclude(self, conclusion: Conclusion) -> Settlement:
         schedule = self.documents[SCHEDULES].get(conclusion.schedule)
         if isinstance(conclusion, Fire):
-            is_written = conclusion.job_id in self.jobs or conclusion.job_id in self.unstorable
+            job = self.jobs.get(conclusion.job_id)
+            is_made = job is not None and conclusion.basis.is_of(job["schedule_created_at_ms"])
+            is_written = is_made or conclusion.job_id in self.unstorable
         else:
             is_written = self.passed_over.get((conclusion.schedule, conclusion.run.first_ms)) == conclusion.run
         [(_, link)] = chain(schedule, [conclusion], [conclusion] if is_written else []).links
@@ -231,7 +233,7 @@ class Database:
 
     def _count_failures(self, decision: CountFailures) -> Settlement:
         schedule = self.documents[SCHEDULES].get(decision.schedule)
-        if schedule is None:
+        if schedule is None or decision.created_at_ms not in (None, schedule["created_at_ms"]):
             return Settlement.LOST
         if decision.pause_at_ms is not None and schedule["rev"] != decision.rev:
             return Settlement.DONE if schedule["paused_at_ms"] == decision.pause_at_ms else Settlement.LOST

@@ -19,6 +19,8 @@ from tests.dispatch.database import Database
 from tests.dispatch.nouns import make_schedule, wall
 
 NAMES = ("tick", "tock")
+TENANTS = ("acme", "beta")
+"""Names come back: whoever deletes a schedule, either of them may make the next one of that name."""
 EVERY_MS = (1_000, 700)
 
 
@@ -39,10 +41,11 @@ class Timetable:
         self._stretches: dict[str, list[_Stretch]] = {}
 
     def create_plain(self, name: str, now: WallMs) -> None:
-        self._create(name, now, Trigger(Interval(1_000, wall(0))), SchedulePolicy())
+        self._create(name, now, Trigger(Interval(1_000, wall(0))), SchedulePolicy(), TENANTS[0])
 
-    def _create(self, name: str, now: WallMs, trigger: Trigger, policy: SchedulePolicy) -> None:
+    def _create(self, name: str, now: WallMs, trigger: Trigger, policy: SchedulePolicy, tenant: str) -> None:
         schedule = make_schedule(name, trigger=trigger, since_ms=now, cursor_ms=now, created_at_ms=now, policy=policy)
+        schedule = replace(schedule, template=replace(schedule.template, tenant=tenant))
         self.database.put_schedule(schedule)
         self._stretches[name] = [_Stretch(trigger, now)]
 
@@ -50,7 +53,7 @@ class Timetable:
         """One change of one of them, at ``now``; the instant after it."""
         name = self.chance.among(NAMES)
         if name not in self.database.documents[Collection.SCHEDULES]:
-            self._create(name, now, self._trigger(now), self._policy())
+            self._create(name, now, self._trigger(now), self._policy(), self.chance.among(TENANTS))
             return now
         schedule = self.database.schedule(name)
         match self.chance.among(["delete", "template", "policy", "trigger", "pause", "resume", "catch up"]):

@@ -7,13 +7,14 @@ may stay undone: every due nominal time has one verdict, every job ends, and no 
 from collections.abc import Callable
 from typing import TypeGuard
 
-from hascheduler.dispatch.decisions import Dispatch, Fire, PassOver, Publish, Send, Settlement
+from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, PassOver, Publish, Send, Settlement
 from hascheduler.dispatch.inputs import ProcessorLost, Settled, TransportSeen
 from hascheduler.model.definition import RateLimit
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import LIVE, JobState, NewJob
+from hascheduler.model.job import LIVE, JobState, NewJob, schedule_of
 from hascheduler.model.tenant import Tenant
+from hascheduler.model.verdict import Verdict
 from tests.dispatch.chance import Chance
 from tests.dispatch.database import Database
 from tests.dispatch.leadership import Leadership, Luck
@@ -186,10 +187,22 @@ class World:
                 made_at_ms = self.leadership.mirror.nouns(Collection.SCHEDULES)[decision.schedule].created_at_ms
                 assert (term, made_at_ms, decision) not in self._concluded, f"{decision} was decided twice in one term"
                 self._concluded.add((term, made_at_ms, decision))
+                if isinstance(decision, PassOver) and decision.run.verdict is Verdict.SKIPPED:
+                    assert self._made_at(decision.run.because_of or "") == made_at_ms, f"{decision} names a stranger"
+            elif isinstance(decision, Cancel) and decision.reason.startswith("replaced by "):
+                by = decision.reason.removeprefix("replaced by ")
+                assert self._made_at(decision.job_id) == self._made_at(by), f"{decision} is about a stranger"
             elif isinstance(decision, Dispatch):
                 processor = self.leadership.mirror.nouns(Collection.PROCESSORS)[decision.processor]
                 assert self.leadership.core.is_live(processor.id)
                 assert self.leadership.core.occupied(processor.id) <= processor.slots
+
+    def _made_at(self, job_id: str) -> int:
+        """When the schedule was created that made the job, or is about to."""
+        job = self.database.jobs.get(job_id)
+        if job is not None:
+            return int(job["schedule_created_at_ms"])
+        return int(self.leadership.mirror.nouns(Collection.SCHEDULES)[schedule_of(job_id) or ""].created_at_ms)
 
     def write_journal(self) -> None:
         if self.leadership.term is not None and self.leadership.term.to_journal:

@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, PassOver
-from hascheduler.dispatch.inputs import TermBegan
+from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen
 from hascheduler.model.documents import Collection
 from hascheduler.model.fired_jobs import fired_job
@@ -188,7 +188,12 @@ def acme_running(second: int = 1) -> JobRef:
 
 
 def changed_hands(overlap: Overlap, old: JobRef) -> Scene:
-    seen = [ScheduleSeen(of_acme()), JobSeen(old), ScheduleGone("s"), ScheduleSeen(of_beta(1_500, overlap))]
+    seen: list[Input] = [
+        ScheduleSeen(of_acme()),
+        JobSeen(old),
+        ScheduleGone("s"),
+        ScheduleSeen(of_beta(1_500, overlap)),
+    ]
     return Scene(*seen, *processors("p", slots=8))
 
 
