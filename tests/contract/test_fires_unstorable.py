@@ -8,6 +8,7 @@ from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model import fired_jobs
 from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
+from hascheduler.model.job import ScheduleId
 from hascheduler.model.verdict import Tally, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from tests.contract.backends import Backend, on
@@ -35,7 +36,9 @@ async def counted(backend: Backend, name: str = "tick") -> tuple[int, Any, int]:
 
 async def verdicts(backend: Backend, name: str = "tick") -> list[tuple[Verdict, int]]:
     """Newest first."""
-    records = await backend.verdicts.list(name, frozenset(Verdict), NOW, WallMs(NOW + 10**6), 100)
+    records = await backend.verdicts.list(
+        ScheduleId(name, "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 10**6), 100
+    )
     return [(record.run.verdict, (record.run.first_ms - NOW) // 1_000) for record in records]
 
 
@@ -48,7 +51,9 @@ async def test_the_verdict_is_unstorable_and_the_cursor_goes_on(backend: Backend
     assert await applied(backend.claims, FIRST) == [REFUSED]
     assert await backend.jobs.get(FIRST.job_id) is None
     run = VerdictRun("tick", Verdict.UNSTORABLE, FIRST.nominal_ms, FIRST.nominal_ms, 1)
-    assert await backend.verdicts.list("tick", frozenset(Verdict), NOW, WallMs(NOW + 10**6), 9) == [VerdictRecord(run)]
+    assert await backend.verdicts.list(
+        ScheduleId("tick", "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 10**6), 9
+    ) == [VerdictRecord(run)]
     assert await counted(backend) == (FIRST.nominal_ms, 1, 1)
 
 
@@ -108,7 +113,9 @@ async def test_a_time_that_got_its_job_after_all_has_fired(backend: Backend) -> 
     assert await applied(backend.claims, FIRST) == [DONE]
     assert await applied(backend.claims, FIRST) == [DONE]
     assert await verdicts(backend) == [(Verdict.UNSTORABLE, 2), (Verdict.FIRED, 1)]
-    [newest] = await backend.verdicts.list("tick", frozenset(Verdict), NOW, WallMs(NOW + 1_500), 1)
+    [newest] = await backend.verdicts.list(
+        ScheduleId("tick", "tenant", NOW), frozenset(Verdict), NOW, WallMs(NOW + 1_500), 1
+    )
     assert newest.run.verdict is Verdict.FIRED
     assert (await counted(backend))[2] == 0
 

@@ -10,6 +10,7 @@ from hascheduler.model import fired_jobs
 from hascheduler.model.documents import Collection
 from hascheduler.model.fired_jobs import new_fire
 from hascheduler.model.instants import WallMs
+from hascheduler.model.job import ScheduleId
 from hascheduler.model.job_documents import new_job_document
 from hascheduler.model.verdict import Tally, Verdict
 from hascheduler.mongo.claims import MongoClaimStore
@@ -47,6 +48,7 @@ async def test_a_job_that_is_larger_than_a_document_is_refused_and_the_others_fi
     done, refused = Settlement.DONE, Settlement.REFUSED
     assert settled == [done, refused, done, refused, done]
     for name, settlement in zip(names, settled, strict=True):
-        records = await MongoVerdictStore(database).list(name, frozenset(Verdict), NOW, WallMs(AT_MS + 1), 9)
+        which = ScheduleId(name, "tenant", NOW)
+        records = await MongoVerdictStore(database).list(which, frozenset(Verdict), NOW, WallMs(AT_MS + 1), 9)
         expected = Verdict.UNSTORABLE if settlement is refused else Verdict.FIRED
         assert [record.run.verdict for record in records] == [expected], name

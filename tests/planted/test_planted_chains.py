@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch import chain as chains
+from hascheduler.dispatch import siblings
 from hascheduler.dispatch.chain import Chain, Link
 from hascheduler.dispatch.decisions import Conclusion
 from tests.dispatch import database
@@ -36,6 +37,12 @@ def edits_ignored(schedule: Any, conclusions: list[Conclusion], written: list[Co
 def test_the_world_notices(bug: Callable[..., Chain], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "chain", bug)
     with pytest.raises(AssertionError):
+        live()
+
+
+def test_the_world_notices_schedules_that_are_known_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(siblings, "_maker", lambda schedule: (schedule.name, ""))
+    with pytest.raises(AssertionError, match="stranger"):
         live()
 
 
