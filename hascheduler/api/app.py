@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from fastapi import FastAPI
+import orjson
+from fastapi import FastAPI, Response
 
 from hascheduler import __version__
 from hascheduler.api import (
@@ -99,6 +100,7 @@ def create_app(services: ApiServices) -> FastAPI:
         version=__version__,
         description=_DESCRIPTION,
         redirect_slashes=False,
+        openapi_url=None,  # `_describe` has it ready
         docs_url=None,  # `docs_page` has its own, which takes nothing from elsewhere
         redoc_url=None,
         # Our spans are of jobs; those that FastAPI makes by itself are of probes and of its own insides too.
@@ -135,4 +137,15 @@ def create_app(services: ApiServices) -> FastAPI:
     app.include_router(docs_page.router)
     app.include_router(health.router)
     app.include_router(metrics.router, responses=ANY_REFUSAL)
+    _describe(app)
     return app
+
+
+def _describe(app: FastAPI) -> None:
+    """Serve ``/openapi.json``. It is made now: strangers may ask for it, and making it holds the loop up for long."""
+
+    async def openapi() -> Response:
+        return Response(description, media_type="application/json")
+
+    app.add_api_route("/openapi.json", openapi, include_in_schema=False)
+    description = orjson.dumps(app.openapi())  # after the last route: a further one would have it made again

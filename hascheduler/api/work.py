@@ -24,6 +24,7 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.work_fetch import promised
 from hascheduler.api.work_finish import finished
 from hascheduler.api.work_schemas import (
+    RUNNING_MAX,
     AttemptName,
     FetchBody,
     FetchResponse,
@@ -43,7 +44,14 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef
 from hascheduler.ports import StartedJob
 
-router = APIRouter(prefix="/work", tags=["work"], route_class=JsonRoute)
+
+class _WorkRoute(JsonRoute):
+    """A heartbeat reports all that its processor runs: each report is an object of two or three fields."""
+
+    values_max = 8 * RUNNING_MAX
+
+
+router = APIRouter(prefix="/work", tags=["work"], route_class=_WorkRoute)
 
 
 @router.post("/processors", status_code=HTTPStatus.CREATED, responses=refused(413, 422, 429))

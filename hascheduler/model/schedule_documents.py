@@ -84,6 +84,7 @@ def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
         "cursor_ms": schedule.now,
         "tally": encode_tally(NOTHING_DECIDED),
         "failures": 0,
+        "throttled": 0,
     }
 
 
