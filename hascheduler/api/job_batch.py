@@ -205,6 +205,7 @@ def _make(
             continue
         try:
             body.demand_time(now)
+            body.demand_lane(caller, services.view)
             job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
             own = None if body.idempotency_key is None else checked_key(body.idempotency_key)
         except InvalidInput as error:

@@ -4,9 +4,15 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, SkipValidation
 
+from hascheduler.api.access import Caller
+from hascheduler.api.problems import Path
 from hascheduler.api.resource_fields import ResourceAmounts
 from hascheduler.api.texts import Name, Strict, Text, TextOrEmpty
+from hascheduler.errors import InvalidInput
+from hascheduler.model.lane import DEFAULT_LANE
+from hascheduler.model.quoting import quoted
 from hascheduler.model.resources import Resources, resources
+from hascheduler.ports import ClusterView
 
 Mode = Literal["queued", "on_demand"]
 
@@ -23,7 +29,10 @@ class JobFields(Strict):
         description="Divides its tenant's share: of the jobs of one tenant those of the key that has consumed least go"
         " first; default: the tenant's name",
     )
-    lane: Text = Field(default="default", description="The class of work it belongs to")
+    lane: Text = Field(
+        default=DEFAULT_LANE,
+        description="The class of work it belongs to; a token of one tenant may name `default` and those of /v1/lanes",
+    )
     mode: Mode = Field(default="queued", description="`on_demand`: somebody is waiting for the answer")
     resources: ResourceAmounts | None = Field(
         default=None, description="What it needs besides a slot; null: what its definition says"
@@ -32,6 +41,16 @@ class JobFields(Strict):
     def key(self, tenant: str) -> str:
         """Its fairness key, where ``tenant`` owns it."""
         return tenant if self.fairness_key is None else self.fairness_key
+
+    def demand_lane(self, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:
+        """`InvalidInput` where a token of one tenant names a lane that nobody has defined.
+
+        Lanes share before tenants do, and one without a definition has weight 1: a lane a job would take the starts of
+        all others.
+        """
+        if caller.only is not None and self.lane != DEFAULT_LANE and view.lane(self.lane) is None:
+            expected = f"{DEFAULT_LANE}, or a lane of /v1/lanes; a token for all tenants defines them"
+            raise InvalidInput(path, f"there is no lane {quoted(self.lane)}", expected)
 
     def needs(self) -> Resources | None:
         return None if self.resources is None else resources(self.resources)

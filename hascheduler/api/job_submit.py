@@ -73,6 +73,7 @@ async def submit_job(
 async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: ApiServices) -> NewJob:
     now = services.clock.wall_ms()
     body.demand_time(now)
+    body.demand_lane(caller, services.view)
     job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
     if key is not None:
         job = replace(job, idempotency_key=key, request_hash=body.request_hash())

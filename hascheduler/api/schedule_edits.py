@@ -9,7 +9,7 @@ from hascheduler.api.merge_patch import merge_patch, whole
 from hascheduler.api.refusals import Unreadable
 from hascheduler.api.same_json import is_same_json
 from hascheduler.api.schedule_limits import ScheduleLimits
-from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceScheduleBody
+from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceScheduleBody, TemplateBody
 from hascheduler.api.schedule_shown import request_form
 from hascheduler.api.shown import plain_json
 from hascheduler.api.stored_schedules import read_schedule
@@ -26,7 +26,7 @@ from hascheduler.model.schedule_documents import (
 )
 from hascheduler.model.trigger import Trigger
 from hascheduler.model.trigger_documents import decode_trigger
-from hascheduler.ports import StoredDocument
+from hascheduler.ports import ClusterView, StoredDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,14 @@ class Edit:
 
     caller: Caller
     limits: ScheduleLimits
+    view: ClusterView
     now: WallMs
+
+    def demand_lane(self, job: TemplateBody, stored: StoredDocument | None = None) -> None:
+        """`InvalidInput` where the job's lane is not the caller's to name; one that is stored goes on."""
+        template = (stored or {}).get("job")
+        if not isinstance(template, Mapping) or template.get("lane") != job.lane:
+            job.demand_lane(self.caller, self.view, ("job", "lane"))
 
     def trigger(self, body: TriggerBody, stored: Trigger | None) -> Trigger:
         """The trigger that is asked for; `InvalidInput` where it is none, or too fast for the caller."""
@@ -47,12 +54,14 @@ class Edit:
 def created(body: CreateScheduleBody, edit: Edit) -> dict[str, Any]:
     """The document of a new schedule."""
     body.demand_payload(body.name)
+    edit.demand_lane(body.job)
     trigger = edit.trigger(body.trigger, None)
     return new_schedule_document(_new(body.name, body, trigger, edit.now, paused=body.paused))
 
 
 def replaced(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: Edit) -> Mapping[str, Any]:
     """The fields of the stored schedule after a replacement; one that somebody broke by hand is repaired."""
+    edit.demand_lane(body.job, stored)
     try:
         schedule = read_schedule(stored)
     except InvalidInput:
@@ -103,8 +112,8 @@ def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit
     if isinstance(tally, list) and len(tally) == len(document["tally"]) and all(map(is_integer, tally)):
         kept["tally"] = tally
     repaired = {**document, **kept}
-    if "throttled" in stored and not is_integer(stored["throttled"]):
-        repaired["throttled"] = 0
+    if is_integer(stored.get("throttled")):
+        del repaired["throttled"]  # the leader adds to it
     return {field: value for field, value in repaired.items() if field not in ("_id", "rev")}
 
 

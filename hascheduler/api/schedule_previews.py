@@ -92,7 +92,9 @@ async def preview_edit(
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     whole = owned(patched(name, body, stored), caller)
-    trigger = decode_trigger(replaced(name, whole, stored, Edit(caller, services.schedule_limits, now))["trigger"])
+    trigger = decode_trigger(
+        replaced(name, whole, stored, Edit(caller, services.schedule_limits, services.view, now))["trigger"]
+    )
     after_ms, fired = _after(schedule, now), schedule.tally.fired
     edited = FiresToCome(name, trigger, after_ms, fired=fired)
     difference = compare(FiresToCome(name, schedule.trigger, after_ms, fired=fired), edited, query.count)

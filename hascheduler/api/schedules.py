@@ -46,7 +46,7 @@ async def create_schedule(
     Its nominal times begin after this instant.
     """
     whole = owned(body, caller)
-    edit = schedule_edits.Edit(caller, services.schedule_limits, services.clock.wall_ms())
+    edit = schedule_edits.Edit(caller, services.schedule_limits, services.view, services.clock.wall_ms())
     made = schedule_edits.created(whole, edit)
     await services.schedule_limits.demand_room(made["job"]["tenant"], caller, services.view, services.schedules)
     document = await services.schedules.create(made)
@@ -95,7 +95,7 @@ async def replace_schedule(
     whole = owned(body, caller)
 
     def change(stored: StoredDocument) -> Mapping[str, Any]:
-        edit = schedule_edits.Edit(caller, services.schedule_limits, services.clock.wall_ms())
+        edit = schedule_edits.Edit(caller, services.schedule_limits, services.view, services.clock.wall_ms())
         return schedule_edits.replaced(name, whole, stored, edit)
 
     return show(await edit_schedule(name, caller, services, precondition, change), response)
@@ -109,7 +109,7 @@ async def patch_schedule(
 
     def change(stored: StoredDocument) -> Mapping[str, Any]:
         whole = owned(schedule_edits.patched(name, body, stored), caller)
-        edit = schedule_edits.Edit(caller, services.schedule_limits, services.clock.wall_ms())
+        edit = schedule_edits.Edit(caller, services.schedule_limits, services.view, services.clock.wall_ms())
         return schedule_edits.replaced(name, whole, stored, edit)
 
     return show(await edit_schedule(name, caller, services, precondition, change), response)

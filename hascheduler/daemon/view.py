@@ -20,6 +20,7 @@ from hascheduler.dispatch.score import overtaken_for_ms
 from hascheduler.model.documents import Collection
 from hascheduler.model.failover import Failover
 from hascheduler.model.job import JobState
+from hascheduler.model.lane import Lane
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import Audited
 from hascheduler.model.tenant import Tenant
@@ -122,6 +123,10 @@ class ReplicaView:
     def tenant(self, name: str) -> Tenant | None:
         tenant: Tenant | None = self._feeder.mirror.nouns(Collection.TENANTS).get(name)
         return tenant
+
+    def lane(self, name: str) -> Lane | None:
+        lane: Lane | None = self._feeder.mirror.nouns(Collection.LANES).get(name)
+        return lane
 
     def processor(self, id: str) -> ProcessorRef | None:
         processor: ProcessorRef | None = self._feeder.mirror.nouns(Collection.PROCESSORS).get(id)

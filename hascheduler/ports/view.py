@@ -8,6 +8,7 @@ from typing import Protocol
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.model.failover import Failover
 from hascheduler.model.journal import JournalHead
+from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import Audited, ReplicaStatus
@@ -83,6 +84,10 @@ class ClusterView(Protocol):
 
     def tenant(self, name: str) -> Tenant | None:
         """The tenant of that name, as far as the stream has told; None where it has no limits."""
+        ...
+
+    def lane(self, name: str) -> Lane | None:
+        """The lane of that name, as far as the stream has told; None where nobody has defined it."""
         ...
 
     def processor(self, id: str) -> ProcessorRef | None:

@@ -32,6 +32,7 @@ from hascheduler.memory.verdicts import MemoryVerdictStore
 from hascheduler.memory.work import MemoryWorkStore
 from hascheduler.model.documents import (
     Collection,
+    decode_lane,
     decode_processor,
     decode_tenant,
     encode_definition,
@@ -42,6 +43,7 @@ from hascheduler.model.failover import Failover
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import Audited, ReplicaStatus
@@ -132,6 +134,7 @@ class StandingView:
     recorded_for_ms: int = 0
     token: Callable[[str], Token | None] = lambda _: None
     tenant: Callable[[str], Tenant | None] = lambda _: None
+    lane: Callable[[str], Lane | None] = lambda _: None
     waiting: Counter[str] = field(default_factory=Counter)
     promised: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
@@ -245,7 +248,11 @@ class World:
         self.audit = MemoryAuditStore(self.connection, RETENTION_MS)
         self.lock = Lock(hosts=frozenset({"api", "a", "x"}))  # as the tests call it
         self.view = StandingView(
-            token=self._token, promised=self._promised, tenant=self._tenant, processors=self._processors
+            token=self._token,
+            promised=self._promised,
+            tenant=self._tenant,
+            lane=self._lane,
+            processors=self._processors,
         )
         self.clock = StandingClock()
         self.metrics = HttpMetrics()
@@ -357,6 +364,10 @@ class World:
         """As a mirror without any lag has it."""
         document = self.database.find(Collection.TOKENS, digest)
         return None if document is None else decode_token(digest, document)
+
+    def _lane(self, name: str) -> Lane | None:
+        document = self.database.find(Collection.LANES, name)
+        return None if document is None else decode_lane(name, document)
 
     def _tenant(self, name: str) -> Tenant | None:
         """As a mirror without any lag has it."""
