@@ -51,6 +51,7 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
         "cursor_ms": NOW,
         "tally": [0, 0, 0, 0, 0, 0],
         "failures": 0,
+        "throttled": 0,
     }
     shown = {
         "name": "tick",
