@@ -102,7 +102,7 @@ async def test_a_fire_too_large_to_store_does_not_hold_up_the_others(database: D
         Fire("slim", WallMs(2_000), replace(BASIS, cursor_ms=WallMs(1_000))),
     ]
     answers = await MongoClaimStore(database, RETENTION_MS).apply(fires, WallMs(2_000), majority=False)
-    assert answers == [Settlement.DONE, Settlement.LOST, Settlement.DONE]
+    assert answers == [Settlement.DONE, Settlement.REFUSED, Settlement.DONE]
 
 
 @leaves_sockets
