@@ -55,13 +55,12 @@ class ConnectionsOfServer(Connections["BoundedConnection"]):
 
 class BoundedConfig(Config):
     """uvicorn's, with the connections that its protocols are among; ``tls`` is made already: what is wrong with the
-    files was told before. ``handshakes`` are those under way."""
+    files was told before."""
 
     def __init__(self, app: Any, connections: ConnectionsOfServer, tls: ssl.SSLContext | None, **options: Any) -> None:
         super().__init__(app, **options)
         self.connections = connections
         self.tls = tls
-        self.handshakes: set[asyncio.Task[None]] = set()
 
 
 def connection_of(scope: Scope) -> "BoundedConnection | None":

@@ -111,8 +111,6 @@ class ApiServer:
                 pass  # the timeout has cancelled it; whoever still holds a connection loses it
             finally:
                 self._listener.close()
-                for handshake in list(self._config.handshakes):
-                    handshake.cancel()
 
     async def _resolved(self) -> tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]:
         try:

@@ -1,11 +1,14 @@
 """A connection until its TLS handshake is done: it has a place among the others from its first moment, and little time.
 
-The loop's own way tells a protocol of its connection after the handshake only, and waits a minute for that: clients
-that connect and say nothing would be counted by nobody, and hold a file descriptor each.
+A server that is given a context tells its protocol of a connection after the handshake only, and waits a minute for
+that: clients that connect and say nothing would be counted by nobody, and hold a file descriptor each.
+
+`loop.start_tls` would come too late: uvloop goes on reading as soon as it has told of a connection, and the first bytes
+of the handshake were lost. So the standard library's own protocol is the one that the loop tells, from the first byte.
 """
 
 import asyncio
-import ssl
+from asyncio.sslproto import SSLProtocol
 from typing import Any
 
 from uvicorn.server import ServerState
@@ -15,8 +18,8 @@ from hascheduler.api.connection import BoundedConfig, BoundedConnection
 HANDSHAKE_PATIENCE_S = 5.0
 
 
-class TlsEntrance(asyncio.Protocol):
-    """Owner of the handshake. Then a `BoundedConnection` takes over, with whatever came early."""
+class TlsEntrance(SSLProtocol):
+    """Speaks TLS for a `BoundedConnection`, which never hears of a handshake that fails: so this has it leave."""
 
     def __init__(
         self,
@@ -26,49 +29,23 @@ class TlsEntrance(asyncio.Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         assert config.tls is not None
-        self._tls: ssl.SSLContext = config.tls
         self._connection = BoundedConnection(config, server_state, app_state, _loop)
-        self._handshakes = config.handshakes
-        self._early: list[bytes] = []
-        self._is_lost = False
+        super().__init__(
+            asyncio.get_running_loop(),
+            self._connection,
+            config.tls,
+            None,  # type: ignore[arg-type]  # nothing waits for the end of the handshake
+            server_side=True,
+            ssl_handshake_timeout=HANDSHAKE_PATIENCE_S,  # type: ignore[arg-type]  # a part of a second will do too
+        )
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Of the bare connection; nobody could read a reason that is not encrypted."""
-        assert isinstance(transport, asyncio.Transport)
-        if self._connection.enter(transport) is not None:
+        if self._connection.enter(transport) is None:
+            super().connection_made(transport)
+        else:
             transport.abort()
-            return
-        transport.pause_reading()
-        handshake = asyncio.get_running_loop().create_task(self._shake_hands(transport), name="TLS handshake")
-        self._handshakes.add(handshake)
-        handshake.add_done_callback(self._handshakes.discard)
 
-    def data_received(self, data: bytes) -> None:
-        """With the last of the handshake, before the connection has taken over."""
-        self._early.append(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._is_lost = True
+    def connection_lost(self, exc: BaseException | None) -> None:
         self._connection.leave()
-
-    async def _shake_hands(self, transport: asyncio.Transport) -> None:
-        encrypted: asyncio.Transport | None = None
-        if self._is_lost:
-            return
-        try:
-            encrypted = await asyncio.get_running_loop().start_tls(
-                transport, self, self._tls, server_side=True, ssl_handshake_timeout=HANDSHAKE_PATIENCE_S
-            )
-        except (OSError, EOFError):  # of TLS, of time, of the network: the client's affair
-            pass
-        finally:
-            # None where the client left halfway.
-            if encrypted is None or self._is_lost:
-                self._connection.leave()
-                transport.abort()
-        if encrypted is None or self._is_lost:
-            return
-        encrypted.set_protocol(self._connection)
-        self._connection.connection_made(encrypted)
-        for data in self._early:
-            self._connection.data_received(data)
+        super().connection_lost(exc)

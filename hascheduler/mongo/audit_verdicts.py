@@ -1,7 +1,8 @@
 """The verdicts of one schedule's times, in the order of time: the ids of its fired jobs, and its recorded runs.
 
-Both are ranges of ``_id``, and of jobs nothing but the id is read. What an earlier schedule of that name left is not
-among them.
+Both are ranges of ``_id``, and of jobs nothing but the id is read, so that an index alone answers. Records that an
+earlier schedule of that name left are not among them; a job of it is told by its time, as a schedule's times begin
+after its creation. (Where clocks went back, such a job is in the way of a fire, which is recorded as unstorable.)
 """
 
 from collections.abc import AsyncGenerator
@@ -18,7 +19,6 @@ from hascheduler.model.verdict import VerdictRun
 from hascheduler.mongo.audit_pace import Pace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.slices import made_by
 
 
 class StoredVerdicts:
@@ -30,7 +30,6 @@ class StoredVerdicts:
         self._verdicts = database[Collection.VERDICTS.value]
         self._pace = pace
         self._schedule = schedule.name
-        self._made_by = made_by(schedule)
         self._said = {"schedule_created_at_ms": {"$in": [schedule.created_at_ms, None]}}
         self._first_ms = first_ms
         self._last_ms = last_ms
@@ -42,8 +41,7 @@ class StoredVerdicts:
                 "_id": {
                     "$gte": fire_job_id(self._schedule, self._first_ms),
                     "$lte": fire_job_id(self._schedule, self._last_ms),
-                },
-                **self._made_by,
+                }
             },
             {"_id": True},
         ).sort("_id", ASCENDING)

@@ -4,15 +4,18 @@ import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
+import uvloop
 from fastapi import FastAPI
 
 from hascheduler.api import server as server_module
 from hascheduler.api import tls_entrance
+from hascheduler.api.app import create_app
 from hascheduler.tls import PemFile, client_context
 from tests.api.doubles import World
 from tests.security.crowding import HERE, LIMIT_S
@@ -71,6 +74,17 @@ async def test_a_handshake_has_little_time(url: str, authority: Authority, monke
     writer.write(b"\x16\x03\x01")
     assert await ended(reader)
     writer.transport.abort()
+
+
+def test_all_who_come_at_once_are_answered_on_the_loop_that_replicas_run_on(authority: Authority) -> None:
+    """It reads at once; tests run on another, which first finishes what it is told."""
+
+    async def alive_at_once() -> list[bool]:
+        async with served(create_app(World().services()), of_server(authority)) as url:
+            return await asyncio.gather(*(alive(url, authority) for _ in range(40)))
+
+    with ThreadPoolExecutor(1) as thread:
+        assert all(thread.submit(uvloop.run, alive_at_once()).result(2 * LIMIT_S))
 
 
 async def test_what_comes_with_the_last_of_the_handshake_is_not_lost(url: str, authority: Authority) -> None:
