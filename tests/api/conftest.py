@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from hascheduler.api.app import create_app
 from tests.api.doubles import World
+from tests.api.tokens import Guarded
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +27,8 @@ async def client(app: FastAPI, world: World) -> AsyncIterator[httpx.AsyncClient]
     app.state.services = world.services()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
         yield client
+
+
+@pytest.fixture
+def guarded(app: FastAPI, world: World) -> Guarded:
+    return Guarded(app, world)

@@ -21,11 +21,6 @@ from tests.api.tokens import ADMIN_TOKEN, Guarded
 UNKNOWN = "hsk_" + "x" * 43
 
 
-@pytest.fixture
-def guarded(app: FastAPI, world: World) -> Guarded:
-    return Guarded(app, world)
-
-
 # What routes demand
 
 

@@ -5,17 +5,11 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from hascheduler.model.documents import Collection
 from tests.api.doubles import World
 from tests.api.requests import TICK, check_problem
 from tests.api.tokens import Guarded
-
-
-@pytest.fixture
-def guarded(app: FastAPI, world: World) -> Guarded:
-    return Guarded(app, world)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from hascheduler.model.documents import Collection
 from hascheduler.model.token import SECRET, digest_of
@@ -13,11 +12,6 @@ from tests.api.requests import NOW_TEXT, check_problem
 from tests.api.tokens import ADMIN_TOKEN, Guarded
 
 CI: dict[str, Any] = {"name": "ci", "role": "submitter", "tenant": "acme"}
-
-
-@pytest.fixture
-def guarded(app: FastAPI, world: World) -> Guarded:
-    return Guarded(app, world)
 
 
 async def make(client: httpx.AsyncClient, **changes: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from hascheduler.model.documents import Collection
 from tests.api.doubles import World
@@ -14,11 +13,6 @@ from tests.api.tokens import Guarded
 from tests.simulate.scenarios import job, outcome_of
 
 TICK: dict[str, Any] = {"name": "tick", "trigger": {"type": "interval", "every": "1h"}, "job": {"definition": "log"}}
-
-
-@pytest.fixture
-def guarded(app: FastAPI, world: World) -> Guarded:
-    return Guarded(app, world)
 
 
 @pytest.fixture

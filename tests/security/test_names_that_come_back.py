@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, PassOver
 from hascheduler.dispatch.inputs import Input, TermBegan
@@ -31,11 +30,6 @@ HOUR_MS = 3_600_000
 HOURLY = {"type": "interval", "every": "1h", "anchor": "2030-01-01T00:00:00Z"}
 
 # What the API answers
-
-
-@pytest.fixture
-def guarded(app: FastAPI, world: World) -> Guarded:
-    return Guarded(app, world)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 from hascheduler.api.schedule_limits import ScheduleLimits
 from hascheduler.dispatch.decisions import Fire
@@ -23,11 +22,6 @@ from tests.dispatch.nouns import make_schedule
 from tests.dispatch.scene import Scene
 
 FAST = {"type": "interval", "every": "100ms"}
-
-
-@pytest.fixture
-def guarded(app: FastAPI, world: World) -> Guarded:
-    return Guarded(app, world)
 
 
 @pytest.fixture

@@ -3,21 +3,14 @@
 from typing import Any
 
 import httpx
-import pytest
-from fastapi import FastAPI
 
 from hascheduler.model.instants import WallMs
-from tests.api.doubles import NOW, World
+from tests.api.doubles import NOW
 from tests.api.requests import check_problem
 from tests.api.tokens import ADMIN_TOKEN, Guarded
 
 HOUR_MS = 3_600_000
 AN_HOUR_LATER = "2030-01-01T01:00:00.000Z"
-
-
-@pytest.fixture
-def guarded(app: FastAPI, world: World) -> Guarded:
-    return Guarded(app, world)
 
 
 async def asked(client: httpx.AsyncClient, **changes: Any) -> httpx.Response:
