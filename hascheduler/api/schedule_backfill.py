@@ -13,24 +13,29 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.access import Operator
 from hascheduler.api.audit_note import Noted
-from hascheduler.api.backfill_times import TIMES_MAX, backfill_times
 from hascheduler.api.body import JsonRoute
-from hascheduler.api.jobs_of_times import EARLIEST_MS, jobs_of_times
-from hascheduler.api.open_times import that_may_fire
 from hascheduler.api.responses import refused
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.stored_schedules import readable_schedule, stored_schedule, too_large_to_fill
 from hascheduler.api.submit_span import submit_span
 from hascheduler.api.texts import InstantMs, Strict
+from hascheduler.dispatch.schedules.backfill import (
+    BACKFILL_EARLIEST_MS,
+    BACKFILL_TIMES_MAX,
+    backfill_times,
+    plan_backfill,
+    possible_job_ids,
+)
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fired_jobs import job_of
 from hascheduler.model.instants import WallMs, format_instant
-from hascheduler.model.job import NewJob
+from hascheduler.model.job import NewJob, ScheduleId
 from hascheduler.ports import StoredDocument, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_SCHEDULE, JOBS, Attribute
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
+_READ_AT_ONCE_MAX = 1_000
 _SUBMITTED_AT_ONCE_MAX = 100
 
 
@@ -88,32 +93,29 @@ async def backfill_schedule(
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     times = backfill_times(schedule.trigger, body.from_, body.to)
-    known = await jobs_of_times(schedule.identity, times, services)
-    # A fire that is committed but not counted yet has its job all the same.
-    undecided = that_may_fire(schedule, times, now) - known.fired.keys()
-    settled = [nominal_ms for nominal_ms in times if nominal_ms not in undecided]
-    missing = [nominal_ms for nominal_ms in settled if nominal_ms not in known.fired.keys() | known.backfilled.keys()]
-    ids = {nominal_ms: known.id_of(nominal_ms) for nominal_ms in settled}
+    makers = await _makers(possible_job_ids(schedule.identity, times), services)
+    plan = plan_backfill(schedule, times, makers, now)
     if body.dry_run:
-        created = len(missing)
+        created = len(plan.missing)
     else:
-        jobs = _jobs(name, stored, {at: ids[at] for at in missing}, now, serial=body.overlap == "buffer_one")
-        said: dict[str, Attribute] = {JOB_SCHEDULE: name, JOBS: len(jobs)}
-        with submit_span(request, services, "backfill", **said) as span:
+        ids = {nominal_ms: plan.job_ids[nominal_ms] for nominal_ms in plan.missing}
+        jobs = _jobs(name, stored, ids, now, serial=body.overlap == "buffer_one")
+        attributes: dict[str, Attribute] = {JOB_SCHEDULE: name, JOBS: len(jobs)}
+        with submit_span(request, services, "backfill", **attributes) as span:
             created = await _create([replace(job, trace=span.context) for job in jobs], services)
     return BackfillResponse(
         count=len(times),
         created=created,
-        existing=len(settled) - created,
-        undecided=len(undecided),
-        jobs=list(ids.values()),
+        existing=len(plan.job_ids) - created,
+        undecided=plan.undecided,
+        jobs=list(plan.job_ids.values()),
     )
 
 
 def _demand_the_past(body: BackfillBody, now: WallMs) -> None:
-    if body.from_ < EARLIEST_MS:
+    if body.from_ < BACKFILL_EARLIEST_MS:
         problem = f"{format_instant(body.from_)} is too long ago"
-        raise InvalidInput(("from",), problem, f"at least {format_instant(EARLIEST_MS)}")
+        raise InvalidInput(("from",), problem, f"at least {format_instant(BACKFILL_EARLIEST_MS)}")
     if body.to > now:
         raise InvalidInput(("to",), f"{format_instant(body.to)} is in the future", f"at most {format_instant(now)}")
     if body.to < body.from_:
@@ -121,10 +123,19 @@ def _demand_the_past(body: BackfillBody, now: WallMs) -> None:
         raise InvalidInput(("to",), problem, f"at least {format_instant(body.from_)}")
 
 
+async def _makers(ids: Sequence[str], services: ApiServices) -> dict[str, ScheduleId | None]:
+    """By its id, the schedule that made each job of ``ids`` that is kept."""
+    return {
+        job.id: job.made_by
+        for first in range(0, len(ids), _READ_AT_ONCE_MAX)
+        for job in await services.jobs.known(ids[first : first + _READ_AT_ONCE_MAX])
+    }
+
+
 def _jobs(
     name: str, stored: StoredDocument, ids: Mapping[WallMs, str], now: WallMs, *, serial: bool
 ) -> Sequence[NewJob]:
-    assert len(ids) <= TIMES_MAX
+    assert len(ids) <= BACKFILL_TIMES_MAX
     jobs = []
     for number, (at, id) in enumerate(ids.items()):
         job = job_of(name, stored, id, at, serial=serial)

@@ -1,6 +1,7 @@
 """``…/preview``: when a schedule would fire, before anything is stored."""
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -8,14 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from hascheduler.api.access import Viewer
 from hascheduler.api.audit_note import CHANGES_NOTHING
 from hascheduler.api.body import JsonRoute
-from hascheduler.api.fires_to_come import FiresToCome, compare
-from hascheduler.api.preview_schemas import (
-    EditPreviewResponse,
-    PreviewResponse,
-    show_change,
-    show_fires,
-    zone_of,
-)
+from hascheduler.api.preview_schemas import EditPreviewResponse, FireResponse, PreviewResponse
 from hascheduler.api.responses import refused
 from hascheduler.api.schedule_edits import Edit, patched, replaced
 from hascheduler.api.schedules import Patch
@@ -25,15 +19,18 @@ from hascheduler.api.shown import instant_text
 from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
 from hascheduler.api.texts import InstantMs, Name, Strict
 from hascheduler.api.trigger_schemas import TriggerBody, trigger_of
-from hascheduler.model.instants import LATEST_MS, WallMs
+from hascheduler.dispatch.schedules.previews import (
+    PREVIEW_COUNT_MAX,
+    FiresToCome,
+    compare_fires,
+    local_fires,
+    preview,
+)
+from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger_documents import decode_trigger
-from hascheduler.triggers import clock_changes
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
-
-_COUNT_MAX = 1_000
-_CLOCK_CHANGES_WITHIN_MS = 400 * 86_400_000
 
 
 class PreviewBody(Strict):
@@ -55,7 +52,7 @@ class PreviewBody(Strict):
 class CountQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    count: int = Field(default=10, ge=1, le=_COUNT_MAX, description="How many nominal times at most")
+    count: int = Field(default=10, ge=1, le=PREVIEW_COUNT_MAX, description="How many nominal times at most")
 
 
 class PreviewQuery(CountQuery):
@@ -70,7 +67,7 @@ async def preview_schedule(
     schedule = readable_schedule(await stored_schedule(name, caller, services))
     after_ms = _after(schedule, services.clock.wall_ms())
     fires = FiresToCome(name, schedule.trigger, after_ms, fired=schedule.tally.fired)
-    return _preview(fires if query.from_ is None else fires.begun_at(query.from_), query.count)
+    return PreviewResponse(**_preview(fires if query.from_ is None else fires.starting_at(query.from_), query.count))
 
 
 @router.post("/preview", responses=refused(413, 422), dependencies=[CHANGES_NOTHING])
@@ -80,7 +77,7 @@ async def preview_trigger(
     """The next fires of a trigger that is not stored."""
     now = services.clock.wall_ms()
     trigger = trigger_of(body.trigger, None, now)
-    return _preview(FiresToCome(body.name or "", trigger, now, fired=0), query.count)
+    return PreviewResponse(**_preview(FiresToCome(body.name or "", trigger, now, fired=0), query.count))
 
 
 @router.post("/{name}/preview", responses=refused(404, 409, 413, 422), dependencies=[CHANGES_NOTHING])
@@ -97,12 +94,12 @@ async def preview_edit(
     )
     after_ms, fired = _after(schedule, now), schedule.tally.fired
     edited = FiresToCome(name, trigger, after_ms, fired=fired)
-    difference = compare(FiresToCome(name, schedule.trigger, after_ms, fired=fired), edited, query.count)
+    changed = compare_fires(FiresToCome(name, schedule.trigger, after_ms, fired=fired), edited, query.count)
     return EditPreviewResponse(
-        **dict(_preview(edited, query.count)),
-        added=show_fires(difference.added, zone_of(trigger)),
-        removed=show_fires(difference.removed, zone_of(schedule.trigger)),
-        until=instant_text(difference.until_ms),
+        **_preview(edited, query.count),
+        added=[FireResponse(**asdict(fire)) for fire in local_fires(changed.added, trigger)],
+        removed=[FireResponse(**asdict(fire)) for fire in local_fires(changed.removed, schedule.trigger)],
+        until=instant_text(changed.until_ms),
     )
 
 
@@ -111,12 +108,5 @@ def _after(schedule: ScheduleRef, now: WallMs) -> WallMs:
     return WallMs(max(now, schedule.cursor_ms, schedule.since_ms))
 
 
-def _preview(fires: FiresToCome, count: int) -> PreviewResponse:
-    zone = zone_of(fires.trigger)
-    until_ms = min(fires.after_ms + _CLOCK_CHANGES_WITHIN_MS, LATEST_MS - 1)
-    changes = clock_changes(fires.trigger, fires.after_ms, until_ms)
-    return PreviewResponse(
-        fires=show_fires(fires.first(count), zone),
-        clock_changes=[show_change(fires.schedule, fires.trigger, change) for change in changes],
-        timezone=zone,
-    )
+def _preview(fires: FiresToCome, count: int) -> dict[str, Any]:
+    return asdict(preview(fires.schedule, fires.trigger, fires.after_ms, fires.first(count)))

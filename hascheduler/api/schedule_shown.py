@@ -11,14 +11,12 @@ from pydantic.config import JsonDict
 from hascheduler.api.schedule_schemas import ReplaceScheduleBody
 from hascheduler.api.shown import instant, instant_or_none, instant_text, plain_json, texts
 from hascheduler.api.trigger_shown import TriggerResponse, show_trigger
-from hascheduler.dispatch.stretches import undecided
+from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.model.durations import format_duration
-from hascheduler.model.instants import LATEST_MS
 from hascheduler.model.schedule import CatchUp, Overlap, ScheduleRef
 from hascheduler.model.schedule_documents import decode_schedule, unstorable_of
 from hascheduler.model.verdict import NOTHING_DECIDED, Tally
 from hascheduler.ports import StoredDocument
-from hascheduler.triggers import due_ms
 
 _EXAMPLE: JsonDict = {
     "name": "tick",
@@ -128,7 +126,7 @@ def show_schedule(document: StoredDocument) -> ScheduleResponse:
     """`InvalidInput` when the stored document can't be read."""
     schedule = decode_schedule(document["_id"], document)
     policy = schedule.policy
-    next_at, next_due_at = _next(schedule)
+    fire = next_fire(schedule)
     because = document.get("paused_because")
     return ScheduleResponse(
         name=schedule.name,
@@ -146,8 +144,8 @@ def show_schedule(document: StoredDocument) -> ScheduleResponse:
         paused_at=instant_or_none(document, "paused_at_ms"),
         paused_because=str(because) if because is not None and schedule.paused_at_ms is not None else None,
         last_nominal_at=instant(document, "cursor_ms") if schedule.tally != NOTHING_DECIDED else None,
-        next_at=next_at,
-        next_due_at=next_due_at,
+        next_at=None if fire is None else instant_text(fire.nominal_ms),
+        next_due_at=None if fire is None else instant_text(fire.due_ms),
         counts=show_counts(schedule.tally, unstorable_of(document)),
         failures_in_a_row=schedule.failures,
     )
@@ -176,17 +174,6 @@ def show_counts(tally: Tally, unstorable: int) -> CountsResponse:
         excluded=tally.excluded,
         throttled=tally.throttled,
     )
-
-
-def _next(schedule: ScheduleRef) -> tuple[str | None, str | None]:
-    if schedule.paused_at_ms is None:
-        for times in undecided(schedule, schedule.cursor_ms, LATEST_MS):
-            fires_max = times.trigger.max_fires
-            is_exhausted = fires_max is not None and schedule.tally.fired >= fires_max
-            first_ms = times.first() if times.verdict is None and not is_exhausted else None
-            if first_ms is not None:
-                return instant_text(first_ms), instant_text(due_ms(schedule.name, times.trigger, first_ms))
-    return None, None
 
 
 def _show_template(schedule: ScheduleRef, document: StoredDocument) -> TemplateResponse:

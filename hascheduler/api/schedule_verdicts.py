@@ -9,13 +9,13 @@ from pydantic.config import JsonDict
 from hascheduler.api.access import Viewer
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.coalescing import coalesced_into
-from hascheduler.api.open_times import OpenBecause, count_open
 from hascheduler.api.pages import PageQuery
 from hascheduler.api.responses import refused
 from hascheduler.api.schedule_shown import CountsResponse, show_counts
 from hascheduler.api.services import Services
 from hascheduler.api.shown import instant_text
 from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
+from hascheduler.dispatch.stretches import UndecidedBecause, summarize_undecided
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import JobState, fire_job_id
@@ -93,7 +93,7 @@ class VerdictResponse(BaseModel):
 class UndecidedResponse(BaseModel):
     count: int = Field(description="Nominal times through now that have no verdict yet")
     since: str | None = Field(description="The first of them")
-    because: OpenBecause | None = Field(
+    because: UndecidedBecause | None = Field(
         description="due: a leader will decide some of them at once; paused: a resume will; excluded: when their "
         "window is over"
     )
@@ -124,14 +124,14 @@ async def list_verdicts(
     shown = records[: query.limit]
     coalesced = [record.run for record in shown if record.run.verdict is Verdict.COALESCED]
     into = await coalesced_into(schedule, coalesced, services)
-    still_open = count_open(schedule, services.clock.wall_ms())
+    undecided = summarize_undecided(schedule, services.clock.wall_ms())
     return VerdictsResponse(
         items=[_show(record, into.get(record.run.first_ms)) for record in shown],
         counts=show_counts(schedule.tally, unstorable_of(stored)),
         undecided=UndecidedResponse(
-            count=still_open.count,
-            since=None if still_open.since_ms is None else instant_text(still_open.since_ms),
-            because=still_open.because,
+            count=undecided.count,
+            since=None if undecided.since_ms is None else instant_text(undecided.since_ms),
+            because=undecided.because,
         ),
         next=str(shown[-1].run.first_ms) if len(records) > query.limit else None,
     )

@@ -1,15 +1,13 @@
 """What an unsaved trigger will do, computed here: the same answer as the replica's previews, without a replica."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
-from hascheduler.api.preview_schemas import PreviewResponse, show_change, show_fires, zone_of
-from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
+from hascheduler.dispatch.schedules import previews
+from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.trigger import Trigger
-from hascheduler.triggers import Upcoming, clock_changes, count_nominal, excluded_until, upcoming
-
-COUNT_MAX = 1_000
-_CLOCK_CHANGES_WITHIN_MS = 400 * 86_400_000
+from hascheduler.triggers import Upcoming, count_nominal, excluded_until, upcoming
 
 
 def preview(schedule: str, trigger: Trigger, after_ms: WallMs, *, count: int) -> dict[str, Any]:
@@ -17,15 +15,8 @@ def preview(schedule: str, trigger: Trigger, after_ms: WallMs, *, count: int) ->
 
     ``schedule`` is the name that decides the jitter.
     """
-    zone = zone_of(trigger)
-    until_ms = min(after_ms + _CLOCK_CHANGES_WITHIN_MS, LATEST_MS - 1)
-    changes = clock_changes(trigger, after_ms, until_ms)
-    answer = PreviewResponse(
-        fires=show_fires(list(_next(schedule, trigger, after_ms, count)), zone),
-        clock_changes=[show_change(schedule, trigger, change) for change in changes],
-        timezone=zone,
-    )
-    return answer.model_dump(mode="json")
+    fires = list(_next(schedule, trigger, after_ms, count))
+    return asdict(previews.preview(schedule, trigger, after_ms, fires))
 
 
 def _next(schedule: str, trigger: Trigger, after_ms: WallMs, count: int) -> Iterator[Upcoming]:

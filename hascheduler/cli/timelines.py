@@ -19,9 +19,9 @@ from zoneinfo import ZoneInfo
 from rich.cells import cell_len
 from rich.text import Text
 
-from hascheduler.api.counting import count_firing
 from hascheduler.cli.moments import day_text, moment
 from hascheduler.model.trigger import Trigger
+from hascheduler.triggers import count_firing
 
 _MINUTE_MS = 60_000
 _CELL_MINUTES = (1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1_440)

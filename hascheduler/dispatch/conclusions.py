@@ -48,7 +48,7 @@ def conclude(
     ``live`` are the ids of the schedule's jobs that have not ended, oldest first; it is read, not changed. Each fire
     takes of ``room``; None: the tenant has no limit.
     """
-    backlog = [times for times in undecided(schedule, cursor_ms, now) if not _is_exhausted(times, tally)]
+    backlog = [times for times in undecided(schedule, cursor_ms, now) if not times.is_exhausted(tally)]
     late_through = _line(schedule, [times for times in backlog if times.verdict is None], now)
     late_verdict = Verdict.COALESCED if schedule.policy.catch_up is CatchUp.LATEST else Verdict.MISSED
     concluding = _Concluding(schedule, cursor_ms, tally, live, room)
@@ -66,7 +66,7 @@ def conclude(
             is_due = due_ms(schedule.name, trigger, nominal_ms) <= now
             if not is_due or considered >= limit:
                 return concluding.conclusions
-            if _is_exhausted(times, concluding.tally):
+            if times.is_exhausted(concluding.tally):
                 break
             considered += 1
             if not concluding.fire(nominal_ms):
@@ -86,11 +86,6 @@ def _throttled_through(schedule: ScheduleRef, backlog: Sequence[OpenTimes], time
         return last_ms  # a later part has a newer one
     waited_ms = now - due_ms(schedule.name, times.trigger, last_ms)
     return last_ms if waited_ms > min(schedule.policy.grace_ms, ROOM_WAIT_MS_MAX) else last_ms - 1
-
-
-def _is_exhausted(times: OpenTimes, tally: Tally) -> bool:
-    """Whether the schedule has fired as often as it may: then its times are not in force any more."""
-    return times.trigger.max_fires is not None and tally.fired >= times.trigger.max_fires
 
 
 def _line(schedule: ScheduleRef, backlog: Sequence[OpenTimes], now: int) -> Callable[[OpenTimes], int]:

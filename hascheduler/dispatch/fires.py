@@ -168,8 +168,7 @@ class Fires:
     def _next_at(self, schedule: ScheduleRef) -> int | None:
         cursor_ms, tally = self._decided(schedule)
         for times in undecided(schedule, cursor_ms, LATEST_MS):
-            fires_max = times.trigger.max_fires
-            first_ms = times.first() if fires_max is None or tally.fired < fires_max else None
+            first_ms = None if times.is_exhausted(tally) else times.first()
             if first_ms is None:
                 continue
             return due_ms(schedule.name, times.trigger, first_ms) if times.verdict is None else times.through_ms + 1

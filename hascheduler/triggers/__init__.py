@@ -10,7 +10,7 @@ decides what becomes of a time. A cron expression that can't be read is an `Inva
 """
 
 from hascheduler.triggers.checks import check_trigger, shortest_gap_ms
-from hascheduler.triggers.due import due_ms, excluded_until
+from hascheduler.triggers.due import count_firing, due_ms, excluded_until
 from hascheduler.triggers.interval import EVERY_MIN_MS
 from hascheduler.triggers.nominal import count_nominal, latest_nominal, next_nominal
 from hascheduler.triggers.preview import ClockChange, Upcoming, clock_changes, upcoming
@@ -23,6 +23,7 @@ __all__ = [
     "Upcoming",
     "check_trigger",
     "clock_changes",
+    "count_firing",
     "count_nominal",
     "due_ms",
     "excluded_until",

@@ -1,10 +1,11 @@
-"""When a nominal time is due, and whether it is to fire at all."""
+"""When a nominal time is due, and whether it is to fire at all: its jitter, and the exclusion windows."""
 
 from bisect import bisect_right
 from hashlib import blake2b
 
 from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Trigger
+from hascheduler.triggers.nominal import count_nominal
 
 
 def due_ms(schedule: str, trigger: Trigger, nominal_ms: int) -> WallMs:
@@ -25,3 +26,18 @@ def excluded_until(trigger: Trigger, nominal_ms: int) -> WallMs | None:
     if not place or nominal_ms >= trigger.exclude[place - 1].to_ms:
         return None
     return trigger.exclude[place - 1].to_ms
+
+
+def count_firing(trigger: Trigger, from_ms: int, through_ms: int) -> int:
+    """How many nominal times from ``from_ms`` through ``through_ms`` lie in no exclusion window.
+
+    They are counted, not gone through one by one.
+    """
+    if through_ms < from_ms:
+        return 0
+    excluded = (
+        count_nominal(trigger, max(from_ms, window.from_ms) - 1, min(through_ms, window.to_ms - 1))
+        for window in trigger.exclude
+        if window.to_ms > from_ms and window.from_ms <= through_ms
+    )
+    return count_nominal(trigger, from_ms - 1, through_ms) - sum(excluded)

@@ -76,11 +76,11 @@ def _asked(url: str, name: str, start: str | None, count: int) -> dict[str, Any]
 
 
 def _count(text: str) -> int:
-    from hascheduler.cli.previews import COUNT_MAX
+    from hascheduler.dispatch.schedules.previews import PREVIEW_COUNT_MAX
 
     count = whole_or_none("--count", text)
-    if count is None or not 1 <= count <= COUNT_MAX:
-        raise InvalidInput(("--count",), f"{text[:64]!r}", f"1 to {COUNT_MAX}")
+    if count is None or not 1 <= count <= PREVIEW_COUNT_MAX:
+        raise InvalidInput(("--count",), f"{text[:64]!r}", f"1 to {PREVIEW_COUNT_MAX}")
     return count
 
 

@@ -1,0 +1,98 @@
+"""Which jobs a backfill makes: one for each nominal time of a span that has no job and is not about to get one.
+
+A nominal time is backfilled once at most, as the id of its job is made of it. A span has at most a thousand nominal
+times, however long it is.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from hascheduler.dispatch.stretches import may_still_fire
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import WallMs, format_instant
+from hascheduler.model.job import ScheduleId, backfill_job_id, fire_job_id
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.trigger import Trigger
+from hascheduler.triggers import count_firing, excluded_until, next_nominal
+
+BACKFILL_TIMES_MAX = 1_000
+BACKFILL_EARLIEST_MS = 1_000_000_000_000
+"""2001-09-09T01:46:40Z. From here on the ids of jobs are in the order of their nominal times, all of one length."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillPlan:
+    """What a backfill does with the nominal times of its span.
+
+    ``job_ids`` has the job of each settled time, that it has or gets, oldest first; ``missing`` are those of them that
+    have none yet. ``undecided`` counts the times that a leader has still to decide: they are left alone, lest one gets
+    a second job when it fires.
+    """
+
+    job_ids: Mapping[WallMs, str]
+    missing: Sequence[WallMs]
+    undecided: int
+
+
+def backfill_times(trigger: Trigger, from_ms: int, to_ms: int) -> list[WallMs]:
+    """The nominal times from ``from_ms`` through ``to_ms`` that are not excluded; ``max_fires`` is not applied.
+
+    `InvalidInput` where there are too many, saying how many, and up to when there are not.
+    """
+    times = list(islice(_times(trigger, from_ms, to_ms), BACKFILL_TIMES_MAX + 1))
+    if len(times) > BACKFILL_TIMES_MAX:
+        count = count_firing(trigger, from_ms, to_ms)
+        problem = f"{count} nominal times, and at most {BACKFILL_TIMES_MAX} are made at once"
+        last_instant = format_instant(times[BACKFILL_TIMES_MAX] - 1)
+        raise InvalidInput(("to",), problem, f"at most {last_instant}, which makes {BACKFILL_TIMES_MAX}")
+    return times
+
+
+def possible_job_ids(schedule: ScheduleId, times: Sequence[WallMs]) -> list[str]:
+    """The ids under which ``times`` may have a job, of a fire or of a backfill."""
+    fires = [fire_job_id(schedule.name, nominal_ms) for nominal_ms in times]
+    return [*fires, *(id for nominal_ms in times for id in _backfill_ids(schedule, nominal_ms))]
+
+
+def plan_backfill(
+    schedule: ScheduleRef, times: Sequence[WallMs], makers: Mapping[str, ScheduleId | None], now: WallMs
+) -> BackfillPlan:
+    """What a backfill of ``times`` (ascending) does at ``now``.
+
+    ``makers`` has, by its id, which schedule made each job that is kept under one of the `possible_job_ids`. Jobs of an
+    earlier schedule by the same name do not count. Such a job may have the id that a backfill would take: then the new
+    job gets an id that says which schedule made it.
+    """
+    identity = schedule.identity
+    own = {id for id, made_by in makers.items() if made_by is not None and made_by.is_same(identity)}
+    job_ids: dict[WallMs, str] = {}
+    missing: list[WallMs] = []
+    undecided = 0
+    may_fire = may_still_fire(schedule, times, now)
+    for nominal_ms in times:
+        fire_id, (first_id, second_id) = fire_job_id(identity.name, nominal_ms), _backfill_ids(identity, nominal_ms)
+        known_id = next((id for id in (fire_id, second_id, first_id) if id in own), None)
+        # A fire that is committed but not counted yet has its job all the same.
+        if nominal_ms in may_fire and known_id != fire_id:
+            undecided += 1
+            continue
+        job_ids[nominal_ms] = known_id or (second_id if first_id in makers else first_id)
+        if known_id is None:
+            missing.append(nominal_ms)
+    return BackfillPlan(job_ids, missing, undecided)
+
+
+def _times(trigger: Trigger, from_ms: int, to_ms: int) -> Iterator[WallMs]:
+    nominal_ms = next_nominal(trigger, from_ms - 1)
+    while nominal_ms is not None and nominal_ms <= to_ms:
+        until_ms = excluded_until(trigger, nominal_ms)
+        if until_ms is None:
+            yield nominal_ms
+        nominal_ms = next_nominal(trigger, nominal_ms if until_ms is None else until_ms - 1)
+
+
+def _backfill_ids(schedule: ScheduleId, nominal_ms: WallMs) -> tuple[str, str]:
+    """The id of a backfill's job, and the one that it gets where a job of an earlier schedule has the first."""
+    name, created_at_ms = schedule.name, schedule.created_at_ms
+    return backfill_job_id(name, nominal_ms), backfill_job_id(name, nominal_ms, created_at_ms)

@@ -1,0 +1,176 @@
+"""The fires to come of a trigger, what an edit changes about them, and how a preview shows them.
+
+A preview shows each fire in UTC and on the clock of the trigger's zone, and what the clock changes of the next 400 days
+do to the trigger.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from hascheduler.dispatch.stretches import undecided
+from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.trigger import Cron, Trigger
+from hascheduler.triggers import ClockChange, Upcoming, clock_changes, count_firing, due_ms, excluded_until, upcoming
+
+PREVIEW_COUNT_MAX = 1_000
+"""Nominal times that a preview shows at most."""
+
+_CLOCK_CHANGES_WITHIN_MS = 400 * 86_400_000
+_COMPARED_MAX = 1_000
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class FiresToCome:
+    """Those of ``schedule`` after ``after_ms``, before which ``fired`` times of it fired."""
+
+    schedule: str
+    trigger: Trigger
+    after_ms: WallMs
+    fired: int
+
+    def __iter__(self) -> Iterator[Upcoming]:
+        return upcoming(self.schedule, self.trigger, self.after_ms, fired=self.fired)
+
+    def first(self, count: int) -> list[Upcoming]:
+        return list(islice(self, count))
+
+    def starting_at(self, from_ms: int) -> "FiresToCome":
+        """Those from ``from_ms`` on, if all before them fire."""
+        between = count_firing(self.trigger, self.after_ms + 1, from_ms - 1)
+        return replace(self, after_ms=WallMs(from_ms - 1), fired=self.fired + between)
+
+
+@dataclass(frozen=True, slots=True)
+class FiresChanged:
+    """What fires through ``until_ms`` only after an edit, and what only before it."""
+
+    added: Sequence[Upcoming]
+    removed: Sequence[Upcoming]
+    until_ms: WallMs
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFire:
+    """A nominal time in UTC, with jitter (``due_at``), and on the clock of the trigger's zone (``local``)."""
+
+    nominal_at: str
+    due_at: str
+    local: str
+    weekday: str
+    excluded: bool
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalClockChange:
+    """A clock change (``gap``: an hour is left out; ``fold``: one comes twice) and the fires of that local day."""
+
+    at: str
+    kind: Literal["gap", "fold"]
+    offset_before: str
+    offset_after: str
+    explanation: str
+    fires: Sequence[LocalFire]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    fires: Sequence[LocalFire]
+    clock_changes: Sequence[LocalClockChange]
+    timezone: str
+
+
+def next_fire(schedule: ScheduleRef) -> Upcoming | None:
+    """The next undecided nominal time that fires; None if none does, or the schedule is paused."""
+    if schedule.paused_at_ms is None:
+        for times in undecided(schedule, schedule.cursor_ms, LATEST_MS):
+            first_ms = times.first() if times.verdict is None and not times.is_exhausted(schedule.tally) else None
+            if first_ms is not None:
+                return Upcoming(first_ms, due_ms(schedule.name, times.trigger, first_ms))
+    return None
+
+
+def compare_fires(present: FiresToCome, edited: FiresToCome, count: int) -> FiresChanged:
+    """Through the later of the ``count``-th times of both, but of neither more than a thousand."""
+    both = [[*fires.first(count)] for fires in (present, edited)]
+    until_ms = max((fires[-1].nominal_ms for fires in both if fires), default=edited.after_ms)
+    before, after = (_through(fires, until_ms) for fires in (present, edited))
+    # A list that was cut is complete only through its last time.
+    until_ms = min([until_ms, *(fires[-1].nominal_ms for fires in (before, after) if len(fires) == _COMPARED_MAX)])
+    before_ms, after_ms = ({fire.nominal_ms for fire in fires if not fire.excluded} for fires in (before, after))
+    return FiresChanged(
+        added=[fire for fire in after if _is_in(fire, after_ms - before_ms, until_ms)],
+        removed=[fire for fire in before if _is_in(fire, before_ms - after_ms, until_ms)],
+        until_ms=until_ms,
+    )
+
+
+def preview(schedule: str, trigger: Trigger, after_ms: WallMs, fires: Sequence[Upcoming]) -> Preview:
+    """``fires``, and the clock changes of the 400 days after ``after_ms``; the name ``schedule`` fixes the jitter."""
+    until_ms = min(after_ms + _CLOCK_CHANGES_WITHIN_MS, LATEST_MS - 1)
+    changes = clock_changes(trigger, after_ms, until_ms)
+    return Preview(
+        fires=local_fires(fires, trigger),
+        clock_changes=[_local_change(schedule, trigger, change) for change in changes],
+        timezone=_zone_name(trigger),
+    )
+
+
+def local_fires(fires: Sequence[Upcoming], trigger: Trigger) -> list[LocalFire]:
+    zone = ZoneInfo(_zone_name(trigger))
+    return [_local_fire(fire, zone) for fire in fires]
+
+
+def _through(fires: FiresToCome, until_ms: int) -> list[Upcoming]:
+    return [fire for fire in islice(fires, _COMPARED_MAX) if fire.nominal_ms <= until_ms]
+
+
+def _is_in(fire: Upcoming, times_ms: set[WallMs], until_ms: int) -> bool:
+    return fire.nominal_ms in times_ms and fire.nominal_ms <= until_ms
+
+
+def _zone_name(trigger: Trigger) -> str:
+    return trigger.pattern.timezone if isinstance(trigger.pattern, Cron) else "UTC"
+
+
+def _local_change(schedule: str, trigger: Trigger, change: ClockChange) -> LocalClockChange:
+    fires = [_upcoming(schedule, trigger, nominal_ms) for nominal_ms in change.nominal_ms]
+    return LocalClockChange(
+        at=format_instant(change.at_ms),
+        kind="gap" if change.kind == "gap" else "fold",
+        offset_before=_offset(change.offset_before_s),
+        offset_after=_offset(change.offset_after_s),
+        explanation=change.explanation,
+        fires=local_fires(fires, trigger),
+    )
+
+
+def _upcoming(schedule: str, trigger: Trigger, nominal_ms: WallMs) -> Upcoming:
+    excluded = excluded_until(trigger, nominal_ms) is not None
+    return Upcoming(nominal_ms, due_ms(schedule, trigger, nominal_ms), excluded=excluded, note=None)
+
+
+def _local_fire(fire: Upcoming, zone: ZoneInfo) -> LocalFire:
+    local = (_EPOCH + timedelta(milliseconds=fire.nominal_ms)).astimezone(zone)
+    return LocalFire(
+        nominal_at=format_instant(fire.nominal_ms),
+        due_at=format_instant(fire.due_ms),
+        local=local.isoformat(timespec="milliseconds" if fire.nominal_ms % 1_000 else "seconds"),
+        weekday=_WEEKDAYS[local.weekday()],
+        excluded=fire.excluded,
+        note=fire.note,
+    )
+
+
+def _offset(seconds: int) -> str:
+    """``+01:00``; with seconds where a zone had them once."""
+    minutes, rest = divmod(abs(seconds), 60)
+    text = f"{'-' if seconds < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+    return f"{text}:{rest:02d}" if rest else text
