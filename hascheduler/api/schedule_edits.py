@@ -1,16 +1,23 @@
-"""From a request to the stored fields of a schedule: of a new one, of a replacement, of a merge patch."""
+"""From a request to the stored fields of a schedule: of a new one, of a replacement, of a merge patch.
 
-from collections.abc import Mapping
+`edit_schedule` writes them with a compare-and-set on the revision, and computes them again after a lost race.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hascheduler.api import revisions
 from hascheduler.api.access import Caller
+from hascheduler.api.etags import Precondition
 from hascheduler.api.merge_patch import merge_patch, whole
 from hascheduler.api.refusals import Unreadable
 from hascheduler.api.same_json import is_same_json
 from hascheduler.api.schedule_limits import ScheduleLimits
 from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceScheduleBody, TemplateBody
 from hascheduler.api.schedule_shown import request_form
+from hascheduler.api.seen_schedules import SeenSchedules
+from hascheduler.api.services import ApiServices
 from hascheduler.api.shown import plain_json
 from hascheduler.api.stored_schedules import read_schedule
 from hascheduler.api.trigger_schemas import TriggerBody, trigger_of
@@ -30,8 +37,8 @@ from hascheduler.ports import ClusterView, StoredDocument
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """Who makes or edits a schedule at ``now``, and what limits that."""
+class ScheduleEdit:
+    """The circumstances of an edit, or of a creation: by ``caller``, at ``now``, within ``limits``."""
 
     caller: Caller
     limits: ScheduleLimits
@@ -39,19 +46,50 @@ class Edit:
     now: WallMs
 
     def demand_lane(self, job: TemplateBody, stored: StoredDocument | None = None) -> None:
-        """`InvalidInput` where the job's lane is not the caller's to name; one that is stored goes on."""
+        """`InvalidInput` where the caller may not name the job's lane; the stored lane may stay."""
         template = (stored or {}).get("job")
         if not isinstance(template, Mapping) or template.get("lane") != job.lane:
             job.demand_lane(self.caller, self.view, ("job", "lane"))
 
     def trigger(self, body: TriggerBody, stored: Trigger | None) -> Trigger:
-        """The trigger that is asked for; `InvalidInput` where it is none, or too fast for the caller."""
+        """The requested trigger; `InvalidInput` where it makes no sense, or fires too often for the caller."""
         trigger = trigger_of(body, stored, self.now)
         self.limits.demand_interval(trigger, stored, self.caller)
         return trigger
 
 
-def created(body: CreateScheduleBody, edit: Edit) -> dict[str, Any]:
+def edit_now(caller: Caller, services: ApiServices) -> ScheduleEdit:
+    return ScheduleEdit(caller, services.schedule_limits, services.view, services.clock.wall_ms())
+
+
+async def edit_schedule(
+    name: str,
+    caller: Caller,
+    services: ApiServices,
+    precondition: Precondition,
+    change: Callable[[StoredDocument, ScheduleEdit], Mapping[str, Any]],
+) -> StoredDocument:
+    """Write the fields that ``change`` makes of the stored schedule; after a lost race, ``change`` runs again.
+
+    A field that would stay the same is not written; if all would, nothing is, and the revision stays. Returns the
+    schedule as it is stored then; the refusals are those of `revisions.at_revision`.
+    """
+
+    async def write(stored: StoredDocument) -> StoredDocument | None:
+        fields = change(stored, edit_now(caller, services))
+        changed = {
+            field: value
+            for field, value in fields.items()
+            if field not in stored or not is_same_json(stored[field], value)
+        }
+        if not changed:
+            return stored
+        return await services.schedules.edit(name, revisions.revision("schedule", stored), changed)
+
+    return await revisions.at_revision("schedule", name, SeenSchedules(services.schedules, caller), precondition, write)
+
+
+def new_document(body: CreateScheduleBody, edit: ScheduleEdit) -> dict[str, Any]:
     """The document of a new schedule."""
     body.demand_payload(body.name)
     edit.demand_lane(body.job)
@@ -59,8 +97,10 @@ def created(body: CreateScheduleBody, edit: Edit) -> dict[str, Any]:
     return new_schedule_document(_new(body.name, body, trigger, edit.now, paused=body.paused))
 
 
-def replaced(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: Edit) -> Mapping[str, Any]:
-    """The fields of the stored schedule after a replacement; one that somebody broke by hand is repaired."""
+def replaced_fields(
+    name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: ScheduleEdit
+) -> Mapping[str, Any]:
+    """The fields of the stored schedule after a replacement, which repairs one that was broken by hand."""
     edit.demand_lane(body.job, stored)
     try:
         schedule = read_schedule(stored)
@@ -79,8 +119,8 @@ def replaced(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit:
     }
 
 
-def patched(name: str, patch: Mapping[str, Any], stored: StoredDocument) -> ReplaceScheduleBody:
-    """The replacement that the merge patch amounts to; refused where that would be none."""
+def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument) -> ReplaceScheduleBody:
+    """The replacement that the merge patch amounts to; refused as that replacement would be."""
     try:
         read_schedule(stored)
         form = request_form(stored)
@@ -98,8 +138,8 @@ def _with_trigger_of_one_type(form: dict[str, Any], patch: Mapping[str, Any]) ->
     return form if type is None or type == form["trigger"]["type"] else {**form, "trigger": {}}
 
 
-def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: Edit) -> Mapping[str, Any]:
-    """All fields anew but those that can still be read, and the revision, which the write raises."""
+def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+    """All fields of a new schedule, with the stored values that can still be read; the write raises the revision."""
     trigger = edit.trigger(body.trigger, _stored_trigger(stored))
     document = new_schedule_document(_new(name, body, trigger, edit.now, paused=False))
     kept = {

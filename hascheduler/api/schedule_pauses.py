@@ -10,9 +10,10 @@ from hascheduler.api.access import Operator
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.etags import TAGGED, IfMatch
 from hascheduler.api.responses import refused
+from hascheduler.api.schedule_edits import ScheduleEdit, edit_schedule
 from hascheduler.api.schedule_shown import ScheduleResponse
 from hascheduler.api.services import Services
-from hascheduler.api.stored_schedules import edit_schedule, readable_schedule, show
+from hascheduler.api.stored_schedules import readable_schedule, show
 from hascheduler.api.texts import Strict, Text
 from hascheduler.dispatch.edits import paused, resumed
 from hascheduler.model.schedule_documents import encode_edited
@@ -50,10 +51,10 @@ async def pause_schedule(
     """The nominal times after this instant do not fire until it is resumed. Jobs that it made go on."""
     because = None if body is None else body.because
 
-    def change(stored: StoredDocument) -> Mapping[str, Any]:
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         schedule = readable_schedule(stored)
         reason = {} if schedule.paused_at_ms is not None and because is None else {"paused_because": because}
-        return {**encode_edited(paused(schedule, services.clock.wall_ms())), **reason}
+        return {**encode_edited(paused(schedule, edit.now)), **reason}
 
     return show(await edit_schedule(name, caller, services, precondition, change), response)
 
@@ -71,11 +72,11 @@ async def resume_schedule(
     """The nominal times after this instant fire again; with `catch_up`, so do those since the pause."""
     from_now = body is None or not body.catch_up
 
-    def change(stored: StoredDocument) -> Mapping[str, Any]:
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         schedule = readable_schedule(stored)
         if schedule.paused_at_ms is None:
             return {}
-        edited = resumed(schedule, services.clock.wall_ms(), from_now=from_now)
+        edited = resumed(schedule, edit.now, from_now=from_now)
         return {**encode_edited(edited), "paused_because": None, "failures": edited.failures}
 
     return show(await edit_schedule(name, caller, services, precondition, change), response)

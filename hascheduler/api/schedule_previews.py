@@ -11,7 +11,7 @@ from hascheduler.api.audit_note import CHANGES_NOTHING
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.preview_schemas import EditPreviewResponse, FireResponse, PreviewResponse
 from hascheduler.api.responses import refused
-from hascheduler.api.schedule_edits import Edit, patched, replaced
+from hascheduler.api.schedule_edits import edit_now, patched_body, replaced_fields
 from hascheduler.api.schedules import Patch
 from hascheduler.api.seen_schedules import owned
 from hascheduler.api.services import Services
@@ -85,14 +85,12 @@ async def preview_edit(
     name: str, body: Patch, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
 ) -> EditPreviewResponse:
     """What a PATCH with this body would do to the fires to come. Everything is checked, nothing is written."""
-    now = services.clock.wall_ms()
+    edit = edit_now(caller, services)
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
-    whole = owned(patched(name, body, stored), caller)
-    trigger = decode_trigger(
-        replaced(name, whole, stored, Edit(caller, services.schedule_limits, services.view, now))["trigger"]
-    )
-    after_ms, fired = _after(schedule, now), schedule.tally.fired
+    whole = owned(patched_body(name, body, stored), caller)
+    trigger = decode_trigger(replaced_fields(name, whole, stored, edit)["trigger"])
+    after_ms, fired = _after(schedule, edit.now), schedule.tally.fired
     edited = FiresToCome(name, trigger, after_ms, fired=fired)
     changed = compare_fires(FiresToCome(name, schedule.trigger, after_ms, fired=fired), edited, query.count)
     return EditPreviewResponse(

@@ -7,19 +7,26 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Body, Query, Response
 
-from hascheduler.api import schedule_edits
 from hascheduler.api.access import Operator, Viewer
 from hascheduler.api.body import JsonRoute
 from hascheduler.api.etags import TAGGED, IfMatch, IfNoneMatch, etag, is_known
 from hascheduler.api.labels import LabelledQuery
 from hascheduler.api.pages import Page, page
 from hascheduler.api.responses import NOT_MODIFIED, refused
+from hascheduler.api.schedule_edits import (
+    ScheduleEdit,
+    edit_now,
+    edit_schedule,
+    new_document,
+    patched_body,
+    replaced_fields,
+)
 from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceScheduleBody
 from hascheduler.api.schedule_shown import ScheduleResponse, show_schedule
 from hascheduler.api.seen_schedules import owned
 from hascheduler.api.services import Services
 from hascheduler.api.stored_schedules import delete_schedule as delete_stored
-from hascheduler.api.stored_schedules import edit_schedule, show, stored_schedule
+from hascheduler.api.stored_schedules import show, stored_schedule
 from hascheduler.api.texts import Name
 from hascheduler.errors import Conflict
 from hascheduler.ports import StoredDocument
@@ -46,8 +53,7 @@ async def create_schedule(
     Its nominal times begin after this instant.
     """
     whole = owned(body, caller)
-    edit = schedule_edits.Edit(caller, services.schedule_limits, services.view, services.clock.wall_ms())
-    made = schedule_edits.created(whole, edit)
+    made = new_document(whole, edit_now(caller, services))
     await services.schedule_limits.demand_room(made["job"]["tenant"], caller, services.view, services.schedules)
     document = await services.schedules.create(made)
     if document is None:
@@ -94,9 +100,8 @@ async def replace_schedule(
     body.demand_sense(name)
     whole = owned(body, caller)
 
-    def change(stored: StoredDocument) -> Mapping[str, Any]:
-        edit = schedule_edits.Edit(caller, services.schedule_limits, services.view, services.clock.wall_ms())
-        return schedule_edits.replaced(name, whole, stored, edit)
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+        return replaced_fields(name, whole, stored, edit)
 
     return show(await edit_schedule(name, caller, services, precondition, change), response)
 
@@ -107,10 +112,8 @@ async def patch_schedule(
 ) -> ScheduleResponse:
     """Change parts of a schedule: a JSON merge patch on what GET shows, which is then checked and written like PUT."""
 
-    def change(stored: StoredDocument) -> Mapping[str, Any]:
-        whole = owned(schedule_edits.patched(name, body, stored), caller)
-        edit = schedule_edits.Edit(caller, services.schedule_limits, services.view, services.clock.wall_ms())
-        return schedule_edits.replaced(name, whole, stored, edit)
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+        return replaced_fields(name, owned(patched_body(name, body, stored), caller), stored, edit)
 
     return show(await edit_schedule(name, caller, services, precondition, change), response)
 

@@ -1,7 +1,4 @@
-"""Reads one stored schedule, edits it, shows it: what all routes of a schedule do."""
-
-from collections.abc import Callable, Mapping
-from typing import Any
+"""Reads one stored schedule, deletes it, shows it: what all routes of a schedule do."""
 
 from fastapi import Response
 
@@ -9,7 +6,6 @@ from hascheduler.api import revisions
 from hascheduler.api.access import Caller
 from hascheduler.api.etags import Precondition, etag
 from hascheduler.api.refusals import Unreadable
-from hascheduler.api.same_json import is_same_json
 from hascheduler.api.schedule_shown import ScheduleResponse, show_schedule
 from hascheduler.api.seen_schedules import SeenSchedules
 from hascheduler.api.services import ApiServices
@@ -27,7 +23,7 @@ async def stored_schedule(name: str, caller: Caller, services: ApiServices) -> S
 
 
 def read_schedule(document: StoredDocument) -> ScheduleRef:
-    """`InvalidInput` where it can't be read, or the times of one of its triggers can't be told."""
+    """`InvalidInput` where it can't be read, or the times of one of its triggers can't be computed."""
     schedule = decode_schedule(document["_id"], document)
     for trigger in (schedule.trigger, *(stretch.trigger for stretch in schedule.past)):
         next_nominal(trigger, schedule.cursor_ms)
@@ -42,38 +38,11 @@ def readable_schedule(document: StoredDocument) -> ScheduleRef:
 
 
 def too_large_to_fill(name: str) -> Conflict:
-    """What a readable schedule is refused with whose jobs can't be stored: an earlier release took it, or a hand."""
+    """The refusal of a schedule whose jobs can't be stored: an earlier release took it, or it was written by hand."""
     return Conflict(
         f"with its placeholders filled, the payload of schedule {name!r} has more than {PAYLOAD_BYTES_MAX} bytes;"
         " replace it first"
     )
-
-
-async def edit_schedule(
-    name: str,
-    caller: Caller,
-    services: ApiServices,
-    precondition: Precondition,
-    change: Callable[[StoredDocument], Mapping[str, Any]],
-) -> StoredDocument:
-    """Write what ``change`` makes of the stored schedule, or makes of it anew where somebody else was first.
-
-    What would change nothing is not written, so the revision stays. Gives the schedule as it is stored then; the
-    refusals are those of `revisions.at_revision`.
-    """
-
-    async def write(stored: StoredDocument) -> StoredDocument | None:
-        fields = change(stored)
-        changed = {
-            field: value
-            for field, value in fields.items()
-            if field not in stored or not is_same_json(stored[field], value)
-        }
-        if not changed:
-            return stored
-        return await services.schedules.edit(name, revisions.revision("schedule", stored), changed)
-
-    return await revisions.at_revision("schedule", name, SeenSchedules(services.schedules, caller), precondition, write)
 
 
 async def delete_schedule(name: str, caller: Caller, services: ApiServices, precondition: Precondition) -> None:
