@@ -26,8 +26,8 @@ from hascheduler.api.schedule_limits import ScheduleLimits
 from hascheduler.api.server import ApiServer
 from hascheduler.api.work_speakers import Registrations
 from hascheduler.api.work_terms import WorkTerms
-from hascheduler.audit.finding import AuditReport
-from hascheduler.audit.terms import AuditTerms
+from hascheduler.check.config import CheckConfig
+from hascheduler.check.finding import CheckReport
 from hascheduler.clock import SystemClock
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.liveness import Liveness
@@ -38,34 +38,37 @@ from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.kubernetes.access import in_cluster
 from hascheduler.kubernetes.api import KubernetesApi
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
-from hascheduler.model.documents import Collection, encode_definition, encode_lane, encode_tenant
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.documents.lane import encode_lane
+from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.job import JobRef
-from hascheduler.model.migration import Migration, Step
 from hascheduler.model.policy import bonus_max_of, criteria, idle_key_start_of
-from hascheduler.model.resource_texts import parse_resources
+from hascheduler.model.resources import parse_resources
+from hascheduler.model.schema_version import Migration, MigrationStep
 from hascheduler.model.token import digest_of
 from hascheduler.mongo.accounts import MongoAccountStore
-from hascheduler.mongo.admission import MongoBucketStore
-from hascheduler.mongo.audit import MongoAuditStore
-from hascheduler.mongo.audit_scan import Deployment, MongoInvariantScan
-from hascheduler.mongo.claims import MongoClaimStore
+from hascheduler.mongo.apply.claims import MongoClaimStore
+from hascheduler.mongo.audit_log import MongoAuditStore
+from hascheduler.mongo.buckets import MongoBucketStore
+from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import Client, Database, connect, open_database
-from hascheduler.mongo.deliveries import MongoDeliveries, MongoTransport
 from hascheduler.mongo.failovers import MongoFailoverStore
-from hascheduler.mongo.indexes import reach
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
-from hascheduler.mongo.nouns import MongoNounStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
+from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.schedules import MongoScheduleStore
-from hascheduler.mongo.schema import demand_readable, prepare
-from hascheduler.mongo.schema import migrate as migrate_database
-from hascheduler.mongo.stream import MongoChangeSource
+from hascheduler.mongo.schema.indexes import reach
+from hascheduler.mongo.schema.migrate import migrate as migrate_database
+from hascheduler.mongo.schema.migrate import prepare, require_readable
+from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.traces import MongoJobTraces
+from hascheduler.mongo.transport import MongoDeliveries, MongoTransport
 from hascheduler.mongo.verdicts import MongoVerdictStore
-from hascheduler.mongo.work import MongoWorkStore
+from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import Clock, Deliveries, EventExchange, Transport
 from hascheduler.ports.audit_scan import THOROUGH, Progress
 from hascheduler.processor import Processor, ProcessorConfig, load_handlers
@@ -132,9 +135,9 @@ async def serve(settings: Settings) -> None:
             create_app(
                 ApiServices(
                     schedules=MongoScheduleStore(database),
-                    definitions=MongoNounStore(database, Collection.DEFINITIONS, encode_definition),
-                    lanes=MongoNounStore(database, Collection.LANES, encode_lane),
-                    tenants=MongoNounStore(database, Collection.TENANTS, encode_tenant),
+                    definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
+                    lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
+                    tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
                     jobs=MongoJobStore(database, settings.job_retention_ms),
                     admission=admission,
                     verdicts=MongoVerdictStore(database),
@@ -209,7 +212,7 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         await health.open()
         database = open_database(client, settings.database)
         # The collections and indexes are the replicas' to make: a processor has no right to.
-        if not await _there(lambda: demand_readable(database), settings):
+        if not await _there(lambda: require_readable(database), settings):
             return
         processor = Processor(
             handlers,
@@ -245,7 +248,7 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Migration | None:
         await client.close()
 
 
-async def audit(settings: Settings, progress: Progress) -> AuditReport | None:
+async def audit(settings: Settings, progress: Progress) -> CheckReport | None:
     """What is broken in the database, by a thorough look; None where a signal came first."""
     client = _connected(settings)
     try:
@@ -258,7 +261,7 @@ async def audit(settings: Settings, progress: Progress) -> AuditReport | None:
 
 
 def _deployment(settings: Settings) -> Deployment:
-    terms = AuditTerms(
+    terms = CheckConfig(
         job_retention_ms=settings.job_retention_ms,
         journal_retention_ms=settings.journal_retention_ms,
         heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
@@ -267,7 +270,7 @@ def _deployment(settings: Settings) -> Deployment:
     return Deployment(terms, settings.shard, settings.lease_store == "mongodb", settings.max_concurrency)
 
 
-def _tell_of_step(event: str, step: Step, more: Mapping[str, Any]) -> None:
+def _tell_of_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
     log.info(event, step=str(step), **more)
 
 

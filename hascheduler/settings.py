@@ -28,8 +28,8 @@ from hascheduler.model.policy import (
     IdleKeyStart,
     criteria,
 )
-from hascheduler.model.quoting import quoted
-from hascheduler.model.resource_texts import parse_resources
+from hascheduler.model.repr_limits import quoted
+from hascheduler.model.resources import parse_resources
 from hascheduler.model.token import PUBLISHED_PREFIX
 
 PREFIX = "HASCHEDULER_"

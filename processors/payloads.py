@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import format_duration, parse_duration
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 
 _Payload = TypeVar("_Payload", bound="Payload")
 _QUOTED_LENGTH_MAX = 100

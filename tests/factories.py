@@ -6,7 +6,8 @@ from typing import Any
 
 from hascheduler.dispatch.decisions import Decision, Fire
 from hascheduler.model.definition import Definition
-from hascheduler.model.failover import Backlog, Cause, Ending, Failover
+from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
+from hascheduler.model.failover import Backlog, Cause, Failover, FailoverEnd
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
@@ -15,7 +16,6 @@ from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import Basis, JobTemplate
-from hascheduler.model.schedule_documents import NewSchedule, new_schedule_document
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token, digest_of
 from hascheduler.model.trigger import Interval, Trigger
@@ -80,7 +80,7 @@ def make_failover(term: int = 8, **only_what_matters: Any) -> Failover:
     """From a process that was killed; everything within 150 ms, but for what is said."""
     at = [WallMs(NOW + ms) for ms in (60, 80, 95, 140, 150, 160)]
     plain = Failover(
-        "default", term, "r2", Cause.DIED, at[0], at[1], at[2], 42, at[5], Ending.CAUGHT_UP, term - 1, "r1",
+        "default", term, "r2", Cause.DIED, at[0], at[1], at[2], 42, at[5], FailoverEnd.CAUGHT_UP, term - 1, "r1",
         WallMs(NOW + 20), WallMs(NOW + 12), at[3], at[4], at[5], 2, 9, Backlog(fires_late=3, worst_lag_ms=132),
     )  # fmt: skip
     return replace(plain, **only_what_matters)

@@ -32,7 +32,7 @@ from fastapi.security.base import SecurityBase
 
 from hascheduler.api.problems import FieldError, Path, Refusal
 from hascheduler.model.instants import WallMs
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.model.tenant import DEFAULT_TENANT
 from hascheduler.model.token import ALL_TENANTS, POWERS, Power, Role
 

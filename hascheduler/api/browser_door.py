@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hascheduler.api.access_door import Lock
 from hascheduler.api.docs_page import DOCS_PATH
 from hascheduler.api.problems import problem
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::([0-9]{1,5}))?", re.ASCII)
 _ORIGIN = re.compile(r"(https?)://(.{1,300})", re.ASCII)

@@ -10,8 +10,8 @@ from hascheduler.api.failover_schemas import FailoverResponse, show_failover
 from hascheduler.api.services import Services
 from hascheduler.api.shown import instant_text
 from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.replica import Audited, ReplicaStatus
-from hascheduler.model.schema_version import NEWEST, OLDEST
+from hascheduler.model.replica import LastCheck, ReplicaStatus
+from hascheduler.model.schema_version import NEWEST_VERSION, OLDEST_VERSION
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
 
@@ -135,7 +135,7 @@ async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
         position=cluster.position,
         digest=cluster.digest,
         journal_seq=cluster.journal.seq if cluster.journal else None,
-        schema=SchemaResponse(version=cluster.schema_version, oldest_read=OLDEST, newest_read=NEWEST),
+        schema=SchemaResponse(version=cluster.schema_version, oldest_read=OLDEST_VERSION, newest_read=NEWEST_VERSION),
         replicas=[_replica(replica) for replica in cluster.replicas],
         counts=dict(cluster.counts),
         failover=None if cluster.failover is None else show_failover(cluster.failover),
@@ -156,7 +156,7 @@ def _leader(lease: LeaseRecord | None) -> LeaderResponse | None:
     )
 
 
-def _findings(audited: Audited | None) -> FindingsResponse | None:
+def _findings(audited: LastCheck | None) -> FindingsResponse | None:
     if audited is None:
         return None
     return FindingsResponse(at=instant_text(audited.at_ms), counts=dict(audited.counts))

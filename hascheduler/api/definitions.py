@@ -14,7 +14,7 @@ from hascheduler.api.pages import Page, Paging
 from hascheduler.api.responses import refused
 from hascheduler.api.services import Services
 from hascheduler.api.texts import Name
-from hascheduler.model.documents import decode_definition
+from hascheduler.model.documents.definition import decode_definition
 
 router = APIRouter(prefix="/definitions", tags=["definitions"], route_class=JsonRoute)
 

@@ -11,7 +11,7 @@ from hascheduler.api.job_bodies import DEPENDENCIES_MAX
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import TERMINAL, JobState
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.ports import KnownJob
 
 BATCH_PREFIX = "batch:"

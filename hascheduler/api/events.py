@@ -13,7 +13,7 @@ from hascheduler.api.responses import refused
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.api.texts import Name, Strict, TextOrEmpty, wrong
 from hascheduler.model.event import POSITION_PATTERN, EventType, is_position
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.model.token import digest_of
 from hascheduler.ports import EventFilter
 

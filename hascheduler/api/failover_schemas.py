@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from hascheduler.api.shown import instant_text
-from hascheduler.model.failover import Cause, Ending, Failover
+from hascheduler.model.failover import Cause, Failover, FailoverEnd
 
 EXAMPLE: JsonDict = {
     "term": 8,
@@ -66,7 +66,7 @@ class FailoverResponse(BaseModel):
     first_decision_at: str | None = Field(description="In the journal; null where nothing was due")
     first_dispatch_at: str | None = Field(description="Carried out; null where nothing could run")
     told_at: str = Field(description="The account was closed")
-    ended: Ending = Field(
+    ended: FailoverEnd = Field(
         description="Why: all that was due is decided (caught_up), that took more than a minute (still_behind), or the"
         " term was over before (term_ended)"
     )

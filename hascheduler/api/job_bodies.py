@@ -12,7 +12,7 @@ from hascheduler.api.texts import InstantMs, Labels, Strict, Text, wrong
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import JobState, NewJob
-from hascheduler.model.payload_size import PAYLOAD_BYTES_MAX, json_bytes
+from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
 from hascheduler.ports import JobFilter
 
 DEPENDENCIES_MAX = 1_000

@@ -10,7 +10,7 @@ from hascheduler.api.resource_fields import ResourceAmounts
 from hascheduler.api.texts import Name, Strict, Text, TextOrEmpty
 from hascheduler.errors import InvalidInput
 from hascheduler.model.lane import DEFAULT_LANE
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import Resources, resources
 from hascheduler.ports import ClusterView
 

@@ -10,8 +10,8 @@ from hascheduler.api.refusals import Unreadable
 from hascheduler.api.services import ApiServices
 from hascheduler.api.shown import instant, instant_or_none, plain_json, texts
 from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import JobState
-from hascheduler.model.job_documents import decode_job
 from hascheduler.ports import CancelAnswer, ReprioritizeAnswer, RetryAnswer, StoredDocument
 
 _SUMMARY_EXAMPLE: JsonDict = {

@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.shown import instant_or_none, instant_text
 from hascheduler.dispatch.explanation import Block, Explanation, Rule, Standing
+from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import TERMINAL, JobState
-from hascheduler.model.job_documents import decode_job
 from hascheduler.model.policy import Criterion
 from hascheduler.ports import StoredDocument
 

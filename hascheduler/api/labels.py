@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 
 from hascheduler.api.pages import PageQuery
 from hascheduler.api.texts import LABELS_MAX, NAME, TEXT_LENGTH_MAX, wrong
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 
 
 def _label(text: str) -> str:

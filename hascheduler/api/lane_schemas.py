@@ -16,7 +16,7 @@ from hascheduler.model.lane import (
     Lane,
 )
 from hascheduler.model.policy import PRESETS, Criteria, Criterion, criteria
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 
 _PRIORITIES = PRIORITY_MAX + 1
 _POLICY_EXPECTED = f"a preset ({', '.join(PRESETS)}) or a list of {', '.join(Criterion)}"

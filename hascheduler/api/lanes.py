@@ -14,7 +14,7 @@ from hascheduler.api.pages import Page, Paging
 from hascheduler.api.responses import refused
 from hascheduler.api.services import Services
 from hascheduler.api.texts import Name
-from hascheduler.model.documents import decode_lane
+from hascheduler.model.documents.lane import decode_lane
 
 router = APIRouter(prefix="/lanes", tags=["lanes"], route_class=JsonRoute)
 

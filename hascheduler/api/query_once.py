@@ -6,7 +6,7 @@ from http import HTTPStatus
 from fastapi import Depends, Request
 
 from hascheduler.api.problems import FieldError, Refusal
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 
 LISTS = frozenset({"label", "type", "verdict"})
 """Those of all routes that may be there several times."""

@@ -16,7 +16,7 @@ from starlette.routing import Match
 
 from hascheduler.api.problems import ERRORS_SHOWN_MAX, FieldError, Path, Refusal, invalid, problem
 from hascheduler.errors import CallerError, InvalidInput, NotFound, Overloaded, RevisionMismatch, TooMany, WorldError
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 
 log = structlog.get_logger(__name__)
 

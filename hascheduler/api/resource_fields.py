@@ -5,9 +5,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from hascheduler.api.texts import wrong
-from hascheduler.model.quoting import quoted
-from hascheduler.model.resource_texts import AMOUNT_MAX, NAME_EXPECTED, NAME_PATTERN, is_resource_name
-from hascheduler.model.resources import RESOURCE_NAMES_MAX
+from hascheduler.model.repr_limits import quoted
+from hascheduler.model.resources import AMOUNT_MAX, NAME_EXPECTED, NAME_PATTERN, RESOURCE_NAMES_MAX, is_resource_name
 
 
 def _name(name: str) -> str:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, PlainValidator, WithJsonSchema, model_val
 from hascheduler.api.bounds import WEEK_MS, between
 from hascheduler.api.texts import DurationMs, Strict, wrong
 from hascheduler.model.durations import format_duration
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.model.retry import (
     ATTEMPTS_MAX_DEFAULT,
     BACKOFF_FACTOR_DEFAULT,

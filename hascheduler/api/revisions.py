@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 from hascheduler.api.etags import Precondition
 from hascheduler.api.refusals import Unreadable
 from hascheduler.errors import Conflict, InvalidInput, NotFound
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.ports import StoredDocument
 
 TRIES_MAX = 5

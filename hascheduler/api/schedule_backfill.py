@@ -27,7 +27,7 @@ from hascheduler.dispatch.schedules.backfill import (
     possible_job_ids,
 )
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fired_jobs import job_of
+from hascheduler.model.documents.fired_job import job_from_schedule
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import NewJob, ScheduleId
 from hascheduler.ports import StoredDocument, SubmitAnswer
@@ -138,7 +138,7 @@ def _jobs(
     assert len(ids) <= BACKFILL_TIMES_MAX
     jobs = []
     for number, (at, id) in enumerate(ids.items()):
-        job = job_of(name, stored, id, at, serial=serial)
+        job = job_from_schedule(name, stored, id, at, serial=serial)
         if job is None:
             raise too_large_to_fill(name)
         # Submitted now, in their order: as old as their nominal times they would go before everybody else's work.

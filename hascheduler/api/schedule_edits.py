@@ -23,16 +23,16 @@ from hascheduler.api.stored_schedules import read_schedule
 from hascheduler.api.trigger_schemas import TriggerBody, trigger_of
 from hascheduler.dispatch.edits import with_trigger
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import is_integer
-from hascheduler.model.instants import WallMs
-from hascheduler.model.schedule_documents import (
+from hascheduler.model.documents.schedule import (
     NewSchedule,
-    encode_edited,
+    encode_schedule_edit,
     encode_template,
     new_schedule_document,
 )
+from hascheduler.model.documents.trigger import decode_trigger
+from hascheduler.model.fields import is_integer
+from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Trigger
-from hascheduler.model.trigger_documents import decode_trigger
 from hascheduler.ports import ClusterView, StoredDocument
 
 
@@ -110,7 +110,7 @@ def replaced_fields(
     edited = replace(with_trigger(schedule, trigger, edit.now), policy=body.policy())
     is_same_payload = is_same_json(plain_json(stored.get("payload")), body.job.payload)
     return {
-        **encode_edited(edited),
+        **encode_schedule_edit(edited),
         "job": encode_template(body.job.template(), name),
         # A stored payload may be more than JSON, and an edit of something else must not flatten it.
         "payload": stored.get("payload") if is_same_payload else body.job.payload,

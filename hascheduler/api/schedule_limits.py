@@ -12,7 +12,7 @@ from hascheduler.api.access import Caller
 from hascheduler.api.problems import FieldError, Refusal
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import format_duration
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.model.trigger import Cron, Interval, Trigger
 from hascheduler.ports import ClusterView, ScheduleStore
 from hascheduler.triggers import shortest_gap_ms

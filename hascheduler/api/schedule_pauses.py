@@ -16,7 +16,7 @@ from hascheduler.api.services import Services
 from hascheduler.api.stored_schedules import readable_schedule, show
 from hascheduler.api.texts import Strict, Text
 from hascheduler.dispatch.edits import paused, resumed
-from hascheduler.model.schedule_documents import encode_edited
+from hascheduler.model.documents.schedule import encode_schedule_edit
 from hascheduler.ports import StoredDocument
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
@@ -54,7 +54,7 @@ async def pause_schedule(
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         schedule = readable_schedule(stored)
         reason = {} if schedule.paused_at_ms is not None and because is None else {"paused_because": because}
-        return {**encode_edited(paused(schedule, edit.now)), **reason}
+        return {**encode_schedule_edit(paused(schedule, edit.now)), **reason}
 
     return show(await edit_schedule(name, caller, services, precondition, change), response)
 
@@ -77,6 +77,6 @@ async def resume_schedule(
         if schedule.paused_at_ms is None:
             return {}
         edited = resumed(schedule, edit.now, from_now=from_now)
-        return {**encode_edited(edited), "paused_because": None, "failures": edited.failures}
+        return {**encode_schedule_edit(edited), "paused_because": None, "failures": edited.failures}
 
     return show(await edit_schedule(name, caller, services, precondition, change), response)

@@ -26,9 +26,9 @@ from hascheduler.dispatch.schedules.previews import (
     local_fires,
     preview,
 )
+from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.trigger_documents import decode_trigger
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 

@@ -11,9 +11,8 @@ from hascheduler.api.job_fields import JobFields
 from hascheduler.api.texts import DurationMs, Labels, Name, Strict, Text, wrong
 from hascheduler.api.trigger_schemas import TriggerBody
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fired_jobs import demand_storable_payload
-from hascheduler.model.payload_size import PAYLOAD_BYTES_MAX
-from hascheduler.model.rendering import PLACEHOLDERS, missing_placeholders
+from hascheduler.model.documents.fired_job import require_storable_payload
+from hascheduler.model.payload import PAYLOAD_BYTES_MAX, PLACEHOLDERS, missing_placeholders
 from hascheduler.model.schedule import (
     CATCH_UP_MAX_DEFAULT,
     GRACE_MS_DEFAULT,
@@ -110,7 +109,7 @@ class _ScheduleFields(Strict):
         if self.job.render:
             demand_placeholders(self.job.payload, self.labels, path)
         target = self.job.target or name
-        demand_storable_payload(self.job.payload, name, target, self.labels, rendered=self.job.render, path=path)
+        require_storable_payload(self.job.payload, name, target, self.labels, rendered=self.job.render, path=path)
 
 
 class CreateScheduleBody(_ScheduleFields):

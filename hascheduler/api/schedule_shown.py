@@ -12,9 +12,9 @@ from hascheduler.api.schedule_schemas import ReplaceScheduleBody
 from hascheduler.api.shown import instant, instant_or_none, instant_text, plain_json, texts
 from hascheduler.api.trigger_shown import TriggerResponse, show_trigger
 from hascheduler.dispatch.schedules.previews import next_fire
+from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
 from hascheduler.model.durations import format_duration
 from hascheduler.model.schedule import CatchUp, Overlap, ScheduleRef
-from hascheduler.model.schedule_documents import decode_schedule, unstorable_of
 from hascheduler.model.verdict import NOTHING_DECIDED, Tally
 from hascheduler.ports import StoredDocument
 

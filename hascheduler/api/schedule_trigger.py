@@ -18,10 +18,10 @@ from hascheduler.api.stored_schedules import readable_schedule, stored_schedule,
 from hascheduler.api.submit_span import submit_span
 from hascheduler.api.texts import Strict
 from hascheduler.errors import Conflict
-from hascheduler.model.fired_jobs import demand_storable_payload, job_of
+from hascheduler.model.documents.fired_job import job_from_schedule, require_storable_payload
+from hascheduler.model.documents.schedule import decode_template
 from hascheduler.model.job import NewJob, ScheduleId, trigger_job_id
 from hascheduler.model.schedule import Overlap
-from hascheduler.model.schedule_documents import decode_template
 from hascheduler.ports import StoredDocument
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 
@@ -90,10 +90,10 @@ def _job(name: str, stored: StoredDocument, body: TriggerNowBody, overlap: Overl
         if rendered:
             demand_placeholders(body.payload, labels if isinstance(labels, dict) else {}, ("payload",))
         target = decode_template(stored.get("job"), name).target_of(name)
-        demand_storable_payload(body.payload, name, target, labels, rendered=rendered, path=("payload",))
+        require_storable_payload(body.payload, name, target, labels, rendered=rendered, path=("payload",))
     now = services.clock.wall_ms()
     id = trigger_job_id(name, services.new_job_id().removeprefix("job:"))
-    job = job_of(name, source, id, now, serial=overlap is not Overlap.ALLOW)
+    job = job_from_schedule(name, source, id, now, serial=overlap is not Overlap.ALLOW)
     if job is None:
         raise too_large_to_fill(name)
     return job

@@ -17,9 +17,9 @@ from hascheduler.api.shown import instant_text
 from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
 from hascheduler.dispatch.stretches import UndecidedBecause, summarize_undecided
 from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.schedule import unstorable_of
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import JobState, fire_job_id
-from hascheduler.model.schedule_documents import unstorable_of
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import VerdictRecord
 

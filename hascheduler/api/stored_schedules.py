@@ -10,9 +10,9 @@ from hascheduler.api.schedule_shown import ScheduleResponse, show_schedule
 from hascheduler.api.seen_schedules import SeenSchedules
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import Conflict, InvalidInput
-from hascheduler.model.payload_size import PAYLOAD_BYTES_MAX
+from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.payload import PAYLOAD_BYTES_MAX
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.schedule_documents import decode_schedule
 from hascheduler.ports import StoredDocument
 from hascheduler.triggers import next_nominal
 

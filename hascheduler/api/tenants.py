@@ -15,7 +15,7 @@ from hascheduler.api.services import Services
 from hascheduler.api.tenant_schemas import TenantBody, TenantResponse, show_tenant
 from hascheduler.api.texts import Name
 from hascheduler.errors import NotFound
-from hascheduler.model.documents import decode_tenant
+from hascheduler.model.documents.tenant import decode_tenant
 
 router = APIRouter(prefix="/tenants", tags=["tenants"], route_class=JsonRoute)
 

@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import parse_duration
 from hascheduler.model.instants import parse_instant
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 
 TEXT_LENGTH_MAX = 256
 LABELS_MAX = 64

@@ -8,7 +8,7 @@ from pydantic.config import JsonDict
 from hascheduler.api.shown import instant_text
 from hascheduler.api.texts import NAME, DurationMs, Name, Strict, wrong
 from hascheduler.model.instants import LATEST_MS, WallMs
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.model.token import ALL_TENANTS, Role, Token
 
 _LIFE_MS_MIN = 1_000

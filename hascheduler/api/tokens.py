@@ -26,11 +26,11 @@ from hascheduler.api.responses import refused
 from hascheduler.api.services import Services
 from hascheduler.api.token_schemas import CreateTokenBody, NewTokenResponse, TokenResponse, show_token
 from hascheduler.errors import InvalidInput, NotFound
+from hascheduler.model.documents.token import decode_token
 from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import WallMs, format_instant
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.model.token import ALL_TENANTS, SECRET_BYTES, SECRET_PREFIX, Power, Role, Token, digest_of
-from hascheduler.model.token_documents import decode_token
 from hascheduler.ports import StoredDocument
 
 router = APIRouter(prefix="/tokens", tags=["access"], route_class=JsonRoute)

@@ -5,7 +5,7 @@ from hascheduler.api.shown import instant_or_none
 from hascheduler.api.work_schemas import FinishBody, FinishResponse
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import decode_definition
+from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.ports import FinishAnswer, Outcome, StoredDocument

@@ -23,7 +23,7 @@ from hascheduler.api.shown import instant_text, plain_json
 from hascheduler.api.texts import NAME, DurationMs, Name, Strict, Text, wrong
 from hascheduler.model.instants import WallMs
 from hascheduler.model.processor import ANY_DEFINITION
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import Resources, resources
 from hascheduler.ports import FinishAnswer, Progress, StartedJob
 

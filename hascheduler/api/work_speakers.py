@@ -18,7 +18,7 @@ from hascheduler.api.problems import Refusal
 from hascheduler.api.work_terms import WorkTerms
 from hascheduler.errors import TooMany
 from hascheduler.model.processor import ProcessorRef, is_polling
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.ports import Clock, ClusterView
 
 IN_ALL_MAX = 10_000

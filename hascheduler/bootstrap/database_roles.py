@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.bootstrap.broker_definitions import PROCESSOR_USER, SCHEDULER_USER
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 
 ADMIN_USER = "admin"
 _WRITE = ("find", "insert", "update", "remove")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 
 PORT_DEFAULT = 27017
 MEMBERS_MAX = 7

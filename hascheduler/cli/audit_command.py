@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.status import Status
 from rich.text import Text
 
-from hascheduler.audit.finding import AuditReport, Finding, instant_shown
+from hascheduler.check.finding import CheckReport, Finding, instant_text
 from hascheduler.cli.console import configure_logging
 from hascheduler.cli.leaving import leave_on_sigterm
 from hascheduler.cli.live import not_both
@@ -58,7 +58,7 @@ def audit(*, as_json: AsJson = False, watch: Watch = False, settings: Settings) 
         raise typer.Exit(1)
 
 
-def _looked(settings: Settings) -> AuditReport:
+def _looked(settings: Settings) -> CheckReport:
     from hascheduler import assembly  # every driver there is: only when it runs
 
     with _progress() as progress:
@@ -89,7 +89,7 @@ def _progress() -> Iterator[Any]:
         yield lambda section, done: status.update(f"{section}: {done:,} looked at")
 
 
-def _picture(report: AuditReport, database: str) -> RenderableType:
+def _picture(report: CheckReport, database: str) -> RenderableType:
     return Group(*(_block(finding) for finding in report.findings), _summary(report, database))
 
 
@@ -98,12 +98,12 @@ def _block(finding: Finding) -> Text:
     # As Text: whoever wrote such a document may have put markup into it.
     text.append(finding.kind.value, style="bold red").append(f"  {finding.document}")
     if finding.since_ms is not None:
-        text.append(f"  since {instant_shown(finding.since_ms)}", style="dim")
+        text.append(f"  since {instant_text(finding.since_ms)}", style="dim")
     text.append(f"\n  {finding.what}\n  → {finding.hint}\n")
     return text
 
 
-def _summary(report: AuditReport, database: str) -> Text:
+def _summary(report: CheckReport, database: str) -> Text:
     looked_at = f"{sum(report.looked_at.values()):,} documents of {database} looked at"
     text = Text()
     if report.counts:
@@ -119,10 +119,10 @@ def _summary(report: AuditReport, database: str) -> Text:
     return text
 
 
-def _document(report: AuditReport, database: str) -> dict[str, object]:
+def _document(report: CheckReport, database: str) -> dict[str, object]:
     return {
         "database": database,
-        "at": instant_shown(report.at_ms),
+        "at": instant_text(report.at_ms),
         "complete": report.complete,
         "looked_at": dict(report.looked_at),
         "counts": dict(report.counts),
@@ -131,7 +131,7 @@ def _document(report: AuditReport, database: str) -> dict[str, object]:
                 "kind": finding.kind.value,
                 "document": finding.document,
                 "what": finding.what,
-                "since": None if finding.since_ms is None else instant_shown(finding.since_ms),
+                "since": None if finding.since_ms is None else instant_text(finding.since_ms),
                 "hint": finding.hint,
             }
             for finding in report.findings

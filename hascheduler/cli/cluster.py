@@ -17,7 +17,7 @@ from hascheduler.cli.on_demand import on_demand
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
 from hascheduler.cli.tables import new_table, or_dash, print_json, yes_or_no
 from hascheduler.errors import InvalidInput
-from hascheduler.model.resource_texts import format_resources
+from hascheduler.model.resources import format_resources
 
 _COMMANDS = {"failovers": "hascheduler.cli.failovers:failovers"}
 

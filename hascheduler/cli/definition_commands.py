@@ -16,7 +16,7 @@ from hascheduler.cli.rates import rate_or_none, rate_text
 from hascheduler.cli.tables import or_dash
 from hascheduler.cli.trigger_options import or_none, whole_or_none
 from hascheduler.errors import InvalidInput
-from hascheduler.model.resource_texts import format_resources
+from hascheduler.model.resources import format_resources
 
 _LIMITS: Options = {
     "max_concurrency": Annotated[

@@ -12,7 +12,7 @@ from hascheduler.cli.names import complete_lane, complete_tenant
 from hascheduler.cli.options import Given, Options
 from hascheduler.cli.trigger_options import or_none, whole_or_none
 from hascheduler.errors import InvalidInput
-from hascheduler.model.resource_texts import parse_resources
+from hascheduler.model.resources import parse_resources
 
 
 class Mode(StrEnum):

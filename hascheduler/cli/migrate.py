@@ -11,7 +11,7 @@ from hascheduler.cli.on_demand import example
 from hascheduler.cli.options import AsJson, DryRun
 from hascheduler.cli.setting_options import with_settings
 from hascheduler.cli.tables import console, print_json
-from hascheduler.model.migration import Migration, StepKind
+from hascheduler.model.schema_version import Migration, StepKind
 from hascheduler.settings import Settings
 
 _SETTINGS = (

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import structlog
 
-from hascheduler.audit.finding import AuditReport, FindingKind
+from hascheduler.check.finding import CheckReport, FindingKind
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import WallMs
-from hascheduler.model.replica import Audited
+from hascheduler.model.replica import LastCheck
 from hascheduler.ports.audit_scan import LIGHT, InvariantScan
 
 log = structlog.get_logger(__name__)
@@ -31,10 +31,10 @@ class Auditor:
         self._interval_ms = interval_ms
         self._leading = leading
         self._known: frozenset[Key] = frozenset()
-        self._audited: Audited | None = None
+        self._audited: LastCheck | None = None
 
     @property
-    def audited(self) -> Audited | None:
+    def audited(self) -> LastCheck | None:
         """None while this replica does not lead, or has not looked yet."""
         return self._audited if self._leading() else None
 
@@ -57,9 +57,9 @@ class Auditor:
             return
         self._tell(report)
         self._known = frozenset(finding.key for finding in report.findings)
-        self._audited = Audited(WallMs(report.at_ms), dict(report.counts))
+        self._audited = LastCheck(WallMs(report.at_ms), dict(report.counts))
 
-    def _tell(self, report: AuditReport) -> None:
+    def _tell(self, report: CheckReport) -> None:
         new = [finding for finding in report.findings if finding.key not in self._known]
         for finding in new[:_TOLD_MAX]:
             log.error(

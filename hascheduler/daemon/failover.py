@@ -19,7 +19,7 @@ from hascheduler.daemon.failover_vacancy import Vacancy, VacancyWatch
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, PassOver, Requeue, Settlement
 from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.dispatch.step import Step
-from hascheduler.model.failover import NO_BACKLOG, Backlog, Ending, Failover
+from hascheduler.model.failover import NO_BACKLOG, Backlog, Failover, FailoverEnd
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
@@ -151,7 +151,7 @@ class FailoverAccount:
     def ended(self, term: int) -> None:
         takeover = self._of(term)
         if takeover is not None:
-            self._close(takeover, Ending.TERM_ENDED)
+            self._close(takeover, FailoverEnd.TERM_ENDED)
         self._watch.gave_up(self._clock.mono_ms())
 
     def look(self) -> None:
@@ -182,11 +182,11 @@ class FailoverAccount:
 
     def _close_if_over(self, takeover: _Takeover) -> None:
         if takeover.caught_up_after is not None and takeover.carried_out >= takeover.caught_up_after:
-            self._close(takeover, Ending.CAUGHT_UP)
+            self._close(takeover, FailoverEnd.CAUGHT_UP)
         elif takeover.deciding_at is not None and self._clock.mono_ms() - takeover.deciding_at >= BEHIND_MAX_MS:
-            self._close(takeover, Ending.STILL_BEHIND)
+            self._close(takeover, FailoverEnd.STILL_BEHIND)
 
-    def _close(self, takeover: _Takeover, ended: Ending) -> None:
+    def _close(self, takeover: _Takeover, ended: FailoverEnd) -> None:
         self._takeover = None
         if takeover.began is None or takeover.began_at is None:
             return

@@ -25,7 +25,7 @@ from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.garbage import without_collecting
 from hascheduler.mirror.changes import Quarantined, Seen
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.ports import ChangeSource, ChangeStream, Clock
 
 log = structlog.get_logger(__name__)

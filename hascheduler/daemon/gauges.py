@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 
 

@@ -52,13 +52,13 @@ from hascheduler.mirror.changes import (
     TokenGone,
     TokenSeen,
 )
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import MonoMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.schema_version import NEWEST
+from hascheduler.model.schema_version import NEWEST_VERSION
 from hascheduler.ports import (
     AccountStore,
     ChangeSource,
@@ -366,7 +366,7 @@ class Replica:
             digest=self._feeder.mirror.digest,
             quarantined=len(self._feeder.mirror.quarantine),
             version=__version__,
-            reads=NEWEST,
+            reads=NEWEST_VERSION,
             marks=self._concord.published,
             audited=self._auditor.audited,
         )

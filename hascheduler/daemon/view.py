@@ -17,12 +17,12 @@ from hascheduler.daemon.stepper import Stepper
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Block, Explanation, Rule
 from hascheduler.dispatch.score import overtaken_for_ms
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.failover import Failover
 from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import Audited
+from hascheduler.model.replica import LastCheck
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.ports import Clock, Cluster, Gauges, Recording
@@ -55,7 +55,7 @@ class ReplicaView:
         accepting: Callable[[], bool] = lambda: True,
         time_unknown_because: Callable[[], str] = lambda: "",
         failover: Callable[[], Failover | None] = lambda: None,
-        audited: Callable[[], Audited | None] = lambda: None,
+        audited: Callable[[], LastCheck | None] = lambda: None,
         differing: Callable[[], SomeOf[str]] = lambda: (),
     ) -> None:
         self._config = config
@@ -227,7 +227,7 @@ class ReplicaView:
         heading = Heading(self._clock.wall_ms(), self._config.replica_id, term, self._config.dispatch)
         return heading, self._recorder.record(for_ms)
 
-    def _last_audit(self) -> Audited | None:
+    def _last_audit(self) -> LastCheck | None:
         """Of whoever leads: what this replica found, or what another one says that it did."""
         told = [replica.audited for replica in self._feeder.mirror.nouns(Collection.REPLICAS).values()]
         found = [audited for audited in (self._audited(), *told) if audited is not None]

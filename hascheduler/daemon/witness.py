@@ -18,10 +18,10 @@ from hascheduler.daemon.feeder import FETCH_MAX
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.mirror.changes import Operation
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import decode_job
 from hascheduler.model.event import Event
 from hascheduler.model.job import JobRef
-from hascheduler.model.job_documents import decode_job
 from hascheduler.ports import ChangeSource
 
 log = structlog.get_logger(__name__)

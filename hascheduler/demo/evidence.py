@@ -10,7 +10,7 @@ from hascheduler.errors import WorldError
 from hascheduler.model.durations import parse_duration
 from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.triggers import next_nominal
 

@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Any
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.schedule import decode_basis, decode_tally, encode_basis, encode_tally
 from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import Move, fire_job_id
 from hascheduler.model.schedule import Basis
-from hascheduler.model.schedule_documents import decode_basis, decode_tally, encode_basis, encode_tally
 from hascheduler.model.verdict import NOTHING_DECIDED, Tally, Verdict, VerdictRun, read_verdict, stored_verdict
 
 

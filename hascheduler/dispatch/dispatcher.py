@@ -56,7 +56,7 @@ from hascheduler.mirror.changes import (
     TenantGone,
     TenantSeen,
 )
-from hascheduler.model.fired_jobs import fired_job
+from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 

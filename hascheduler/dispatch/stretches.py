@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef, Stretch
 from hascheduler.model.trigger import Trigger
-from hascheduler.model.unguarded import unguarded
 from hascheduler.model.verdict import Tally, Verdict
 from hascheduler.triggers import count_nominal, latest_nominal, next_nominal
 
@@ -21,7 +21,7 @@ UndecidedBecause = Literal["due", "paused", "excluded"]
 """What an undecided time waits for: a leader, which decides it at once; a resume; the end of its exclusion window."""
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class OpenTimes:
     """The nominal times of ``trigger`` after ``after_ms`` through ``through_ms``; ``verdict`` if that is known."""

@@ -13,7 +13,7 @@ from hascheduler.dispatch.fires import Fires
 from hascheduler.dispatch.jobs import Jobs
 from hascheduler.dispatch.ledger import Ledger
 from hascheduler.dispatch.rules import Rules
-from hascheduler.model.fired_jobs import fired_job
+from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.schedule import Overlap, ScheduleRef

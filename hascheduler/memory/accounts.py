@@ -2,7 +2,7 @@
 
 from hascheduler.dispatch.accounts import Accounts, decode_accounts, encode_accounts
 from hascheduler.memory.connection import MemoryConnection
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 
 
 class MemoryAccountStore:

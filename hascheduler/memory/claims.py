@@ -23,8 +23,8 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
 from hascheduler.memory.fires import conclude, count_failures
-from hascheduler.memory.moves import back_to_pending, dispatched, may, to_terminal
-from hascheduler.model.documents import Collection
+from hascheduler.memory.state_updates import back_to_pending, dispatched, may, to_terminal
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import AttemptEnd, JobState, Move
 from hascheduler.ports import Outcome

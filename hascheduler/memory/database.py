@@ -13,9 +13,9 @@ from typing import Any
 from hascheduler.memory.history import EVENTS_MAX, Dropped, History
 from hascheduler.memory.storable import stored_form, stored_value
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import LEAN_FIELDS, Collection
-from hascheduler.model.instants import WallMs
-from hascheduler.model.job_documents import instant
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
+from hascheduler.model.instants import WallMs, to_datetime
 
 Document = Mapping[str, Any]
 
@@ -97,12 +97,12 @@ class MemoryDatabase:
 
     def instant_in(self, span_ms: int) -> datetime:
         """The instant that is ``span_ms`` from the database's now."""
-        return instant(self._now_ms + span_ms)
+        return to_datetime(self._now_ms + span_ms)
 
     def pass_time_to(self, now_ms: WallMs) -> None:
         """Let it be ``now_ms`` (never earlier than before): what has expired by then is deleted."""
         self._now_ms = max(self._now_ms, now_ms)
-        now = instant(self._now_ms)
+        now = to_datetime(self._now_ms)
         for collection in Collection:
             expired = [
                 document["_id"]

@@ -6,9 +6,9 @@ from contextlib import suppress
 from hascheduler.errors import InvalidInput
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.failover import decode_failover, encode_failover
 from hascheduler.model.failover import Failover
-from hascheduler.model.failover_documents import decode_failover, encode_failover
 from hascheduler.ports import FAILOVERS_MAX
 
 

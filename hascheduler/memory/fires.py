@@ -8,11 +8,12 @@ from hascheduler.dispatch.chain import SETTLED, Link, chain
 from hascheduler.dispatch.decisions import Conclusion, CountFailures, Fire, PassOver, Settlement, throttled
 from hascheduler.errors import InvalidInput
 from hascheduler.memory.database import Document, MemoryDatabase
-from hascheduler.model.documents import Collection, verdict_document, verdict_id
-from hascheduler.model.fired_jobs import new_fire
-from hascheduler.model.instants import WallMs
-from hascheduler.model.job_documents import instant, maker_of, new_job_document
-from hascheduler.model.schedule_documents import TOO_MANY_FAILURES, encode_tally, unstorable_of
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.fired_job import new_fired_job
+from hascheduler.model.documents.job import maker_of, new_job_document
+from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_tally, unstorable_of
+from hascheduler.model.documents.verdict import verdict_document, verdict_id
+from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
 
 
@@ -73,7 +74,7 @@ def _write(database: MemoryDatabase, conclusion: Conclusion, at_ms: WallMs, kept
         _record(database, conclusion, conclusion.run, at_ms, kept_ms)
         return Settlement.DONE
     schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
-    job = new_fire(conclusion.schedule, schedule or {}, conclusion.nominal_ms)
+    job = new_fired_job(conclusion.schedule, schedule or {}, conclusion.nominal_ms)
     if job is not None:
         with suppress(InvalidInput):
             new = new_job_document(job)
@@ -88,7 +89,7 @@ def _write(database: MemoryDatabase, conclusion: Conclusion, at_ms: WallMs, kept
 
 def _record(database: MemoryDatabase, conclusion: Conclusion, run: VerdictRun, at_ms: WallMs, kept_ms: int) -> None:
     created_at_ms = conclusion.basis.created_at_ms
-    document = verdict_document(run, at_ms, created_at_ms) | {"expire_at": instant(at_ms + kept_ms)}
+    document = verdict_document(run, at_ms, created_at_ms) | {"expire_at": to_datetime(at_ms + kept_ms)}
     if not database.insert(Collection.VERDICTS, document):
         found = database.find(Collection.VERDICTS, document["_id"])
         if found is not None and not _is_of(found, conclusion):

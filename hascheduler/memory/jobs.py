@@ -6,11 +6,11 @@ from typing import Any
 
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
-from hascheduler.memory.moves import may, revived, to_terminal
-from hascheduler.model.documents import Collection
+from hascheduler.memory.state_updates import may, revived, to_terminal
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state, maker_of, new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
-from hascheduler.model.job_documents import IDEMPOTENCY_MS, decode_job_state, maker_of, new_job_document
 from hascheduler.ports import (
     CancelAnswer,
     CancelledSome,

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from hascheduler.dispatch.decisions import decode_decisions, encode_creations, encode_decisions
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
-from hascheduler.model.documents import Collection, decode_journal_head, encode_journal_head, journal_id
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
 from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import JournalHead
 from hascheduler.ports import JournalEntry

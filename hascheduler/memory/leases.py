@@ -1,7 +1,8 @@
 """Who leads each shard."""
 
 from hascheduler.memory.connection import MemoryConnection
-from hascheduler.model.documents import Collection, encode_lease, readable_lease
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lease import encode_lease, readable_lease
 from hascheduler.model.lease import LeaseRecord
 
 

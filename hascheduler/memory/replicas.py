@@ -1,11 +1,12 @@
 """Each replica's account of itself."""
 
 from hascheduler.memory.connection import MemoryConnection
-from hascheduler.model.documents import Collection, encode_replica
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.instants import WallMs
 from hascheduler.model.replica import ReplicaStatus
 
-KEPT_FOR_MS = 60_000
+REPLICA_KEPT_MS = 60_000
 
 
 class MemoryReplicaBoard:
@@ -16,7 +17,7 @@ class MemoryReplicaBoard:
 
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
         async with self._connection.exchange("replicas.beat") as database:
-            expiry = {"expire_at": database.instant_in(KEPT_FOR_MS)}
+            expiry = {"expire_at": database.instant_in(REPLICA_KEPT_MS)}
             database.replace(Collection.REPLICAS, {**encode_replica(status), **expiry})
         # Its time is what a test makes of it, and nothing to set a clock by.
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.storable import stored_form
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.ports import StoredDocument
 
 

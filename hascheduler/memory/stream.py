@@ -14,7 +14,8 @@ from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase, put_of
 from hascheduler.memory.history import Dropped
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import MIRRORED, Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.event import position
 from hascheduler.model.job import LIVE
 from hascheduler.ports import Batch

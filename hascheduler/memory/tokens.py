@@ -5,9 +5,9 @@ from copy import deepcopy
 
 from hascheduler.errors import InvariantBroken
 from hascheduler.memory.connection import MemoryConnection
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.token import encode_token
 from hascheduler.model.token import Token
-from hascheduler.model.token_documents import encode_token
 from hascheduler.ports import StoredDocument
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from hascheduler.memory.connection import MemoryConnection
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.trace import trace_context
 from hascheduler.ports import TracedJob
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from hascheduler.memory.broker import Letter, MemoryBroker, Parked, Queue
 from hascheduler.model.message import Message
-from hascheduler.model.trace import trace_in
+from hascheduler.model.trace import trace_from_headers
 from hascheduler.ports import Confirm, Delivery
 
 Sink = Callable[[Delivery], Awaitable[None]]
@@ -81,4 +81,4 @@ class MemoryDeliveries:
             self._broker.parked.append(Parked(self._processor_id, letter.body, reason))
             await ack()
 
-        return Delivery(letter.body, ack, park, trace_in(letter.headers))
+        return Delivery(letter.body, ack, park, trace_from_headers(letter.headers))

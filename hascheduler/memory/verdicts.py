@@ -7,10 +7,11 @@ from contextlib import suppress
 from hascheduler.errors import InvalidInput
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
-from hascheduler.model.documents import Collection, decode_verdict
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import maker_of
+from hascheduler.model.documents.verdict import decode_verdict
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, ScheduleId, fire_job_id
-from hascheduler.model.job_documents import maker_of
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 

@@ -8,9 +8,11 @@ from hascheduler.dispatch.judge import recorded
 from hascheduler.errors import InvalidInput
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
-from hascheduler.memory.moves import back_to_pending, is_held, may, started, to_terminal
+from hascheduler.memory.state_updates import back_to_pending, is_held, may, started, to_terminal
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import Collection, decode_definition, encode_processor
+from hascheduler.model.documents.definition import decode_definition
+from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef

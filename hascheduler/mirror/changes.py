@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import Collection
+from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lane import Lane
@@ -20,7 +21,6 @@ from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.schema_version import SchemaVersion
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
-from hascheduler.model.unguarded import unguarded
 
 
 class Operation(StrEnum):
@@ -31,7 +31,7 @@ class Operation(StrEnum):
     DELETE = "delete"
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Change:
     """``fields`` never holds ``_id``; it is empty for a delete. ``id`` is whatever the document's ``_id`` was.
@@ -50,7 +50,7 @@ class Change:
     ahead: bool = field(default=False, compare=False)
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class JobSeen:
     """The newest state of a live job."""
@@ -58,7 +58,7 @@ class JobSeen:
     job: JobRef
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class JobGone:
     """The job ended (as ``state`` says), was deleted, or can no longer be read; it holds no slot any more.
@@ -71,7 +71,7 @@ class JobGone:
     finished_at_ms: int | None = None
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class ScheduleSeen:
     schedule: ScheduleRef

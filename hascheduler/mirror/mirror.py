@@ -17,7 +17,8 @@ from hascheduler.mirror.changes import Change, JournalSeen, Operation, Quarantin
 from hascheduler.mirror.digest import Digest
 from hascheduler.mirror.events import events_of
 from hascheduler.mirror.tables import TABLES, Table
-from hascheduler.model.documents import Collection, decode_journal_head
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.journal import decode_journal_head
 from hascheduler.model.event import Event
 from hascheduler.model.journal import JournalHead
 

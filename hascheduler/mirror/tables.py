@@ -8,18 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.mirror import changes as seen
-from hascheduler.model import documents, job_documents
-from hascheduler.model.documents import Collection
-from hascheduler.model.fields import is_integer
-from hascheduler.model.job import TERMINAL, JobState
-from hascheduler.model.schedule_documents import (
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.definition import decode_definition, encode_definition
+from hascheduler.model.documents.job import decode_job, decode_job_patch, encode_job_ref, patched_job
+from hascheduler.model.documents.lane import decode_lane, encode_lane
+from hascheduler.model.documents.lease import decode_lease, encode_lease
+from hascheduler.model.documents.processor import decode_processor, encode_processor
+from hascheduler.model.documents.replica import decode_replica, encode_replica
+from hascheduler.model.documents.schedule import (
     LEADER_FIELDS,
     decode_schedule,
     encode_schedule_ref,
     with_leader_fields,
 )
+from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
+from hascheduler.model.documents.token import decode_token, encode_token
+from hascheduler.model.fields import is_integer
+from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.schema_version import decode_schema_version, encode_schema_version
-from hascheduler.model.token_documents import decode_token, encode_token
 
 
 def _never(_: Any) -> bool:
@@ -75,15 +81,15 @@ _TERMINAL = frozenset(state.value for state in TERMINAL)
 
 TABLES: dict[Collection, Table] = {
     Collection.JOBS: Table(
-        decode=job_documents.decode_job,
-        encode=job_documents.encode_job_ref,
+        decode=decode_job,
+        encode=encode_job_ref,
         arrived=seen.JobSeen,
         left=_job_left,
         revision=lambda job: (job.rev,),
         revised="rev",
         ends=lambda fields: fields.get("state") in _TERMINAL,
-        decode_patch=job_documents.decode_job_patch,
-        patched=job_documents.patched_job,
+        decode_patch=decode_job_patch,
+        patched=patched_job,
     ),
     Collection.SCHEDULES: Table(
         decode=decode_schedule,
@@ -97,24 +103,24 @@ TABLES: dict[Collection, Table] = {
         advanced=with_leader_fields,
     ),
     Collection.DEFINITIONS: Table(
-        decode=documents.decode_definition,
-        encode=documents.encode_definition,
+        decode=decode_definition,
+        encode=encode_definition,
         arrived=seen.DefinitionSeen,
         left=_left(seen.DefinitionGone),
         revision=lambda definition: (definition.rev,),
         revised="rev",
     ),
     Collection.LANES: Table(
-        decode=documents.decode_lane,
-        encode=documents.encode_lane,
+        decode=decode_lane,
+        encode=encode_lane,
         arrived=seen.LaneSeen,
         left=_left(seen.LaneGone),
         revision=lambda lane: (lane.rev,),
         revised="rev",
     ),
     Collection.TENANTS: Table(
-        decode=documents.decode_tenant,
-        encode=documents.encode_tenant,
+        decode=decode_tenant,
+        encode=encode_tenant,
         arrived=seen.TenantSeen,
         left=_left(seen.TenantGone),
         revision=lambda tenant: (tenant.rev,),
@@ -129,22 +135,22 @@ TABLES: dict[Collection, Table] = {
         revised="rev",
     ),
     Collection.PROCESSORS: Table(
-        decode=documents.decode_processor,
-        encode=documents.encode_processor,
+        decode=decode_processor,
+        encode=encode_processor,
         arrived=seen.ProcessorSeen,
         left=_left(seen.ProcessorGone),
         revision=lambda processor: (processor.beat,),
     ),
     Collection.LEASES: Table(
-        decode=documents.decode_lease,
-        encode=documents.encode_lease,
+        decode=decode_lease,
+        encode=encode_lease,
         arrived=seen.LeaseSeen,
         left=_left(seen.LeaseGone),
         revision=lambda lease: (lease.term, lease.renewals),
     ),
     Collection.REPLICAS: Table(
-        decode=documents.decode_replica,
-        encode=documents.encode_replica,
+        decode=decode_replica,
+        encode=encode_replica,
         arrived=seen.ReplicaSeen,
         left=_left(seen.ReplicaGone),
         revision=lambda replica: (replica.beat,),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hascheduler.model.resources import NOTHING, Resources
+from hascheduler.model.resources import NO_RESOURCES, Resources
 from hascheduler.model.retry import DEFAULT_RETRY, RetryPolicy
 
 DEFAULT_COST_MS_DEFAULT = 1_000
@@ -44,7 +44,7 @@ class Definition:
     conflict_group: str | None = None
     tier: int | None = None
     rate_limit: RateLimit | None = None
-    resources: Resources = NOTHING
+    resources: Resources = NO_RESOURCES
     retry: RetryPolicy = DEFAULT_RETRY
     timeout_ms: int | None = None
     total_timeout_ms: int | None = None

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.instants import format_instant
-from hascheduler.model.unguarded import unguarded
 
 EVENTS_OF_A_CHANGE_MAX = 2
 POSITION_PATTERN = r"^[0-9]{10}\.[0-9]{10}(\.[0-9]{6})?$"
@@ -42,7 +42,7 @@ class EventType(StrEnum):
     CANCELLED = "cancelled"
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Event:
     """``at_ms`` is when the database took the write, by its clock. None: does not apply, or is not known here.

@@ -32,7 +32,7 @@ class Cause(StrEnum):
     """Somebody removed it."""
 
 
-class Ending(StrEnum):
+class FailoverEnd(StrEnum):
     """Why the account was closed."""
 
     CAUGHT_UP = "caught_up"
@@ -82,7 +82,7 @@ class Failover:
     began_at_ms: WallMs
     began_seq: int
     told_at_ms: WallMs
-    ended: Ending
+    ended: FailoverEnd
     previous_term: int | None = None
     previous_holder: str | None = None
     last_sign_at_ms: WallMs | None = None

@@ -6,6 +6,9 @@ from typing import Any, TypeGuard
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs
 
+Document = Mapping[str, Any]
+"""A stored document, or its fields."""
+
 INTEGER_MAX = 2**53 - 1
 """Far enough for every count and instant; what the code adds to one still fits the 64 bits of a stored integer."""
 ID_CHARACTERS_MAX = 320

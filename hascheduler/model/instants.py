@@ -13,6 +13,7 @@ WallMs = NewType("WallMs", int)
 MonoMs = NewType("MonoMs", int)
 
 _EXPECTED = "an RFC 3339 instant with an offset, such as 2030-01-31T09:30:00Z"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 # A limit on everything: far enough for any schedule, near enough that sums of instants and spans stay in range.
 LATEST_MS = WallMs(4_102_444_800_000)  # 2100-01-01T00:00:00Z
@@ -29,7 +30,7 @@ def parse_instant(text: str, path: tuple[str | int, ...] = ()) -> WallMs:
     if moment.tzinfo is None:
         raise InvalidInput(path, f"{text[:64]!r} has no offset, so it names no instant", _EXPECTED)
     try:
-        at_ms = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // _MILLISECOND
+        at_ms = (moment - _EPOCH) // _MILLISECOND
     except OverflowError:
         raise InvalidInput(path, f"{text[:64]!r} is out of range", _EXPECTED) from None
     if not 0 <= at_ms < LATEST_MS:
@@ -41,3 +42,13 @@ def format_instant(at_ms: int) -> str:
     """RFC 3339 in UTC with milliseconds: ``2030-01-31T09:30:00.000Z``."""
     moment = datetime.fromtimestamp(at_ms // 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03d}Z"
+
+
+def to_datetime(at_ms: int) -> datetime:
+    """``at_ms`` in the form of the fields that the database reads by itself."""
+    return _EPOCH + timedelta(milliseconds=at_ms)
+
+
+def from_datetime(at: datetime) -> int:
+    """The other way round; the driver leaves out that it is UTC."""
+    return (at.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.instants import WallMs
 from hascheduler.model.resources import Resources
 from hascheduler.model.trace import TraceContext
-from hascheduler.model.unguarded import unguarded
 
 
 class JobState(StrEnum):
@@ -156,7 +156,7 @@ class ScheduleId(NamedTuple):
         return self.created_at_ms == other.created_at_ms
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class JobRef:
     """What a mirror keeps of a live job: ids, keys and times, never the payload.

@@ -12,14 +12,18 @@ as W3C Trace Context has them. It runs all the same without them, or with whatev
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+import orjson
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.trace import TraceContext
+from hascheduler.model.trace import TraceContext, trace_from_headers
 
-VERSION = 1
-BYTES_MAX = 4_096
+MESSAGE_VERSION = 1
+MESSAGE_BYTES_MAX = 4_096
 ATTEMPT_MAX = 2**53 - 1
 
 
@@ -43,7 +47,8 @@ class Message:
 def encode_message(message: Message) -> bytes:
     """The body; `message_headers` is the rest."""
     return json.dumps(
-        {"v": VERSION, "kind": message.kind, "job": message.job_id, "attempt": message.attempt}, separators=(",", ":")
+        {"v": MESSAGE_VERSION, "kind": message.kind, "job": message.job_id, "attempt": message.attempt},
+        separators=(",", ":"),
     ).encode()
 
 
@@ -54,16 +59,16 @@ def message_headers(message: Message) -> dict[str, str]:
 def decode_message(body: bytes) -> Message:
     """The message in ``body``, without its trace; what is none is an `InvalidInput` that says why, for the parking
     queue."""
-    if len(body) > BYTES_MAX:
-        raise InvalidInput(("message",), f"{len(body)} bytes long", f"at most {BYTES_MAX} bytes")
+    if len(body) > MESSAGE_BYTES_MAX:
+        raise InvalidInput(("message",), f"{len(body)} bytes long", f"at most {MESSAGE_BYTES_MAX} bytes")
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):
         raise InvalidInput(("message",), "not JSON", "a JSON object") from None
     if not isinstance(fields, dict):
         raise InvalidInput(("message",), "not a JSON object", "a JSON object")
-    if fields.get("v") != VERSION:
-        raise InvalidInput(("message", "v"), f"version {str(fields.get('v'))[:32]!r} is unknown", str(VERSION))
+    if fields.get("v") != MESSAGE_VERSION:
+        raise InvalidInput(("message", "v"), f"version {str(fields.get('v'))[:32]!r} is unknown", str(MESSAGE_VERSION))
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidInput(("message", "kind"), f"{str(kind)[:32]!r} is unknown", "run or cancel")
@@ -85,3 +90,36 @@ _KINDS = {kind.value: kind for kind in MessageKind}
 def _is_storable(text: str) -> bool:
     # JSON can spell half a surrogate pair, which no database takes, not even in a question.
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+BUNDLE_KIND = "bundle"
+BUNDLE_MAX = 100
+_BUNDLE_BYTES_MAX = BUNDLE_MAX * MESSAGE_BYTES_MAX
+_BUNDLE_FIRST_BYTES = b'{"v":1,"kind":"bundle"'
+
+
+def encode_bundle(messages: Sequence[Message]) -> bytes:
+    """At most `BUNDLE_MAX`, all of them runs."""
+    runs = [_run(message) for message in messages]
+    return orjson.dumps({"v": MESSAGE_VERSION, "kind": BUNDLE_KIND, "runs": runs})
+
+
+def decode_bundle(body: bytes) -> list[Message] | None:
+    """The messages in ``body``, traces and all; None where it is no bundle, or one that can't be read."""
+    if not body.startswith(_BUNDLE_FIRST_BYTES) or len(body) > _BUNDLE_BYTES_MAX:
+        return None
+    try:
+        runs = orjson.loads(body)["runs"]
+        if not isinstance(runs, list) or not 1 <= len(runs) <= BUNDLE_MAX:
+            return None
+        return [
+            checked_message(MessageKind.RUN, run.get("job"), run.get("attempt"), trace_from_headers(run))
+            for run in runs
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError, InvalidInput):
+        return None
+
+
+def _run(message: Message) -> dict[str, Any]:
+    run: dict[str, Any] = {"job": message.job_id, "attempt": message.attempt}
+    return run if message.trace is None else {**run, **message.trace.headers()}

@@ -3,7 +3,7 @@
 from collections.abc import Set
 from dataclasses import dataclass
 
-from hascheduler.model.resources import NOTHING, Resources
+from hascheduler.model.resources import NO_RESOURCES, Resources
 
 ANY_DEFINITION = "*"
 POLLING_PREFIX = "http:"
@@ -37,7 +37,7 @@ class ProcessorRef:
     beat: int
     draining: bool
     parked: int
-    resources: Resources = NOTHING
+    resources: Resources = NO_RESOURCES
     registered_by: str | None = None
 
     @property

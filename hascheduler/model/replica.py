@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hascheduler.model.instants import WallMs
-from hascheduler.model.schema_version import UNSAID
+from hascheduler.model.schema_version import UNSTATED_VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class LastCheck:
     """What this replica's last look through the database found, while it led: by kind, how many."""
 
     at_ms: WallMs
@@ -39,6 +39,6 @@ class ReplicaStatus:
     digest: str
     quarantined: int
     version: str | None = None
-    reads: int = UNSAID
+    reads: int = UNSTATED_VERSION
     marks: tuple[tuple[str, str], ...] = ()
-    audited: Audited | None = None
+    audited: LastCheck | None = None

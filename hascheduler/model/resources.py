@@ -3,15 +3,17 @@
 A vector is a tuple of (name, amount) in the order of the names, without zeroes: equal vectors are equal values.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fields import is_integer
+from hascheduler.model.repr_limits import quoted
 
 Resources = tuple[tuple[str, int], ...]
 
-NOTHING: Resources = ()
+NO_RESOURCES: Resources = ()
 SLOTS = "slots"
 """The resource that every processor has and every job takes one of; not to be declared."""
 RESOURCE_NAMES_MAX = 16
@@ -25,7 +27,7 @@ def resources(amounts: Mapping[str, int]) -> Resources:
 def decode_resources(value: object, path: str = "resources") -> Resources:
     """Read a stored object of whole numbers (None: nothing); what is wrong with it is an `InvalidInput`."""
     if value is None:
-        return NOTHING
+        return NO_RESOURCES
     if not isinstance(value, Mapping):
         raise InvalidInput((path,), f"a {type(value).__name__}", "an object of whole numbers")
     if len(value) > RESOURCE_NAMES_MAX:
@@ -40,3 +42,53 @@ def decode_resources(value: object, path: str = "resources") -> Resources:
 
 def encode_resources(vector: Resources) -> dict[str, Any]:
     return dict(vector)
+
+
+AMOUNT_MAX = 1_000_000_000
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
+_NAME = re.compile(NAME_PATTERN[:-1] + r"\Z")
+NAME_EXPECTED = f"1 to 63 letters, digits, '_' or '-', beginning with a letter or digit, other than {SLOTS!r}"
+_TEXT_EXPECTED = "amounts by name, such as cpu=8,gpu=1"
+
+Path = tuple[str | int, ...]
+
+
+def is_resource_name(name: str) -> bool:
+    return bool(_NAME.match(name)) and name != SLOTS
+
+
+def check_resources(amounts: Mapping[str, object], path: Path = ()) -> Resources:
+    """The vector of ``amounts``; `InvalidInput` names the first that is wrong."""
+    if len(amounts) > RESOURCE_NAMES_MAX:
+        raise InvalidInput(path, f"{len(amounts)} resources", f"at most {RESOURCE_NAMES_MAX}")
+    checked: dict[str, int] = {}
+    for name, amount in amounts.items():
+        if not is_resource_name(name):
+            raise InvalidInput((*path, name), f"{quoted(name)} is no name for a resource", NAME_EXPECTED)
+        if isinstance(amount, bool) or not isinstance(amount, int) or not 1 <= amount <= AMOUNT_MAX:
+            raise InvalidInput((*path, name), quoted(amount), f"a whole number from 1 to {AMOUNT_MAX}")
+        checked[name] = amount
+    return resources(checked)
+
+
+def parse_resources(text: str, path: Path = ()) -> Resources:
+    """The vector that ``text`` lists; nothing for an empty one."""
+    amounts: dict[str, object] = {}
+    for part in text.split(",") if text.strip() else ():
+        name, equals, amount = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise InvalidInput(path, f"{quoted(part)} is no amount of a resource", _TEXT_EXPECTED)
+        if name in amounts:
+            raise InvalidInput(path, f"{quoted(name)} is named twice", "each resource once")
+        # Longer numbers are too large, and slow to read.
+        amounts[name] = int(amount) if amount.isascii() and amount.isdecimal() and len(amount) < 20 else amount
+    try:
+        return check_resources(amounts)
+    except InvalidInput as error:
+        where = f"{error.path[0]}: " if error.path else ""
+        raise InvalidInput(path, f"{where}{error.problem}", error.expected) from None
+
+
+def format_resources(vector: Mapping[str, int]) -> str:
+    """What `parse_resources` reads back."""
+    return ",".join(f"{name}={amount}" for name, amount in sorted(vector.items()))

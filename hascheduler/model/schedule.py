@@ -13,11 +13,11 @@ pause is a stretch too::
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.resources import Resources
 from hascheduler.model.trigger import Trigger
-from hascheduler.model.unguarded import unguarded
 from hascheduler.model.verdict import NOTHING_DECIDED, Tally
 
 PAST_MAX = 32
@@ -113,7 +113,7 @@ class Basis:
         return self.created_at_ms is None or self.created_at_ms == created_at_ms
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class ScheduleRef:
     """One schedule. ``rev`` grows with every edit.

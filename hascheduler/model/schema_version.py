@@ -36,25 +36,26 @@ Nothing rests on people keeping to that order:
 
 * a release that does not read the database's version refuses to start (`DatabaseUnfit`), and where it runs already it
   is not ready and gives up its lease;
-* a document of a form that is not known is set aside with that reason (`demand_known`, which every decoder asks
-  first): it is never taken for one of another form.
+* a document of a form that is not known is set aside with that reason (`require_known_version`, which every decoder
+  asks first): it is never taken for one of another form.
 
 This release reads form 1, as 0.1.0 does, and writes it. So between these two there is a way back even after `migrate`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fields import integer, is_integer
 
-NEWEST = 1
+NEWEST_VERSION = 1
 """The newest form that this release reads."""
-OLDEST = max(1, NEWEST - 1)
-WRITTEN = 1
+OLDEST_VERSION = max(1, NEWEST_VERSION - 1)
+WRITTEN_VERSION = 1
 """The form that it writes."""
-UNSAID = 1
+UNSTATED_VERSION = 1
 """The form of documents that say nothing, and the version of a database that says nothing."""
 
 SCHEMA_ID = "schema"
@@ -69,27 +70,28 @@ class SchemaVersion:
     rev: int = 1
 
 
-def demand_known(fields: Mapping[str, Any]) -> None:
+def require_known_version(fields: Mapping[str, Any]) -> None:
     """`InvalidInput` unless a document with these fields is of a form that this release reads."""
-    form = fields.get("v", UNSAID)
-    if type(form) is int and OLDEST <= form <= NEWEST:  # nearly always: there are many documents
+    form = fields.get("v", UNSTATED_VERSION)
+    if type(form) is int and OLDEST_VERSION <= form <= NEWEST_VERSION:  # nearly always: there are many documents
         return
     if not is_integer(form):
         raise InvalidInput(("v",), f"{str(form)[:64]!r} ({type(form).__name__})", "an integer")
-    if not OLDEST <= form <= NEWEST:
-        raise InvalidInput(("v",), f"form {form} is not known to this release", readable())
+    if not OLDEST_VERSION <= form <= NEWEST_VERSION:
+        raise InvalidInput(("v",), f"form {form} is not known to this release", readable_versions())
 
 
-def unreadable_because(version: int) -> str:
+def why_unreadable(version: int) -> str:
     """Why this release can't work on a database of that version; "" where it can."""
-    if OLDEST <= version <= NEWEST:
+    if OLDEST_VERSION <= version <= NEWEST_VERSION:
         return ""
-    return f"the database has schema version {version}, and this release reads {readable()}: it takes another release"
+    reads = readable_versions()
+    return f"the database has schema version {version}, and this release reads {reads}: it takes another release"
 
 
-def readable() -> str:
+def readable_versions() -> str:
     """The forms that this release reads, for people."""
-    return f"{NEWEST}" if OLDEST == NEWEST else f"{OLDEST} and {NEWEST}"
+    return f"{NEWEST_VERSION}" if OLDEST_VERSION == NEWEST_VERSION else f"{OLDEST_VERSION} and {NEWEST_VERSION}"
 
 
 def encode_schema_version(schema: SchemaVersion) -> dict[str, Any]:
@@ -101,3 +103,29 @@ def decode_schema_version(id: object, fields: Mapping[str, Any]) -> SchemaVersio
     if id != SCHEMA_ID:
         raise InvalidInput(("_id",), f"{str(id)[:64]!r} is unknown", SCHEMA_ID)
     return SchemaVersion(integer(fields, "version"), integer(fields, "rev", default=1))
+
+
+class StepKind(StrEnum):
+    COLLECTION = "collection"
+    INDEX = "index"
+    VERSION = "version"
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationStep:
+    """``name``: of a collection, ``collection.index``, or the version's number."""
+
+    kind: StepKind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """``before``: the version that the database had, None where it said nothing; ``steps``: what was missing."""
+
+    before: int | None
+    after: int
+    steps: Sequence[MigrationStep]

@@ -48,7 +48,7 @@ def trace_context(traceparent: object, tracestate: object = None) -> TraceContex
     return TraceContext(f"00-{form['trace']}-{form['span']}-{flags:02x}", _readable_state(tracestate))
 
 
-def trace_in(headers: Mapping[str, object]) -> TraceContext | None:
+def trace_from_headers(headers: Mapping[str, object]) -> TraceContext | None:
     """The trace that a message's headers tell of."""
     return trace_context(headers.get(TRACEPARENT), headers.get(TRACESTATE))
 

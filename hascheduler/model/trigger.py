@@ -6,11 +6,11 @@ caches by them.
 
 from dataclasses import dataclass
 
+from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.instants import WallMs
-from hascheduler.model.unguarded import unguarded
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Interval:
     """Every ``every_ms``, at ``anchor_ms`` plus whole multiples, so the phase survives restarts and failovers."""
@@ -27,7 +27,7 @@ class Cron:
     timezone: str = "UTC"
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Times:
     """At each of these instants: ascending, no two alike, at least one."""
@@ -35,7 +35,7 @@ class Times:
     at_ms: tuple[WallMs, ...]
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Once:
     """At ``at_ms``, and never again."""
@@ -54,7 +54,7 @@ class Window:
     to_ms: WallMs
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """A pattern, from ``start_at_ms`` through ``end_at_ms`` (both included; None: no bound).

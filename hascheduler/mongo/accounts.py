@@ -10,7 +10,7 @@ from typing import Any
 from pymongo.errors import DuplicateKeyError
 
 from hascheduler.dispatch.accounts import Accounts, decode_accounts, encode_accounts
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 

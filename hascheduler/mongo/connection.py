@@ -4,8 +4,12 @@ Any BSON can be read: invalid UTF-8 is replaced and dates beyond Python's years 
 never blocks the stream; the decoders of the model set it aside with a reason instead.
 """
 
+import inspect
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+from bson import Timestamp
 from bson.codec_options import CodecOptions, DatetimeConversion
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
@@ -75,3 +79,17 @@ def _tls_options(ca_file: str, cert_file: str) -> dict[str, Any]:
 def open_database(client: Client, name: str) -> Database:
     """The handle for all stores: majority reads and writes unless a store says otherwise. Takes a Motor client too."""
     return client.get_database(name, codec_options=_CODEC, read_concern=ReadConcern("majority"), write_concern=MAJORITY)
+
+
+async def awaited(value: Any) -> Any:
+    """``value``, awaited where this driver wants that."""
+    return await value if inspect.isawaitable(value) else value
+
+
+@asynccontextmanager
+async def session_after(database: Database, moment: Timestamp | None) -> AsyncIterator[Any]:
+    """A causally consistent session whose majority reads see at least everything up to ``moment``."""
+    async with await awaited(database.client.start_session(causal_consistency=True)) as session:
+        if moment is not None:
+            session.advance_operation_time(moment)
+        yield session

@@ -8,9 +8,9 @@ from bson import MaxKey, MinKey
 from pymongo import DESCENDING
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.failover import decode_failover, encode_failover
 from hascheduler.model.failover import Failover
-from hascheduler.model.failover_documents import decode_failover, encode_failover
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import FAILOVERS_MAX

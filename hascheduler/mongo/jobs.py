@@ -5,14 +5,15 @@ from typing import Any
 
 from pymongo import DESCENDING, ReturnDocument
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import MADE_BY_FIELDS, decode_job_state, maker_of
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
-from hascheduler.model.job_documents import MADE_BY_FIELDS, decode_job_state, maker_of
+from hascheduler.mongo.bulk_changes import BulkChanges
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.moves import NEXT_REV, Pipeline, revived, sources, terminal_fields
-from hascheduler.mongo.slices import Slices, query_of
+from hascheduler.mongo.queries import job_query
+from hascheduler.mongo.state_updates import NEXT_REV, Pipeline, revived, source_states, terminal_fields
 from hascheduler.mongo.submissions import Submissions
 from hascheduler.ports import (
     CancelAnswer,
@@ -37,7 +38,7 @@ class MongoJobStore:
     def __init__(self, database: Database, job_retention_ms: int) -> None:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._submissions = Submissions(database)
-        self._slices = Slices(database, job_retention_ms)
+        self._slices = BulkChanges(database, job_retention_ms)
         self._job_retention_ms = job_retention_ms
 
     async def submit(self, job: NewJob) -> Submission:
@@ -63,7 +64,7 @@ class MongoJobStore:
         return await self._known({"batch": batch}, limit)
 
     async def count(self, which: JobFilter, states: Sequence[JobState], limit: int) -> int:
-        query = {**query_of(which), "$and": [{"state": {"$in": [state.value for state in states]}}]}
+        query = {**job_query(which), "$and": [{"state": {"$in": [state.value for state in states]}}]}
         with faults("count the jobs"):
             return await self._jobs.count_documents(query, limit=limit)
 
@@ -72,9 +73,9 @@ class MongoJobStore:
         before = await self._changed(job_id, _cancelled(at_ms, self._job_retention_ms), "cancel the job")
         if before is None:
             return None
-        if before in sources(Move.CANCEL):
+        if before in source_states(Move.CANCEL):
             return CancelAnswer.CANCELLED
-        return CancelAnswer.ALREADY_RUNNING if before in sources(Move.STOP) else CancelAnswer.ALREADY_DONE
+        return CancelAnswer.ALREADY_RUNNING if before in source_states(Move.STOP) else CancelAnswer.ALREADY_DONE
 
     async def reprioritize(self, job_id: str, priority: int) -> ReprioritizeAnswer | None:
         changed = {"$set": {"priority": priority, "rev": NEXT_REV}}
@@ -87,11 +88,11 @@ class MongoJobStore:
         return ReprioritizeAnswer.ALREADY_DONE if before in _ENDED else ReprioritizeAnswer.ALREADY_RUNNING
 
     async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
-        failed = {"$in": ["$state", sources(Move.REVIVE)]}
+        failed = {"$in": ["$state", source_states(Move.REVIVE)]}
         before = await self._changed(job_id, _where(failed, revived()[0]), "retry the job")
         if before is None:
             return None
-        if before in sources(Move.REVIVE):
+        if before in source_states(Move.REVIVE):
             return RetryAnswer.OK
         return RetryAnswer.NOT_FAILED if before in _ENDED else RetryAnswer.NOT_ENDED
 
@@ -120,7 +121,7 @@ class MongoJobStore:
 
 def listing(which: JobFilter, after: str | None) -> tuple[dict[str, Any], str | None]:
     """The query for a list, and the index to take where the server would not by itself."""
-    query = query_of(which)
+    query = job_query(which)
     if after is not None:
         query["_id"] = {"$lt": after}
     if which.tenant is None or which.definition or which.schedule or which.made_by or which.batch or which.target:
@@ -145,11 +146,11 @@ def _cancelled(at_ms: WallMs, kept_ms: int) -> Pipeline:
                 "$switch": {
                     "branches": [
                         {
-                            "case": {"$in": ["$state", sources(Move.CANCEL)]},
+                            "case": {"$in": ["$state", source_states(Move.CANCEL)]},
                             "then": {"$mergeObjects": ["$$ROOT", ended]},
                         },
                         {
-                            "case": {"$and": [{"$in": ["$state", sources(Move.STOP)]}, not_asked_yet]},
+                            "case": {"$and": [{"$in": ["$state", source_states(Move.STOP)]}, not_asked_yet]},
                             "then": {"$mergeObjects": ["$$ROOT", asked]},
                         },
                     ],

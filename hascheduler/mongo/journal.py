@@ -12,7 +12,8 @@ from pymongo.errors import DuplicateKeyError
 
 from hascheduler.dispatch.decisions import decode_decisions, encode_creations, encode_decisions
 from hascheduler.errors import InvariantBroken
-from hascheduler.model.documents import Collection, decode_journal_head, encode_journal_head, journal_id
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
 from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import JournalHead
 from hascheduler.mongo.connection import MAJORITY, Database

@@ -8,14 +8,14 @@ from typing import Any
 
 from pymongo import ReturnDocument
 
-from hascheduler.model.documents import Collection, encode_replica
-from hascheduler.model.instants import WallMs
-from hascheduler.model.job_documents import milliseconds
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.replica import encode_replica
+from hascheduler.model.instants import WallMs, from_datetime
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 
-KEPT_FOR_MS = 60_000
+REPLICA_KEPT_MS = 60_000
 
 
 class MongoReplicaBoard:
@@ -26,7 +26,7 @@ class MongoReplicaBoard:
 
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
         # The server's clock, as it is the server that lets the record expire.
-        expiry: dict[str, Any] = {"expire_at": {"$add": ["$$NOW", KEPT_FOR_MS]}}
+        expiry: dict[str, Any] = {"expire_at": {"$add": ["$$NOW", REPLICA_KEPT_MS]}}
         account = {"$literal": encode_replica(status)}
         with faults("write the replica's account"):
             written = await self._replicas.find_one_and_update(
@@ -37,7 +37,7 @@ class MongoReplicaBoard:
                 return_document=ReturnDocument.AFTER,
             )
         assert written is not None, "it was inserted where there was none"
-        return WallMs(milliseconds(written["expire_at"]) - KEPT_FOR_MS)
+        return WallMs(from_datetime(written["expire_at"]) - REPLICA_KEPT_MS)
 
     async def remove(self, replica_id: str) -> None:
         with faults("remove the replica's account"):

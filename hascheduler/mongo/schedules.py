@@ -1,4 +1,4 @@
-"""Schedules as the API writes them, in the form of `hascheduler.model.schedule_documents`.
+"""Schedules as the API writes them, in the form of `hascheduler.model.documents.schedule`.
 
 The trigger, the job's references and the times are what mirrors see; payload and labels stay here until a fire.
 """
@@ -9,10 +9,10 @@ from typing import Any
 from pymongo import ASCENDING, ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.labels import labelled
+from hascheduler.mongo.queries import has_labels
 from hascheduler.ports import StoredDocument
 
 
@@ -49,7 +49,7 @@ class MongoScheduleStore:
         if tenant is not None:
             which["job.tenant"] = tenant
         if labels:
-            which["$expr"] = labelled(labels)
+            which["$expr"] = has_labels(labels)
         with faults("list the schedules"):
             return await self._schedules.find(which).sort("_id", ASCENDING).limit(limit).to_list(None)
 

@@ -13,12 +13,12 @@ from bson import encode
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from hascheduler.errors import InvalidInput, StoreUnavailable
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import IDEMPOTENCY_MS, new_job_document
 from hascheduler.model.job import NewJob
-from hascheduler.model.job_documents import IDEMPOTENCY_MS, new_job_document
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document, translated
-from hascheduler.mongo.gathering import Gathering
+from hascheduler.mongo.request_batcher import RequestBatcher
 from hascheduler.ports import Submission, SubmitAnswer
 
 _TRIES = 5
@@ -30,7 +30,7 @@ _Asked = tuple[NewJob, dict[str, Any]]
 class Submissions:
     def __init__(self, database: Database) -> None:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
-        self._single = Gathering(self._several, "submit jobs")
+        self._single = RequestBatcher(self._several, "submit jobs")
 
     async def submit(self, job: NewJob) -> Submission:
         """Those that are submitted at the same time share an exchange."""

@@ -7,9 +7,9 @@ from pymongo import ASCENDING
 from pymongo.errors import DuplicateKeyError
 
 from hascheduler.errors import InvariantBroken
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.token import encode_token
 from hascheduler.model.token import Token
-from hascheduler.model.token_documents import encode_token
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.ports import StoredDocument

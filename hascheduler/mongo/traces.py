@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.trace import trace_context
 from hascheduler.mongo.connection import LOCAL_READ, Database
 from hascheduler.mongo.faults import faults

@@ -12,15 +12,16 @@ from typing import Any
 from pymongo import DESCENDING
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents import Collection, decode_verdict, verdict_id
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import decode_job_state
+from hascheduler.model.documents.verdict import decode_verdict, verdict_id
 from hascheduler.model.fields import integer, is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId, fire_job_id
-from hascheduler.model.job_documents import decode_job_state
 from hascheduler.model.verdict import STORED_AS, Verdict, VerdictRun, is_unstorable
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.slices import made_by
+from hascheduler.mongo.queries import made_by
 from hascheduler.ports import VerdictRecord
 
 

@@ -11,7 +11,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from hascheduler import __version__
 from hascheduler.model.redaction import redacted
-from hascheduler.model.trace import TraceContext, trace_in
+from hascheduler.model.trace import TraceContext, trace_from_headers
 from hascheduler.telemetry.tracing import JOB_ATTEMPT, JOB_ID, Attribute, Span, SpanKind
 
 CLOSE_LIMIT_S = 2.0
@@ -68,7 +68,7 @@ class _OpenTelemetrySpan:
         self._span = span
         headers: dict[str, str] = {}
         _FORMAT.inject(headers, trace.set_span_in_context(span, Context()))
-        self.context = trace_in(headers)
+        self.context = trace_from_headers(headers)
 
     def set(self, name: str, value: Attribute) -> None:
         self._span.set_attribute(name, value)

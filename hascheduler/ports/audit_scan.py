@@ -1,10 +1,10 @@
-"""Looking for what is broken in the database; `hascheduler.audit` says what that is."""
+"""Looking for what is broken in the database; `hascheduler.check` says what that is."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from hascheduler.audit.finding import AuditReport
+from hascheduler.check.finding import CheckReport
 
 Progress = Callable[[str, int], None]
 """What is looked at, and how many documents of it have been."""
@@ -55,7 +55,7 @@ LIGHT = ScanBounds(
 
 
 class InvariantScan(Protocol):
-    async def look(self, bounds: ScanBounds, progress: Progress = lambda _section, _done: None) -> AuditReport:
+    async def look(self, bounds: ScanBounds, progress: Progress = lambda _section, _done: None) -> CheckReport:
         """What is broken. It only reads, and whatever is stored, it comes to its end; `StoreUnavailable` where there
         was no answer."""
         ...

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hascheduler.mirror.changes import Change
-from hascheduler.model import documents
+from hascheduler.model.collection import Collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,6 @@ class ChangeSource(Protocol):
         """The stream after that token, or, with None, from now on: follow it with `ChangeStream.snapshot`."""
         ...
 
-    async def fetch(self, collection: documents.Collection, ids: Sequence[str]) -> Sequence[Change]:
+    async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
         """The present state of those documents: a PUT for each that is there, a DELETE for each that is not."""
         ...

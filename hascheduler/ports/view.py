@@ -11,8 +11,8 @@ from hascheduler.model.journal import JournalHead
 from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import Audited, ReplicaStatus
-from hascheduler.model.schema_version import UNSAID
+from hascheduler.model.replica import LastCheck, ReplicaStatus
+from hascheduler.model.schema_version import UNSTATED_VERSION
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.ports.gauges import Gauges
@@ -40,11 +40,11 @@ class Cluster:
     stream_lag_ms: int | None
     position: str
     digest: str
-    schema_version: int = UNSAID
+    schema_version: int = UNSTATED_VERSION
     """The database's."""
     failover: Failover | None = None
     """The latest change of leadership that this replica has an account of."""
-    audited: Audited | None = None
+    audited: LastCheck | None = None
     """What the leader's last look through the database found."""
     differing: Sequence[str] = ()
     """The ids of replicas whose mirrors differ from this one's, or did a moment ago."""

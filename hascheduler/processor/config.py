@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.resources import NOTHING, Resources
+from hascheduler.model.resources import NO_RESOURCES, Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class ProcessorConfig:
     heartbeat_interval_ms: int
     heartbeat_deadline_ms: int
     drain_grace_ms: int
-    resources: Resources = NOTHING
+    resources: Resources = NO_RESOURCES
 
     def __post_init__(self) -> None:
         if not self.id:

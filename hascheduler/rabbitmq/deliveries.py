@@ -11,9 +11,8 @@ import structlog
 from aio_pika.abc import AbstractIncomingMessage
 
 from hascheduler.errors import BrokerUnavailable
-from hascheduler.model.bundle import unbundled
-from hascheduler.model.message import encode_message
-from hascheduler.model.trace import TraceContext, trace_in
+from hascheduler.model.message import decode_bundle, encode_message
+from hascheduler.model.trace import TraceContext, trace_from_headers
 from hascheduler.ports import Delivery
 from hascheduler.rabbitmq.faults import faults
 from hascheduler.rabbitmq.link import Link, Session
@@ -84,9 +83,9 @@ class RabbitDeliveries:
             async with faults("acknowledge"):
                 await message.ack()
 
-        runs = unbundled(message.body)
+        runs = decode_bundle(message.body)
         if runs is None:
-            return [self._delivery(message, message.body, ack, trace_in(message.headers))]
+            return [self._delivery(message, message.body, ack, trace_from_headers(message.headers))]
         left = len(runs)
 
         async def ack_one() -> None:

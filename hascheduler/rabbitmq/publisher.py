@@ -15,8 +15,7 @@ from aio_pika.abc import AbstractExchange
 from aio_pika.exceptions import PublishError
 
 from hascheduler.errors import BrokerUnavailable
-from hascheduler.model.bundle import MESSAGES_MAX, encode_bundle
-from hascheduler.model.message import Message, MessageKind, encode_message, message_headers
+from hascheduler.model.message import BUNDLE_MAX, Message, MessageKind, encode_bundle, encode_message, message_headers
 from hascheduler.ports import Confirm
 from hascheduler.rabbitmq.faults import faults
 from hascheduler.rabbitmq.link import Link, Session
@@ -162,7 +161,7 @@ def _parcels(messages: Sequence[tuple[str, Message]], singly: Collection[str]) -
         if message.kind is not MessageKind.RUN or not takes_bundles:
             parcels.append([place])
             continue
-        if len(runs[processor_id]) in (0, MESSAGES_MAX):
+        if len(runs[processor_id]) in (0, BUNDLE_MAX):
             runs[processor_id] = []
             parcels.append(runs[processor_id])
         runs[processor_id].append(place)

@@ -7,7 +7,7 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import parse_duration
 from hascheduler.model.fields import INTEGER_MAX
-from hascheduler.model.resources import NOTHING, RESOURCE_NAMES_MAX, SLOTS, Resources, resources
+from hascheduler.model.resources import NO_RESOURCES, RESOURCE_NAMES_MAX, SLOTS, Resources, resources
 
 Path = tuple[str | int, ...]
 TEXT_CHARACTERS_MAX = 512
@@ -93,7 +93,7 @@ def amounts(value: object, path: Path) -> Resources:
         if name == SLOTS:
             raise InvalidInput((*path, name), "no name for a resource", "another name: every job takes one slot")
         integer(amount, (*path, name), 0)
-    return resources(value) if isinstance(value, dict) else NOTHING
+    return resources(value) if isinstance(value, dict) else NO_RESOURCES
 
 
 def shown(value: object) -> str:

@@ -31,7 +31,7 @@ from hascheduler.dispatch.inputs import (
 from hascheduler.errors import InvalidInput
 from hascheduler.mirror import changes as seen
 from hascheduler.mirror.tables import TABLES
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.policy import IdleKeyStart, criteria

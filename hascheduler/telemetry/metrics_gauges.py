@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from hascheduler.audit.finding import FindingKind
+from hascheduler.check.finding import FindingKind
 from hascheduler.model.job import JobState
 from hascheduler.ports import Gauges
 from hascheduler.telemetry.labels import OTHER, VALUES_MAX, BoundedRows

@@ -18,27 +18,25 @@ from hascheduler.daemon.bells import Bell, Bells
 from hascheduler.daemon.events import EventLog
 from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, PassOver, Settlement
 from hascheduler.dispatch.explanation import Explanation
-from hascheduler.memory.admission import MemoryBucketStore
-from hascheduler.memory.audit import MemoryAuditStore
+from hascheduler.memory.audit_log import MemoryAuditStore
+from hascheduler.memory.buckets import MemoryBucketStore
 from hascheduler.memory.claims import MemoryClaimStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.memory.failovers import MemoryFailoverStore
 from hascheduler.memory.jobs import MemoryJobStore
-from hascheduler.memory.nouns import MemoryNounStore
+from hascheduler.memory.resources import MemoryResourceStore
 from hascheduler.memory.schedules import MemoryScheduleStore
 from hascheduler.memory.tokens import MemoryTokenStore
 from hascheduler.memory.verdicts import MemoryVerdictStore
 from hascheduler.memory.work import MemoryWorkStore
-from hascheduler.model.documents import (
-    Collection,
-    decode_lane,
-    decode_processor,
-    decode_tenant,
-    encode_definition,
-    encode_lane,
-    encode_tenant,
-)
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.documents.lane import decode_lane, encode_lane
+from hascheduler.model.documents.processor import decode_processor
+from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
+from hascheduler.model.documents.token import decode_token
 from hascheduler.model.failover import Failover
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState
@@ -46,11 +44,9 @@ from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import Audited, ReplicaStatus
-from hascheduler.model.schedule_documents import decode_schedule
+from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
-from hascheduler.model.token_documents import decode_token
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import Cluster, Gauges, Recording, StoredDocument
 from hascheduler.simulate.recording import Ended, Heading, RecordedStep
@@ -94,7 +90,7 @@ class OvertakenScheduleStore(MemoryScheduleStore):
         return await super().delete(name, rev)
 
 
-class OvertakenNounStore(MemoryNounStore[Noun]):
+class OvertakenNounStore(MemoryResourceStore[Noun]):
     """Before each write that demands a revision, the next one of ``overtakers`` gets through."""
 
     def __init__(
@@ -226,7 +222,7 @@ class StandingView:
             stream_lag_ms=3,
             position="7.1",
             digest="d",
-            audited=Audited(NOW, {"overdue": 2}),
+            audited=LastCheck(NOW, {"overdue": 2}),
             differing=["replica-2.bb"],
             failover=self.failover,
         )

@@ -8,8 +8,8 @@ import pytest
 
 from hascheduler.api.admission import AdmissionControl
 from hascheduler.errors import InvalidInput, Overloaded, StoreUnavailable, TooMany
-from hascheduler.memory.admission import MemoryBucketStore
-from hascheduler.model.documents import Collection
+from hascheduler.memory.buckets import MemoryBucketStore
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import MonoMs
 from tests.api.doubles import MAX_PENDING, StandingClock, World
 from tests.api.requests import check_problem, create, post

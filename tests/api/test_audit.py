@@ -15,9 +15,9 @@ from starlette.types import Receive, Scope, Send
 from hascheduler.api import audit_trail
 from hascheduler.api.access import ANYBODY
 from hascheduler.api.audit_trail import AuditTrail, AuditWriter
-from hascheduler.memory.audit import MemoryAuditStore
+from hascheduler.memory.audit_log import MemoryAuditStore
 from hascheduler.memory.connection import MemoryConnection
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.ports import AuditRecord
 from tests.api.doubles import NOW, RETENTION_MS, StandingClock, World

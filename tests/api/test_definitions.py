@@ -5,8 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import ConflictScope, Definition, RateLimit
-from hascheduler.model.documents import Collection, decode_definition
+from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.retry import RetryPolicy
 from tests.api.doubles import World
 from tests.api.requests import check_problem, get

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from tests.api.doubles import NOW, World
 from tests.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get, patch

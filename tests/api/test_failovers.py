@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from hascheduler.api.cluster import ClusterResponse
 from hascheduler.api.failover_schemas import FailoverResponse
 from hascheduler.api.failovers import FailoversResponse
-from hascheduler.model.failover import Cause, Ending
+from hascheduler.model.failover import Cause, FailoverEnd
 from tests.api.doubles import World
 from tests.api.requests import check_problem
 from tests.factories import make_failover
@@ -37,7 +37,7 @@ async def test_all_are_listed_the_latest_first(client: httpx.AsyncClient, world:
     assert (await client.get(PATH)).json() == {"items": []}
     bare = make_failover(
         1, cause=Cause.FIRST, previous_term=None, previous_holder=None, last_sign_at_ms=None, last_decision_at_ms=None,
-        deciding_at_ms=None, first_decision_at_ms=None, first_dispatch_at_ms=None, ended=Ending.TERM_ENDED,
+        deciding_at_ms=None, first_decision_at_ms=None, first_dispatch_at_ms=None, ended=FailoverEnd.TERM_ENDED,
     )  # fmt: skip
     for failover in (bare, make_failover(2), make_failover(3), make_failover(9, shard="other")):
         await world.failovers.save(failover)

@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from hascheduler.api.access_door import Lock
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.token import encode_token
 from hascheduler.model.token import digest_of
-from hascheduler.model.token_documents import encode_token
 from tests.api.doubles import World
 from tests.api.hostile_rows import BATCH_ITEMS, ROWS, Row, job
 from tests.api.requests import check_problem

@@ -5,8 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
-from hascheduler.model.documents import Collection, decode_lane, decode_tenant
+from hascheduler.model.documents.lane import decode_lane
+from hascheduler.model.documents.tenant import decode_tenant
 from hascheduler.model.lane import Lane
 from hascheduler.model.policy import PRESETS, Criterion
 from hascheduler.model.tenant import Tenant

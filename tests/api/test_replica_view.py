@@ -9,8 +9,8 @@ from hascheduler.daemon.view import ReplicaView
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Rule
 from hascheduler.mirror.changes import JobSeen, ProcessorSeen
+from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.instants import MonoMs, WallMs
-from hascheduler.model.job_documents import decode_job, new_job_document
 from hascheduler.model.lease import LeaseRecord
 from tests.api.doubles import StandingClock
 from tests.factories import NOW, make_job, make_lease, make_processor

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.verdict import Verdict
 from tests.api.doubles import NOW, World
 from tests.api.requests import DEFAULT_NARROWING, NOW_TEXT, TICK, check_problem, create, get

@@ -12,8 +12,8 @@ from schemathesis import Case
 
 from hascheduler.api.access_door import Lock
 from hascheduler.api.app import create_app
-from hascheduler.model.documents import Collection
-from hascheduler.model.job_documents import new_job_document
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.token import digest_of
 from tests.api.doubles import World
 from tests.api.promises import HEADERS, PROMISES, SECRET, STREAMS, aimed

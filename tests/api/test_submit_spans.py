@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.api.doubles import MAX_PENDING, World
 from tests.api.requests import create, post
 from tests.api.work import promised, registered

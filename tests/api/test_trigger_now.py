@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.api.doubles import NOW, World
 from tests.api.requests import NOW_TEXT, check_problem, create, get, post
 

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
+from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.instants import format_instant
-from hascheduler.model.schedule_documents import decode_schedule
 from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
 from tests.api.doubles import NOW, World
 from tests.api.requests import DEFAULT_NARROWING, TICK, check_problem, create

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.verdict import Verdict
 from tests.api.doubles import NOW, World

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from hascheduler.dispatch.explanation import Block, Explanation, Rule, Standing, Worth
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.policy import Criterion
 from tests.api.doubles import NOW, World

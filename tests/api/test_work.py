@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.processor import is_polling
 from tests.api.doubles import NOW, World
 from tests.api.requests import check_problem, post

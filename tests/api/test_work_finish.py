@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import format_instant
 from hascheduler.model.retry import DEFAULT_RETRY
 from tests.api.doubles import NOW, World

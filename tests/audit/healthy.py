@@ -6,21 +6,27 @@ from typing import Any
 
 from bson import Int64
 
-from hascheduler.audit.terms import AuditTerms
+from hascheduler.check.config import CheckConfig
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, encode_decisions
-from hascheduler.model import documents
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import Collection
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.documents.journal import encode_journal_head
+from hascheduler.model.documents.lease import encode_lease
+from hascheduler.model.documents.processor import encode_processor
+from hascheduler.model.documents.replica import encode_replica
+from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
+from hascheduler.model.documents.tenant import encode_tenant
+from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
-from hascheduler.model.job_documents import new_job_document
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.schedule import Basis
-from hascheduler.model.schedule_documents import NewSchedule, new_schedule_document
 from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.verdict import Verdict, VerdictRun
-from hascheduler.mongo.audit_scan import Deployment, MongoInvariantScan
-from hascheduler.mongo.audit_surroundings import server_now_ms
+from hascheduler.mongo.check.context import server_now_ms
+from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import Database
 from hascheduler.ports.audit_scan import THOROUGH, ScanBounds
 from tests.factories import TEMPLATE, make_job, make_lease, make_processor, make_replica, make_tenant, make_token
@@ -31,7 +37,7 @@ TIMES = 120
 """Nominal times of ``tick`` that were decided."""
 SKIPPED = (40, 44)
 """Those from here through there did not fire."""
-TERMS = AuditTerms(RETENTION_MS, RETENTION_MS, heartbeat_timeout_ms=5_000, start_timeout_ms=5_000)
+TERMS = CheckConfig(RETENTION_MS, RETENTION_MS, heartbeat_timeout_ms=5_000, start_timeout_ms=5_000)
 AT_ONCE: ScanBounds = replace(THOROUGH, look_again_s=0.0)
 """What is stored here stands still: a second look needs no pause."""
 
@@ -86,7 +92,7 @@ class Healthy:
 
     def run(self, first: int, last: int, verdict: Verdict = Verdict.SKIPPED) -> Document:
         run = VerdictRun("tick", verdict, self.time(first), self.time(last), last - first + 1)
-        return documents.verdict_document(run, self.time(last)) | {"expire_at": self.expire_at(RETENTION_MS)}
+        return verdict_document(run, self.time(last)) | {"expire_at": self.expire_at(RETENTION_MS)}
 
     def schedule(self, name: str = "tick", **fields: Any) -> Document:
         new = NewSchedule(name, Trigger(Interval(EVERY_MS, WallMs(0))), TEMPLATE, {"n": 1}, {}, WallMs(self.created_ms))
@@ -99,7 +105,7 @@ class Healthy:
         kind = EntryKind.DECISIONS if decisions else EntryKind.TERM_BEGAN
         head = JournalHead("default", seq, term, kind, f"r{term}", seq - 1 if through is None else through)
         at_ms = self.now - ago_ms + seq
-        return documents.encode_journal_head(head) | {"at_ms": at_ms, "decisions": encode_decisions(decisions)}
+        return encode_journal_head(head) | {"at_ms": at_ms, "decisions": encode_decisions(decisions)}
 
     def fire(self, number: int, **fields: Any) -> Fire:
         basis = Basis(self.time(number - 1), WallMs(self.created_ms))
@@ -107,19 +113,19 @@ class Healthy:
 
     def processor(self, id: str = "p1", *, heard_ago_ms: int = -60_000, **fields: Any) -> Document:
         """One that is alive for as long as a slow machine looks at it: it will have been heard in a minute."""
-        document = documents.encode_processor(make_processor(id, slots=8))
+        document = encode_processor(make_processor(id, slots=8))
         return document | {"expire_at": self.expire_at(600_000 - heard_ago_ms)} | fields
 
     def _documents(self) -> dict[Collection, list[Document]]:
         lease = make_lease("r3", term=3, acquired_at_ms=WallMs(self.now - 90_000), renewed_at_ms=WallMs(self.now))
-        replica = documents.encode_replica(make_replica("r3"))
+        replica = encode_replica(make_replica("r3"))
         fires = [number for number in range(1, TIMES + 1) if not SKIPPED[0] <= number <= SKIPPED[1]]
         return {
-            Collection.LEASES: [documents.encode_lease(lease)],
+            Collection.LEASES: [encode_lease(lease)],
             Collection.REPLICAS: [replica | {"expire_at": self.expire_at(59_000)}],
             Collection.PROCESSORS: [self.processor()],
-            Collection.DEFINITIONS: [documents.encode_definition(Definition("log", rev=1))],
-            Collection.TENANTS: [documents.encode_tenant(replace(make_tenant("acme"), rev=1))],
+            Collection.DEFINITIONS: [encode_definition(Definition("log", rev=1))],
+            Collection.TENANTS: [encode_tenant(replace(make_tenant("acme"), rev=1))],
             Collection.TOKENS: [_stored_token()],
             Collection.SCHEDULES: [self.schedule()],
             Collection.VERDICTS: [self.run(*SKIPPED)],
@@ -144,7 +150,7 @@ class Healthy:
 
 
 def _stored_token() -> Document:
-    from hascheduler.model.token_documents import encode_token
+    from hascheduler.model.documents.token import encode_token
 
     return dict(encode_token(make_token()))
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pymongo.monitoring import CommandListener, CommandStartedEvent
 
-from hascheduler.audit.finding import FindingKind
-from hascheduler.audit.findings import KEPT_MAX, SUSPECTS_MAX
+from hascheduler.check.finding import FINDINGS_KEPT_MAX, SUSPECTS_MAX, FindingKind
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, Database, open_database
 from hascheduler.ports.audit_scan import LIGHT
 from tests.audit.healthy import AT_ONCE, EVERY_MS, Healthy
@@ -134,7 +133,7 @@ async def test_however_much_is_broken_what_is_told_is_bounded(healthy: Healthy) 
     await healthy.database.tokens.insert_many([{"_id": f"t{number}", "id": f"t{number}"} for number in range(300)])
     report = await healthy.scan().look(AT_ONCE)
     assert report.counts == {"orphan_attempt": SUSPECTS_MAX, "unreadable": 300}
-    assert len(report.findings) == 2 * KEPT_MAX
+    assert len(report.findings) == 2 * FINDINGS_KEPT_MAX
     assert not report.complete
 
 

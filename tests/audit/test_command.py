@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.audit.finding import AuditReport, Finding, FindingKind
+from hascheduler.check.finding import CheckReport, Finding, FindingKind
 from hascheduler.cli.audit_command import _document, _picture
 from tests.audit.healthy import Healthy
 from tests.cli.invoking import invoke
@@ -85,7 +85,7 @@ def test_it_is_not_to_be_confused_with_the_log_of_changes() -> None:
     assert "hascheduler audit-log" in " ".join(invoke("audit", "--help").out.split())
 
 
-REPORT = AuditReport(
+REPORT = CheckReport(
     at_ms=1_893_456_000_000,
     findings=(Finding(FindingKind.OVERDUE, "schedules/tick", "due for 90 s", "look there", since_ms=2**52),),
     counts={"overdue": 7},

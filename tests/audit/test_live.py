@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.audit.finding import Finding
-from hascheduler.mongo.audit_scan import Deployment, MongoInvariantScan
+from hascheduler.check.finding import Finding
+from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import open_database
 from tests.audit.healthy import AT_ONCE, TERMS
 from tests.integration.processes import Processes, eventually
@@ -205,7 +205,7 @@ async def test_a_change_that_one_replica_never_hears_of_raises_the_alarm_and_is_
 
 
 _DEAF = """
-import hascheduler.mongo.stream as stream
+import hascheduler.mongo.stream.source as stream
 
 _change_of = stream.change_of
 

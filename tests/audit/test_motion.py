@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hascheduler.audit.terms import AuditTerms
-from hascheduler.mongo.audit_scan import Deployment, MongoInvariantScan
+from hascheduler.check.config import CheckConfig
+from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from tests.audit.healthy import AT_ONCE, TERMS, Healthy
 
 pytestmark = pytest.mark.real
@@ -142,7 +142,7 @@ async def test_verdicts_that_have_expired_are_not_missed(healthy: Healthy) -> No
     """The oldest fires are gone, and what is still there says that it is kept for no longer."""
     await healthy.database.jobs.delete_many({"_id": {"$lte": f"fire:tick:{healthy.time(30)}"}, "schedule": "tick"})
     assert (await healthy.scan().look(AT_ONCE)).counts == {"verdict_missing": 1}
-    terms: AuditTerms = replace(TERMS, job_retention_ms=300_000)
+    terms: CheckConfig = replace(TERMS, job_retention_ms=300_000)
     assert (await healthy.scan(terms=terms).look(AT_ONCE)).findings == ()
     kept_ms = 300_000
     await healthy.database.jobs.update_many(

@@ -9,7 +9,7 @@ import pytest
 from bson import Binary, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 from pymongo.errors import WriteError
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.audit.healthy import AT_ONCE, Healthy
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

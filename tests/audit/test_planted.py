@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from bson import Int64
 
-from hascheduler.audit.finding import FindingKind
+from hascheduler.check.finding import FindingKind
 from hascheduler.dispatch.decisions import Dispatch, PassOver, Requeue
-from hascheduler.model import documents
 from hascheduler.model.definition import Definition
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.documents.journal import journal_id
+from hascheduler.model.documents.verdict import verdict_id
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.schedule import Basis
@@ -49,7 +51,7 @@ def both(*plants: Plant) -> Plant:
 
 
 def entry_id(seq: int) -> dict[str, Any]:
-    return documents.journal_id("default", seq)
+    return journal_id("default", seq)
 
 
 # what is planted → kind, document, words of what and hint
@@ -67,7 +69,7 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         ("1 nominal time", "hascheduler schedule backfill tick"),
     ),
     "a run of verdicts is gone": (
-        remove("verdicts", lambda healthy: documents.verdict_id("tick", healthy.time(40))),
+        remove("verdicts", lambda healthy: verdict_id("tick", healthy.time(40))),
         FindingKind.VERDICT_MISSING,
         "schedules/tick",
         ("5 nominal times", "backfill"),
@@ -173,7 +175,7 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
     ),
     "an attempt beyond its timeout": (
         both(
-            insert("definitions", lambda _: documents.encode_definition(Definition("short", timeout_ms=5_000))),
+            insert("definitions", lambda _: encode_definition(Definition("short", timeout_ms=5_000))),
             job("job:x", "running", 5 * MINUTE_MS, definition="short"),
         ),
         FindingKind.OVERTIME,
@@ -182,7 +184,7 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
     ),
     "all attempts beyond their timeout": (
         both(
-            insert("definitions", lambda _: documents.encode_definition(Definition("short", total_timeout_ms=5_000))),
+            insert("definitions", lambda _: encode_definition(Definition("short", total_timeout_ms=5_000))),
             insert(
                 "jobs",
                 lambda healthy: healthy.job(

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import decode_replica, encode_replica
+from hascheduler.model.documents.replica import decode_replica, encode_replica
 from hascheduler.model.instants import WallMs
-from hascheduler.model.replica import Audited
+from hascheduler.model.replica import LastCheck
 from tests.factories import make_replica
 
 MARKS = (("one.ab12/4", "00ff"), ("two.cd=e/8", "ffee"))
 
 
 @pytest.mark.parametrize("marks", [(), MARKS[:1], MARKS])
-@pytest.mark.parametrize("audited", [None, Audited(WallMs(5)), Audited(WallMs(7), {"overdue": 2, "index": 1})])
-def test_it_is_read_back_as_it_was_written(marks: tuple[tuple[str, str], ...], audited: Audited | None) -> None:
+@pytest.mark.parametrize("audited", [None, LastCheck(WallMs(5)), LastCheck(WallMs(7), {"overdue": 2, "index": 1})])
+def test_it_is_read_back_as_it_was_written(marks: tuple[tuple[str, str], ...], audited: LastCheck | None) -> None:
     status = make_replica(marks=marks, audited=audited)
     stored = encode_replica(status)
     assert decode_replica(stored["_id"], stored) == status
@@ -23,7 +23,7 @@ def test_it_is_read_back_as_it_was_written(marks: tuple[tuple[str, str], ...], a
 
 
 def test_an_account_of_a_release_that_does_not_tell_has_none() -> None:
-    stored = encode_replica(make_replica(marks=MARKS, audited=Audited(WallMs(5))))
+    stored = encode_replica(make_replica(marks=MARKS, audited=LastCheck(WallMs(5))))
     del stored["marks"], stored["audited"]
     assert decode_replica(stored["_id"], stored) == make_replica()
 
@@ -36,4 +36,4 @@ def test_nonsense_in_either_is_no_reason_to_set_the_account_aside(nonsense: Any)
     status = decode_replica(stored["_id"], stored)
     assert status.id == "r1"
     assert all(isinstance(text, str) for mark in status.marks for text in mark)
-    assert status.audited in (None, Audited(WallMs(1)))
+    assert status.audited in (None, LastCheck(WallMs(1)))

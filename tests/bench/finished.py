@@ -18,12 +18,12 @@ from pymongo import DESCENDING, AsyncMongoClient
 from pymongo.write_concern import WriteConcern
 
 from hascheduler.embedded.stack import Stack
+from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob
-from hascheduler.model.job_documents import new_job_document
 from hascheduler.model.percentiles import percentile
 from hascheduler.mongo.jobs import listing
-from hascheduler.mongo.slices import query_of
+from hascheduler.mongo.queries import job_query
 from hascheduler.ports import JobFilter
 
 _BATCH = 5_000
@@ -65,7 +65,7 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
         figures |= await _timed("get", http, requests, lambda: f"/v1/jobs/{anywhere()}")
         figures |= await _timed("why", http, requests, lambda: f"/v1/jobs/{anywhere()}/why")
         for name, which in _FILTERS.items():
-            asked = "&".join(f"{field}={value}" for field, value in query_of(which).items())
+            asked = "&".join(f"{field}={value}" for field, value in job_query(which).items())
             figures |= await _timed(f"list_by_{name}", http, requests, partial(_page, asked, anywhere))
             figures[f"list_by_{name}_plan"] = await _plan(jobs, which, anywhere())
     lists = [value for name, value in figures.items() if name.startswith("list_") and name.endswith("_p99_ms")]

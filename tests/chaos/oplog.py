@@ -12,7 +12,7 @@ from bson import Timestamp
 from pymongo import ASCENDING
 from pymongo.errors import AutoReconnect
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Client
 from tests.checkers.evidence import Commit
 

@@ -12,11 +12,11 @@ from typing import Any
 from pymongo.errors import DuplicateKeyError
 
 from hascheduler.dispatch.decisions import encode_decisions
-from hascheduler.model.documents import encode_journal_head
+from hascheduler.model.documents.journal import encode_journal_head
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.mongo.faults import faults
-from hascheduler.mongo.moves import to_terminal
+from hascheduler.mongo.state_updates import to_terminal
 from hascheduler.ports import FinishAnswer, JournalEntry, Outcome, StartedJob
 from tests.planted.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 from pymongo.errors import PyMongoError
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import LIVE
 from hascheduler.model.percentiles import percentile
 from hascheduler.triggers import next_nominal

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from pymongo import AsyncMongoClient
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.chaos.effects import read_effects
 from tests.chaos.journal import decisions, dispatches, terms, took_over_s, worst_gap_s
 from tests.chaos.oplog import Oplog, changed_by

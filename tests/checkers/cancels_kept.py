@@ -1,6 +1,6 @@
 """Who was told that a job is cancelled is told the truth: it stays so, and no handler begins with it after that."""
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from tests.checkers.evidence import Effect, Evidence
 

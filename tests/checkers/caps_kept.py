@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from typing import Any
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import OCCUPYING
 from tests.checkers.evidence import Evidence
 

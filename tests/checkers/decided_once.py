@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.journal import EntryKind
 from tests.checkers.evidence import Evidence

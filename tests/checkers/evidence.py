@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hascheduler.memory.database import Document
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import TERMINAL
 
 

@@ -1,6 +1,6 @@
 """The lease changes only as a compare-and-set allows: renewed or released by its holder, or taken with a new term."""
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.checkers.evidence import Evidence
 
 

@@ -1,6 +1,6 @@
 """Every change of a job is a row of the table, its rev rises by one, its attempt never falls."""
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState, may_follow
 from tests.checkers.evidence import Evidence
 

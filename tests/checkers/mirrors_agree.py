@@ -1,6 +1,6 @@
 """At one point of the stream all mirrors are the same, by the digests that replicas wrote into the database there."""
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.checkers.evidence import Evidence
 
 

@@ -1,6 +1,6 @@
 """No job of a schedule exists before its nominal time, by the true clock and what the clocks may be wrong."""
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.checkers.evidence import Evidence
 
 

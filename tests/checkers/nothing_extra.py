@@ -1,6 +1,6 @@
 """No job and no effect that nobody asked for; and no job vanishes in between."""
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import fire_job_id
 from hascheduler.triggers import next_nominal
 from tests.checkers.evidence import Evidence

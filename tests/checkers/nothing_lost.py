@@ -1,6 +1,6 @@
 """Every obligation has its end: a job that ended for each acknowledged submit, one verdict for each nominal time."""
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import TERMINAL, fire_job_id
 from hascheduler.triggers import next_nominal
 from tests.checkers.evidence import Evidence

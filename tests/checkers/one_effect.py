@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from tests.checkers.evidence import Evidence
 

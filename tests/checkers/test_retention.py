@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.checkers.evidence import Commit, Evidence, Submitted
 from tests.checkers.journal_fenced import journal_fenced
 from tests.checkers.legal_moves import legal_moves

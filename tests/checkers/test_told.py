@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.checkers.cancels_kept import cancels_kept
 from tests.checkers.evidence import Commit, Effect, Evidence
 from tests.checkers.mirrors_agree import mirrors_agree

@@ -10,7 +10,7 @@ from hascheduler.cli.client import Client
 from hascheduler.cli.manifests import read_manifests
 from hascheduler.cli.plans import carry_out, plan
 from hascheduler.errors import Conflict
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from tests.api.doubles import World
 from tests.cli.invoking import Replica

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.model.failover import NO_BACKLOG, Backlog, Ending
+from hascheduler.model.failover import NO_BACKLOG, Backlog, FailoverEnd
 from tests.api.doubles import World
 from tests.cli.invoking import Replica, invoke
 from tests.factories import make_failover
@@ -10,7 +10,9 @@ from tests.factories import make_failover
 
 async def test_they_are_a_table_the_latest_first(replica: Replica, world: World) -> None:
     assert "Nobody has told" in (await replica.done("cluster", "failovers")).out
-    await world.failovers.save(make_failover(7, backlog=NO_BACKLOG, first_decision_at_ms=None, ended=Ending.TERM_ENDED))
+    await world.failovers.save(
+        make_failover(7, backlog=NO_BACKLOG, first_decision_at_ms=None, ended=FailoverEnd.TERM_ENDED)
+    )
     await world.failovers.save(make_failover(8, backlog=Backlog(3, 132, coalesced=5, missed=6, requeued=4)))
     lines = (await replica.done("cluster", "failovers", COLUMNS="200")).out.splitlines()
     rows = [" ".join(line.split()) for line in lines if "2030" in line]

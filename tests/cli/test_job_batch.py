@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hascheduler.client import groups
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.api.doubles import World
 from tests.cli.invoking import Replica
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.api.doubles import NOW, World
 from tests.cli.invoking import Replica
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hascheduler.model.resource_texts import parse_resources
+from hascheduler.model.resources import parse_resources
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from tests.cli.invoking import Replica
 from tests.processor.world import HandClock, World, until

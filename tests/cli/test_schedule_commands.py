@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.verdict import Verdict
 from tests.api.doubles import World

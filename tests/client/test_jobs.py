@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hascheduler.client import InvalidInput, JobCancelled, JobFailed, JobState, Progress, Refused, StillRunning
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.api.doubles import NOW, World
 from tests.client.faces import Face
 

@@ -3,7 +3,7 @@
 import pytest
 
 from hascheduler.client import Changed, InvalidInput, Refused, groups
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.api.doubles import NOW, World
 from tests.client.faces import Face
 

@@ -8,8 +8,8 @@ import pytest
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.memory.accounts import MemoryAccountStore
-from hascheduler.memory.admission import MemoryBucketStore
-from hascheduler.memory.audit import MemoryAuditStore
+from hascheduler.memory.audit_log import MemoryAuditStore
+from hascheduler.memory.buckets import MemoryBucketStore
 from hascheduler.memory.claims import MemoryClaimStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
@@ -17,35 +17,38 @@ from hascheduler.memory.failovers import MemoryFailoverStore
 from hascheduler.memory.jobs import MemoryJobStore
 from hascheduler.memory.journal import MemoryJournal
 from hascheduler.memory.leases import MemoryLeaseStore
-from hascheduler.memory.nouns import MemoryNounStore
 from hascheduler.memory.replicas import MemoryReplicaBoard
+from hascheduler.memory.resources import MemoryResourceStore
 from hascheduler.memory.schedules import MemoryScheduleStore
 from hascheduler.memory.stream import MemoryChangeSource
 from hascheduler.memory.tokens import MemoryTokenStore
 from hascheduler.memory.traces import MemoryJobTraces
 from hascheduler.memory.verdicts import MemoryVerdictStore
 from hascheduler.memory.work import MemoryWorkStore
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import Collection, encode_definition, encode_lane, encode_tenant
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.documents.lane import encode_lane
+from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.lane import Lane
 from hascheduler.model.tenant import Tenant
 from hascheduler.mongo.accounts import MongoAccountStore
-from hascheduler.mongo.admission import MongoBucketStore
-from hascheduler.mongo.audit import MongoAuditStore
-from hascheduler.mongo.claims import MongoClaimStore
+from hascheduler.mongo.apply.claims import MongoClaimStore
+from hascheduler.mongo.audit_log import MongoAuditStore
+from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.failovers import MongoFailoverStore
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
-from hascheduler.mongo.nouns import MongoNounStore
 from hascheduler.mongo.replicas import MongoReplicaBoard
+from hascheduler.mongo.resources import MongoResourceStore
 from hascheduler.mongo.schedules import MongoScheduleStore
-from hascheduler.mongo.stream import MongoChangeSource
+from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.traces import MongoJobTraces
 from hascheduler.mongo.verdicts import MongoVerdictStore
-from hascheduler.mongo.work import MongoWorkStore
+from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import (
     AccountStore,
     AuditStore,
@@ -126,9 +129,9 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         board=MemoryReplicaBoard(connection),
         work=MemoryWorkStore(connection, RETENTION_MS),
         schedules=MemoryScheduleStore(connection),
-        definitions=MemoryNounStore(connection, Collection.DEFINITIONS, encode_definition),
-        lanes=MemoryNounStore(connection, Collection.LANES, encode_lane),
-        tenants=MemoryNounStore(connection, Collection.TENANTS, encode_tenant),
+        definitions=MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition),
+        lanes=MemoryResourceStore(connection, Collection.LANES, encode_lane),
+        tenants=MemoryResourceStore(connection, Collection.TENANTS, encode_tenant),
         tokens=MemoryTokenStore(connection),
         audit=MemoryAuditStore(connection, RETENTION_MS),
         buckets=MemoryBucketStore(connection),
@@ -150,9 +153,9 @@ def mongo_backend(database: Database) -> Backend:
         board=MongoReplicaBoard(database),
         work=MongoWorkStore(database, RETENTION_MS),
         schedules=MongoScheduleStore(database),
-        definitions=MongoNounStore(database, Collection.DEFINITIONS, encode_definition),
-        lanes=MongoNounStore(database, Collection.LANES, encode_lane),
-        tenants=MongoNounStore(database, Collection.TENANTS, encode_tenant),
+        definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
+        lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
+        tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
         tokens=MongoTokenStore(database),
         audit=MongoAuditStore(database, RETENTION_MS),
         buckets=MongoBucketStore(database),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hascheduler.dispatch.decisions import Decision, Dispatch, Settlement
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.ports import CancelAnswer, ClaimStore, JobStore

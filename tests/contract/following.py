@@ -7,8 +7,8 @@ from typing import Any
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import Collection
 from hascheduler.ports import Batch, ChangeSource, ChangeStream, NounStore
 from tests.factories import make_definition
 

@@ -4,7 +4,7 @@ import pytest
 
 from hascheduler.dispatch.accounts import Accounts
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.contract.backends import Backend, on
 
 pytestmark = on("memory", "pymongo", "motor")

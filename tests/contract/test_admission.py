@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
-from hascheduler.model.documents import Collection
 from tests.contract.backends import Backend, on
 
 pytestmark = on("memory", "pymongo", "motor")

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import Collection
-from hascheduler.model.instants import WallMs
-from hascheduler.model.job_documents import instant
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.ports import AuditFilter, AuditRecord, audit_id
 from tests.contract.backends import RETENTION_MS, Backend, on
 
@@ -77,7 +76,7 @@ async def test_a_record_is_forgotten_after_the_retention_time(backend: Backend) 
     await backend.audit.append([record(1)])
     stored = await backend.behind.find(Collection.AUDIT, record(1).id)
     assert stored is not None
-    assert stored["expire_at"].replace(tzinfo=None) == instant(T0 + 1 + RETENTION_MS).replace(tzinfo=None)
+    assert stored["expire_at"].replace(tzinfo=None) == to_datetime(T0 + 1 + RETENTION_MS).replace(tzinfo=None)
 
 
 async def test_the_oldest_go_where_there_are_too_many(backend: Backend) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import Collection
-from hascheduler.model.failover import Ending
-from hascheduler.model.failover_documents import encode_failover
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.failover import encode_failover
+from hascheduler.model.failover import FailoverEnd
 from hascheduler.ports import FAILOVERS_MAX
 from tests.contract.backends import Backend, on
 from tests.factories import make_failover
@@ -21,7 +21,7 @@ async def terms(backend: Backend, limit: int = FAILOVERS_MAX, shard: str = "defa
 async def test_they_are_as_they_were_told_and_the_latest_comes_first(backend: Backend) -> None:
     bare = make_failover(
         9, previous_term=None, previous_holder=None, last_sign_at_ms=None, last_decision_at_ms=None,
-        deciding_at_ms=None, first_decision_at_ms=None, first_dispatch_at_ms=None, ended=Ending.TERM_ENDED,
+        deciding_at_ms=None, first_decision_at_ms=None, first_dispatch_at_ms=None, ended=FailoverEnd.TERM_ENDED,
     )  # fmt: skip
     told = [make_failover(8), bare, make_failover(10)]
     for failover in told:

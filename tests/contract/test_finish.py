@@ -4,7 +4,7 @@ import pytest
 
 from hascheduler.dispatch.decisions import Requeue
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.ports import FinishAnswer, Outcome

@@ -2,12 +2,12 @@
 
 import pytest
 
-from hascheduler.model.documents import Collection
-from hascheduler.model.fired_jobs import fired_job
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.fired_job import fired_job
+from hascheduler.model.documents.job import decode_job
+from hascheduler.model.documents.schedule import decode_schedule, encode_tally
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
-from hascheduler.model.job_documents import decode_job
-from hascheduler.model.schedule_documents import decode_schedule, encode_tally
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, REFUSED, UNKNOWN, applied
 from tests.contract.job_states import bring_to, dispatch, stored

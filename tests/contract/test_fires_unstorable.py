@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.model import fired_jobs
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents import fired_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.verdict import Tally, Verdict, VerdictRun
@@ -61,7 +61,7 @@ async def test_nothing_is_filled_to_learn_that_it_is_too_large(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled: list[Any] = []
-    monkeypatch.setattr(fired_jobs, "render", lambda payload, _: filled.append(payload))
+    monkeypatch.setattr(fired_job, "render", lambda payload, _: filled.append(payload))
     await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
     assert await applied(backend.claims, FIRST) == [REFUSED]
     assert filled == []

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState
-from hascheduler.model.job_documents import new_job_document
 from hascheduler.ports import CancelAnswer, JobFilter, Submission, SubmitAnswer
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.job_states import bring_to, dispatch, stored

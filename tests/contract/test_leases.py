@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from tests.contract.backends import Backend, on
 from tests.contract.lease_checks import (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.contract.backends import Backend, on
 from tests.contract.racing import RACERS, raced
 from tests.factories import make_lease

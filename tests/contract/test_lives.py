@@ -6,9 +6,9 @@ import pytest
 
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
 from hascheduler.model.definition import Definition
+from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
-from hascheduler.model.job_documents import REVIVED
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import (
     CancelAnswer,
@@ -155,7 +155,7 @@ async def test_a_failed_job_is_revived_with_all_its_tries_and_its_history(backen
     await bring_to(backend, JobState.FAILED)
     before: Any = await stored(backend)
     assert await backend.jobs.retry("a", AT) is RetryAnswer.OK
-    assert await stored(backend) == {**before, **REVIVED, "attempt": 2, "rev": before["rev"] + 1}
+    assert await stored(backend) == {**before, **REVIVED_FIELDS, "attempt": 2, "rev": before["rev"] + 1}
     assert len(before["attempts"]) == 1
     await dispatch(backend, attempt=3)
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import decode_definition, decode_lane, decode_tenant
+from hascheduler.model.documents.definition import decode_definition
+from hascheduler.model.documents.lane import decode_lane
+from hascheduler.model.documents.tenant import decode_tenant
 from hascheduler.model.policy import PRESETS
 from hascheduler.ports import NounStore
 from tests.contract.backends import Backend, on

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hascheduler.mirror.changes import Change
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.event import is_position
 from hascheduler.ports import ChangeStream
 from tests.contract.backends import Backend, on

@@ -3,7 +3,8 @@
 import time
 from datetime import datetime
 
-from hascheduler.model.documents import Collection, decode_replica
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.replica import decode_replica
 from tests.contract.backends import Backend, on
 from tests.factories import make_replica
 

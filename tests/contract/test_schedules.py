@@ -1,9 +1,9 @@
 """`ScheduleStore`: schedules as the API writes them."""
 
+from hascheduler.model.documents.schedule import encode_tally
+from hascheduler.model.documents.trigger import encode_trigger
 from hascheduler.model.instants import WallMs
-from hascheduler.model.schedule_documents import encode_tally
 from hascheduler.model.trigger import Once, Trigger
-from hascheduler.model.trigger_documents import encode_trigger
 from hascheduler.model.verdict import Tally
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied

@@ -6,8 +6,10 @@ from dataclasses import replace
 from hascheduler.dispatch.decisions import Requeue
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
-from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection, encode_definition
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from tests.contract.backends import Backend, on

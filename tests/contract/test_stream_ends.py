@@ -4,7 +4,8 @@ import pytest
 
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import MIRRORED, Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import LIVE
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied

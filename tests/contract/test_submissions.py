@@ -2,10 +2,10 @@
 
 import pytest
 
-from hascheduler.model.documents import Collection
-from hascheduler.model.instants import WallMs
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import IDEMPOTENCY_MS
+from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import JobState, NewJob
-from hascheduler.model.job_documents import IDEMPOTENCY_MS, instant
 from hascheduler.ports import CancelAnswer, KnownJob, SubmitAnswer
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.job_states import dispatch, finish, start, stored
@@ -76,7 +76,7 @@ async def test_a_job_that_answers_for_a_key_is_kept_for_a_day_at_least(backend: 
         await start(backend, id)
         await finish(backend, id)
     kept = (await stored(backend, "a"))["expire_at"].replace(tzinfo=None)
-    assert kept > instant(NOW + IDEMPOTENCY_MS).replace(tzinfo=None)
+    assert kept > to_datetime(NOW + IDEMPOTENCY_MS).replace(tzinfo=None)
     assert (await stored(backend, "b"))["expire_at"].replace(tzinfo=None) < kept
     await backend.jobs.submit(keyed("c", "other"))
     assert await backend.jobs.cancel("c", WallMs(NOW)) is CancelAnswer.CANCELLED

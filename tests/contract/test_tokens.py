@@ -3,8 +3,8 @@
 import pytest
 
 from hascheduler.errors import InvariantBroken
+from hascheduler.model.documents.token import decode_token
 from hascheduler.model.token import digest_of
-from hascheduler.model.token_documents import decode_token
 from tests.contract.backends import Backend, on
 from tests.factories import make_token
 

@@ -1,7 +1,7 @@
 """Tokens in the change stream: what opens a door is known at every replica, and what opens none any more is too."""
 
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.token import digest_of
 from tests.contract.backends import Backend, on
 from tests.contract.following import follow_into, opened, read_snapshot

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.contract.backends import Backend, on
 from tests.factories import make_processor
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job_documents import new_job_document
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import TracedJob
 from tests.contract.backends import Backend, on

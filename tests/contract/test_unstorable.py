@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.ports import Outcome
 from tests.contract.backends import Backend, on

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from hascheduler.dispatch.decisions import CountFailures, PassOver
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.schedule import decode_schedule, encode_tally
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.schedule import Basis
-from hascheduler.model.schedule_documents import decode_schedule, encode_tally
 from hascheduler.model.verdict import Tally, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from tests.contract.backends import Backend, on

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.decisions import Requeue
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import Collection, decode_processor
+from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
 from hascheduler.ports import CancelAnswer, Standing, StartedJob

@@ -1,6 +1,6 @@
 """Writes for streams to tell of."""
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
 from hascheduler.model.schema_version import SchemaVersion, encode_schema_version
 from tests.contract.backends import Backend

@@ -11,7 +11,9 @@ from typing import Any
 from hascheduler.daemon.concord import Concord
 from hascheduler.mirror.changes import Change, Operation, ReplicaSeen
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import LEAN_FIELDS, Collection, encode_replica
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
+from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.instants import MonoMs
 from hascheduler.model.job import LIVE
 from tests.daemon.doubles import CONFIG, HandClock

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.audit.finding import AuditReport, Finding, FindingKind
+from hascheduler.check.finding import CheckReport, Finding, FindingKind
 from hascheduler.daemon.auditor import Auditor
 from hascheduler.errors import StoreUnavailable
 from hascheduler.ports.audit_scan import LIGHT, Progress, ScanBounds
@@ -23,14 +23,14 @@ class Scan:
         self.bounds: list[ScanBounds] = []
         self.looked = asyncio.Event()
 
-    async def look(self, bounds: ScanBounds, progress: Progress = lambda _section, _done: None) -> AuditReport:
+    async def look(self, bounds: ScanBounds, progress: Progress = lambda _section, _done: None) -> CheckReport:
         self.bounds.append(bounds)
         self.looked.set()
         found = self.found.pop(0) if self.found else []
         if isinstance(found, Exception):
             raise found
         counts = {kind.value: sum(one.kind is kind for one in found) for kind in {one.kind for one in found}}
-        return AuditReport(1_000, tuple(found), counts, {}, complete=True)
+        return CheckReport(1_000, tuple(found), counts, {}, complete=True)
 
 
 class Office:

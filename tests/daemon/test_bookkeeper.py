@@ -8,7 +8,7 @@ from hascheduler.memory.accounts import MemoryAccountStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.mirror.changes import JobSeen, ProcessorSeen
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.daemon.doubles import HandClock
 from tests.dispatch.nouns import make_job, make_processor, wall
 

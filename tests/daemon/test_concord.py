@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import MARKED_EVERY
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.chance import load_profile
 from tests.daemon.followers import Cluster, Follower
 from tests.factories import make_replica

@@ -9,7 +9,7 @@ from hascheduler.daemon.failover import BEHIND_MAX_MS, FailoverAccount
 from hascheduler.dispatch.decisions import Decision, Dispatch, PassOver, Requeue, Settlement
 from hascheduler.dispatch.inputs import TermBegan
 from hascheduler.dispatch.step import Step
-from hascheduler.model.failover import NO_BACKLOG, Backlog, Cause, Ending, Failover
+from hascheduler.model.failover import NO_BACKLOG, Backlog, Cause, Failover, FailoverEnd
 from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lease import LeaseRecord
@@ -110,7 +110,7 @@ def test_every_instant_is_the_one_at_which_it_was_told(told: Told) -> None:
     }  # fmt: skip
     assert (failover.shard, failover.term, failover.holder, failover.began_seq) == ("default", 2, ME, 10)
     assert (failover.previous_term, failover.previous_holder) == (1, "r1")
-    assert (failover.cause, failover.ended) == (Cause.DIED, Ending.CAUGHT_UP)
+    assert (failover.cause, failover.ended) == (Cause.DIED, FailoverEnd.CAUGHT_UP)
     assert (failover.reapplied_entries, failover.reapplied_decisions) == (2, 5)
     assert failover.backlog == Backlog(fires_late=1, worst_lag_ms=85)
     assert (failover.detection_ms, failover.takeover_ms, failover.first_decision_ms) == (100, 60, 20)
@@ -211,7 +211,7 @@ def test_where_nothing_is_due_the_account_is_closed_at_once(told: Told) -> None:
     assert not told.failovers, "that step was taken before the core was told of its term"
     told.stepped(40, began=True)
     failover = told.only
-    assert (failover.ended, failover.backlog) == (Ending.CAUGHT_UP, NO_BACKLOG)
+    assert (failover.ended, failover.backlog) == (FailoverEnd.CAUGHT_UP, NO_BACKLOG)
     assert (failover.first_decision_at_ms, failover.first_decision_ms, failover.gap_ms) == (None, None, None)
 
 
@@ -270,7 +270,7 @@ def test_a_backlog_that_takes_too_long_is_told_as_far_as_it_got(told: Told) -> N
     told.at(30 + BEHIND_MAX_MS - 1).look()
     assert not told.failovers
     told.at(30 + BEHIND_MAX_MS).look()
-    assert (told.only.ended, told.only.backlog.fires_late) == (Ending.STILL_BEHIND, 1)
+    assert (told.only.ended, told.only.backlog.fires_late) == (FailoverEnd.STILL_BEHIND, 1)
     told.stepped(30 + BEHIND_MAX_MS + 10)
     told.at(30 + BEHIND_MAX_MS + 20).ended(2)
     assert len(told.failovers) == 1
@@ -285,7 +285,7 @@ def test_a_term_that_ends_before_it_has_caught_up_is_told_so(told: Told, reached
         told.stepped(40, make_fire(0), began=True)
     told.at(90).ended(2)
     failover = told.only
-    assert (failover.ended, failover.told_at_ms - told.t0) == (Ending.TERM_ENDED, 90)
+    assert (failover.ended, failover.told_at_ms - told.t0) == (FailoverEnd.TERM_ENDED, 90)
     assert (failover.deciding_at_ms is None) == (reached == "began")
     assert (failover.first_decision_at_ms, failover.backlog) == (None, NO_BACKLOG)
 
@@ -319,8 +319,8 @@ def test_two_takeovers_in_a_row_have_an_account_each(told: Told) -> None:
     told.carried_out(95, make_fire(0), term=2)
     told.stepped(100, began=True)
     first, second = told.failovers
-    assert (first.term, first.ended, first.previous_term) == (2, Ending.TERM_ENDED, 1)
-    assert (second.term, second.ended) == (3, Ending.CAUGHT_UP)
+    assert (first.term, first.ended, first.previous_term) == (2, FailoverEnd.TERM_ENDED, 1)
+    assert (second.term, second.ended) == (3, FailoverEnd.CAUGHT_UP)
     assert (second.previous_term, second.previous_holder, second.cause) == (2, ME, Cause.RELEASED)
     assert told.shown(second)["detected"] == 50, "it knew when its own term ended"
     assert second.backlog == NO_BACKLOG, "what an ended term still has to say is not of this one"

@@ -15,7 +15,7 @@ from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.memory.failovers import MemoryFailoverStore
 from hascheduler.memory.journal import MemoryJournal
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.failover import Backlog, Cause, Failover
 from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import EntryKind, JournalHead

@@ -10,7 +10,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.daemon import feeder as feeder_module
 from hascheduler.daemon.feeder import Feeder
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.ports import Batch
 
 LIMIT_S = 10

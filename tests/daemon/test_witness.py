@@ -17,7 +17,7 @@ from hascheduler.memory.jobs import MemoryJobStore
 from hascheduler.memory.stream import MemoryChangeSource
 from hascheduler.mirror.changes import Change
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.event import Event
 from hascheduler.ports import ChangeSource, ChangeStream, Told
 from tests.daemon.happenings import ALL

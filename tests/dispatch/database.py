@@ -23,18 +23,21 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.dispatch.judge import judge
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import LEAN_FIELDS, Collection, encode_processor, encode_tenant
-from hascheduler.model.fired_jobs import new_fire
-from hascheduler.model.instants import WallMs
-from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, may_follow
-from hascheduler.model.job_documents import REVIVED, new_job_document
-from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.schedule_documents import (
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.fired_job import new_fired_job
+from hascheduler.model.documents.job import REVIVED_FIELDS, new_job_document
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
+from hascheduler.model.documents.processor import encode_processor
+from hascheduler.model.documents.schedule import (
     decode_schedule,
     encode_schedule_ref,
     encode_tally,
 )
+from hascheduler.model.documents.tenant import encode_tenant
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, JobState, Move, NewJob, may_follow
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.verdict import VerdictRun
 
@@ -104,7 +107,7 @@ class Database:
     def revive(self, id: str) -> None:
         job = self.jobs[id]
         if job["state"] == JobState.FAILED:
-            self._move(id, **{**REVIVED, "state": JobState.PENDING, "attempt": job["attempt"] + 1})
+            self._move(id, **{**REVIVED_FIELDS, "state": JobState.PENDING, "attempt": job["attempt"] + 1})
 
     def put_schedule(self, schedule: ScheduleRef) -> None:
         self._put(SCHEDULES, schedule.name, encode_schedule_ref(schedule))
@@ -224,7 +227,7 @@ class Database:
             key = (conclusion.schedule, conclusion.run.first_ms)
             assert self.passed_over.setdefault(key, conclusion.run) == conclusion.run, f"{key} has two verdicts"
             return Settlement.DONE
-        job = new_fire(conclusion.schedule, self.documents[SCHEDULES][conclusion.schedule], conclusion.nominal_ms)
+        job = new_fired_job(conclusion.schedule, self.documents[SCHEDULES][conclusion.schedule], conclusion.nominal_ms)
         if job is None:
             self.unstorable.add(conclusion.job_id)
             return Settlement.REFUSED

@@ -15,7 +15,7 @@ from hascheduler.dispatch.inputs import Input, Resynced, Settled, TermBegan, Tru
 from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import Quarantined, Seen
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from tests.dispatch.database import Database
 

@@ -14,7 +14,7 @@ from hascheduler.mirror.changes import (
     ScheduleSeen,
 )
 from hascheduler.model.definition import Definition
-from hascheduler.model.fired_jobs import fired_job
+from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.job import JobState
 from tests.dispatch.nouns import dispatched, fire, make_job, make_schedule, wall
 from tests.dispatch.scene import ECHO_MS, Scene, echo, jobs, processors, settled

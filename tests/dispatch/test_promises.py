@@ -7,7 +7,7 @@ from hascheduler.mirror.changes import (
     JobSeen,
     ScheduleSeen,
 )
-from hascheduler.model.fired_jobs import fired_job
+from hascheduler.model.documents.fired_job import fired_job
 from tests.dispatch.nouns import dispatched, fire, make_job, make_schedule, running, wall
 from tests.dispatch.scene import DOUBT_MS, ECHO_MS, FAR, START_MS, Scene, echo, jobs, processors, settled
 

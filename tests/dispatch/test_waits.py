@@ -12,9 +12,9 @@ from hascheduler.dispatch.inputs import Resynced
 from hascheduler.dispatch.score import overtaken_for_ms
 from hascheduler.dispatch.waits import Waits
 from hascheduler.mirror.changes import JobGone, JobSeen
+from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.job_documents import decode_job, new_job_document
 from hascheduler.model.policy import PRESETS, Criterion
 from tests.factories import NOW, make_job
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hascheduler.dispatch.edits import paused, resumed, with_trigger
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef

@@ -9,8 +9,8 @@ from typing import TypeGuard
 
 from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, PassOver, Publish, Send, Settlement
 from hascheduler.dispatch.inputs import ProcessorLost, Settled, TransportSeen
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
-from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import LIVE, JobState, NewJob, schedule_of
 from hascheduler.model.tenant import Tenant

@@ -15,20 +15,24 @@ from hascheduler.api.labels import LabelledQuery
 from hascheduler.api.merge_patch import merge_patch
 from hascheduler.cli.documents import read_documents
 from hascheduler.errors import InvalidInput
-from hascheduler.model import documents
-from hascheduler.model.bundle import unbundled
+from hascheduler.model.documents.definition import decode_definition, encode_definition
+from hascheduler.model.documents.failover import decode_failover, encode_failover
+from hascheduler.model.documents.job import decode_job, decode_job_patch, new_job_document
+from hascheduler.model.documents.lane import decode_lane, encode_lane
+from hascheduler.model.documents.lease import decode_lease, encode_lease
+from hascheduler.model.documents.processor import decode_processor, encode_processor
+from hascheduler.model.documents.replica import decode_replica, encode_replica
+from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
+from hascheduler.model.documents.token import decode_token, encode_token
+from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.durations import parse_duration
-from hascheduler.model.failover_documents import decode_failover, encode_failover
 from hascheduler.model.instants import parse_instant
-from hascheduler.model.job_documents import decode_job, decode_job_patch, new_job_document
-from hascheduler.model.message import decode_message
+from hascheduler.model.message import decode_bundle, decode_message
+from hascheduler.model.payload import missing_placeholders, render
 from hascheduler.model.redaction import redacted
-from hascheduler.model.rendering import missing_placeholders, render
-from hascheduler.model.resource_texts import parse_resources
-from hascheduler.model.schedule_documents import decode_schedule
-from hascheduler.model.token_documents import decode_token, encode_token
+from hascheduler.model.resources import parse_resources
 from hascheduler.model.trigger import Cron
-from hascheduler.model.trigger_documents import decode_trigger
 from hascheduler.simulate.parsing import parse_scenario
 from hascheduler.triggers import cron, expressions
 from tests import factories
@@ -184,7 +188,8 @@ DECODERS: dict[str, Decoder] = {
         ),
     ),
     "bundles": Decoder(
-        unbundled, _BODIES | _VALUES.map(lambda runs: orjson.dumps({"v": 1, "kind": "bundle", "runs": _sendable(runs)}))
+        decode_bundle,
+        _BODIES | _VALUES.map(lambda runs: orjson.dumps({"v": 1, "kind": "bundle", "runs": _sendable(runs)})),
     ),
     "templates": Decoder(_rendered, _TEMPLATES),
     "redaction": Decoder(
@@ -197,20 +202,12 @@ DECODERS: dict[str, Decoder] = {
     "stored changes of jobs": Decoder(decode_job_patch, _broken(_JOB)),
     "stored schedules": Decoder(_each(decode_schedule), _broken(_SCHEDULE)),
     "stored triggers": Decoder(decode_trigger, _STORED | _broken(_SCHEDULE["trigger"])),
-    "stored definitions": Decoder(
-        _each(documents.decode_definition), _broken(documents.encode_definition(factories.make_definition()))
-    ),
-    "stored lanes": Decoder(_each(documents.decode_lane), _broken(documents.encode_lane(factories.make_lane()))),
-    "stored tenants": Decoder(
-        _each(documents.decode_tenant), _broken(documents.encode_tenant(factories.make_tenant()))
-    ),
-    "stored processors": Decoder(
-        _each(documents.decode_processor), _broken(documents.encode_processor(factories.make_processor()))
-    ),
-    "stored replicas": Decoder(
-        _each(documents.decode_replica), _broken(documents.encode_replica(factories.make_replica()))
-    ),
-    "stored leases": Decoder(_each(documents.decode_lease), _broken(documents.encode_lease(factories.make_lease()))),
+    "stored definitions": Decoder(_each(decode_definition), _broken(encode_definition(factories.make_definition()))),
+    "stored lanes": Decoder(_each(decode_lane), _broken(encode_lane(factories.make_lane()))),
+    "stored tenants": Decoder(_each(decode_tenant), _broken(encode_tenant(factories.make_tenant()))),
+    "stored processors": Decoder(_each(decode_processor), _broken(encode_processor(factories.make_processor()))),
+    "stored replicas": Decoder(_each(decode_replica), _broken(encode_replica(factories.make_replica()))),
+    "stored leases": Decoder(_each(decode_lease), _broken(encode_lease(factories.make_lease()))),
     "stored tokens": Decoder(_each(decode_token), _broken(encode_token(factories.make_token()))),
     "stored failovers": Decoder(decode_failover, _broken(encode_failover(factories.make_failover()))),
 }

@@ -6,7 +6,7 @@ from typing import Any
 import aio_pika
 import pytest
 
-from hascheduler.model.job_documents import new_job_document
+from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from tests.contract.test_messages import HOSTILE

@@ -7,7 +7,7 @@ from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.memory.stream import MemoryChangeSource
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from tests.contract.backends import Backend, memory_backend

@@ -3,14 +3,15 @@
 from typing import Any
 
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.documents import Collection, Document
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.documents.schedule import encode_template
+from hascheduler.model.documents.trigger import encode_trigger
+from hascheduler.model.fields import Document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
-from hascheduler.model.job_documents import new_job_document
 from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.schedule_documents import encode_template
 from hascheduler.model.trigger import Interval, Trigger
-from hascheduler.model.trigger_documents import encode_trigger
 
 
 def put(collection: Collection, id: object, fields: Document) -> Change:

@@ -8,8 +8,8 @@ import pytest
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection
-from hascheduler.model.job_documents import new_job_document
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
 from tests.factories import NOW, make_job, make_schedule
 
 PUT, PATCH, DELETE = Operation.PUT, Operation.PATCH, Operation.DELETE

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import LEAN_FIELDS, Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.job import LIVE, TRANSITIONS, Move
 from tests.mirror.nouns import delete, job_fields, patch, processor_fields, put, schedule_fields
 

@@ -6,10 +6,10 @@ import pytest
 
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.event import Event, EventType, position
 from hascheduler.model.job import JobState, fire_job_id
-from hascheduler.model.job_documents import REVIVED
 from tests.mirror.nouns import delete, job_fields, patch, put
 
 JOBS = Collection.JOBS
@@ -103,7 +103,7 @@ def test_a_job_that_is_inserted_as_dispatched_tells_two_events() -> None:
 def test_a_failed_job_that_begins_anew_is_revived(operation: Operation) -> None:
     """No mirror has it any more, so a patch does not say whose it is; the document is read anyway."""
     stream = Stream()
-    changed = {**REVIVED, "attempt": 4}
+    changed = {**REVIVED_FIELDS, "attempt": 4}
     [event] = stream.tell(told_as(operation, "j", 9, {**job_fields(), **changed}, changed))
     assert (event.type, event.attempt, event.is_identified) == (EventType.REVIVED, 4, operation is Operation.PUT)
     assert bool(stream.mirror.take_wanted()) is (operation is Operation.PATCH)

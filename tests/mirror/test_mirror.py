@@ -19,9 +19,10 @@ from hascheduler.mirror.changes import (
     ScheduleSeen,
 )
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection, journal_id
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import decode_job
+from hascheduler.model.documents.journal import journal_id
 from hascheduler.model.job import JobState
-from hascheduler.model.job_documents import decode_job
 from tests.mirror.nouns import (
     delete,
     entry_fields,

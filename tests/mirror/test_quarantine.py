@@ -11,7 +11,8 @@ from hascheduler.mirror.changes import (
     Quarantined,
 )
 from hascheduler.mirror.mirror import QUARANTINE_MAX, Mirror
-from hascheduler.model.documents import Collection, journal_id
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.journal import journal_id
 from tests.mirror.nouns import (
     delete,
     entry_fields,

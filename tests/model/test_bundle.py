@@ -3,8 +3,7 @@
 import orjson
 import pytest
 
-from hascheduler.model.bundle import MESSAGES_MAX, encode_bundle, unbundled
-from hascheduler.model.message import Message, MessageKind, encode_message
+from hascheduler.model.message import BUNDLE_MAX, Message, MessageKind, decode_bundle, encode_bundle, encode_message
 from hascheduler.model.trace import TraceContext
 
 TRACE = TraceContext("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")
@@ -16,12 +15,12 @@ RUNS = [
 
 
 def test_a_bundle_comes_apart_into_what_went_into_it() -> None:
-    assert unbundled(encode_bundle(RUNS)) == RUNS
+    assert decode_bundle(encode_bundle(RUNS)) == RUNS
 
 
 def test_the_largest_bundle_can_be_read() -> None:
-    runs = [Message(MessageKind.RUN, f"{number:03}" + "ü" * 317, 2**53 - 1, TRACE) for number in range(MESSAGES_MAX)]
-    assert unbundled(encode_bundle(runs)) == runs
+    runs = [Message(MessageKind.RUN, f"{number:03}" + "ü" * 317, 2**53 - 1, TRACE) for number in range(BUNDLE_MAX)]
+    assert decode_bundle(encode_bundle(runs)) == runs
 
 
 def changed(**fields: object) -> bytes:
@@ -47,13 +46,13 @@ def changed(**fields: object) -> bytes:
         changed(runs=[{"job": "01JD", "attempt": True}]),
         changed(runs=[{"job": "", "attempt": 1}]),
         changed(runs=[{"job": {"$gt": ""}, "attempt": 1}]),
-        changed(runs=[{"job": "01JD", "attempt": 1}] * (MESSAGES_MAX + 1)),
+        changed(runs=[{"job": "01JD", "attempt": 1}] * (BUNDLE_MAX + 1)),
         changed(runs=[{"job": "j" * 5_000_000, "attempt": 1}]),
     ],
 )
 def test_what_is_no_bundle_is_left_alone(body: bytes) -> None:
-    assert unbundled(body) is None
+    assert decode_bundle(body) is None
 
 
 def test_a_trace_that_is_none_is_left_out() -> None:
-    assert unbundled(changed(runs=[{"job": "01JD", "attempt": 1, "traceparent": {"$gt": ""}}])) == [RUNS[0]]
+    assert decode_bundle(changed(runs=[{"job": "01JD", "attempt": 1, "traceparent": {"$gt": ""}}])) == [RUNS[0]]

@@ -8,24 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model import documents, job_documents
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import ConflictScope, Definition, RateLimit
-from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection, journal_id
-from hascheduler.model.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
-from hascheduler.model.fired_jobs import fired_job, new_fire
-from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
-from hascheduler.model.job_documents import decode_job, new_job_document
-from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.lane import PRIORITY_MAX, Lane
-from hascheduler.model.lease import LeaseRecord
-from hascheduler.model.policy import Criterion
-from hascheduler.model.processor import ProcessorRef
-from hascheduler.model.replica import ReplicaStatus
-from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
-from hascheduler.model.retry import RetryPolicy
-from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, Stretch
-from hascheduler.model.schedule_documents import (
+from hascheduler.model.documents.definition import decode_definition, encode_definition
+from hascheduler.model.documents.fired_job import fired_job, new_fired_job
+from hascheduler.model.documents.job import decode_job, encode_job_ref, new_job_document
+from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
+from hascheduler.model.documents.lane import decode_lane, encode_lane
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
+from hascheduler.model.documents.lease import decode_lease, encode_lease
+from hascheduler.model.documents.processor import decode_processor, encode_processor
+from hascheduler.model.documents.replica import decode_replica, encode_replica
+from hascheduler.model.documents.schedule import (
     NewSchedule,
     decode_schedule,
     decode_template,
@@ -35,6 +29,22 @@ from hascheduler.model.schedule_documents import (
     new_schedule_document,
     with_leader_fields,
 )
+from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
+from hascheduler.model.documents.token import decode_token, encode_token
+from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
+from hascheduler.model.documents.verdict import decode_verdict, verdict_document, verdict_id
+from hascheduler.model.fields import ID_CHARACTERS_MAX, INTEGER_MAX, NAME_CHARACTERS_MAX
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
+from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.lane import PRIORITY_MAX, Lane
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.policy import Criterion
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
+from hascheduler.model.retry import RetryPolicy
+from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, Stretch
 from hascheduler.model.schema_version import (
     SCHEMA_ID,
     SchemaVersion,
@@ -43,9 +53,7 @@ from hascheduler.model.schema_version import (
 )
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token
-from hascheduler.model.token_documents import decode_token, encode_token
 from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
-from hascheduler.model.trigger_documents import decode_trigger, encode_trigger
 from hascheduler.model.verdict import Tally, Verdict, VerdictRun
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -120,28 +128,28 @@ SCHEMAS = st.builds(SchemaVersion, INTEGER, INTEGER)
 
 Decoder = Callable[[object, Any], Any]
 DECODERS: dict[Collection, Decoder] = {
-    Collection.JOBS: job_documents.decode_job,
+    Collection.JOBS: decode_job,
     Collection.SCHEDULES: decode_schedule,
-    Collection.DEFINITIONS: documents.decode_definition,
-    Collection.PROCESSORS: documents.decode_processor,
-    Collection.LEASES: documents.decode_lease,
-    Collection.JOURNAL: documents.decode_journal_head,
-    Collection.REPLICAS: documents.decode_replica,
-    Collection.LANES: documents.decode_lane,
-    Collection.TENANTS: documents.decode_tenant,
+    Collection.DEFINITIONS: decode_definition,
+    Collection.PROCESSORS: decode_processor,
+    Collection.LEASES: decode_lease,
+    Collection.JOURNAL: decode_journal_head,
+    Collection.REPLICAS: decode_replica,
+    Collection.LANES: decode_lane,
+    Collection.TENANTS: decode_tenant,
     Collection.TOKENS: decode_token,
     Collection.META: decode_schema_version,
 }
 NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, Any]], Callable[[Any], object]]] = {
-    Collection.JOBS: (JOBS, job_documents.encode_job_ref, lambda job: job.id),
+    Collection.JOBS: (JOBS, encode_job_ref, lambda job: job.id),
     Collection.SCHEDULES: (SCHEDULES, encode_schedule_ref, lambda schedule: schedule.name),
-    Collection.DEFINITIONS: (DEFINITIONS, documents.encode_definition, lambda definition: definition.name),
-    Collection.PROCESSORS: (PROCESSORS, documents.encode_processor, lambda processor: processor.id),
-    Collection.LEASES: (LEASES, documents.encode_lease, lambda lease: lease.shard),
-    Collection.JOURNAL: (HEADS, documents.encode_journal_head, lambda head: journal_id(head.shard, head.seq)),
-    Collection.REPLICAS: (REPLICAS, documents.encode_replica, lambda replica: replica.id),
-    Collection.LANES: (LANES, documents.encode_lane, lambda lane: lane.name),
-    Collection.TENANTS: (TENANTS, documents.encode_tenant, lambda tenant: tenant.name),
+    Collection.DEFINITIONS: (DEFINITIONS, encode_definition, lambda definition: definition.name),
+    Collection.PROCESSORS: (PROCESSORS, encode_processor, lambda processor: processor.id),
+    Collection.LEASES: (LEASES, encode_lease, lambda lease: lease.shard),
+    Collection.JOURNAL: (HEADS, encode_journal_head, lambda head: journal_id(head.shard, head.seq)),
+    Collection.REPLICAS: (REPLICAS, encode_replica, lambda replica: replica.id),
+    Collection.LANES: (LANES, encode_lane, lambda lane: lane.name),
+    Collection.TENANTS: (TENANTS, encode_tenant, lambda tenant: tenant.name),
     Collection.TOKENS: (TOKENS, encode_token, lambda token: token.digest),
     Collection.META: (SCHEMAS, encode_schema_version, lambda _: SCHEMA_ID),
 }
@@ -237,9 +245,7 @@ def test_a_wrong_field_of_a_noun_is_named(collection: Collection, field: str, va
 @pytest.mark.parametrize("kind", [None, "", "vote", [], {}, 1])
 def test_an_unknown_kind_of_journal_entry_is_refused(kind: object) -> None:
     with pytest.raises(InvalidInput, match="kind"):
-        documents.decode_journal_head(
-            journal_id("default", 1), {"term": 1, "kind": kind, "holder": "a", "applied_through": 0}
-        )
+        decode_journal_head(journal_id("default", 1), {"term": 1, "kind": kind, "holder": "a", "applied_through": 0})
 
 
 @given(st.sampled_from(Overlap), TEMPLATES, st.booleans(), st.integers(1, 10**12).map(WallMs))
@@ -251,7 +257,7 @@ def test_a_fired_job_is_what_the_insert_will_show(
         SchedulePolicy(overlap=overlap), render=filled,
     )  # fmt: skip
     document = new_schedule_document(made)
-    job = new_fire("s", document, nominal_ms)
+    job = new_fired_job("s", document, nominal_ms)
     assert job is not None
     inserted = new_job_document(job)
     assert inserted["payload"] == {"of": str(nominal_ms) if filled else "${nominal_ms}"}
@@ -314,11 +320,11 @@ _OLD_FIELDS = ("rev", "trigger", "job", "cursor_ms", "created_at_ms")
 
 @given(RUNS)
 def test_a_verdict_is_read_as_it_was_written(run: VerdictRun) -> None:
-    assert documents.decode_verdict(documents.verdict_document(run, WallMs(5))) == run
+    assert decode_verdict(verdict_document(run, WallMs(5))) == run
 
 
 def test_the_ids_of_verdicts_are_in_the_order_of_their_times() -> None:
-    ids = [documents.verdict_id("s", at_ms) for at_ms in (1, 999_999_999_999, 1_000_000_000_000, 4_102_444_800_000)]
+    ids = [verdict_id("s", at_ms) for at_ms in (1, 999_999_999_999, 1_000_000_000_000, 4_102_444_800_000)]
     assert ids == sorted(ids)
 
 

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fields import ID_CHARACTERS_MAX
-from hascheduler.model.message import ATTEMPT_MAX, BYTES_MAX, Message, MessageKind, decode_message, encode_message
+from hascheduler.model.message import (
+    ATTEMPT_MAX,
+    MESSAGE_BYTES_MAX,
+    Message,
+    MessageKind,
+    decode_message,
+    encode_message,
+)
 
 JOB_IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=ID_CHARACTERS_MAX)
 MESSAGES = st.builds(Message, st.sampled_from(MessageKind), JOB_IDS, st.integers(1, ATTEMPT_MAX))
@@ -41,7 +48,7 @@ def test_a_field_of_a_newer_version_is_left_alone() -> None:
     "body",
     [
         b"", b"{", b"null", b"[]", b'"run"', b"1", b"\xff\xfe", b"\x00", b"{" * 4_000, b"[" * 4_000,
-        b" " * (BYTES_MAX + 1),
+        b" " * (MESSAGE_BYTES_MAX + 1),
         b'{"v": 1e999, "kind": "run", "job": "a", "attempt": 1}',
         b'{"v": 1, "kind": "run", "job": "\\ud800", "attempt": 1}',
         b'{"v": 1, "kind": "run", "job": "a", "attempt": ' + b"9" * 4_000 + b"}",

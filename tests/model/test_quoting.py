@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.model.quoting import quoted
+from hascheduler.model.repr_limits import quoted
 
 
 @pytest.mark.parametrize(

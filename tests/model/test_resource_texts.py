@@ -5,8 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.resource_texts import AMOUNT_MAX, check_resources, format_resources, parse_resources
-from hascheduler.model.resources import RESOURCE_NAMES_MAX
+from hascheduler.model.resources import (
+    AMOUNT_MAX,
+    RESOURCE_NAMES_MAX,
+    check_resources,
+    format_resources,
+    parse_resources,
+)
 
 NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,62}\Z").filter(lambda name: name != "slots")
 

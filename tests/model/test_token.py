@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.token import decode_token, encode_token
 from hascheduler.model.instants import WallMs
 from hascheduler.model.token import SECRET, Power, Role, digest_of
-from hascheduler.model.token_documents import decode_token, encode_token
 from tests.factories import NOW, make_token
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.model.trace import TraceContext, trace_context, trace_in
+from hascheduler.model.trace import TraceContext, trace_context, trace_from_headers
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 GOOD = f"00-{TRACE}-{SPAN}-01"
@@ -19,7 +19,7 @@ GARBAGE = [
 @pytest.mark.parametrize("value", GARBAGE, ids=lambda value: repr(value)[:40])
 def test_what_is_malformed_is_no_trace(value: object) -> None:
     assert trace_context(value, "vendor=1") is None
-    assert trace_in({"traceparent": value}) is None
+    assert trace_from_headers({"traceparent": value}) is None
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_what_is_read_is_sent_on_as_the_version_that_is_known(given: str, read: 
     assert found == TraceContext(read)
     assert found is not None
     assert found.trace_id == TRACE
-    assert trace_in(found.headers()) == found
+    assert trace_from_headers(found.headers()) == found
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,6 @@ def test_what_is_read_is_sent_on_as_the_version_that_is_known(given: str, read: 
     ],
 )  # fmt: skip
 def test_a_state_that_can_not_be_sent_on_is_left_out_and_the_trace_stays(state: object, kept: str) -> None:
-    found = trace_in({"traceparent": GOOD, "tracestate": state, "other": 1})
+    found = trace_from_headers({"traceparent": GOOD, "tracestate": state, "other": 1})
     assert found == TraceContext(GOOD, kept)
     assert found.headers() == {"traceparent": GOOD, **({"tracestate": kept} if kept else {})}

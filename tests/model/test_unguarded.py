@@ -1,4 +1,4 @@
-"""What `unguarded` leaves of a frozen dataclass: everything but the guard."""
+"""What `fast_frozen` leaves of a frozen dataclass: everything but the guard."""
 
 import copy
 import pickle
@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from hascheduler.model.unguarded import unguarded
+from hascheduler.model.fast_frozen import fast_frozen
 
 
-@unguarded
+@fast_frozen
 @dataclass(frozen=True, slots=True)
 class Value:
     name: str
@@ -48,4 +48,4 @@ def test_one_that_does_something_when_it_is_made_is_refused() -> None:
             raise AssertionError
 
     with pytest.raises(AssertionError, match="Checked has a __post_init__"):
-        unguarded(Checked)
+        fast_frozen(Checked)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hascheduler.mongo.connection import Database, connect, open_database
-from hascheduler.mongo.indexes import ensure_collections_and_indexes
+from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 
 
 @pytest.fixture

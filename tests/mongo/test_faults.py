@@ -14,13 +14,13 @@ from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Settlement
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import Basis
-from hascheduler.mongo.claims import MongoClaimStore
+from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database, connect, open_database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.schedules import MongoScheduleStore
-from hascheduler.mongo.stream import MongoChangeSource
+from hascheduler.mongo.stream.source import MongoChangeSource
 from tests.mongo.nouns import RETENTION_MS, job, schedule
 
 BASIS = Basis(cursor_ms=WallMs(500), since_ms=WallMs(500))

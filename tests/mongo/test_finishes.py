@@ -8,11 +8,12 @@ import pytest
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
-from hascheduler.mongo.begun import BEGUN_MAX, Begun, Times
-from hascheduler.mongo.claims import MongoClaimStore
+from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs import MongoJobStore
-from hascheduler.mongo.work import MongoWorkStore
+from hascheduler.mongo.state_updates import AttemptTimes
+from hascheduler.mongo.work.started_attempts import STARTED_ATTEMPTS_MAX, StartedAttempts
+from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import FinishAnswer, Outcome
 from tests.factories import NOW
 from tests.mongo.nouns import RETENTION_MS, job
@@ -80,11 +81,11 @@ async def test_one_that_is_kept_for_its_key_is_kept_as_long_as_that(database: Da
 
 
 def test_memories_are_bounded_and_taken_once() -> None:
-    begun = Begun()
-    for number in range(BEGUN_MAX + 2):
+    begun = StartedAttempts()
+    for number in range(STARTED_ATTEMPTS_MAX + 2):
         begun.remember({"_id": str(number), "attempt": 1, "dispatched_at_ms": 2, "kept_until": None}, 3)
     begun.remember({"_id": "kept", "attempt": 1, "dispatched_at_ms": 2, "kept_until": 9}, 3)
     begun.remember({"_id": "odd", "attempt": 1, "dispatched_at_ms": "2"}, 3)
     assert [begun.take(id, 1) for id in ("0", "1", "kept", "odd")] == [None] * 4
     assert begun.take("2", 2) is None
-    assert [begun.take("2", 1), begun.take("2", 1)] == [Times(2, 3), None]
+    assert [begun.take("2", 1), begun.take("2", 1)] == [AttemptTimes(2, 3), None]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hascheduler.model.documents import Collection
-from hascheduler.mongo.claims import MongoClaimStore
+from hascheduler.model.collection import Collection
+from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.schedules import MongoScheduleStore
 from tests.contract.claim_checks import DONE, applied

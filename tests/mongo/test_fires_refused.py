@@ -6,14 +6,14 @@ import bson
 import pytest
 
 from hascheduler.dispatch.decisions import Settlement
-from hascheduler.model import fired_jobs
-from hascheduler.model.documents import Collection
-from hascheduler.model.fired_jobs import new_fire
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents import fired_job
+from hascheduler.model.documents.fired_job import new_fired_job
+from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId
-from hascheduler.model.job_documents import new_job_document
 from hascheduler.model.verdict import Tally, Verdict
-from hascheduler.mongo.claims import MongoClaimStore
+from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from tests.factories import NOW, make_fire, make_schedule, make_template
@@ -25,7 +25,7 @@ AT_MS = WallMs(NOW + 1_000)
 def a_little_larger() -> dict[str, Any]:
     """A schedule that can be stored, and whose job is one byte larger than a document may be."""
     schedule = make_schedule("little", payload="")
-    job = new_fire("little", schedule, AT_MS)
+    job = new_fired_job("little", schedule, AT_MS)
     assert job is not None
     room = DOCUMENT_BYTES_MAX - len(bson.encode(new_job_document(job)))
     schedule["payload"] = "x" * (room + 1)
@@ -37,7 +37,7 @@ async def test_a_job_that_is_larger_than_a_document_is_refused_and_the_others_fi
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver refuses what is far larger, the server what is a little larger."""
-    monkeypatch.setattr(fired_jobs, "PAYLOAD_BYTES_MAX", 10**9)
+    monkeypatch.setattr(fired_job, "PAYLOAD_BYTES_MAX", 10**9)
     far = make_schedule("far", template=make_template(target="t" * 256), payload="${target}" * 80_000, render=True)
     schedules = database[Collection.SCHEDULES.value]
     for schedule in (make_schedule("first"), far, make_schedule("good"), a_little_larger(), make_schedule("last")):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hascheduler.mongo.gathering import BATCH_MAX, Gathering
+from hascheduler.mongo.request_batcher import BATCH_MAX, RequestBatcher
 
 
 class Exchange:
@@ -31,7 +31,7 @@ def exchange() -> Exchange:
 
 
 async def test_questions_of_one_moment_share_an_exchange_and_those_during_it_the_next(exchange: Exchange) -> None:
-    gathering = Gathering(exchange, "test")
+    gathering = RequestBatcher(exchange, "test")
     exchange.gate.clear()
     first = [asyncio.create_task(gathering.ask(number)) for number in (1, 2)]
     while not exchange.batches:  # noqa: ASYNC110  # until it is under way
@@ -45,7 +45,7 @@ async def test_questions_of_one_moment_share_an_exchange_and_those_during_it_the
 
 
 async def test_an_error_is_told_to_whom_it_concerns(exchange: Exchange) -> None:
-    gathering = Gathering(exchange, "test")
+    gathering = RequestBatcher(exchange, "test")
     answers = await asyncio.gather(*(gathering.ask(number) for number in (12, 13, 14)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [int, ValueError, int]
     exchange.broken = True
@@ -56,7 +56,7 @@ async def test_an_error_is_told_to_whom_it_concerns(exchange: Exchange) -> None:
 
 
 async def test_one_who_is_cancelled_takes_nobody_along(exchange: Exchange) -> None:
-    gathering = Gathering(exchange, "test")
+    gathering = RequestBatcher(exchange, "test")
     exchange.gate.clear()
     impatient, patient = (asyncio.create_task(gathering.ask(number)) for number in (1, 2))
     while not exchange.batches:  # noqa: ASYNC110  # until it is under way
@@ -72,14 +72,14 @@ async def test_one_who_is_cancelled_takes_nobody_along(exchange: Exchange) -> No
 
 
 async def test_a_batch_is_bounded(exchange: Exchange) -> None:
-    gathering = Gathering(exchange, "test")
+    gathering = RequestBatcher(exchange, "test")
     answers = await asyncio.gather(*(gathering.ask(number) for number in range(100, 101 + BATCH_MAX)))
     assert answers == [2 * number for number in range(100, 101 + BATCH_MAX)]
     assert [len(batch) for batch in exchange.batches] == [BATCH_MAX, 1]
 
 
 async def test_after_an_exchange_that_several_shared_the_next_one_waits_for_more(exchange: Exchange) -> None:
-    gathering = Gathering(exchange, "test", rest_s=0.05)
+    gathering = RequestBatcher(exchange, "test", rest_s=0.05)
     assert await gathering.ask(1) == 2
     # Nobody shared the last one, so nobody waits.
     assert await asyncio.gather(*map(gathering.ask, (2, 3))) == [4, 6]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import LIVE, JobState
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.indexes import INDEXES, ensure_collections_and_indexes
 from hascheduler.mongo.journal import entries_of
+from hascheduler.mongo.schema.indexes import INDEXES, ensure_collections_and_indexes
 
 pytestmark = pytest.mark.real
 

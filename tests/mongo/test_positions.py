@@ -7,13 +7,13 @@ import pytest
 from bson import Timestamp
 
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.event import next_in_change, position
-from hascheduler.model.job_documents import new_job_document
-from hascheduler.mongo import stream as stream_module
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.positions import position_after
-from hascheduler.mongo.stream import MongoChangeSource
+from hascheduler.mongo.stream import source as stream_module
+from hascheduler.mongo.stream.events import position_after
+from hascheduler.mongo.stream.source import MongoChangeSource
 from tests.contract.following import PATIENCE_MS, opened, told
 from tests.mongo.nouns import job
 

@@ -6,7 +6,7 @@ import pytest
 
 from hascheduler.model.instants import WallMs
 from hascheduler.mongo.connection import connect, open_database
-from hascheduler.mongo.moves import back_to_pending
+from hascheduler.mongo.state_updates import back_to_pending
 
 pytestmark = pytest.mark.real
 

@@ -7,7 +7,7 @@ import pytest
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import WallMs
 from hascheduler.mongo.connection import Database
-from hascheduler.mongo.work import MongoWorkStore
+from hascheduler.mongo.work.store import MongoWorkStore
 
 pytestmark = pytest.mark.real
 

@@ -10,7 +10,8 @@ from bson.raw_bson import RawBSONDocument
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation, Quarantined
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import LEAN_FIELDS, Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
@@ -18,7 +19,7 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.schedules import MongoScheduleStore
-from hascheduler.mongo.stream import MongoChangeSource, MongoChangeStream
+from hascheduler.mongo.stream.source import MongoChangeSource, MongoChangeStream
 from hascheduler.ports import JournalEntry
 from tests.mongo.nouns import RETENTION_MS, job, schedule
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.mirror.changes import Change
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.ports import (

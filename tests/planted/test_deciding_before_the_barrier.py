@@ -30,11 +30,11 @@ from hascheduler.memory.replicas import MemoryReplicaBoard
 from hascheduler.memory.schedules import MemoryScheduleStore
 from hascheduler.memory.stream import MemoryChangeSource
 from hascheduler.mirror.changes import Change
+from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import EntryKind
 from hascheduler.model.message import Message
 from hascheduler.model.schedule import JobTemplate
-from hascheduler.model.schedule_documents import NewSchedule, new_schedule_document
 from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.ports import Batch, ChangeStream, Confirm, JournalEntry
 

@@ -16,7 +16,7 @@ from hascheduler.dispatch.locks import LockTable
 from hascheduler.dispatch.pool import SlotPool
 from hascheduler.dispatch.profiles import Profile
 from hascheduler.model.job import ScheduleId
-from hascheduler.model.resources import NOTHING
+from hascheduler.model.resources import NO_RESOURCES
 from tests.dispatch.rivals import Rivals
 from tests.dispatch.test_against_oracle import check
 
@@ -103,9 +103,9 @@ def _tier_cap_off_by_one(patch: pytest.MonkeyPatch) -> None:
 
 def _share_of_slots_alone(patch: pytest.MonkeyPatch) -> None:
     sound: Any = LaneShares.take
-    patch.setattr(LaneShares, "take", lambda shares, lane, needs: sound(shares, lane, NOTHING))
+    patch.setattr(LaneShares, "take", lambda shares, lane, needs: sound(shares, lane, NO_RESOURCES))
     back: Any = LaneShares.give_back
-    patch.setattr(LaneShares, "give_back", lambda shares, lane, needs: back(shares, lane, NOTHING))
+    patch.setattr(LaneShares, "give_back", lambda shares, lane, needs: back(shares, lane, NO_RESOURCES))
 
 
 def _tombstone_that_is_taken_for_a_job(patch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def _supports_and_is_broad(profile: Profile, definition: str) -> bool:
 def _resources_that_nobody_takes(patch: pytest.MonkeyPatch) -> None:
     sound: Any = SlotPool.occupy
     patch.setattr(
-        SlotPool, "occupy", lambda pool, job_id, processor_id, needs: sound(pool, job_id, processor_id, NOTHING)
+        SlotPool, "occupy", lambda pool, job_id, processor_id, needs: sound(pool, job_id, processor_id, NO_RESOURCES)
     )
 
 

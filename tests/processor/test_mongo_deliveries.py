@@ -11,11 +11,11 @@ from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.message import Message, MessageKind, decode_message
-from hascheduler.mongo.claims import MongoClaimStore
+from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database, connect, open_database
-from hascheduler.mongo.deliveries import MongoDeliveries, MongoTransport
-from hascheduler.mongo.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.jobs import MongoJobStore
+from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
+from hascheduler.mongo.transport import MongoDeliveries, MongoTransport
 from hascheduler.ports import Confirm, Delivery
 
 pytestmark = pytest.mark.real

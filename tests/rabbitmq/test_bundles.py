@@ -7,8 +7,7 @@ from functools import partial
 import aio_pika
 import pytest
 
-from hascheduler.model.bundle import encode_bundle, unbundled
-from hascheduler.model.message import Message, MessageKind, decode_message
+from hascheduler.model.message import Message, MessageKind, decode_bundle, decode_message, encode_bundle
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import Confirm
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
@@ -137,5 +136,5 @@ async def test_a_processor_that_comes_after_a_bundle_for_it_takes_bundles(
         async with asyncio.timeout(LIMIT_S), queue.iterator() as arriving:
             message = await anext(arriving)
             await message.ack()
-        assert unbundled(message.body) == [message for _, message in early]
+        assert decode_bundle(message.body) == [message for _, message in early]
         await queue.delete()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.api.doubles import NOW, World
 
 ROOT = Path(__file__).parents[2]

@@ -18,8 +18,8 @@ import orjson
 from fastapi import FastAPI
 
 from hascheduler.api.access_door import Lock
+from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.job import NewJob
-from hascheduler.model.job_documents import new_job_document
 from hascheduler.model.token import Role, Token, digest_of
 from hascheduler.ports import Submission, SubmitAnswer
 from tests.api.doubles import NOW, World

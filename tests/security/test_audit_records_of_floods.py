@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from hascheduler.api import audit_trail
 from hascheduler.api.audit_shares import Sample
 from hascheduler.api.audit_trail import SHARE_MAX, TRIM_EVERY, AuditWriter
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.ports import AuditRecord, audit_id
 from tests.api.doubles import NOW, StandingClock, World

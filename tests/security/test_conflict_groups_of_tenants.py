@@ -6,8 +6,9 @@ import pytest
 
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.mirror.changes import DefinitionSeen
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import ConflictScope, Definition
-from hascheduler.model.documents import Collection, decode_definition
+from hascheduler.model.documents.definition import decode_definition
 from tests.api.doubles import World
 from tests.api.requests import check_problem, get
 from tests.dispatch.nouns import make_job

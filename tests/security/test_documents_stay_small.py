@@ -22,16 +22,17 @@ from hascheduler.api.job_bodies import DEPENDENCIES_MAX
 from hascheduler.api.texts import LABELS_MAX, TEXT_LENGTH_MAX
 from hascheduler.api.work_schemas import DEFINITIONS_MAX, ERROR_BYTES_MAX, RESULT_BYTES_MAX
 from hascheduler.memory import work as memory_work
-from hascheduler.model.documents import encode_processor, verdict_document
+from hascheduler.model.documents.job import new_job_document
+from hascheduler.model.documents.processor import encode_processor
+from hascheduler.model.documents.schedule import decode_schedule, encode_schedule_edit
+from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX
-from hascheduler.model.job_documents import new_job_document
-from hascheduler.model.payload_size import PAYLOAD_BYTES_MAX, json_bytes
+from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
 from hascheduler.model.schedule import PAST_MAX, Stretch
-from hascheduler.model.schedule_documents import decode_schedule, encode_edited
 from hascheduler.model.trigger import Times, Trigger, Window
 from hascheduler.model.verdict import Verdict, VerdictRun
-from hascheduler.mongo import finishes
+from hascheduler.mongo.work import finishes
 from hascheduler.ports import AuditRecord, encode_audit_record
 from hascheduler.triggers.checks import WINDOWS_MAX
 from hascheduler.triggers.times import TIMES_MAX
@@ -93,7 +94,7 @@ def test_a_schedule_whose_past_waits_for_a_leader() -> None:
         trigger=trigger,
         past=tuple(Stretch(trigger, NOW, NOW) for _ in range(PAST_MAX)),
     )
-    assert size(document | encode_edited(schedule)) < 10 * MIB < DOCUMENT_BYTES_MAX
+    assert size(document | encode_schedule_edit(schedule)) < 10 * MIB < DOCUMENT_BYTES_MAX
 
 
 def test_small_ones() -> None:

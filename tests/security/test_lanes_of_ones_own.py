@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.api.doubles import World
 from tests.api.requests import check_problem
 from tests.api.tokens import Guarded

@@ -14,8 +14,8 @@ import pytest
 from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, PassOver
 from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen
-from hascheduler.model.documents import Collection
-from hascheduler.model.fired_jobs import fired_job
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id
 from hascheduler.model.schedule import JobTemplate, Overlap, SchedulePolicy, ScheduleRef

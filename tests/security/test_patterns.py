@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from hascheduler.api.problems import FieldError, path_text, problem_body
-from hascheduler.model.quoting import quoted
 from hascheduler.model.redaction import redacted, redacted_beginning
+from hascheduler.model.repr_limits import quoted
 from hascheduler.triggers.expressions import _FIELDS
 
 ROOT = Path(__file__).parents[2]
@@ -52,14 +52,14 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/demo/kubernetes/forwards.py:_OPENED": ("search", None),
     "hascheduler/model/durations.py:_PART": ("match", 64),
     "hascheduler/model/event.py:_POSITION": ("match", None),
-    "hascheduler/model/payload_size.py:_PLACEHOLDER": ("search", None),
+    "hascheduler/model/payload.py:_PLACEHOLDER": ("search", None),
     "hascheduler/model/redaction.py:_BEARER": ("search", None),
     "hascheduler/model/redaction.py:_BLANK": ("search", None),
     "hascheduler/model/redaction.py:_PATH": ("search", None),
     "hascheduler/model/redaction.py:_SPECIAL": ("search", None),
     "hascheduler/model/redaction.py:_TOKEN": ("search", None),
-    "hascheduler/model/rendering.py:_Template.pattern": ("search", None),
-    "hascheduler/model/resource_texts.py:_NAME": ("match", None),
+    "hascheduler/model/payload.py:_Template.pattern": ("search", None),
+    "hascheduler/model/resources.py:_NAME": ("match", None),
     "hascheduler/model/token.py:SECRET": ("fullmatch", 1_024),
     "hascheduler/model/trace.py:_FORM": ("fullmatch", 256),
     "hascheduler/processor/handlers.py:_NAME": ("fullmatch", None),

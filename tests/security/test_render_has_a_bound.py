@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hascheduler.model import fired_jobs
-from hascheduler.model.documents import Collection
-from hascheduler.model.fired_jobs import filled_bytes_max, job_of
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents import fired_job
+from hascheduler.model.documents.fired_job import job_from_schedule, rendered_payload_bytes_max
 from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.model.job import JOB_ID_TAIL_MAX, backfill_job_id, fire_job_id, trigger_job_id
-from hascheduler.model.payload_size import PAYLOAD_BYTES_MAX, rendered_bytes_max
+from hascheduler.model.payload import PAYLOAD_BYTES_MAX, rendered_bytes_max
 from tests.api.doubles import NOW, World
 from tests.api.requests import TICK, check_problem, create, post
 from tests.factories import make_schedule, make_template
@@ -84,7 +84,7 @@ async def test_what_0_2_0_took_is_neither_triggered_nor_backfilled_nor_filled(
     # 0.5 MB that become some 3 MB in each job.
     world.rewrite(Collection.SCHEDULES, "tick", render=True, payload="${job_id}" * 58_000)
     filled: list[Any] = []
-    monkeypatch.setattr(fired_jobs, "render", lambda payload, _: filled.append(payload))
+    monkeypatch.setattr(fired_job, "render", lambda payload, _: filled.append(payload))
     check_problem(await client.post(f"{PATH}/trigger"), 409)
     span = {"from": format_instant(NOW - 3 * 3_600_000), "to": format_instant(NOW)}
     check_problem(await client.post(f"{PATH}/backfill", json=span), 409)
@@ -124,14 +124,14 @@ def test_no_job_is_larger_than_what_was_counted(payload: Any, target: str, label
     schedule = make_schedule(
         "tick", template=make_template(target=target), payload=payload, labels={"a": label}, render=True
     )
-    counted = filled_bytes_max("tick", schedule)
+    counted = rendered_payload_bytes_max("tick", schedule)
     for id in (
         fire_job_id("tick", nominal_ms),
         backfill_job_id("tick", nominal_ms),
         trigger_job_id("tick", "0194f3a1b2c3000001deadbeef01"),
     ):
         assert len(id) <= len("backfill:tick:") + JOB_ID_TAIL_MAX
-        job = job_of("tick", schedule, id, WallMs(nominal_ms), serial=False)
+        job = job_from_schedule("tick", schedule, id, WallMs(nominal_ms), serial=False)
         assert job is not None
         text = json.dumps(job.payload, ensure_ascii=False, separators=(",", ":"))
         assert len(text.encode()) <= counted

@@ -10,8 +10,8 @@ import pytest
 from hascheduler.api.schedule_limits import ScheduleLimits
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.mirror.changes import ScheduleSeen, TenantSeen
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
-from hascheduler.model.documents import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.verdict import Verdict

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from hascheduler.api import work_speakers
 from hascheduler.api.work_terms import WorkTerms
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import MonoMs
 from tests.api.doubles import World
 from tests.api.requests import check_problem, post

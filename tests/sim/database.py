@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from hascheduler.errors import StoreUnavailable
 from hascheduler.memory.database import Document, MemoryDatabase
 from hascheduler.memory.history import History
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.sim.loop import SimLoop
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from hascheduler.memory.leases import MemoryLeaseStore
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from tests.checkers.evidence import Evidence
 from tests.sim.broker import SimBroker
 from tests.sim.cluster import Cluster, Life

@@ -8,15 +8,16 @@ from random import Random
 from hascheduler.errors import StoreUnavailable
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.jobs import MemoryJobStore
-from hascheduler.memory.nouns import MemoryNounStore
+from hascheduler.memory.resources import MemoryResourceStore
 from hascheduler.memory.schedules import MemoryScheduleStore
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents import Collection, encode_definition
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
-from hascheduler.model.schedule_documents import NewSchedule, new_schedule_document
 from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.processor import Handlers, JobContext
 from tests.checkers.evidence import Effect, Evidence, Submitted
@@ -70,7 +71,7 @@ class Load:
     ) -> None:
         link = Link(network, server, "client")
         connection = MemoryConnection(server.database)
-        self._definitions = Remote(MemoryNounStore(connection, Collection.DEFINITIONS, encode_definition), link)
+        self._definitions = Remote(MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition), link)
         self._schedules = Remote(MemoryScheduleStore(connection), link)
         self._jobs = Remote(MemoryJobStore(connection, RETENTION_MS), link)
         self._loop = network.loop

@@ -12,7 +12,7 @@ from typing import Any
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Decision, Fire, Settlement
 from hascheduler.mirror.changes import Change
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.ports import FinishAnswer, JournalEntry, Outcome
 from hascheduler.processor import Processor

@@ -12,7 +12,8 @@ import structlog
 
 from hascheduler.memory.database import Document, put_of
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model.documents import MIRRORED, Collection
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL
 from tests.checkers import ALL
 from tests.checkers.evidence import Commit, Evidence, Sighting

@@ -38,7 +38,7 @@ from hascheduler.mirror.changes import (
     TenantSeen,
 )
 from hascheduler.model.definition import Definition, RateLimit
-from hascheduler.model.fired_jobs import fired_job
+from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane

@@ -9,8 +9,8 @@ import pytest
 from hascheduler.memory.broker import MemoryBroker
 from hascheduler.memory.transport import MemoryDeliveries
 from hascheduler.mongo.connection import connect, open_database
-from hascheduler.mongo.deliveries import MongoDeliveries
-from hascheduler.mongo.indexes import ensure_collections_and_indexes
+from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
+from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.ports import Deliveries, Delivery
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from tests.processor.world import until

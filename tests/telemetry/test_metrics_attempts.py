@@ -9,9 +9,9 @@ from hascheduler.daemon.attempt_watch import AttemptWatch
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Requeue
 from hascheduler.dispatch.inputs import Input, Resynced
 from hascheduler.mirror.changes import JobGone, JobSeen
+from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.model.job_documents import decode_job, new_job_document
 from hascheduler.telemetry.metrics_replica import OUTCOMES, ReplicaMetrics
 from tests.factories import NOW, make_job
 from tests.telemetry.scraping import Scrape, scrape

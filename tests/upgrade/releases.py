@@ -52,7 +52,7 @@ def next_release(into: Path) -> Release:
     """As this one, but that it reads form 2 of the documents too: what a release has that brings a new form."""
     (into / "sitecustomize.py").write_text(
         "import hascheduler.model.schema_version as schema_version\n"
-        "schema_version.NEWEST = 2\n"
+        "schema_version.NEWEST_VERSION = 2\n"
         "import hascheduler\n"
         "hascheduler.__version__ = '0.3.0'\n"
     )

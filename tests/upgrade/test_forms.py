@@ -9,13 +9,21 @@ import pytest
 from hascheduler.errors import InvalidInput
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
-from hascheduler.model import documents
-from hascheduler.model.documents import LEAN_FIELDS, MIRRORED, Collection
-from hascheduler.model.job_documents import decode_job, new_job_document
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.definition import decode_definition, encode_definition
+from hascheduler.model.documents.job import decode_job, new_job_document
+from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head
+from hascheduler.model.documents.lane import decode_lane, encode_lane
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
+from hascheduler.model.documents.lease import decode_lease, encode_lease
+from hascheduler.model.documents.processor import decode_processor, encode_processor
+from hascheduler.model.documents.replica import decode_replica, encode_replica
+from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
+from hascheduler.model.documents.token import decode_token, encode_token
+from hascheduler.model.documents.verdict import decode_verdict, verdict_document
 from hascheduler.model.journal import EntryKind, JournalHead
-from hascheduler.model.schedule_documents import decode_schedule
-from hascheduler.model.schema_version import NEWEST, SchemaVersion, encode_schema_version, unreadable_because
-from hascheduler.model.token_documents import decode_token, encode_token
+from hascheduler.model.schema_version import NEWEST_VERSION, SchemaVersion, encode_schema_version, why_unreadable
 from hascheduler.model.verdict import Verdict, VerdictRun
 from tests.factories import (
     NOW,
@@ -37,35 +45,35 @@ DOCUMENTS: Documents = {
     Collection.JOBS: (new_job_document(make_job()), lambda stored: decode_job(stored["_id"], stored)),
     Collection.SCHEDULES: (make_schedule(), lambda stored: decode_schedule(stored["_id"], stored)),
     Collection.DEFINITIONS: (
-        documents.encode_definition(make_definition()),
-        lambda stored: documents.decode_definition(stored["_id"], stored),
+        encode_definition(make_definition()),
+        lambda stored: decode_definition(stored["_id"], stored),
     ),
     Collection.LANES: (
-        documents.encode_lane(make_lane()),
-        lambda stored: documents.decode_lane(stored["_id"], stored),
+        encode_lane(make_lane()),
+        lambda stored: decode_lane(stored["_id"], stored),
     ),
     Collection.TENANTS: (
-        documents.encode_tenant(make_tenant()),
-        lambda stored: documents.decode_tenant(stored["_id"], stored),
+        encode_tenant(make_tenant()),
+        lambda stored: decode_tenant(stored["_id"], stored),
     ),
     Collection.PROCESSORS: (
-        documents.encode_processor(make_processor()),
-        lambda stored: documents.decode_processor(stored["_id"], stored),
+        encode_processor(make_processor()),
+        lambda stored: decode_processor(stored["_id"], stored),
     ),
     Collection.LEASES: (
-        documents.encode_lease(make_lease()),
-        lambda stored: documents.decode_lease(stored["_id"], stored),
+        encode_lease(make_lease()),
+        lambda stored: decode_lease(stored["_id"], stored),
     ),
     Collection.JOURNAL: (
-        documents.encode_journal_head(HEAD),
-        lambda stored: documents.decode_journal_head(stored["_id"], stored),
+        encode_journal_head(HEAD),
+        lambda stored: decode_journal_head(stored["_id"], stored),
     ),
     Collection.REPLICAS: (
-        documents.encode_replica(make_replica()),
-        lambda stored: documents.decode_replica(stored["_id"], stored),
+        encode_replica(make_replica()),
+        lambda stored: decode_replica(stored["_id"], stored),
     ),
     Collection.TOKENS: (encode_token(make_token()), lambda stored: decode_token(stored["_id"], stored)),
-    Collection.VERDICTS: (documents.verdict_document(RUN, NOW), documents.decode_verdict),
+    Collection.VERDICTS: (verdict_document(RUN, NOW), decode_verdict),
 }
 SAYS_ITSELF = {Collection.META}
 """It tells the version, and every release must be able to read it."""
@@ -78,12 +86,12 @@ def test_every_collection_that_a_mirror_reads_is_here() -> None:
 @pytest.mark.parametrize("collection", DOCUMENTS)
 def test_a_document_says_its_form_and_is_read_in_it(collection: Collection) -> None:
     stored, decode = DOCUMENTS[collection]
-    assert stored["v"] == NEWEST
+    assert stored["v"] == NEWEST_VERSION
     unsaid = {name: value for name, value in stored.items() if name != "v"}
     assert decode(stored) == decode(unsaid) == decode({**stored, "v": bson.Int64(1)})
 
 
-@pytest.mark.parametrize("form", [NEWEST + 1, 0, -1, "1", 1.0, True, None, [], {}])
+@pytest.mark.parametrize("form", [NEWEST_VERSION + 1, 0, -1, "1", 1.0, True, None, [], {}])
 @pytest.mark.parametrize("collection", DOCUMENTS)
 def test_a_document_of_a_form_that_is_not_known_is_refused(collection: Collection, form: object) -> None:
     stored, decode = DOCUMENTS[collection]
@@ -100,7 +108,7 @@ def test_a_mirror_sets_it_aside_and_takes_it_back_when_it_is_known(collection: C
     mirror = Mirror()
     mirror.fold([Change(collection, Operation.PUT, id, fields)])
     assert set(mirror.nouns(collection)) == {id}
-    mirror.fold([Change(collection, Operation.PUT, id, {**fields, "v": NEWEST + 1})])
+    mirror.fold([Change(collection, Operation.PUT, id, {**fields, "v": NEWEST_VERSION + 1})])
     assert not mirror.nouns(collection)
     assert "form 2 is not known to this release; expected 1" in mirror.quarantine[collection, id]
     mirror.fold([Change(collection, Operation.PUT, id, fields)])
@@ -126,9 +134,11 @@ def test_the_form_costs_a_job_seven_bytes() -> None:
     assert len(bson.encode(stored)) - len(bson.encode(unsaid)) == 7
 
 
-@pytest.mark.parametrize(("version", "is_readable"), [(0, False), (1, True), (NEWEST, True), (NEWEST + 1, False)])
+@pytest.mark.parametrize(
+    ("version", "is_readable"), [(0, False), (1, True), (NEWEST_VERSION, True), (NEWEST_VERSION + 1, False)]
+)
 def test_a_database_of_another_version_is_none_for_this_release(version: int, is_readable: bool) -> None:
-    assert (unreadable_because(version) == "") == is_readable
+    assert (why_unreadable(version) == "") == is_readable
 
 
 def test_the_version_of_the_database_is_no_part_of_the_digest() -> None:

@@ -11,23 +11,22 @@ import pytest
 from pymongo import ASCENDING, IndexModel
 
 from hascheduler.errors import DatabaseUnfit
-from hascheduler.model.documents import Collection
-from hascheduler.model.migration import Step, StepKind
-from hascheduler.mongo import schema
+from hascheduler.model.collection import Collection
+from hascheduler.model.schema_version import MigrationStep, StepKind
 from hascheduler.mongo.connection import Database, connect, open_database
-from hascheduler.mongo.indexes import INDEXES
-from hascheduler.mongo.schema import migrate, prepare
+from hascheduler.mongo.schema.indexes import INDEXES
+from hascheduler.mongo.schema.migrate import migrate, prepare
 from tests.integration.processes import eventually
 from tests.upgrade.fleet import Fleet
 from tests.upgrade.releases import Release
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-VERSION = Step(StepKind.VERSION, "1")
+VERSION = MigrationStep(StepKind.VERSION, "1")
 EVERYTHING = [
-    *(Step(StepKind.COLLECTION, collection.value) for collection in Collection),
+    *(MigrationStep(StepKind.COLLECTION, collection.value) for collection in Collection),
     *(
-        Step(StepKind.INDEX, f"{collection}.{model.document['name']}")
+        MigrationStep(StepKind.INDEX, f"{collection}.{model.document['name']}")
         for collection, models in INDEXES.items()
         for model in models
     ),
@@ -39,7 +38,7 @@ class _Killed(BaseException):
     """Nothing handles it, as nothing handles a SIGKILL."""
 
 
-def _silent(_event: str, _step: Step, _more: Mapping[str, Any]) -> None:
+def _silent(_event: str, _step: MigrationStep, _more: Mapping[str, Any]) -> None:
     pass
 
 
@@ -77,9 +76,9 @@ async def test_several_at_once_do_each_others_work(database: Database) -> None:
 
 
 async def test_cut_short_before_any_step_the_next_goes_on_from_there(database: Database) -> None:
-    done: list[Step] = []
+    done: list[MigrationStep] = []
 
-    def one_step_and_no_more(event: str, step: Step, _more: Mapping[str, Any]) -> None:
+    def one_step_and_no_more(event: str, step: MigrationStep, _more: Mapping[str, Any]) -> None:
         if event == "migrating" and done and done[-1] not in before:
             raise _Killed
         if event == "migrated":
@@ -143,13 +142,13 @@ async def test_an_index_that_people_have_added_is_in_nobodys_way(database: Datab
 
 
 async def test_a_long_build_is_told_of_and_waited_for(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "_TELL_EVERY_S", 0.01)
+    monkeypatch.setattr(migrate, "_TELL_EVERY_S", 0.01)
     await database.create_collection("jobs")
     await database.jobs.insert_one({"_id": "a"})
-    held = Step(StepKind.INDEX, "jobs.state")
+    held = MigrationStep(StepKind.INDEX, "jobs.state")
     told = asyncio.Event()
 
-    def listen(event: str, step: Step, more: Mapping[str, Any]) -> None:
+    def listen(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
         if event == "still_migrating" and step == held and more.keys() == {"documents", "for_s"}:
             told.set()
 

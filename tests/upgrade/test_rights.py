@@ -14,7 +14,7 @@ from hascheduler.embedded.children import free_port, start_child
 from hascheduler.embedded.mongod import find_mongod
 from hascheduler.errors import DatabaseUnfit
 from hascheduler.mongo.connection import Database, connect, open_database
-from hascheduler.mongo.schema import demand_readable, migrate, prepare
+from hascheduler.mongo.schema.migrate import migrate, prepare, require_readable
 from tests.integration.processes import eventually
 
 pytestmark = pytest.mark.real
@@ -77,13 +77,13 @@ async def _made(host: str, user: str, roles: list[dict[str, str]]) -> Database:
 async def test_a_missing_right_is_named_at_once(host: str) -> None:
     of = {"db": "hascheduler"}
     nobody = await _made(host, "nobody", [])
-    for attempt in (migrate(nobody, _silent), prepare(nobody), demand_readable(nobody)):
+    for attempt in (migrate(nobody, _silent), prepare(nobody), require_readable(nobody)):
         with pytest.raises(
             DatabaseUnfit, match=r"^read the schema version: this user of MongoDB has no right to that$"
         ):
             await attempt
     reader = await _made(host, "reader", [{"role": "read", **of}])
-    await demand_readable(reader)
+    await require_readable(reader)
     assert len((await migrate(reader, _silent, dry_run=True)).steps) > 30
     with pytest.raises(DatabaseUnfit, match=r"^create the collection definitions: this user"):
         await migrate(reader, _silent)

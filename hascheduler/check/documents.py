@@ -1,0 +1,83 @@
+"""Every document can be read, in a form that is known: one that can't be is set aside by all replicas."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hascheduler.check.finding import Finding, FindingKind, short_id
+from hascheduler.errors import InvalidInput
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.definition import decode_definition
+from hascheduler.model.documents.job import decode_job
+from hascheduler.model.documents.lane import decode_lane
+from hascheduler.model.documents.lease import decode_lease
+from hascheduler.model.documents.processor import decode_processor
+from hascheduler.model.documents.replica import decode_replica
+from hascheduler.model.documents.schedule import decode_schedule
+from hascheduler.model.documents.tenant import decode_tenant
+from hascheduler.model.documents.token import decode_token
+from hascheduler.model.documents.verdict import decode_verdict
+from hascheduler.model.schema_version import decode_schema_version, why_unreadable
+
+Decode = Callable[[object, Mapping[str, Any]], Any]
+
+DECODERS: Mapping[Collection, Decode] = {
+    Collection.DEFINITIONS: decode_definition,
+    Collection.LANES: decode_lane,
+    Collection.TENANTS: decode_tenant,
+    Collection.TOKENS: decode_token,
+    Collection.PROCESSORS: decode_processor,
+    Collection.LEASES: decode_lease,
+    Collection.REPLICAS: decode_replica,
+    Collection.JOBS: decode_job,
+    Collection.SCHEDULES: decode_schedule,
+    Collection.VERDICTS: lambda _, fields: decode_verdict(fields),
+}
+
+_HINTS: Mapping[Collection, str] = {
+    Collection.SCHEDULES: "it does not fire: write it anew through the API (hascheduler apply)",
+    Collection.JOBS: "it does not run: look at it in MongoDB, then submit it anew",
+    Collection.PROCESSORS: "it gets no jobs: restart that processor",
+    Collection.LEASES: "who leads can't be told: find out who wrote it; never delete it while a replica runs",
+    Collection.REPLICAS: "restart that replica; the document expires by itself",
+    Collection.JOURNAL: "no leader can take over past it: keep the replicas as they are, and ask for help",
+    Collection.VERDICTS: "its times count as undecided here: look at it in MongoDB",
+    Collection.TOKENS: "nobody gets in with it: revoke it (hascheduler token revoke) and make another",
+}
+_HINT = "the defaults hold in its place: write it anew through the API (hascheduler apply)"
+
+
+def read_document(collection: Collection, document: Mapping[str, Any]) -> Any:
+    """The noun, or the `Finding` that says why there is none."""
+    id = document.get("_id")
+    try:
+        return DECODERS[collection](id, document)
+    except InvalidInput as error:
+        return unreadable(collection, id, error)
+
+
+def unreadable(collection: Collection, id: object, error: InvalidInput) -> Finding:
+    """The document by that id can't be read."""
+    document = f"{collection}/{short_id(id)}"
+    if error.path == ("v",):
+        return Finding(
+            FindingKind.UNKNOWN_FORM,
+            document,
+            str(error),
+            "it was written by another release: bring the replicas to that one, or go back to a backup",
+        )
+    return Finding(FindingKind.UNREADABLE, document, str(error), _HINTS.get(collection, _HINT))
+
+
+def read_schema(document: Mapping[str, Any]) -> Finding | None:
+    """What the database says of itself."""
+    id = document.get("_id")
+    try:
+        version = decode_schema_version(id, document).version
+    except InvalidInput as error:
+        return unreadable(Collection.META, id, error)
+    reason = why_unreadable(version)
+    if not reason:
+        return None
+    return Finding(
+        FindingKind.UNKNOWN_FORM, f"{Collection.META}/{short_id(id)}", reason, "run the release that reads it"
+    )

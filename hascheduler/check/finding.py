@@ -1,0 +1,134 @@
+"""What an audit says: which promise is broken, by which document, since when, and what to do about it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hascheduler.model.instants import LATEST_MS, format_instant
+
+
+class FindingKind(StrEnum):
+    VERDICT_MISSING = "verdict_missing"
+    VERDICT_DOUBLED = "verdict_doubled"
+    PAYLOAD_TOO_LARGE = "payload_too_large"
+    OVERDUE = "overdue"
+    CURSOR_AHEAD = "cursor_ahead"
+    NOT_STARTED = "not_started"
+    ORPHAN_ATTEMPT = "orphan_attempt"
+    CANCEL_IGNORED = "cancel_ignored"
+    OVERTIME = "overtime"
+    EXPIRED = "expired"
+    WAITING_IN_VAIN = "waiting_in_vain"
+    DEPENDENT_STRANDED = "dependent_stranded"
+    IDEMPOTENCY_DOUBLED = "idempotency_doubled"
+    JOURNAL_GAP = "journal_gap"
+    JOURNAL_ORDER = "journal_order"
+    JOURNAL_UNAPPLIED = "journal_unapplied"
+    LEASE_TERM = "lease_term"
+    NOBODY_LEADS = "nobody_leads"
+    UNKNOWN_SHARD = "unknown_shard"
+    UNKNOWN_STATE = "unknown_state"
+    UNKNOWN_FORM = "unknown_form"
+    UNREADABLE = "unreadable"
+    INDEX = "index"
+    NOT_EXPIRED = "not_expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``document`` is ``collection/id``, or what stands for many; ``what`` has the numbers.
+
+    ``witness`` is the version of what was looked at: a finding that motion could explain holds only if a later look
+    meets the same one. None: no motion explains it.
+    """
+
+    kind: FindingKind
+    document: str
+    what: str
+    hint: str
+    since_ms: int | None = None
+    witness: str | None = field(default=None, compare=False)
+
+    @property
+    def key(self) -> tuple[FindingKind, str]:
+        return self.kind, self.document
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """``findings`` are at most some of each kind, ``counts`` all that were counted; ``complete``: everything was looked
+    at that was to be."""
+
+    at_ms: int
+    findings: tuple[Finding, ...]
+    counts: Mapping[str, int]
+    looked_at: Mapping[str, int]
+    complete: bool
+
+
+def instant_text(at_ms: int) -> str:
+    """An instant that anybody may have written."""
+    return format_instant(at_ms) if 0 <= at_ms < LATEST_MS else f"{at_ms} ms"
+
+
+def short_id(id: object) -> str:
+    """An ``_id`` that anybody may have written, in a bounded form."""
+    text = id if isinstance(id, str) else repr(id)
+    return text if len(text) <= 200 else text[:199] + "…"
+
+
+FINDINGS_KEPT_MAX = 100
+"""Of each kind, with all their words; the others are counted."""
+SUSPECTS_MAX = 1_000
+"""Of each kind, to be looked at again."""
+
+
+class FindingCollector:
+    """Owner of what was found so far; bounded, however much is broken."""
+
+    def __init__(self) -> None:
+        self._kept: dict[FindingKind, dict[str, Finding]] = {}
+        self._counts: Counter[FindingKind] = Counter()
+        self._suspects: dict[FindingKind, dict[str, Finding]] = {}
+        self.overflowed = False
+        """Whether there were more suspects than are looked at again."""
+
+    @property
+    def suspects(self) -> Mapping[FindingKind, Mapping[str, Finding]]:
+        """What motion could explain, by kind, then by document."""
+        return self._suspects
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {kind.value: self._counts[kind] for kind in FindingKind if self._counts[kind]}
+
+    def listed(self) -> tuple[Finding, ...]:
+        """By kind, in their order."""
+        return tuple(finding for kind in FindingKind for finding in self._kept.get(kind, {}).values())
+
+    def add(self, found: Iterable[Finding]) -> None:
+        for finding in found:
+            if finding.witness is None:
+                self._keep(finding)
+                continue
+            of_kind = self._suspects.setdefault(finding.kind, {})
+            if len(of_kind) < SUSPECTS_MAX:
+                of_kind[finding.document] = finding
+            else:
+                self.overflowed = True
+
+    def looked_again(self, found: Iterable[Finding]) -> None:
+        """What a second look at the suspects shows: those whose documents stand as they stood are findings."""
+        for finding in found:
+            suspect = self._suspects.get(finding.kind, {}).pop(finding.document, None)
+            if suspect is not None and suspect.witness == finding.witness:
+                self._keep(finding)
+
+    def _keep(self, finding: Finding) -> None:
+        of_kind = self._kept.setdefault(finding.kind, {})
+        if finding.document in of_kind:
+            return
+        self._counts[finding.kind] += 1
+        if len(of_kind) < FINDINGS_KEPT_MAX:
+            of_kind[finding.document] = finding

@@ -1,0 +1,136 @@
+"""The journal is one line of entries: no gap, terms that only rise, one beginning a term, and nothing left undone."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hascheduler.check.config import MINUTE_MS, CheckConfig
+from hascheduler.check.finding import Finding, FindingKind, instant_text
+from hascheduler.dispatch.chain import is_current
+from hascheduler.dispatch.decisions import Conclusion, CountFailures, Decision, Fire, PassOver, Settlement
+from hascheduler.dispatch.judge import judge
+from hascheduler.model.journal import EntryKind, JournalHead
+
+
+@dataclass(frozen=True, slots=True)
+class DatedHead:
+    """An entry's head and when it was written, by its leader's clock; None where it does not say."""
+
+    head: JournalHead
+    at_ms: int | None
+
+
+class ShardJournal:
+    """Follows the entries of one shard in their order. Trimming takes the oldest, so any entry may be the first."""
+
+    def __init__(self, now: int, terms: CheckConfig) -> None:
+        self._kept_since_ms = now - terms.journal_retention_ms + 5 * MINUTE_MS
+        self.last: DatedHead | None = None
+        self.began: DatedHead | None = None
+        """The first entry of the highest term that was met."""
+
+    def follow(self, entry: DatedHead) -> Iterator[Finding]:
+        before, self.last = self.last, entry
+        if self.began is None or entry.head.term > self.began.head.term:
+            self.began = entry
+        if entry.head.applied_through >= entry.head.seq:
+            what = f"entry {entry.head.seq} says that entries through {entry.head.applied_through} are applied"
+            yield _order(entry, what)
+        if before is None:
+            return
+        if entry.head.seq != before.head.seq + 1 and self._was_not_trimmed(before, entry):
+            lost = entry.head.seq - before.head.seq - 1
+            undone = before.head.seq + 1 > entry.head.applied_through
+            yield Finding(
+                FindingKind.JOURNAL_GAP,
+                f"journal/{entry.head.shard}/{before.head.seq + 1}",
+                f"{lost} entries between {before.head.seq} and {entry.head.seq} are gone"
+                + (", and nothing says that they were applied" if undone else "; they had been applied"),
+                "entries are only ever deleted from the oldest on: find out who deletes them, and compare a backup",
+                since_ms=entry.at_ms,
+            )
+        yield from self._judge_terms(before, entry)
+
+    def _was_not_trimmed(self, before: DatedHead, entry: DatedHead) -> bool:
+        """Trimming goes by the leaders' clocks: between entries of clocks that disagree it may take some."""
+        if before.at_ms is None or entry.at_ms is None:
+            return True
+        return self._kept_since_ms < before.at_ms <= entry.at_ms
+
+    def _judge_terms(self, before: DatedHead, entry: DatedHead) -> Iterator[Finding]:
+        old, new = before.head, entry.head
+        if new.term < old.term:
+            yield _order(entry, f"entry {new.seq} of term {new.term} follows entry {old.seq} of term {old.term}")
+        elif new.term == old.term:
+            if new.kind is EntryKind.TERM_BEGAN:
+                yield _order(entry, f"term {new.term} begins in entry {new.seq}, and was there in entry {old.seq}")
+            elif new.holder != old.holder:
+                what = f"entries {old.seq} and {new.seq} of term {new.term} are of {old.holder} and of {new.holder}"
+                yield _order(entry, what)
+        elif new.kind is not EntryKind.TERM_BEGAN and new.seq == old.seq + 1:
+            yield _order(entry, f"entry {new.seq} of term {new.term} follows term {old.term}, and begins no term")
+
+
+def check_decisions(
+    entry: DatedHead,
+    decisions: tuple[Decision, ...],
+    jobs: Mapping[str, Mapping[str, Any]],
+    schedules: Mapping[str, Mapping[str, Any]],
+) -> Finding | None:
+    """What of an entry that is not known to be applied still could be, by the documents that it concerns."""
+    undone = [decision for decision in decisions if _is_undone(decision, jobs, schedules)]
+    if not undone:
+        return None
+    head = entry.head
+    return Finding(
+        FindingKind.JOURNAL_UNAPPLIED,
+        f"journal/{head.shard}/{head.seq}",
+        f"{len(undone)} of {len(decisions)} decisions of term {head.term} were never carried out"
+        + (f" since {instant_text(entry.at_ms)}" if entry.at_ms is not None else "")
+        + f": {_shown(undone[0])}"
+        + (" and others" if len(undone) > 1 else ""),
+        "the leader applies them again by itself; if it does not, restart it: the next one begins with them",
+        since_ms=entry.at_ms,
+        witness="",
+    )
+
+
+def _is_undone(
+    decision: Decision, jobs: Mapping[str, Mapping[str, Any]], schedules: Mapping[str, Mapping[str, Any]]
+) -> bool:
+    match decision:
+        case Fire() | PassOver():
+            return _is_open(decision, schedules.get(decision.schedule))
+        case CountFailures():
+            return False  # a later count stands for it
+        case _:
+            return judge(decision, jobs.get(decision.job_id)) is Settlement.UNKNOWN
+
+
+def _is_open(conclusion: Conclusion, schedule: Mapping[str, Any] | None) -> bool:
+    cursor_ms = None if schedule is None else schedule.get("cursor_ms")
+    if schedule is None or not isinstance(cursor_ms, int) or not is_current(schedule, conclusion):
+        return False  # gone or edited since: what was not carried out is decided anew
+    return cursor_ms < conclusion.nominal_ms
+
+
+def _shown(decision: Decision) -> str:
+    match decision:
+        case Fire():
+            return f"fire {decision.job_id}"
+        case PassOver(run):
+            return f"{run.verdict} {run.schedule} through {instant_text(run.last_ms)}"
+        case CountFailures(schedule):
+            return f"count the failures of {schedule}"
+        case _:
+            return f"{type(decision).__name__.lower()} {decision.job_id}, attempt {decision.attempt}"
+
+
+def _order(entry: DatedHead, what: str) -> Finding:
+    return Finding(
+        FindingKind.JOURNAL_ORDER,
+        f"journal/{entry.head.shard}/{entry.head.seq}",
+        what,
+        "the fence was passed by: find out who writes to the journal past the replicas, and keep a copy of it",
+        since_ms=entry.at_ms,
+    )

@@ -1,0 +1,66 @@
+"""Lease and journal tell of the same term, somebody leads, and every shard that is spoken of is one that is led."""
+
+from collections.abc import Collection as SomeOf
+from collections.abc import Iterator
+
+from hascheduler.check.config import CheckConfig
+from hascheduler.check.finding import Finding, FindingKind, instant_text
+from hascheduler.check.jobs import RegisteredProcessor
+from hascheduler.check.journal import DatedHead
+from hascheduler.model.lease import LeaseRecord
+
+
+def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, terms: CheckConfig) -> Iterator[Finding]:
+    """``began``: an entry of the journal's highest term. All of it may be motion: a lease is renewed every second."""
+    newest = 0 if began is None else began.head.term
+    document = f"leases/{lease.shard}"
+    if lease.term < newest:
+        yield Finding(
+            FindingKind.LEASE_TERM,
+            document,
+            f"the lease is of term {lease.term}, and the journal has been at term {newest}",
+            "it was deleted or written by hand; the next leader takes a term above the journal's by itself",
+            witness=f"{lease.term}",
+        )
+    elif lease.holder and lease.term > newest and now - lease.acquired_at_ms > terms.motion_ms:
+        yield Finding(
+            FindingKind.LEASE_TERM,
+            document,
+            f"{lease.holder} has held term {lease.term} since {instant_text(lease.acquired_at_ms)}, and the journal"
+            f" is at term {newest}: it has not begun",
+            "it decides nothing: see why in its log, then end it; another one takes over",
+            since_ms=lease.acquired_at_ms,
+            witness=f"{lease.term}",
+        )
+    elif lease.holder and began is not None and lease.term == newest and began.head.holder != lease.holder:
+        yield Finding(
+            FindingKind.LEASE_TERM,
+            document,
+            f"{lease.holder} holds term {lease.term}, and its entries in the journal are of {began.head.holder}",
+            "somebody wrote the lease by hand; end that replica, and the next one takes a term of its own",
+            witness=f"{lease.term} {lease.holder}",
+        )
+    silent_ms = now - lease.renewed_at_ms
+    if silent_ms > 3 * lease.lease_duration_ms + terms.motion_ms:
+        yield Finding(
+            FindingKind.NOBODY_LEADS,
+            document,
+            f"it was last renewed {silent_ms // 1_000} s ago, in term {lease.term}"
+            + (f", by {lease.holder}" if lease.holder else ", and given back"),
+            "nothing fires and nothing is dispatched: are there replicas, and does MongoDB take writes?",
+            since_ms=lease.renewed_at_ms,
+            witness=f"{lease.term} {lease.renewals}",
+        )
+
+
+def check_shard(registered: RegisteredProcessor, led: SomeOf[str]) -> Iterator[Finding]:
+    """A processor of a shard that nobody has ever led gets no jobs. ``led``: the shards with a lease or a journal."""
+    processor = registered.processor
+    if led and processor.shard not in led:
+        yield Finding(
+            FindingKind.UNKNOWN_SHARD,
+            f"processors/{processor.id}",
+            f"it serves the shard {processor.shard!r}, which nobody leads; there are {', '.join(sorted(led))}",
+            "start a replica of that shard, or correct HASCHEDULER_SHARD of the processor",
+            witness=f"{processor.shard}",
+        )

@@ -1,0 +1,71 @@
+"""A schedule's cursor follows the time: nothing is due for long and undecided, nothing is decided before its time.
+
+And what it makes can be stored: releases through 0.2.0 took payloads that grow beyond that when they are filled.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hascheduler.check.config import CheckConfig
+from hascheduler.check.finding import Finding, FindingKind, instant_text, short_id
+from hascheduler.dispatch.stretches import undecided
+from hascheduler.model.documents.fired_job import rendered_payload_bytes_max
+from hascheduler.model.payload import PAYLOAD_BYTES_MAX
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.triggers import due_ms
+
+PAYLOAD_FIELDS = ("job", "payload", "render", "labels")
+
+
+def check_cursor(schedule: ScheduleRef, now: int, terms: CheckConfig, *, led: bool) -> Iterator[Finding]:
+    """``led``: somebody leads, so that somebody should have decided. `InvalidInput` where the times can't be told."""
+    due_at_ms = _first_due(schedule, now - terms.motion_ms) if led else None
+    if due_at_ms is not None:
+        behind_s = (now - due_at_ms) // 1_000
+        yield Finding(
+            FindingKind.OVERDUE,
+            f"schedules/{schedule.name}",
+            f"a nominal time has been due for {behind_s} s, and the cursor stands at"
+            f" {instant_text(schedule.cursor_ms)}",
+            "look at the log of the leader (hascheduler cluster); if it decides nothing else either, restart it",
+            since_ms=due_at_ms,
+            witness=f"{schedule.rev} {schedule.cursor_ms}",
+        )
+    if schedule.cursor_ms > now + terms.motion_ms and schedule.cursor_ms > schedule.created_at_ms:
+        ahead_s = (schedule.cursor_ms - now) // 1_000
+        yield Finding(
+            FindingKind.CURSOR_AHEAD,
+            f"schedules/{schedule.name}",
+            f"its cursor stands {ahead_s} s in the future ({instant_text(schedule.cursor_ms)}): until then it does"
+            " not fire",
+            "compare the clocks of the replicas with each other; the times in between were decided too early",
+            witness=f"{schedule.rev}",
+        )
+
+
+def check_payload(document: Mapping[str, Any]) -> Iterator[Finding]:
+    """Of a schedule that fills its payload: ``document`` has the fields of `PAYLOAD_FIELDS`."""
+    size = rendered_payload_bytes_max(document["_id"], document)
+    if size > PAYLOAD_BYTES_MAX:
+        yield Finding(
+            FindingKind.PAYLOAD_TOO_LARGE,
+            f"schedules/{short_id(document['_id'])}",
+            f"its payload has up to {size} bytes with its placeholders filled, and no job can have more than"
+            f" {PAYLOAD_BYTES_MAX}: its nominal times become unstorable",
+            "replace its payload (hascheduler schedule edit), then make up for the jobs with a backfill",
+        )
+
+
+def _first_due(schedule: ScheduleRef, now: int) -> int | None:
+    """When the first undecided time was due, if it was by ``now``. What will not fire is settled with its stretch."""
+    for times in undecided(schedule, schedule.cursor_ms, now):
+        fires_max = times.trigger.max_fires
+        first_ms = times.first() if fires_max is None or schedule.tally.fired < fires_max else None
+        if first_ms is None:
+            continue
+        if times.verdict is not None:
+            # One that goes on is cut off at now.
+            return times.through_ms + 1 if times.through_ms < now else None
+        at_ms = due_ms(schedule.name, times.trigger, first_ms)
+        return at_ms if at_ms <= now else None
+    return None

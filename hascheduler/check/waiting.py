@@ -1,0 +1,77 @@
+"""A job that is due does not wait beside a free slot, as far as that can be told from outside.
+
+Much may hold a job back that only the core knows in full (lanes, tiers, learned costs, rates). So this rule speaks only
+of jobs that nothing of the kind concerns, and of a wait that no order of the queue explains: there is room for all.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hascheduler.check.finding import Finding, FindingKind, instant_text
+from hascheduler.check.jobs import CheckContext
+from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.resources import NO_RESOURCES
+
+
+@dataclass
+class OccupiedSlots:
+    """How many jobs hold a slot."""
+
+    in_all: int = 0
+    of_processor: Counter[str] = field(default_factory=Counter)
+    of_definition: Counter[str] = field(default_factory=Counter)
+    of_tenant: Counter[str] = field(default_factory=Counter)
+
+    def add(self, job: JobRef) -> None:
+        self.in_all += 1
+        self.of_processor[job.processor or ""] += 1
+        self.of_definition[job.definition] += 1
+        self.of_tenant[job.tenant] += 1
+
+
+@dataclass
+class ConcurrencyCaps:
+    """What may keep slots free. ``tenants``: the most that may run, for those that have a limit."""
+
+    in_all: int | None = None
+    tenants: dict[str, int] = field(default_factory=dict)
+
+
+def check_wait(job: JobRef, around: CheckContext, taken: OccupiedSlots, caps: ConcurrencyCaps) -> Iterator[Finding]:
+    """Whether ``job`` has been due for long, nothing holds it back, and a live processor has a free slot for it."""
+    if job.state is not JobState.PENDING or job.serial or job.waits_for or job.cancel_requested_at_ms is not None:
+        return
+    since_ms = max(job.submitted_at_ms, job.not_before_ms or 0, job.retry_at_ms or 0)
+    waited_ms = around.now - since_ms
+    if waited_ms <= around.terms.patience_ms or _is_capped(job, around, taken, caps):
+        return
+    for id, registered in around.processors.items():
+        processor, silent_ms = registered.processor, around.silent_for_ms(id)
+        is_live = silent_ms is not None and silent_ms <= around.terms.heartbeat_timeout_ms
+        free = processor.slots - taken.of_processor[id]
+        if is_live and not processor.draining and free > 0 and processor.supports(job.definition):
+            yield Finding(
+                FindingKind.WAITING_IN_VAIN,
+                f"jobs/{job.id}",
+                f"it has been due for {waited_ms // 1_000} s, and {id} has {free} of {processor.slots} slots free"
+                + (f" (its retry was to be at {instant_text(job.retry_at_ms)})" if job.retry_at_ms else ""),
+                f"hascheduler why {job.id}; if nothing holds it back, restart the leader",
+                since_ms,
+                witness=f"{job.rev}",
+            )
+            return
+
+
+def _is_capped(job: JobRef, around: CheckContext, taken: OccupiedSlots, caps: ConcurrencyCaps) -> bool:
+    definition = around.definition(job.definition)
+    if definition.tier is not None or definition.rate_limit is not None or definition.conflict_group is not None:
+        return True
+    if definition.needs(job.resources) != NO_RESOURCES:
+        return True
+    capped = (
+        (caps.in_all, taken.in_all),
+        (definition.max_concurrency, taken.of_definition[job.definition]),
+        (caps.tenants.get(job.tenant), taken.of_tenant[job.tenant]),
+    )
+    return any(cap is not None and running >= cap for cap, running in capped)

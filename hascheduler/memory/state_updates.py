@@ -1,0 +1,106 @@
+"""The moves of a job as changes of its stored fields; which may start from where, `TRANSITIONS` says.
+
+Each raises ``rev`` by one, and each that ends an attempt keeps its record: ``{number, processor, dispatched_at_ms,
+started_at_ms, finished_at_ms, outcome, error}``.
+"""
+
+from typing import Any
+
+from hascheduler.memory.database import Document
+from hascheduler.model.documents.job import REVIVED_FIELDS
+from hascheduler.model.instants import WallMs, to_datetime
+from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
+from hascheduler.ports import Outcome
+
+
+def may(move: Move, job: Document) -> bool:
+    """Whether ``move`` leads on from the state of ``job``."""
+    return job.get("state") in TRANSITIONS[move].sources
+
+
+def is_held(job: Document, attempt: int, processor_id: str) -> bool:
+    """Whether that attempt is the job's newest, and that processor has it."""
+    return job.get("attempt") == attempt and job.get("processor") == processor_id
+
+
+def dispatched(job: Document, attempt: int, processor_id: str, at_ms: WallMs) -> dict[str, Any]:
+    return {
+        "state": JobState.DISPATCHED,
+        "attempt": attempt,
+        "processor": processor_id,
+        "dispatched_at_ms": at_ms,
+        "started_at_ms": None,
+        "rev": job["rev"] + 1,
+    }
+
+
+def started(job: Document, at_ms: WallMs) -> dict[str, Any]:
+    first_ms = job.get("first_started_at_ms")
+    return {
+        "state": JobState.RUNNING,
+        "started_at_ms": at_ms,
+        "first_started_at_ms": at_ms if first_ms is None else first_ms,
+        "progress": None,
+        "rev": job["rev"] + 1,
+    }
+
+
+def back_to_pending(
+    job: Document, outcome: str, error: str | None, at_ms: WallMs, *, retry_at_ms: WallMs | None = None
+) -> dict[str, Any]:
+    """The attempt ends with ``outcome``, the job waits for its next one.
+
+    Unless it was given back that is a failure, if it ran.
+    """
+    return {
+        "failures": _failures_after(job, counts=outcome != AttemptEnd.GIVEN_BACK),
+        "retry_at_ms": retry_at_ms,
+        "attempts": _attempts_with(job, outcome, error, at_ms),
+        "state": JobState.PENDING,
+        "processor": None,
+        "dispatched_at_ms": None,
+        "started_at_ms": None,
+        "rev": job["rev"] + 1,
+    }
+
+
+def to_terminal(job: Document, end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
+    """The job ends as ``end`` says, and with it the attempt that held a processor, if one did."""
+    expire_at = to_datetime(at_ms + kept_ms)
+    return {
+        "failures": _failures_after(job, counts=end.state is JobState.FAILED),
+        "attempts": _attempts_with(job, attempt_outcome, end.error, at_ms),
+        "state": end.state,
+        "processor": None,
+        "result": end.result,
+        "error": end.error,
+        "finished_at_ms": at_ms,
+        "expire_at": max(expire_at, job.get("kept_until", expire_at)),
+        "rev": job["rev"] + 1,
+    }
+
+
+def revived(job: Document) -> dict[str, Any]:
+    """A failed job begins anew, behind everything that was decided about it."""
+    return {**REVIVED_FIELDS, "attempt": job["attempt"] + 1, "rev": job["rev"] + 1}
+
+
+def _failures_after(job: Document, *, counts: bool) -> int:
+    return int(job.get("failures") or 0) + (counts and job.get("state") == JobState.RUNNING)
+
+
+def _attempts_with(job: Document, outcome: str, error: str | None, at_ms: WallMs) -> list[Any]:
+    records = list(job.get("attempts") or ())
+    if job.get("state") in OCCUPYING:
+        records.append(
+            {
+                "number": job["attempt"],
+                "processor": job["processor"],
+                "dispatched_at_ms": job["dispatched_at_ms"],
+                "started_at_ms": job["started_at_ms"],
+                "finished_at_ms": at_ms,
+                "outcome": str(outcome),
+                "error": error,
+            }
+        )
+    return records[-ATTEMPTS_KEPT_MAX:]

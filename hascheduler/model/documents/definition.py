@@ -1,0 +1,98 @@
+"""Stored definitions; and the rate limits that definitions and tenants hold."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, RateLimit
+from hascheduler.model.fields import (
+    Document,
+    identifier,
+    integer,
+    not_negative,
+    positive,
+    positive_or_none,
+    text_or_none,
+)
+from hascheduler.model.resources import decode_resources, encode_resources
+from hascheduler.model.retry import (
+    ATTEMPTS_MAX_DEFAULT,
+    BACKOFF_FACTOR_DEFAULT,
+    BACKOFF_MAX_MS_DEFAULT,
+    BACKOFF_MS_DEFAULT,
+    RetryPolicy,
+)
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+
+DEFINITION_FIELDS = (
+    "v", "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",
+    "resources", "backoff_ms", "backoff_factor", "backoff_max_ms", "timeout_ms", "total_timeout_ms",
+    "conflict_scope",
+)  # fmt: skip
+
+
+def encode_definition(definition: Definition) -> dict[str, Any]:
+    retry = definition.retry
+    return {
+        "_id": definition.name,
+        "v": WRITTEN_VERSION,
+        "rev": definition.rev,
+        "max_concurrency": definition.max_concurrency,
+        "attempts_max": retry.attempts_max,
+        "default_cost_ms": definition.default_cost_ms,
+        "conflict_group": definition.conflict_group,
+        "conflict_scope": definition.conflict_scope.value,
+        "tier": definition.tier,
+        "rate_limit": encode_rate_limit(definition.rate_limit),
+        "resources": encode_resources(definition.resources),
+        "backoff_ms": retry.backoff_ms,
+        "backoff_factor": retry.backoff_factor,
+        "backoff_max_ms": retry.backoff_max_ms,
+        "timeout_ms": definition.timeout_ms,
+        "total_timeout_ms": definition.total_timeout_ms,
+    }
+
+
+def decode_definition(id: object, fields: Document) -> Definition:
+    require_known_version(fields)
+    return Definition(
+        name=identifier(id),
+        rev=integer(fields, "rev"),
+        max_concurrency=positive_or_none(fields, "max_concurrency"),
+        default_cost_ms=not_negative(fields, "default_cost_ms", default=DEFAULT_COST_MS_DEFAULT),
+        conflict_group=text_or_none(fields, "conflict_group"),
+        tier=positive_or_none(fields, "tier"),
+        rate_limit=decode_rate_limit(fields, "rate_limit"),
+        resources=decode_resources(fields.get("resources")),
+        retry=RetryPolicy(
+            attempts_max=integer(fields, "attempts_max", default=ATTEMPTS_MAX_DEFAULT),
+            backoff_ms=not_negative(fields, "backoff_ms", default=BACKOFF_MS_DEFAULT),
+            backoff_factor=not_negative(fields, "backoff_factor", default=BACKOFF_FACTOR_DEFAULT),
+            backoff_max_ms=not_negative(fields, "backoff_max_ms", default=BACKOFF_MAX_MS_DEFAULT),
+        ),
+        timeout_ms=positive_or_none(fields, "timeout_ms"),
+        total_timeout_ms=positive_or_none(fields, "total_timeout_ms"),
+        conflict_scope=_decode_conflict_scope(fields),
+    )
+
+
+def _decode_conflict_scope(fields: Document) -> ConflictScope:
+    scope = fields.get("conflict_scope")
+    if scope is None:
+        return ConflictScope.SHARED
+    if not isinstance(scope, str) or scope not in set(ConflictScope):
+        raise InvalidInput(("conflict_scope",), f"{str(scope)[:64]!r} is unknown", " or ".join(ConflictScope))
+    return ConflictScope(scope)
+
+
+def encode_rate_limit(limit: RateLimit | None) -> dict[str, int] | None:
+    return None if limit is None else {"count": limit.count, "per_ms": limit.per_ms}
+
+
+def decode_rate_limit(fields: Document, name: str) -> RateLimit | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise InvalidInput((name,), f"a {type(value).__name__}", "an object of count and per_ms")
+    return RateLimit(positive(value, "count"), positive(value, "per_ms"))

@@ -1,0 +1,230 @@
+"""How jobs are stored, and how a stored one is read back.
+
+``JOB_FIELDS`` are those that a mirror needs.
+"""
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.fields import (
+    Document,
+    identifier,
+    instant_or_none,
+    integer,
+    is_integer,
+    text,
+    text_or_none,
+    wrong,
+)
+from hascheduler.model.instants import WallMs, to_datetime
+from hascheduler.model.job import JobRef, JobState, NewJob, ScheduleId, schedule_of
+from hascheduler.model.resources import Resources, decode_resources, encode_resources
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+
+JOB_FIELDS = (
+    "v", "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
+    "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
+    "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
+    "expires_at_ms", "waits_for", "ignores_failures", "schedule_created_at_ms",
+)  # fmt: skip
+
+
+def new_job_document(job: NewJob) -> dict[str, Any]:
+    document = {
+        "_id": job.id,
+        "v": WRITTEN_VERSION,
+        "rev": 1,
+        "state": JobState.PENDING.value,
+        "attempt": 0,
+        "definition": job.definition,
+        "target": job.target,
+        "payload": job.payload,
+        "tenant": job.tenant,
+        "lane": job.lane,
+        "fairness_key": job.fairness_key,
+        "priority": job.priority,
+        "mode": job.mode,
+        "labels": job.labels,
+        "submitted_at_ms": job.submitted_at_ms,
+        "sequence": job.sequence,
+        "not_before_ms": job.not_before_ms,
+        "schedule": job.schedule,
+        "schedule_created_at_ms": job.schedule_created_at_ms,
+        "nominal_ms": job.nominal_ms,
+        "processor": None,
+        "dispatched_at_ms": None,
+        "started_at_ms": None,
+        "finished_at_ms": None,
+        "cancel_requested_at_ms": None,
+        "serial": job.serial,
+        "resources": _resources_or_none(job.resources),
+        "failures": 0,
+        "first_started_at_ms": None,
+        "retry_at_ms": None,
+        "expires_at_ms": job.expires_at_ms,
+        "batch": job.batch,
+        "depends_on": list(job.depends_on),
+        "waits_for": list(job.waits_for),
+        "ignores_failures": job.ignores_failures,
+        "progress": None,
+        "result": None,
+        "error": None,
+        "attempts": [],
+    }
+    if job.idempotency_key is not None:
+        document |= {
+            "idempotency_key": job.idempotency_key,
+            "request_hash": job.request_hash,
+            "kept_until": to_datetime(job.submitted_at_ms + KEPT_FOR_KEY_MS),
+        }
+    if job.trace is not None:
+        document["trace"] = job.trace.traceparent
+    return document
+
+
+IDEMPOTENCY_MS = 24 * 3_600_000
+"""For so long after its submission a job answers for its idempotency key."""
+KEPT_FOR_KEY_MS = IDEMPOTENCY_MS + 3_600_000
+"""Longer, as the clocks of replicas and database differ: who is asked about a key must still find its job."""
+REVIVED_FIELDS: Document = {
+    "state": JobState.PENDING.value,
+    "failures": 0,
+    "first_started_at_ms": None,
+    "retry_at_ms": None,
+    "expires_at_ms": None,
+    "waits_for": [],
+    "progress": None,
+    "cancel_requested_at_ms": None,
+    "finished_at_ms": None,
+    "expire_at": None,
+    "result": None,
+    "error": None,
+}
+"""What a failed job is set to that begins anew: as it was, without a deadline and without waiting for others."""
+
+
+MADE_BY_FIELDS = ("tenant", "schedule_created_at_ms")
+"""What `maker_of` reads beside the id."""
+
+
+def maker_of(job: Document) -> ScheduleId | None:
+    """The schedule that made the stored ``job``; None for one that was submitted."""
+    name, created_at_ms = schedule_of(str(job["_id"])), job.get("schedule_created_at_ms")
+    said = created_at_ms if is_integer(created_at_ms) else None
+    return None if name is None else ScheduleId(name, str(job.get("tenant")), said)
+
+
+def decode_job(id: object, fields: Document) -> JobRef:
+    require_known_version(fields)
+    return JobRef(
+        id=identifier(id),
+        rev=integer(fields, "rev"),
+        state=decode_job_state(fields),
+        attempt=integer(fields, "attempt"),
+        definition=text(fields, "definition"),
+        target=text(fields, "target"),
+        tenant=text(fields, "tenant"),
+        lane=text(fields, "lane"),
+        fairness_key=text(fields, "fairness_key", empty=True),
+        priority=integer(fields, "priority"),
+        mode=text(fields, "mode"),
+        submitted_at_ms=WallMs(integer(fields, "submitted_at_ms")),
+        sequence=integer(fields, "sequence"),
+        not_before_ms=instant_or_none(fields, "not_before_ms"),
+        processor=text_or_none(fields, "processor"),
+        dispatched_at_ms=instant_or_none(fields, "dispatched_at_ms"),
+        cancel_requested_at_ms=instant_or_none(fields, "cancel_requested_at_ms"),
+        serial=bool(fields.get("serial")),
+        started_at_ms=instant_or_none(fields, "started_at_ms"),
+        resources=None if fields.get("resources") is None else decode_resources(fields["resources"]),
+        failures=integer(fields, "failures", default=0),
+        first_started_at_ms=instant_or_none(fields, "first_started_at_ms"),
+        retry_at_ms=instant_or_none(fields, "retry_at_ms"),
+        expires_at_ms=instant_or_none(fields, "expires_at_ms"),
+        waits_for=_decode_ids(fields, "waits_for"),
+        ignores_failures=bool(fields.get("ignores_failures")),
+        schedule_created_at_ms=instant_or_none(fields, "schedule_created_at_ms"),
+    )
+
+
+def decode_job_patch(patch: Document) -> dict[str, Any] | None:
+    """What `decode_job` would read of those fields, or None where it takes the whole document to tell."""
+    decoded: dict[str, Any] = {}
+    for name, value in patch.items():
+        decode = _OF_PATCHES.get(name)
+        if decode is None:
+            return None
+        decoded[name] = None if value is None and decode is instant_or_none else decode(patch, name)
+    return decoded
+
+
+def patched_job(job: JobRef, decoded: Mapping[str, Any]) -> JobRef:
+    """``job`` after a patch, as `decode_job_patch` gives it; by position, as there are many of them."""
+    values = list(_VALUES(job))
+    for name, value in decoded.items():
+        if name in _PLACES:
+            values[_PLACES[name]] = value
+    return JobRef(*values)
+
+
+_PLACES = {name: place for place, name in enumerate(JobRef.__slots__)}
+_VALUES = attrgetter(*JobRef.__slots__)
+
+
+def _state_of(fields: Document, _: str) -> JobState:
+    return decode_job_state(fields)
+
+
+_OF_PATCHES: dict[str, Callable[[Document, str], Any]] = {
+    "rev": integer,
+    "state": _state_of,
+    "attempt": integer,
+    "processor": text_or_none,
+    "priority": integer,
+    "failures": integer,
+    "finished_at_ms": lambda fields, name: fields[name],  # no field of a job that lives
+    **dict.fromkeys(
+        ("dispatched_at_ms", "started_at_ms", "first_started_at_ms", "retry_at_ms", "cancel_requested_at_ms"),
+        instant_or_none,
+    ),
+}
+"""The fields that the moves of a job change, each by itself."""
+
+
+def _decode_ids(fields: Document, name: str) -> tuple[str, ...]:
+    ids = fields.get(name)
+    if not ids:
+        return ()
+    if not isinstance(ids, list) or not all(isinstance(id, str) and id for id in ids):
+        raise InvalidInput((name,), f"{str(ids)[:64]}", "a list of ids")
+    return tuple(ids)
+
+
+def decode_job_state(fields: Document) -> JobState:
+    try:
+        return _STATES[fields["state"]]
+    except (KeyError, TypeError):
+        raise InvalidInput(("state",), wrong(fields, "state"), " or ".join(JobState)) from None
+
+
+_STATES = {state.value: state for state in JobState}
+"""There are many jobs, and to ask the enumeration takes five times as long."""
+
+
+def encode_job_ref(job: JobRef) -> dict[str, Any]:
+    """The lean fields of a job, as `decode_job` reads them."""
+    return {
+        **{name: getattr(job, name) for name in _OF_LIVE_JOBS},
+        "v": WRITTEN_VERSION,
+        "resources": _resources_or_none(job.resources),
+        "waits_for": list(job.waits_for),
+    }
+
+
+_OF_LIVE_JOBS = tuple(name for name in JOB_FIELDS if name not in ("v", "resources", "finished_at_ms", "waits_for"))
+
+
+def _resources_or_none(resources: Resources | None) -> dict[str, int] | None:
+    return None if resources is None else encode_resources(resources)

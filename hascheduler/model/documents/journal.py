@@ -1,0 +1,47 @@
+"""The heads of stored journal entries; the decisions in an entry are encoded by `hascheduler.dispatch.decisions`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.fields import (
+    Document,
+    integer,
+    text,
+)
+from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+
+JOURNAL_FIELDS = ("v", "term", "kind", "holder", "applied_through")
+
+
+def journal_id(shard: str, seq: int) -> dict[str, Any]:
+    return {"shard": shard, "seq": seq}
+
+
+def encode_journal_head(head: JournalHead) -> dict[str, Any]:
+    return {
+        "_id": journal_id(head.shard, head.seq),
+        "v": WRITTEN_VERSION,
+        "term": head.term,
+        "kind": head.kind.value,
+        "holder": head.holder,
+        "applied_through": head.applied_through,
+    }
+
+
+def decode_journal_head(id: object, fields: Document) -> JournalHead:
+    require_known_version(fields)
+    if not isinstance(id, Mapping):
+        raise InvalidInput(("_id",), "not an object of shard and seq")
+    kind = fields.get("kind")
+    if not isinstance(kind, str) or kind not in set(EntryKind):
+        raise InvalidInput(("kind",), f"{str(kind)[:64]!r} is unknown")
+    return JournalHead(
+        shard=text(id, "shard"),
+        seq=integer(id, "seq"),
+        term=integer(fields, "term"),
+        kind=EntryKind(kind),
+        holder=text(fields, "holder"),
+        applied_through=integer(fields, "applied_through"),
+    )

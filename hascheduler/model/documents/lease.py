@@ -1,0 +1,58 @@
+"""Stored leases, one document a shard."""
+
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.fields import (
+    Document,
+    identifier,
+    integer,
+    text,
+)
+from hascheduler.model.instants import WallMs
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+
+LEASE_FIELDS = (
+    "v", "holder", "term", "renewals", "endpoint", "acquired_at_ms", "renewed_at_ms", "lease_duration_ms",
+    "transitions",
+)  # fmt: skip
+
+
+def encode_lease(record: LeaseRecord) -> dict[str, Any]:
+    return {
+        "_id": record.shard,
+        "v": WRITTEN_VERSION,
+        "holder": record.holder,
+        "term": record.term,
+        "renewals": record.renewals,
+        "endpoint": record.endpoint,
+        "acquired_at_ms": record.acquired_at_ms,
+        "renewed_at_ms": record.renewed_at_ms,
+        "lease_duration_ms": record.lease_duration_ms,
+        "transitions": record.transitions,
+    }
+
+
+def decode_lease(id: object, fields: Document) -> LeaseRecord:
+    require_known_version(fields)
+    return LeaseRecord(
+        shard=identifier(id),
+        holder=text(fields, "holder", empty=True),
+        term=integer(fields, "term"),
+        renewals=integer(fields, "renewals"),
+        endpoint=text(fields, "endpoint", empty=True),
+        acquired_at_ms=WallMs(integer(fields, "acquired_at_ms")),
+        renewed_at_ms=WallMs(integer(fields, "renewed_at_ms")),
+        lease_duration_ms=integer(fields, "lease_duration_ms"),
+        transitions=integer(fields, "transitions"),
+    )
+
+
+def readable_lease(id: object, fields: Document) -> LeaseRecord | None:
+    """None where somebody has written something else there; one of a later release is an `InvalidInput` still."""
+    require_known_version(fields)
+    try:
+        return decode_lease(id, fields)
+    except InvalidInput:
+        return None

@@ -1,0 +1,315 @@
+"""How a schedule is stored, how a stored one is read back, and the job that follows from it at a nominal time.
+
+``{_id: name, v, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload, render, labels,
+created_at_ms}`` are the API's to write, each write raising ``rev``; ``{cursor_ms, tally, failures, throttled,
+unstorable}`` are the leader's. ``unstorable``, 0 where it is not there, is only shown: no mirror has it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
+from functools import lru_cache
+from sys import intern
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
+from hascheduler.model.fields import NAME_CHARACTERS_MAX, Document, identifier, integer, is_integer, not_negative, text
+from hascheduler.model.instants import WallMs
+from hascheduler.model.resources import decode_resources, encode_resources
+from hascheduler.model.schedule import (
+    CATCH_UP_MAX_DEFAULT,
+    DEFAULT_POLICY,
+    GRACE_MS_DEFAULT,
+    Basis,
+    CatchUp,
+    JobTemplate,
+    Overlap,
+    SchedulePolicy,
+    ScheduleRef,
+    Stretch,
+)
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.trigger import Trigger
+from hascheduler.model.verdict import NOTHING_DECIDED, Tally
+
+_SHARED_MAX = 4_096
+
+SCHEDULE_FIELDS = (
+    "v", "rev", "trigger", "since_ms", "past", "policy", "paused_at_ms", "job", "created_at_ms",
+    "cursor_ms", "tally", "failures", "throttled",
+)  # fmt: skip
+"""What a mirror needs of a schedule."""
+
+TOO_MANY_FAILURES = "{} of its jobs failed in a row"
+"""Why a schedule is paused that nobody paused."""
+
+LEADER_FIELDS = frozenset({"cursor_ms", "tally", "failures", "throttled"})
+"""Writing them is no edit: ``rev`` stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSchedule:
+    """A schedule as it is made at ``now``: its nominal times begin after that."""
+
+    name: str
+    trigger: Trigger
+    template: JobTemplate
+    payload: Any
+    labels: Mapping[str, str]
+    now: WallMs
+    policy: SchedulePolicy = DEFAULT_POLICY
+    render: bool = False
+    paused: bool = False
+
+
+def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
+    return {
+        "_id": schedule.name,
+        "v": WRITTEN_VERSION,
+        "rev": 1,
+        "trigger": encode_trigger(schedule.trigger),
+        "since_ms": schedule.now,
+        "past": [],
+        "policy": encode_policy(schedule.policy),
+        "paused_at_ms": schedule.now if schedule.paused else None,
+        "paused_because": None,
+        "job": encode_template(schedule.template, schedule.name),
+        "payload": schedule.payload,
+        "render": schedule.render,
+        "labels": dict(schedule.labels),
+        "created_at_ms": schedule.now,
+        "cursor_ms": schedule.now,
+        "tally": encode_tally(NOTHING_DECIDED),
+        "failures": 0,
+        "throttled": 0,
+    }
+
+
+def decode_schedule(id: object, fields: Document) -> ScheduleRef:
+    require_known_version(fields)
+    name = identifier(id, longest=NAME_CHARACTERS_MAX)
+    paused_at_ms = fields.get("paused_at_ms")
+    past = fields.get("past")
+    created_at_ms = WallMs(integer(fields, "created_at_ms"))
+    cursor_ms = WallMs(integer(fields, "cursor_ms"))
+    return ScheduleRef(
+        name=name,
+        rev=integer(fields, "rev"),
+        trigger=decode_trigger(fields.get("trigger")),
+        template=decode_template(fields.get("job"), name),
+        # Equal instants of one schedule are one object: there are many schedules.
+        created_at_ms=created_at_ms,
+        since_ms=_same(WallMs(integer(fields, "since_ms", default=created_at_ms)), created_at_ms),
+        policy=decode_policy(fields.get("policy")),
+        paused_at_ms=None if paused_at_ms is None else WallMs(integer(fields, "paused_at_ms")),
+        past=_decode_past(past) if past else (),
+        cursor_ms=_same(cursor_ms, created_at_ms),
+        tally=decode_tally(fields.get("tally"), throttled=not_negative(fields, "throttled", default=0)),
+        failures=integer(fields, "failures", default=0),
+    )
+
+
+def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
+    """The lean fields of a schedule, as `decode_schedule` reads them."""
+    return {
+        **encode_schedule_edit(schedule),
+        "v": WRITTEN_VERSION,
+        "rev": schedule.rev,
+        "job": encode_template(schedule.template, schedule.name),
+        "created_at_ms": schedule.created_at_ms,
+        "cursor_ms": schedule.cursor_ms,
+        "tally": encode_tally(schedule.tally),
+        "failures": schedule.failures,
+        "throttled": schedule.tally.throttled,
+    }
+
+
+def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
+    """``schedule`` after the leader wrote some of its own fields; the others are not looked at again."""
+    return replace(
+        schedule,
+        cursor_ms=WallMs(integer(fields, "cursor_ms", default=schedule.cursor_ms)),
+        tally=_with_counts(schedule.tally, fields),
+        failures=integer(fields, "failures", default=schedule.failures),
+    )
+
+
+def encode_schedule_edit(schedule: ScheduleRef) -> dict[str, Any]:
+    """What an edit of the times or the policy of a schedule writes."""
+    return {
+        "trigger": encode_trigger(schedule.trigger),
+        "since_ms": schedule.since_ms,
+        "past": [_encode_stretch(stretch) for stretch in schedule.past],
+        "policy": encode_policy(schedule.policy),
+        "paused_at_ms": schedule.paused_at_ms,
+    }
+
+
+# Its parts
+
+
+def encode_policy(policy: SchedulePolicy) -> dict[str, Any]:
+    return {
+        "grace_ms": policy.grace_ms,
+        "catch_up": policy.catch_up.value,
+        "catch_up_max": policy.catch_up_max,
+        "overlap": policy.overlap.value,
+        "pause_after_failures": policy.pause_after_failures,
+    }
+
+
+_DEFAULT_POLICY_STORED = encode_policy(DEFAULT_POLICY)
+
+
+def decode_policy(fields: object) -> SchedulePolicy:
+    """The defaults where nothing is stored."""
+    if fields is None:
+        return DEFAULT_POLICY
+    if not isinstance(fields, Mapping):
+        raise InvalidInput(("policy",), "not an object")
+    # Nearly always. A float that equals an integer is not one.
+    if fields == _DEFAULT_POLICY_STORED and type(fields["grace_ms"]) is type(fields["catch_up_max"]) is int:
+        return DEFAULT_POLICY
+    failures = fields.get("pause_after_failures")
+    return _shared_policy(
+        integer(fields, "grace_ms", default=GRACE_MS_DEFAULT),
+        _choice(CatchUp, fields, "catch_up", CatchUp.LATEST),
+        integer(fields, "catch_up_max", default=CATCH_UP_MAX_DEFAULT),
+        _choice(Overlap, fields, "overlap", Overlap.ALLOW),
+        None if failures is None else integer(fields, "pause_after_failures"),
+    )
+
+
+_TALLIED_APART = frozenset({"throttled"})
+"""Counts that 0.2.0 does not know and whose list it would refuse: each is a field of the schedule, and is added to."""
+_TALLIED = tuple(field.name for field in dataclass_fields(Tally) if field.name not in _TALLIED_APART)
+
+
+def encode_tally(tally: Tally) -> list[int]:
+    """The counts in the order of `Tally`, without those that are told apart."""
+    return [getattr(tally, name) for name in _TALLIED]
+
+
+def decode_tally(value: object, *, throttled: int = 0) -> Tally:
+    if value is None:
+        return Tally(throttled=throttled) if throttled else NOTHING_DECIDED
+    if not isinstance(value, list) or len(value) != len(_TALLIED) or not all(isinstance(n, int) for n in value):
+        raise InvalidInput(("tally",), f"{str(value)[:64]!r}", f"the {len(_TALLIED)} counts {', '.join(_TALLIED)}")
+    return Tally(*[*value, throttled]) if throttled or any(value) else NOTHING_DECIDED
+
+
+def _with_counts(tally: Tally, fields: Document) -> Tally:
+    """``tally`` after the leader wrote some of its counts."""
+    throttled = not_negative(fields, "throttled", default=tally.throttled)
+    if "tally" in fields:
+        return decode_tally(fields["tally"], throttled=throttled)
+    return tally if throttled == tally.throttled else replace(tally, throttled=throttled)
+
+
+def unstorable_of(fields: Document) -> int:
+    """How many of the nominal times that the tally counts as fired have no job, as none could be stored."""
+    count = fields.get("unstorable")
+    return count if is_integer(count) else 0
+
+
+def encode_basis(basis: Basis) -> list[int | None]:
+    return [basis.cursor_ms, basis.since_ms, basis.paused_at_ms]
+
+
+def decode_basis(value: object) -> Basis:
+    match value:
+        case [int(cursor_ms), int(since_ms), (int() | None) as paused_at_ms]:
+            return Basis(WallMs(cursor_ms), WallMs(since_ms), None if paused_at_ms is None else WallMs(paused_at_ms))
+        case _:
+            raise InvalidInput(("basis",), f"{str(value)[:64]!r}", "[cursor_ms, since_ms, paused_at_ms]")
+
+
+def encode_template(template: JobTemplate, schedule: str) -> dict[str, Any]:
+    """The template of the schedule of that name."""
+    return {
+        "definition": template.definition,
+        "target": template.target_of(schedule),
+        "tenant": template.tenant,
+        "lane": template.lane,
+        "fairness_key": template.fairness_key,
+        "priority": template.priority,
+        "mode": template.mode,
+        "resources": None if template.resources is None else encode_resources(template.resources),
+    }
+
+
+def decode_template(fields: object, schedule: str) -> JobTemplate:
+    """Equal templates are mostly one object, as many schedules have the same."""
+    if not isinstance(fields, Mapping):
+        raise InvalidInput(("job",), "not an object")
+    target = text(fields, "target")
+    if target != schedule or fields.get("resources") is not None:
+        return _decode_template(fields, None if target == schedule else target)
+    try:
+        return _shared_template(*map(fields.get, _SHARED_FIELDS))
+    except (InvalidInput, TypeError):  # also where one can't be hashed; what is wrong is said in the field's own words
+        return _decode_template(fields, None)
+
+
+def _decode_template(fields: Document, target: str | None) -> JobTemplate:
+    return JobTemplate(
+        definition=intern(text(fields, "definition")),
+        target=target,
+        tenant=intern(text(fields, "tenant")),
+        lane=intern(text(fields, "lane")),
+        fairness_key=intern(text(fields, "fairness_key", empty=True)),
+        priority=integer(fields, "priority"),
+        mode=intern(text(fields, "mode")),
+        resources=None if fields.get("resources") is None else decode_resources(fields["resources"]),
+    )
+
+
+def _encode_stretch(stretch: Stretch) -> dict[str, Any]:
+    return {
+        "trigger": encode_trigger(stretch.trigger),
+        "since_ms": stretch.since_ms,
+        "through_ms": stretch.through_ms,
+        "paused": stretch.paused,
+    }
+
+
+def _decode_past(value: object) -> tuple[Stretch, ...]:
+    if not isinstance(value, list) or not all(isinstance(stretch, Mapping) for stretch in value):
+        raise InvalidInput(("past",), "not a list of objects")
+    return tuple(
+        Stretch(
+            decode_trigger(stretch.get("trigger")),
+            WallMs(integer(stretch, "since_ms")),
+            WallMs(integer(stretch, "through_ms")),
+            bool(stretch.get("paused")),
+        )
+        for stretch in value
+    )
+
+
+_SHARED_FIELDS = ("definition", "tenant", "lane", "fairness_key", "priority", "mode")
+
+
+@lru_cache(_SHARED_MAX, typed=True)  # True equals 1, and is no priority
+def _shared_template(*values: Any) -> JobTemplate:
+    return _decode_template(dict(zip(_SHARED_FIELDS, values, strict=True)), None)
+
+
+@lru_cache(_SHARED_MAX)
+def _shared_policy(
+    grace_ms: int, catch_up: CatchUp, catch_up_max: int, overlap: Overlap, pause_after_failures: int | None
+) -> SchedulePolicy:
+    return SchedulePolicy(grace_ms, catch_up, catch_up_max, overlap, pause_after_failures)
+
+
+def _choice(kind: Any, fields: Document, name: str, default: Any) -> Any:
+    value = fields.get(name, default)
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidInput(("policy", name), f"{str(value)[:64]!r} is unknown", " or ".join(kind)) from None
+
+
+def _same(value: WallMs, other: WallMs) -> WallMs:
+    return other if value == other else value

@@ -1,0 +1,50 @@
+"""How a token is stored: under what its secret hashes to, so that to know the secret is to find it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.fields import identifier, instant_or_none, integer, text, wrong
+from hascheduler.model.instants import WallMs
+from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
+from hascheduler.model.token import Role, Token
+
+TOKEN_FIELDS = ("v", "rev", "id", "name", "role", "tenant", "created_at_ms", "created_by", "expires_at_ms")
+
+
+def encode_token(token: Token) -> dict[str, Any]:
+    return {
+        "_id": token.digest,
+        "v": WRITTEN_VERSION,
+        "rev": token.rev,
+        "id": token.id,
+        "name": token.name,
+        "role": token.role.value,
+        "tenant": token.tenant,
+        "created_at_ms": token.created_at_ms,
+        "created_by": token.created_by,
+        "expires_at_ms": token.expires_at_ms,
+    }
+
+
+def decode_token(id: object, fields: Mapping[str, Any]) -> Token:
+    require_known_version(fields)
+    return Token(
+        digest=identifier(id),
+        rev=integer(fields, "rev"),
+        id=text(fields, "id"),
+        name=text(fields, "name"),
+        role=_decode_role(fields),
+        tenant=text(fields, "tenant"),
+        created_at_ms=WallMs(integer(fields, "created_at_ms")),
+        created_by=text(fields, "created_by"),
+        expires_at_ms=instant_or_none(fields, "expires_at_ms"),
+    )
+
+
+def _decode_role(fields: Mapping[str, Any]) -> Role:
+    # One that can't be read must never pass for any: the token is set aside, and opens nothing.
+    role = fields.get("role")
+    if not isinstance(role, str) or role not in set(Role):
+        raise InvalidInput(("role",), wrong(fields, "role"), " or ".join(Role))
+    return Role(role)

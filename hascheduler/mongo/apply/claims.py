@@ -1,0 +1,108 @@
+"""Carries the leader's decisions out, in groups: a few round trips a batch, however many decisions it holds.
+
+First what concerns schedules (`conclusions`, `failure_counts`): it inserts the jobs of fires, as dispatched where that
+is decided too. Then the other moves (`waves`).
+The journal has a majority behind it, so these writes need none unless asked for: what gets lost with a primary is
+applied again.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pymongo
+
+from hascheduler.dispatch.chain import Chain
+from hascheduler.dispatch.decisions import (
+    Conclusion,
+    CountFailures,
+    Decision,
+    Dispatch,
+    Fire,
+    JobMove,
+    PassOver,
+    Settlement,
+)
+from hascheduler.errors import HistoryLost, StoreUnavailable
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.schedule import TOO_MANY_FAILURES
+from hascheduler.model.instants import WallMs
+from hascheduler.mongo.apply.conclusions import Conclusions
+from hascheduler.mongo.apply.job_updates import JobUpdates
+from hascheduler.mongo.connection import MAJORITY, ONE, Database
+from hascheduler.mongo.faults import EXCHANGE_LIMIT_S, faults
+from hascheduler.telemetry.tracing import NO_TRACING, Tracer
+
+
+class MongoClaimStore:
+    """`hascheduler.ports.ClaimStore`; a job that fails here is deleted ``job_retention_ms`` later."""
+
+    def __init__(self, database: Database, job_retention_ms: int, tracer: Tracer = NO_TRACING) -> None:
+        self._conclusions = Conclusions(database, job_retention_ms, tracer)
+        self._failures = FailureCounts(database)
+        self._waves = JobUpdates(database, job_retention_ms)
+
+    async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        settled: dict[Decision, Settlement] = dict.fromkeys(decisions, Settlement.UNKNOWN)
+        conclusions = [decision for decision in decisions if isinstance(decision, Fire | PassOver)]
+        counts = [decision for decision in decisions if isinstance(decision, CountFailures)]
+        moves = [decision for decision in decisions if isinstance(decision, JobMove)]
+        chains: Sequence[Chain] = []
+        written: Mapping[Conclusion, Settlement] = {}
+        # One limit for all exchanges together: what has no answer by then is UNKNOWN.
+        with pymongo.timeout(EXCHANGE_LIMIT_S):
+            if conclusions:
+                first = {move.job_id: move for move in moves if isinstance(move, Dispatch) and move.attempt == 1}
+                written, claimed, chains = await self._conclusions.write(conclusions, first, at_ms, majority=majority)
+                settled.update(written.items())
+                settled.update((first[job_id], Settlement.DONE) for job_id in claimed)
+                fires = [conclusion for conclusion in conclusions if isinstance(conclusion, Fire)]
+                unanswered = {fire.job_id for fire in fires if settled[fire] is Settlement.UNKNOWN}
+                moves = [move for move in moves if move.job_id not in claimed and move.job_id not in unanswered]
+            if counts:
+                settled.update((await self._failures.count(counts, majority=majority)).items())
+            # The cursors and the jobs are different documents, so neither waits for the other.
+            async with asyncio.TaskGroup() as tasks:
+                advancing = tasks.create_task(self._conclusions.advance(chains, written, majority=majority))
+                moving = tasks.create_task(self._waves.carry_out(moves, at_ms, majority=majority))
+        settled.update(zip(moves, moving.result(), strict=True))
+        if not advancing.result():
+            # The jobs and records are there, the cursors may not be: all of it is to be applied again.
+            over = (Settlement.DONE, Settlement.REFUSED)
+            done = [conclusion for conclusion in conclusions if settled[conclusion] in over]
+            settled.update(dict.fromkeys(done, Settlement.UNKNOWN))
+        return [settled[decision] for decision in decisions]
+
+
+class FailureCounts:
+    """The part of the claims that concerns `CountFailures`."""
+
+    def __init__(self, database: Database) -> None:
+        self._schedules = database[Collection.SCHEDULES.value]
+
+    async def count(self, decisions: Sequence[CountFailures], *, majority: bool) -> dict[CountFailures, Settlement]:
+        """LOST where the schedule is gone, another one of that name, or was edited since its failures were counted."""
+        return {decision: await self._count(decision, majority=majority) for decision in decisions}
+
+    async def _count(self, decision: CountFailures, *, majority: bool) -> Settlement:
+        schedules = self._schedules.with_options(write_concern=MAJORITY if majority else ONE)
+        which: dict[str, Any] = {"_id": decision.schedule}
+        if decision.created_at_ms is not None:
+            which["created_at_ms"] = decision.created_at_ms
+        repeated = {**which, "paused_at_ms": decision.pause_at_ms}
+        change: dict[str, Any] = {"$set": {"failures": decision.failures}}
+        if decision.pause_at_ms is not None:
+            which["rev"] = decision.rev
+            change["$set"]["paused_at_ms"] = decision.pause_at_ms
+            change["$set"]["paused_because"] = TOO_MANY_FAILURES.format(decision.failures)
+            change["$inc"] = {"rev": 1}
+        try:
+            with faults("count failures"):
+                answer = await schedules.update_one(which, change)
+                if answer.matched_count:
+                    return Settlement.DONE
+                # A repeat of a pause that was carried out meets the next revision.
+                again = decision.pause_at_ms is not None and await schedules.find_one(repeated, ["_id"])
+        except (StoreUnavailable, HistoryLost):
+            return Settlement.UNKNOWN
+        return Settlement.DONE if again else Settlement.LOST

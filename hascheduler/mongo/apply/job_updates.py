@@ -1,0 +1,125 @@
+"""Moves jobs as the leader decided: claims, requeues and fails, grouped where many get the same change.
+
+A wave holds at most one decision a job, so that all its groups can go out in one unordered bulk write; a job with two
+decisions in one batch takes them in two waves, in their order. When as many documents matched as there were
+decisions, all are done. Otherwise each document is read back and judged (`judge`).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pymongo import UpdateMany
+from pymongo.errors import BulkWriteError
+
+from hascheduler.dispatch.decisions import Cancel, Dispatch, JobMove, Requeue, Settlement
+from hascheduler.dispatch.judge import JUDGED_FIELDS, judge
+from hascheduler.errors import HistoryLost, StoreUnavailable
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import AttemptEnd, JobState, Move
+from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.state_updates import back_to_pending, claimed_fields, source_states, to_terminal
+from hascheduler.ports import Outcome
+
+
+class JobUpdates:
+    """The part of the claims that concerns jobs that exist."""
+
+    def __init__(self, database: Database, job_retention_ms: int) -> None:
+        # Local reads: the judgement must see what was written a moment ago, majority or not.
+        self._jobs = database[Collection.JOBS.value].with_options(read_concern=LOCAL_READ)
+        self._job_retention_ms = job_retention_ms
+
+    async def carry_out(self, moves: Sequence[JobMove], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        """One settlement a move; UNKNOWN from the first wave on that got no answer."""
+        settled = [Settlement.UNKNOWN] * len(moves)
+        for wave in _waves(moves):
+            try:
+                answers = await self._carry_out_wave([move for _, move in wave], at_ms, majority=majority)
+            except (StoreUnavailable, HistoryLost):
+                # Later waves are for the same jobs; they must not overtake this one.
+                return settled
+            for (place, _), settlement in zip(wave, answers, strict=True):
+                settled[place] = settlement
+        return settled
+
+    async def _carry_out_wave(self, moves: Sequence[JobMove], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        jobs = self._jobs.with_options(write_concern=MAJORITY if majority else ONE)
+        with faults("apply decisions"):
+            try:
+                answer = await jobs.bulk_write(self._writes(moves, at_ms), ordered=False)
+                matched = answer.matched_count
+            except BulkWriteError as error:
+                if error.details.get("writeConcernErrors"):
+                    return [Settlement.UNKNOWN] * len(moves)
+                matched = 0  # a document that can't be updated stopped its group: ask for each
+        if matched == len(moves):
+            return [Settlement.DONE] * len(moves)
+        with faults("read back decisions"):
+            documents = await self._jobs.find({"_id": {"$in": [move.job_id for move in moves]}}, JUDGED_FIELDS).to_list(
+                None
+            )
+        by_id = {document["_id"]: document for document in documents}
+        return [judge(move, by_id.get(move.job_id)) for move in moves]
+
+    def _writes(self, moves: Iterable[JobMove], at_ms: WallMs) -> list[UpdateMany]:
+        groups: dict[tuple[type[JobMove], int, str], list[str]] = defaultdict(list)
+        for move in moves:
+            what = move.processor if isinstance(move, Dispatch) else move.reason
+            groups[(type(move), move.attempt, what)].append(move.job_id)
+        return [
+            write
+            for (kind, attempt, what), ids in groups.items()
+            for write in self._write_group(kind, ids, attempt, what, at_ms)
+        ]
+
+    def _write_group(
+        self, kind: type[JobMove], ids: list[str], attempt: int, what: str, at_ms: WallMs
+    ) -> list[UpdateMany]:
+        if kind is not Cancel:
+            return [self._write(kind, ids, attempt, what, at_ms)]
+        # Of the two at most one matches a job: what it was before this write is over, or it is running.
+        among: dict[str, Any] = {"_id": {"$in": ids}, "attempt": attempt}
+        ended = Outcome(JobState.CANCELLED, error=what)
+        kept_ms = self._job_retention_ms
+        return [
+            UpdateMany(
+                {**among, "state": {"$in": source_states(Move.CANCEL)}},
+                to_terminal(ended, JobState.CANCELLED.value, at_ms, kept_ms=kept_ms),
+            ),
+            UpdateMany(
+                {**among, "state": {"$in": source_states(Move.STOP)}, "cancel_requested_at_ms": None},
+                {"$set": {"cancel_requested_at_ms": at_ms}, "$inc": {"rev": 1}},
+            ),
+        ]
+
+    def _write(self, kind: type[JobMove], ids: list[str], attempt: int, what: str, at_ms: WallMs) -> UpdateMany:
+        among: dict[str, Any] = {"_id": {"$in": ids}}
+        if kind is Dispatch:
+            return UpdateMany(
+                {**among, "state": {"$in": source_states(Move.CLAIM)}, "attempt": attempt - 1},
+                {"$set": claimed_fields(Dispatch("", attempt, what), at_ms), "$inc": {"rev": 1}},
+            )
+        if kind is Requeue:
+            return UpdateMany(
+                {**among, "state": {"$in": source_states(Requeue("", attempt, what).move)}, "attempt": attempt},
+                back_to_pending(AttemptEnd.LOST, what, at_ms),
+            )
+        return UpdateMany(
+            {**among, "state": {"$in": source_states(Move.FAIL)}, "attempt": attempt},
+            to_terminal(Outcome(JobState.FAILED, error=what), AttemptEnd.LOST, at_ms, kept_ms=self._job_retention_ms),
+        )
+
+
+def _waves(moves: Sequence[JobMove]) -> list[list[tuple[int, JobMove]]]:
+    waves: list[list[tuple[int, JobMove]]] = []
+    earlier: dict[str, int] = defaultdict(int)
+    for place, move in enumerate(moves):
+        number = earlier[move.job_id]
+        earlier[move.job_id] += 1
+        if number == len(waves):
+            waves.append([])
+        waves[number].append((place, move))
+    return waves

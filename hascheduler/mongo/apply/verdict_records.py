@@ -1,0 +1,110 @@
+"""Writes the records of nominal times that do not fire, and of those whose jobs can't be stored.
+
+A record always waits for a majority: no mirror sees it, so nobody would notice if it was lost with a primary.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pymongo.errors import BulkWriteError
+
+from hascheduler.dispatch.decisions import Conclusion, Fire, PassOver, Settlement
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.verdict import verdict_document, verdict_id
+from hascheduler.model.instants import WallMs
+from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
+from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.faults import DUPLICATE_KEY, faults
+
+_RUN = ["verdict", "last_ms", "schedule_created_at_ms"]
+_VERDICT = ["verdict", "because_of", "schedule_created_at_ms"]
+
+
+class VerdictRecords:
+    """Records live for ``kept_ms``."""
+
+    def __init__(self, database: Database, kept_ms: int) -> None:
+        self._verdicts = database[Collection.VERDICTS.value].with_options(write_concern=MAJORITY)
+        self._kept_ms = kept_ms
+
+    async def record(self, decisions: Sequence[PassOver], at_ms: WallMs) -> dict[Conclusion, Settlement]:
+        """DONE where the record is there, now or before."""
+        runs: dict[Conclusion, VerdictRun] = {decision: decision.run for decision in decisions}
+        return await self._record(runs, Settlement.DONE, at_ms)
+
+    async def record_unstorable(self, fires: Sequence[Fire], at_ms: WallMs) -> dict[Conclusion, Settlement]:
+        """REFUSED where the record is there, now or before."""
+        runs: dict[Conclusion, VerdictRun] = {
+            fire: VerdictRun(fire.schedule, Verdict.UNSTORABLE, fire.nominal_ms, fire.nominal_ms, 1) for fire in fires
+        }
+        return await self._record(runs, Settlement.REFUSED, at_ms)
+
+    async def _record(
+        self, runs: Mapping[Conclusion, VerdictRun], written: Settlement, at_ms: WallMs
+    ) -> dict[Conclusion, Settlement]:
+        decisions = list(runs)
+        expire_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms + self._kept_ms)
+        documents = [
+            verdict_document(run, at_ms, conclusion.basis.created_at_ms) | {"expire_at": expire_at}
+            for conclusion, run in runs.items()
+        ]
+        there: list[dict[str, Any]] = []
+        settled = dict.fromkeys(decisions, written)
+        with faults("record what did not fire"):
+            try:
+                await self._verdicts.insert_many(documents, ordered=False)
+            except BulkWriteError as error:
+                if error.details.get("writeConcernErrors"):
+                    return dict.fromkeys(decisions, Settlement.UNKNOWN)
+                for failure in error.details.get("writeErrors", ()):
+                    if failure["code"] == DUPLICATE_KEY:
+                        there.append(documents[failure["index"]])
+                    else:
+                        settled[decisions[failure["index"]]] = Settlement.UNKNOWN
+            await self._take_the_places_of_others({document["_id"]: document for document in there})
+        return settled
+
+    async def _take_the_places_of_others(self, documents: Mapping[str, dict[str, Any]]) -> None:
+        """A record of an earlier schedule of that name gives way: nobody can ask for it any more."""
+        if not documents:
+            return
+        stored = await self._verdicts.find({"_id": {"$in": list(documents)}}, _RUN).to_list(None)
+        for other in stored:
+            created_at_ms = other.get("schedule_created_at_ms")
+            document = documents[other["_id"]]
+            if created_at_ms is not None and created_at_ms != document.get("schedule_created_at_ms", created_at_ms):
+                await self._verdicts.replace_one(
+                    {"_id": other["_id"], "schedule_created_at_ms": created_at_ms}, document
+                )
+
+    async def found(self, decisions: Sequence[PassOver]) -> set[Conclusion]:
+        """Those whose records are there."""
+        if not decisions:
+            return set()
+        by_id = {verdict_id(decision.schedule, decision.run.first_ms): decision for decision in decisions}
+        with faults("look for records"):
+            documents = await self._verdicts.find({"_id": {"$in": list(by_id)}}, _RUN).to_list(None)
+        # One that begins at the same time may be another leader's, and end elsewhere.
+        return {by_id[document["_id"]] for document in documents if _is(document, by_id[document["_id"]])}
+
+    async def found_unstorable(self, fires: Sequence[Fire]) -> set[Conclusion]:
+        """Those with a record that their jobs could not be stored."""
+        if not fires:
+            return set()
+        by_id = {verdict_id(fire.schedule, fire.nominal_ms): fire for fire in fires}
+        with faults("look for records"):
+            documents = await self._verdicts.find({"_id": {"$in": list(by_id)}}, _VERDICT).to_list(None)
+        unstorable = [document for document in documents if is_unstorable(document)]
+        return {by_id[each["_id"]] for each in unstorable if _is_of(each, by_id[each["_id"]])}
+
+
+def _is_of(document: Mapping[str, Any], conclusion: Conclusion) -> bool:
+    created_at_ms = document.get("schedule_created_at_ms")
+    return created_at_ms is None or conclusion.basis.is_of(created_at_ms)
+
+
+def _is(document: Mapping[str, Any], decision: PassOver) -> bool:
+    if not _is_of(document, decision):
+        return False
+    return (document.get("verdict"), document.get("last_ms")) == (stored_verdict(decision.run)[0], decision.run.last_ms)

@@ -1,0 +1,65 @@
+"""The token buckets of tenants: one small document each, which one exchange fills up, judges and takes from.
+
+A level is counted in ``1 / per_ms`` of a token, so that all is exact in whole numbers: every millisecond adds ``count``
+of them and a token is ``per_ms``. A full bucket is as good as none, so each expires when it has surely filled up.
+"""
+
+from typing import Any
+
+from bson import Int64
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.definition import RateLimit
+from hascheduler.mongo.connection import ONE, Database
+from hascheduler.mongo.faults import faults
+
+_KEPT_LONGER_MS = 60_000
+
+
+class MongoBucketStore:
+    """`hascheduler.ports.BucketStore`. Acknowledged by the primary alone: after a failover some tokens may be back."""
+
+    def __init__(self, database: Database) -> None:
+        self._buckets = database[Collection.BUCKETS.value].with_options(write_concern=ONE)
+
+    async def take(self, tenant: str, limit: RateLimit, tokens: int) -> int:
+        with faults("take from the bucket"):
+            try:
+                bucket = await self._taken(tenant, limit, tokens)
+            except DuplicateKeyError:
+                # Another replica has made it a moment ago.
+                bucket = await self._taken(tenant, limit, tokens)
+        if bucket["taken"]:
+            return 0
+        return -(-(tokens * limit.per_ms - int(bucket["level"])) // limit.count)
+
+    async def _taken(self, tenant: str, limit: RateLimit, tokens: int) -> dict[str, Any]:
+        bucket = await self._buckets.find_one_and_update(
+            {"_id": tenant}, _taking(limit, tokens), upsert=True, return_document=ReturnDocument.AFTER
+        )
+        assert bucket is not None, "it was made where there was none"
+        return bucket
+
+
+def _taking(limit: RateLimit, tokens: int) -> list[dict[str, Any]]:
+    count, per_ms = Int64(limit.count), Int64(limit.per_ms)
+    full, need = Int64(limit.count * limit.per_ms), Int64(tokens * limit.per_ms)
+    is_same = {"$and": [{"$eq": ["$count", count]}, {"$eq": ["$per_ms", per_ms]}]}
+    passed_ms = {"$max": [Int64(0), {"$subtract": ["$$NOW", "$at"]}]}
+    refilled = {"$min": [full, {"$add": ["$level", {"$multiply": [passed_ms, count]}]}]}
+    return [
+        {
+            "$set": {
+                "level": {"$cond": [is_same, refilled, full]},
+                "count": count,
+                "per_ms": per_ms,
+                # Where the clock has gone back it goes on from there: else nothing would come until it has caught up.
+                "at": "$$NOW",
+                "expire_at": {"$add": ["$$NOW", Int64(limit.per_ms + _KEPT_LONGER_MS)]},
+            }
+        },
+        {"$set": {"taken": {"$gte": ["$level", need]}}},
+        {"$set": {"level": {"$cond": ["$taken", {"$subtract": ["$level", need]}, "$level"]}}},
+    ]

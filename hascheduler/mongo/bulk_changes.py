@@ -1,0 +1,66 @@
+"""Changes many jobs, a slice at a time: finds some that match, then moves those by compare-and-set.
+
+A job that moved on between the two is met again by the next slice, or has ended. So that a slice that changes nothing
+means that nothing is left, one whose jobs all moved on is looked for again.
+"""
+
+from typing import Any
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState, Move
+from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.queries import job_query
+from hascheduler.mongo.state_updates import NEXT_REV, revived, source_states, to_terminal
+from hascheduler.ports import CancelledSome, JobFilter, Outcome
+
+_LOOKS = 5
+
+
+class BulkChanges:
+    def __init__(self, database: Database, job_retention_ms: int) -> None:
+        self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
+        self._job_retention_ms = job_retention_ms
+
+    async def cancel(self, which: JobFilter, at_ms: WallMs, limit: int) -> CancelledSome:
+        ends = {"state": {"$in": source_states(Move.CANCEL)}}
+        stops = {"state": {"$in": source_states(Move.STOP)}, "cancel_requested_at_ms": None}
+        ended = Outcome(JobState.CANCELLED)
+        with faults("cancel jobs"):
+            for _ in range(_LOOKS):
+                ids = await self._found(which, {"$or": [ends, stops]}, limit)
+                if not ids:
+                    break
+                cancelled = await self._jobs.update_many(
+                    {"_id": {"$in": ids}, **ends},
+                    to_terminal(ended, JobState.CANCELLED.value, at_ms, kept_ms=self._job_retention_ms),
+                )
+                asked = await self._jobs.update_many(
+                    {"_id": {"$in": ids}, **stops}, {"$set": {"cancel_requested_at_ms": at_ms}, "$inc": {"rev": 1}}
+                )
+                if cancelled.modified_count or asked.modified_count:
+                    return CancelledSome(cancelled.modified_count, asked.modified_count)
+        return CancelledSome(0, 0)
+
+    async def reprioritize(self, which: JobFilter, priority: int, limit: int) -> int:
+        waits = {"state": JobState.PENDING.value, "priority": {"$ne": priority}}
+        return await self._changed(which, waits, [{"$set": {"priority": priority, "rev": NEXT_REV}}], limit)
+
+    async def retry(self, which: JobFilter, limit: int) -> int:
+        return await self._changed(which, {"state": {"$in": source_states(Move.REVIVE)}}, revived(), limit)
+
+    async def _changed(self, which: JobFilter, among: dict[str, Any], change: list[dict[str, Any]], limit: int) -> int:
+        with faults("change jobs"):
+            for _ in range(_LOOKS):
+                ids = await self._found(which, among, limit)
+                if not ids:
+                    break
+                answer = await self._jobs.update_many({"_id": {"$in": ids}, **among}, change)
+                if answer.modified_count:
+                    return answer.modified_count
+        return 0
+
+    async def _found(self, which: JobFilter, among: dict[str, Any], limit: int) -> list[str]:
+        documents = await self._jobs.find({"$and": [job_query(which), among]}, {"_id": True}).limit(limit).to_list(None)
+        return [document["_id"] for document in documents]

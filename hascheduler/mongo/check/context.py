@@ -1,0 +1,142 @@
+"""What is small, and what jobs are judged beside: processors, definitions, tenants, leases, and who else is there."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pymongo import ASCENDING
+
+from hascheduler.check.config import CheckConfig
+from hascheduler.check.documents import read_document, read_schema
+from hascheduler.check.finding import Finding, FindingKind, short_id
+from hascheduler.check.jobs import CheckContext, RegisteredProcessor
+from hascheduler.check.waiting import ConcurrencyCaps
+from hascheduler.model.collection import Collection
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.mongo.check.indexes import PresentIndexes
+from hascheduler.mongo.check.pace import ScanPace
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.replicas import REPLICA_KEPT_MS
+from hascheduler.mongo.work.store import REGISTRATION_KEPT_MS
+
+_SMALL = (
+    Collection.META, Collection.LEASES, Collection.PROCESSORS, Collection.REPLICAS, Collection.DEFINITIONS,
+    Collection.LANES, Collection.TENANTS, Collection.TOKENS,
+)  # fmt: skip
+_HEARD_LATELY_MS = 30_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+async def server_now_ms(database: Database) -> int:
+    """By the clock of the database: all others are compared with it."""
+    with faults("ask for the time"):
+        answer = await database.command("hello")
+    now_ms = expiry_ms(answer.get("localTime"))
+    assert now_ms is not None, "every server says what time it is"
+    return now_ms
+
+
+def expiry_ms(value: object) -> int | None:
+    """An instant that the database reads by itself; None where it is none. Those beyond Python's years are numbers."""
+    if isinstance(value, datetime):
+        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+        return int((moment - _EPOCH).total_seconds() * 1_000)
+    try:
+        return int(value) if type(value).__name__ == "DatetimeMS" else None  # type: ignore[call-overload]
+    except (OverflowError, ValueError):
+        return None
+
+
+@dataclass
+class ScanContext:
+    """Filled by `read_small_collections`. Owner of nothing: each look makes its own."""
+
+    now: int
+    terms: CheckConfig
+    caps: ConcurrencyCaps
+    processors: dict[str, RegisteredProcessor] = field(default_factory=dict)
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    leases: dict[str, LeaseRecord] = field(default_factory=dict)
+    replicas: set[str] = field(default_factory=set)
+    """The ids of those that were heard of a moment ago, by the database's clock."""
+
+    @property
+    def around(self) -> CheckContext:
+        return CheckContext(self.now, self.terms, self.processors, self.definitions)
+
+
+async def read_small_collections(database: Database, pace: ScanPace, into: ScanContext) -> AsyncIterator[Finding]:
+    """What can't be read in the small collections, and what should have gone from them; the rest goes ``into``."""
+    for collection in _SMALL:
+        fields = [*LEAN_FIELDS[collection], "expire_at"]
+        cursor = database[collection.value].find({}, fields).sort("_id", ASCENDING)
+        async with aclosing(pace.batches(str(collection), cursor)) as batches:
+            async for documents in batches:
+                for document in documents:
+                    finding = _take(collection, document, into)
+                    if finding is not None:
+                        yield finding
+
+
+def _take(collection: Collection, document: Mapping[str, Any], into: ScanContext) -> Finding | None:
+    if collection is Collection.META:
+        return read_schema(document)
+    noun = read_document(collection, document)
+    if isinstance(noun, Finding):
+        return noun
+    expire_at_ms = expiry_ms(document.get("expire_at"))
+    match collection:
+        case Collection.PROCESSORS:
+            heard_at_ms = None if expire_at_ms is None else expire_at_ms - REGISTRATION_KEPT_MS
+            into.processors[noun.id] = RegisteredProcessor(noun, heard_at_ms)
+        case Collection.DEFINITIONS:
+            into.definitions[noun.name] = noun
+        case Collection.REPLICAS if expire_at_ms is not None:
+            if into.now - (expire_at_ms - REPLICA_KEPT_MS) <= _HEARD_LATELY_MS:
+                into.replicas.add(noun.id)
+        case Collection.LEASES:
+            into.leases[noun.shard] = noun
+        case Collection.TENANTS if noun.max_running is not None:
+            into.caps.tenants[noun.name] = noun.max_running
+        case _:
+            pass
+    if collection in (Collection.PROCESSORS, Collection.REPLICAS) and expire_at_ms is None:
+        return Finding(
+            FindingKind.NOT_EXPIRED,
+            f"{collection}/{short_id(document['_id'])}",
+            "it has no expire_at, so it never goes by itself, and whether it lives can't be told",
+            f"end that process, or if there is none, delete the document: db.{collection}.deleteOne({{_id: …}})",
+        )
+    return None
+
+
+async def long_expired(
+    database: Database, indexes: PresentIndexes, now: int, expiry_max_ms: int
+) -> AsyncIterator[Finding]:
+    """Where the database does not delete what has expired: the oldest of each collection."""
+    before = datetime.fromtimestamp((now - expiry_max_ms) / 1_000, UTC)
+    for collection in Collection:
+        if not indexes.has(collection, "expire_at"):
+            continue
+        with faults(f"look for expired {collection}"):
+            document = await database[collection.value].find_one(
+                {"expire_at": {"$lt": before}}, {"expire_at": True}, sort=[("expire_at", ASCENDING)]
+            )
+        if document is None:
+            continue
+        since_ms = expiry_ms(document["expire_at"])
+        late = f"{(now - since_ms) // 1_000} s ago" if since_ms is not None else "long ago"
+        yield Finding(
+            FindingKind.NOT_EXPIRED,
+            f"{collection}/{short_id(document['_id'])}",
+            f"it should have been deleted {late}, and is the oldest of those that should",
+            "the database deletes what has expired by itself, once a minute: see whether ttlMonitorEnabled is off, or"
+            " its primary is overloaded",
+            since_ms=since_ms,
+            witness=short_id(document["_id"]),
+        )

@@ -1,0 +1,92 @@
+"""Whether the collections and their indexes are there, and of the shape that they should have."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from hascheduler.check.finding import Finding, FindingKind
+from hascheduler.errors import DatabaseUnfit
+from hascheduler.model.collection import Collection
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.schema.indexes import INDEXES, index_name, require_compatible
+
+Found = Mapping[str, Mapping[str, Any]]
+
+_DOUBLED_SHOWN_MAX = 20
+_DOUBLED_LIMIT_S = 60.0
+_MAKE = "hascheduler migrate makes what is missing (so does each replica at its start)"
+
+
+class PresentIndexes:
+    """Those that are there, by collection; None where the collection is not."""
+
+    def __init__(self, found: Mapping[str, Found | None]) -> None:
+        self._found = found
+
+    @classmethod
+    async def of(cls, database: Database) -> "PresentIndexes":
+        with faults("look at the collections and indexes"):
+            names = set(await database.list_collection_names())
+            return cls(
+                {
+                    name: await database[name].index_information() if name in names else None
+                    for name in map(str, Collection)
+                }
+            )
+
+    def has(self, collection: Collection, index: str) -> bool:
+        return index in (self._found[collection] or {})
+
+    def judge(self) -> list[Finding]:
+        findings = []
+        for collection in Collection:
+            there = self._found[collection]
+            if there is None:
+                findings.append(Finding(FindingKind.INDEX, str(collection), "the collection is missing", _MAKE))
+                continue
+            for model in INDEXES.get(collection, ()):
+                document = f"{collection}.{index_name(model)}"
+                try:
+                    require_compatible(collection, [model], there)
+                except DatabaseUnfit as error:
+                    what, _, hint = str(error).partition("; ")
+                    findings.append(Finding(FindingKind.INDEX, document, what, f"{hint}; then hascheduler migrate"))
+                else:
+                    if index_name(model) not in there:
+                        findings.append(Finding(FindingKind.INDEX, document, "the index is missing", _MAKE))
+        return findings
+
+    @property
+    def keep_keys_apart(self) -> bool:
+        """Whether the database itself refuses a second job for an idempotency key."""
+        return bool((self._found[Collection.JOBS] or {}).get("idempotency_key", {}).get("unique"))
+
+
+async def duplicate_idempotency_keys(database: Database) -> AsyncIterator[Finding]:
+    """Idempotency keys that more than one job answers for: only to be asked where no index keeps them apart."""
+    pipeline: list[dict[str, Any]] = [
+        {"$match": {"idempotency_key": {"$gt": ""}}},
+        {
+            "$group": {
+                "_id": {"tenant": "$tenant", "key": "$idempotency_key"},
+                "jobs": {"$sum": 1},
+                "first": {"$min": "$_id"},
+                "since_ms": {"$min": "$submitted_at_ms"},
+            }
+        },
+        {"$match": {"jobs": {"$gt": 1}}},
+        {"$limit": _DOUBLED_SHOWN_MAX},
+    ]
+    with faults("look for doubled idempotency keys", _DOUBLED_LIMIT_S):
+        cursor = await database[Collection.JOBS.value].aggregate(pipeline, allowDiskUse=True)
+        rows = await cursor.to_list(None)
+    for row in rows:
+        tenant, key = row["_id"].get("tenant"), row["_id"].get("key")
+        since_ms = row["since_ms"]
+        yield Finding(
+            FindingKind.IDEMPOTENCY_DOUBLED,
+            f"jobs/{row['first']}",
+            f"{row['jobs']} jobs answer for the idempotency key {str(key)[:100]!r} of {str(tenant)[:100]!r}",
+            "look which of them ran; cancel what is not wanted, then hascheduler migrate makes the index",
+            since_ms=since_ms if isinstance(since_ms, int) else None,
+        )

@@ -1,0 +1,103 @@
+"""The live jobs as an audit reads them, by state; and those of no state that there is."""
+
+from collections.abc import AsyncIterator, Mapping
+from collections.abc import Collection as SomeOf
+from contextlib import aclosing
+from typing import Any
+
+from pymongo import ASCENDING
+
+from hascheduler.check.documents import read_document
+from hascheduler.check.finding import Finding, FindingKind, short_id
+from hascheduler.check.jobs import CheckContext, EndedJob, check_dependent, check_job
+from hascheduler.check.waiting import OccupiedSlots, check_wait
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
+from hascheduler.model.fields import is_integer
+from hascheduler.model.job import OCCUPYING, TERMINAL, JobRef, JobState
+from hascheduler.mongo.check.context import ScanContext
+from hascheduler.mongo.check.pace import ScanPace
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults
+
+_FIELDS = list(LEAN_FIELDS[Collection.JOBS])
+_STATES = sorted(state.value for state in JobState)
+_UNKNOWN_MAX = 1_000
+_ASKED_MAX = 1_000
+
+
+class JobScan:
+    """Owner of the count of slots that are taken, once `occupying` has come to its end."""
+
+    def __init__(self, database: Database, pace: ScanPace, surroundings: ScanContext) -> None:
+        self._jobs = database[Collection.JOBS.value]
+        self._pace = pace
+        self._around: CheckContext = surroundings.around
+        self._caps = surroundings.caps
+        self._taken = OccupiedSlots()
+
+    async def of_no_state(self) -> AsyncIterator[Finding]:
+        found = self._jobs.find({"state": {"$nin": _STATES}}, {"state": True}).limit(_UNKNOWN_MAX)
+        async with aclosing(self._pace.batches("jobs of no state", found)) as batches:
+            async for documents in batches:
+                for document in documents:
+                    yield Finding(
+                        FindingKind.UNKNOWN_STATE,
+                        f"jobs/{short_id(document['_id'])}",
+                        f"its state is {short_id(document.get('state'))!r}, and there are {', '.join(_STATES)}",
+                        "it neither runs nor ends: look at it in MongoDB, and submit it anew",
+                    )
+
+    async def occupying(self) -> AsyncIterator[Finding]:
+        """Jobs that hold a slot: all of them, whoever asks, as the slots are counted."""
+        states = sorted(state.value for state in OCCUPYING)
+        async for jobs in self._read({"state": {"$in": states}}, None):
+            for job in jobs:
+                if isinstance(job, Finding):
+                    yield job
+                    continue
+                self._taken.add(job)
+                for about in check_job(job, self._around):
+                    yield about
+
+    async def pending(self, only: SomeOf[str] | None, limit: int | None) -> AsyncIterator[Finding]:
+        """Jobs that wait: all, or of those ids, or the first ``limit``."""
+        which: dict[str, Any] = {"state": JobState.PENDING.value}
+        if only is not None:
+            which["_id"] = {"$in": sorted(only)}
+        async for jobs in self._read(which, limit):
+            ended = await self._ended({id for job in jobs if isinstance(job, JobRef) for id in job.waits_for})
+            for job in jobs:
+                if isinstance(job, Finding):
+                    yield job
+                    continue
+                stranded = check_dependent(job, ended, self._around)
+                if stranded is not None:
+                    yield stranded
+                for about in check_job(job, self._around):
+                    yield about
+                for about in check_wait(job, self._around, self._taken, self._caps):
+                    yield about
+
+    async def _read(self, which: Mapping[str, Any], limit: int | None) -> AsyncIterator[list[JobRef | Finding]]:
+        found = self._jobs.find(which, _FIELDS).sort([("state", ASCENDING), ("_id", ASCENDING)])
+        if limit is not None:
+            found = found.limit(limit)
+        async with aclosing(self._pace.batches("live jobs", found)) as batches:
+            async for documents in batches:
+                yield [read_document(Collection.JOBS, document) for document in documents]
+
+    async def _ended(self, ids: SomeOf[str]) -> dict[str, EndedJob]:
+        """Those of ``ids`` that have ended."""
+        ended: dict[str, EndedJob] = {}
+        in_order = sorted(ids)
+        for start in range(0, len(in_order), _ASKED_MAX):
+            with faults("read what jobs wait for"):
+                documents = await self._jobs.find(
+                    {"_id": {"$in": in_order[start : start + _ASKED_MAX]}}, ["state", "finished_at_ms"]
+                ).to_list(None)
+            for document in documents:
+                state, at_ms = document.get("state"), document.get("finished_at_ms")
+                if isinstance(state, str) and state in TERMINAL:
+                    ended[document["_id"]] = EndedJob(JobState(state), at_ms if is_integer(at_ms) else None)
+        return ended

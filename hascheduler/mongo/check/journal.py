@@ -1,0 +1,153 @@
+"""The journal as an audit reads it: heads in their order, and decisions that are not known to be applied."""
+
+from collections.abc import AsyncIterator, Mapping
+from collections.abc import Collection as SomeOf
+from contextlib import aclosing
+from typing import Any
+
+from pymongo import ASCENDING, DESCENDING
+
+from hascheduler.check.config import CheckConfig
+from hascheduler.check.documents import unreadable
+from hascheduler.check.finding import Finding
+from hascheduler.check.journal import DatedHead, ShardJournal, check_decisions
+from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, PassOver, decode_decisions
+from hascheduler.dispatch.judge import JUDGED_FIELDS
+from hascheduler.errors import InvalidInput
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.journal import decode_journal_head, journal_id
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
+from hascheduler.model.fields import is_integer
+from hascheduler.mongo.check.pace import ScanPace
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.journal import entries_of
+
+_HEAD = [*LEAN_FIELDS[Collection.JOURNAL], "at_ms"]
+_UNSETTLED_MAX = 1_000
+_AT_ONCE = 20
+_BASIS = ["created_at_ms", "since_ms", "paused_at_ms", "cursor_ms"]
+
+
+class JournalScan:
+    """Owner of where each shard stands, once `follow` has come to its end."""
+
+    def __init__(self, database: Database, pace: ScanPace, now: int, terms: CheckConfig) -> None:
+        self._database = database
+        self._journal = database[Collection.JOURNAL.value]
+        self._pace = pace
+        self._now = now
+        self._terms = terms
+        self._lines: dict[str, ShardJournal] = {}
+
+    @property
+    def tails(self) -> Mapping[str, DatedHead]:
+        """The newest entry of each shard."""
+        return {shard: line.last for shard, line in self._lines.items() if line.last is not None}
+
+    @property
+    def beginnings(self) -> Mapping[str, DatedHead]:
+        """Of each shard an entry of its highest term."""
+        return {shard: line.began for shard, line in self._lines.items() if line.began is not None}
+
+    async def follow(self, shards: SomeOf[str], entries_max: int | None) -> AsyncIterator[Finding]:
+        """What is wrong with the order of the entries: of all, or of the newest ``entries_max`` of those shards."""
+        if entries_max is None:
+            cursors = [self._journal.find({}, _HEAD).sort("_id", ASCENDING)]
+        else:
+            cursors = []
+            for shard in sorted(shards):
+                newest = self._journal.find({"_id": entries_of(shard)}, {"_id": True}).sort("_id", DESCENDING)
+                with faults("read the heads of the journal"):
+                    found = await newest.skip(entries_max).limit(1).to_list(None)
+                span = entries_of(shard) | ({"$gt": found[0]["_id"]} if found else {})
+                cursors.append(self._journal.find({"_id": span}, _HEAD).sort("_id", ASCENDING))
+        for cursor in cursors:
+            async with aclosing(self._pace.batches("journal", cursor)) as batches:
+                async for documents in batches:
+                    for document in documents:
+                        for finding in self._followed(document):
+                            yield finding
+
+    async def unapplied(self, only: SomeOf[str] | None = None) -> AsyncIterator[Finding]:
+        """What was decided a while ago and never carried out; of the entries ``only``, by their findings' documents."""
+        for shard, tail in self.tails.items():
+            span = {"$gt": journal_id(shard, tail.head.applied_through), "$lte": journal_id(shard, tail.head.seq)}
+            cursor = self._journal.find({"_id": span}).sort("_id", ASCENDING).limit(_UNSETTLED_MAX)
+            async with aclosing(self._pace.batches("unsettled entries", cursor, _AT_ONCE)) as batches:
+                async for documents in batches:
+                    for finding in await self._undone(documents, only):
+                        yield finding
+
+    def _followed(self, document: Mapping[str, Any]) -> list[Finding]:
+        try:
+            head = _dated(document)
+        except InvalidInput as error:
+            return [unreadable(Collection.JOURNAL, document["_id"], error)]
+        line = self._lines.setdefault(head.head.shard, ShardJournal(self._now, self._terms))
+        return list(line.follow(head))
+
+    async def _undone(self, documents: list[dict[str, Any]], only: SomeOf[str] | None) -> list[Finding]:
+        findings: list[Finding] = []
+        entries: list[tuple[DatedHead, tuple[Decision, ...]]] = []
+        for document in documents:
+            try:
+                entry = _dated(document)
+                if only is not None and f"journal/{entry.head.shard}/{entry.head.seq}" not in only:
+                    continue
+                if entry.at_ms is None or self._now - entry.at_ms > self._terms.motion_ms:
+                    entries.append((entry, _decisions(document)))
+            except InvalidInput as error:
+                # The order of the entries was followed before, which told of heads that can't be read.
+                if error.path == ("decisions",):
+                    findings.append(unreadable(Collection.JOURNAL, document["_id"], error))
+        jobs, schedules = await self._concerned([decision for _, decisions in entries for decision in decisions])
+        judged = [check_decisions(entry, decisions, jobs, schedules) for entry, decisions in entries]
+        return findings + [finding for finding in judged if finding is not None]
+
+    async def _concerned(
+        self, decisions: list[Decision]
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+        moved = sorted(
+            {decision.job_id for decision in decisions if not isinstance(decision, Fire | PassOver | CountFailures)}
+        )
+        named = sorted({decision.schedule for decision in decisions if isinstance(decision, Fire | PassOver)})
+        with faults("read what was decided about"):
+            jobs = (
+                await self._database[Collection.JOBS.value].find({"_id": {"$in": moved}}, JUDGED_FIELDS).to_list(None)
+            )
+            schedules = (
+                await self._database[Collection.SCHEDULES.value].find({"_id": {"$in": named}}, _BASIS).to_list(None)
+            )
+        return {job["_id"]: job for job in jobs}, {schedule["_id"]: schedule for schedule in schedules}
+
+
+def _dated(document: Mapping[str, Any]) -> DatedHead:
+    at_ms = document.get("at_ms")
+    return DatedHead(decode_journal_head(document["_id"], document), at_ms if is_integer(at_ms) else None)
+
+
+def _decisions(document: Mapping[str, Any]) -> tuple[Decision, ...]:
+    rows = document.get("decisions")
+    if not isinstance(rows, list):
+        raise InvalidInput(("decisions",), f"a {type(rows).__name__}", "a list")
+    try:
+        decisions = decode_decisions(rows, document.get("creations"))
+    except (InvalidInput, ValueError, TypeError) as error:
+        raise InvalidInput(("decisions",), f"{str(error)[:200]}", "decisions of this release") from None
+    for decision in decisions:
+        if not _is_sound(decision):
+            raise InvalidInput(("decisions",), f"{str(decision)[:200]}", "decisions of this release")
+    return decisions
+
+
+def _is_sound(decision: Decision) -> bool:
+    """Decoding trusts what a leader wrote."""
+    match decision:
+        case Fire() | PassOver():
+            named: tuple[object, object] = (decision.schedule, decision.nominal_ms)
+        case CountFailures():
+            return True
+        case _:
+            named = (decision.job_id, decision.attempt)
+    return isinstance(named[0], str) and is_integer(named[1])

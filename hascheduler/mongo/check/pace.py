@@ -1,0 +1,54 @@
+"""How a scan gets on: batch by batch, with pauses, and not for longer than it may."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from hascheduler.mongo.faults import faults
+from hascheduler.ports.audit_scan import Progress, ScanBounds
+
+BATCH_LIMIT_S = 30.0
+
+
+class ScanTimeOver(Exception):  # no error: the rest is for the next look
+    """The scan has taken as long as it may."""
+
+
+class ScanPace:
+    """Owner of how far the scan has come."""
+
+    def __init__(self, bounds: ScanBounds, progress: Progress) -> None:
+        self._bounds = bounds
+        self._progress = progress
+        loop = asyncio.get_running_loop()
+        self._until_s = None if bounds.limit_s is None else loop.time() + bounds.limit_s
+        self.looked_at: Counter[str] = Counter()
+
+    async def pause(self) -> None:
+        """Let others have their turn; `ScanTimeOver` where there is no time left."""
+        await asyncio.sleep(self._bounds.pause_s)
+        if self._until_s is not None and asyncio.get_running_loop().time() > self._until_s:
+            raise ScanTimeOver
+
+    def advanced(self, section: str, count: int) -> None:
+        self.looked_at[section] += count
+        self._progress(section, self.looked_at[section])
+
+    async def batches(
+        self, section: str, cursor: Any, size: int | None = None
+    ) -> AsyncGenerator[list[dict[str, Any]], None]:
+        """What ``cursor`` finds, with a pause after each batch."""
+        size = size or self._bounds.batch
+        cursor = cursor.batch_size(size)
+        try:
+            while True:
+                with faults(f"read {section}", BATCH_LIMIT_S):
+                    documents = await cursor.to_list(size)
+                if not documents:
+                    return
+                self.advanced(section, len(documents))
+                yield documents
+                await self.pause()
+        finally:
+            await cursor.close()

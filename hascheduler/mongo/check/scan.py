@@ -1,0 +1,207 @@
+"""Looks through the database for what is broken: the reads; what they mean is judged by `hascheduler.check`.
+
+::
+
+    indexes ─ what is small ─ journal, leases ─ jobs that hold slots ─ jobs that wait ─ schedules and their times
+                                        │
+                             suspects ──┴─► a pause ─► the same reads of those alone ─► findings
+
+It reads with majority from the primary and writes nothing. Each read is a range of an index, in batches; nothing is
+held of what was read but the processors, the definitions, the leases, and a bounded number of findings.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hascheduler.check.config import CheckConfig
+from hascheduler.check.finding import CheckReport, Finding, FindingCollector, FindingKind
+from hascheduler.check.leadership import check_lease, check_shard
+from hascheduler.check.waiting import ConcurrencyCaps
+from hascheduler.mongo.check.context import ScanContext, long_expired, read_small_collections, server_now_ms
+from hascheduler.mongo.check.indexes import PresentIndexes, duplicate_idempotency_keys
+from hascheduler.mongo.check.jobs import JobScan
+from hascheduler.mongo.check.journal import JournalScan
+from hascheduler.mongo.check.pace import ScanPace, ScanTimeOver
+from hascheduler.mongo.check.schedules import ScheduleScan, certain_since_ms, kept_for_ms
+from hascheduler.mongo.connection import Database
+from hascheduler.ports.audit_scan import Progress, ScanBounds
+
+_AGAIN_LIMIT_S = 60.0
+
+Suspects = Mapping[FindingKind, Mapping[str, Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What is audited. ``leases_here``: it is kept in this database who leads; ``max_concurrency``: as it is set."""
+
+    terms: CheckConfig
+    shard: str
+    leases_here: bool = True
+    max_concurrency: int | None = None
+
+
+class MongoInvariantScan:
+    """`hascheduler.ports.InvariantScan`. Owner of where the next bounded look goes on."""
+
+    def __init__(self, database: Database, deployment: Deployment) -> None:
+        self._database = database
+        self._deployment = deployment
+        self._after_schedule = ""
+
+    async def look(self, bounds: ScanBounds, progress: Progress = lambda _section, _done: None) -> CheckReport:
+        findings = FindingCollector()
+        first = await self._new_look(bounds, progress)
+        complete = await first.gather(first.all(self._after_schedule), findings)
+        self._after_schedule = first.after_schedule
+        if any(findings.suspects.values()):
+            await asyncio.sleep(bounds.look_again_s)
+            second = await self._new_look(replace(bounds, limit_s=_AGAIN_LIMIT_S), lambda _section, _done: None)
+            again = FindingCollector()
+            complete &= await second.gather(second.again(findings.suspects), again)
+            findings.looked_again(finding for of_kind in again.suspects.values() for finding in of_kind.values())
+        return CheckReport(
+            at_ms=first.now,
+            findings=findings.listed(),
+            counts=findings.counts,
+            looked_at=dict(first.looked_at),
+            complete=complete and not findings.overflowed,
+        )
+
+    async def _new_look(self, bounds: ScanBounds, progress: Progress) -> "_Pass":
+        now = await server_now_ms(self._database)
+        return _Pass(self._database, self._deployment, now, bounds, ScanPace(bounds, progress))
+
+
+class _Pass:
+    """The reads in their order, each after what it is judged beside."""
+
+    def __init__(
+        self, database: Database, deployment: Deployment, now: int, bounds: ScanBounds, pace: ScanPace
+    ) -> None:
+        self._database = database
+        self._deployment = deployment
+        self._bounds = bounds
+        self._pace = pace
+        self.now = now
+        self.looked_at = pace.looked_at
+        self._judged: ScheduleScan | None = None
+        self._surroundings = ScanContext(now, deployment.terms, ConcurrencyCaps(deployment.max_concurrency))
+        self._journal = JournalScan(database, pace, now, deployment.terms)
+        self._jobs = JobScan(database, pace, self._surroundings)
+
+    @property
+    def after_schedule(self) -> str:
+        """Where the next look at schedules begins; "" where this one came to the end."""
+        return "" if self._judged is None else self._judged.compared_through
+
+    async def gather(self, found: AsyncIterator[Finding], into: FindingCollector) -> bool:
+        """Whether there was time for all of it."""
+        try:
+            async with aclosing(found) as findings:  # type: ignore[type-var]  # they are generators
+                async for finding in findings:
+                    into.add([finding])
+        except ScanTimeOver:
+            return False
+        return True
+
+    async def all(self, after_schedule: str) -> AsyncIterator[Finding]:
+        indexes = await PresentIndexes.of(self._database)
+        for finding in indexes.judge():
+            yield finding
+        async for finding in long_expired(self._database, indexes, self.now, self._deployment.terms.expiry_ms):
+            yield finding
+        if not indexes.keep_keys_apart and self._bounds.limit_s is None:
+            async for finding in duplicate_idempotency_keys(self._database):
+                yield finding
+        async for finding in self._leadership(self._bounds.entries_max):
+            yield finding
+        async for finding in self._journal.unapplied():
+            yield finding
+        async for finding in self._jobs.of_no_state():
+            yield finding
+        async for finding in self._jobs.occupying():
+            yield finding
+        async for finding in self._jobs.pending(None, self._bounds.pending_max):
+            yield finding
+        async for finding in self._all_schedules(indexes, after_schedule):
+            yield finding
+
+    async def again(self, suspects: Suspects) -> AsyncIterator[Finding]:
+        """The same for what is suspected."""
+        indexes = await PresentIndexes.of(self._database)
+        async for finding in self._leadership(1):
+            yield finding
+        if suspects.get(FindingKind.NOT_EXPIRED):
+            async for finding in long_expired(self._database, indexes, self.now, self._deployment.terms.expiry_ms):
+                yield finding
+        entries = suspects.get(FindingKind.JOURNAL_UNAPPLIED)
+        if entries:
+            async for finding in self._journal.unapplied(entries):
+                yield finding
+        jobs = _ids(suspects, "jobs/")
+        if jobs:
+            async for finding in self._jobs.occupying():
+                yield finding
+            async for finding in self._jobs.pending(jobs, None):
+                yield finding
+        schedules = _ids(suspects, "schedules/")
+        if schedules:
+            judging = await self._judging(indexes)
+            async for finding in judging.judged({"_id": {"$in": sorted(schedules)}}, led=self._led):
+                yield finding
+
+    async def _leadership(self, entries_max: int | None) -> AsyncIterator[Finding]:
+        """What is small too, as leases are."""
+        async for finding in read_small_collections(self._database, self._pace, self._surroundings):
+            yield finding
+        leases = self._surroundings.leases
+        shards = {self._deployment.shard, *leases}
+        async for finding in self._journal.follow(shards, entries_max):
+            yield finding
+        if self._deployment.leases_here:
+            for lease in leases.values():
+                began = self._journal.beginnings.get(lease.shard)
+                for finding in check_lease(lease, began, self.now, self._deployment.terms):
+                    yield finding
+        led = {*leases, *self._journal.tails}
+        for registered in self._surroundings.processors.values():
+            for finding in check_shard(registered, led):
+                yield finding
+
+    @property
+    def _led(self) -> bool:
+        """Whether somebody is there who should decide."""
+        replicas = self._surroundings.replicas
+        if not self._deployment.leases_here:
+            return bool(replicas)
+        return any(lease.holder in replicas for lease in self._surroundings.leases.values())
+
+    async def _all_schedules(self, indexes: PresentIndexes, after: str) -> AsyncIterator[Finding]:
+        judging = self._judged = await self._judging(indexes)
+        judging.compared_through = after
+        parts: list[dict[str, Any]] = [{"_id": {"$gt": after}}, {"_id": {"$lte": after}}] if after else [{}]
+        for part in parts:
+            async for finding in judging.judged(part, led=self._led, compared_max=self._bounds.compared_max):
+                yield finding
+        if not judging.left_out:
+            judging.compared_through = ""
+
+    async def _judging(self, indexes: PresentIndexes) -> ScheduleScan:
+        kept_ms = await kept_for_ms(self._database, indexes, self._deployment.terms.job_retention_ms)
+        return ScheduleScan(
+            self._database,
+            self._pace,
+            self._surroundings,
+            kept_since_ms=certain_since_ms(self.now, kept_ms),
+            times_max=self._bounds.times_max,
+        )
+
+
+def _ids(suspects: Suspects, prefix: str) -> set[str]:
+    """The ids of the suspects of one collection."""
+    documents = {document for of_kind in suspects.values() for document in of_kind}
+    return {document.removeprefix(prefix) for document in documents if document.startswith(prefix)}

@@ -1,0 +1,194 @@
+"""The schedules as an audit reads them: whether each keeps up with the time, and has a verdict for each time."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from pymongo import ASCENDING, DESCENDING
+
+from hascheduler.check.config import MINUTE_MS
+from hascheduler.check.documents import read_document, unreadable
+from hascheduler.check.finding import Finding
+from hascheduler.check.nominal_times import VerdictCursor, check_times, decided_times
+from hascheduler.check.schedules import PAYLOAD_FIELDS, check_cursor, check_payload
+from hascheduler.errors import InvalidInput
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
+from hascheduler.model.documents.verdict import verdict_id
+from hascheduler.model.fields import is_integer
+from hascheduler.model.job import ScheduleId, fire_job_id
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.verdict import VerdictRun
+from hascheduler.mongo.check.context import ScanContext, expiry_ms
+from hascheduler.mongo.check.indexes import PresentIndexes
+from hascheduler.mongo.check.pace import ScanPace
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults
+from hascheduler.triggers import next_nominal
+
+_FIELDS = list(LEAN_FIELDS[Collection.SCHEDULES])
+_SAMPLED = 50
+_PAYLOADS_AT_ONCE = 10
+
+
+class ScheduleScan:
+    """``kept_since_ms``: what was decided after that must be there still. Owner of where it has come to."""
+
+    def __init__(
+        self, database: Database, pace: ScanPace, surroundings: ScanContext, *, kept_since_ms: int, times_max: int
+    ) -> None:
+        self._database = database
+        self._schedules = database[Collection.SCHEDULES.value]
+        self._pace = pace
+        self._now = surroundings.now
+        self._terms = surroundings.terms
+        self._kept_since_ms = kept_since_ms
+        self._times_max = times_max
+        self._compared = 0
+        self.compared_through = ""
+        """The name of the last one whose verdicts were compared, or that had none to compare."""
+        self.left_out = False
+        """Whether some were not compared, as there were too many."""
+
+    async def judged(
+        self, which: Mapping[str, Any], *, led: bool, compared_max: int | None = None
+    ) -> AsyncIterator[Finding]:
+        """Of those that ``which`` finds, in the order of their names; ``led``: somebody leads. The verdicts of at most
+        ``compared_max`` are compared with their times."""
+        found = self._schedules.find(which, _FIELDS).sort("_id", ASCENDING)
+        async with aclosing(self._pace.batches("schedules", found)) as batches:
+            async for documents in batches:
+                for document in documents:
+                    compare = compared_max is None or self._compared < compared_max
+                    async for finding in self._judged(document, led=led, compare=compare):
+                        yield finding
+                    self.left_out |= not compare
+                    if compare and isinstance(document["_id"], str):
+                        self.compared_through = document["_id"]
+
+        async for finding in self._payloads(which):
+            yield finding
+
+    async def _payloads(self, which: Mapping[str, Any]) -> AsyncIterator[Finding]:
+        """Of those that are filled alone: the others were stored as their jobs are."""
+        found = self._schedules.find({**which, "render": True}, list(PAYLOAD_FIELDS)).sort("_id", ASCENDING)
+        async with aclosing(self._pace.batches("filled payloads", found, _PAYLOADS_AT_ONCE)) as batches:
+            async for documents in batches:
+                for document in documents:
+                    for finding in check_payload(document):
+                        yield finding
+
+    async def _judged(self, document: Mapping[str, Any], *, led: bool, compare: bool) -> AsyncIterator[Finding]:
+        schedule = read_document(Collection.SCHEDULES, document)
+        if isinstance(schedule, Finding):
+            yield schedule
+            return
+        try:
+            next_nominal(schedule.trigger, 0)  # a pattern is read when its times are asked for
+            for about in check_cursor(schedule, self._now, self._terms, led=led):
+                yield about
+            if compare:
+                async for about in self._compared_with_verdicts(schedule):
+                    yield about
+        except InvalidInput as error:
+            yield unreadable(Collection.SCHEDULES, schedule.name, error)
+
+    async def _compared_with_verdicts(self, schedule: ScheduleRef) -> AsyncIterator[Finding]:
+        times = decided_times(schedule, self._kept_since_ms, self._now + self._terms.motion_ms, self._times_max)
+        firsts = [first_ms for first_ms in (some.first() for some in times) if first_ms is not None]
+        if not firsts:
+            return
+        self._compared += 1
+        stored = StoredVerdicts(self._database, self._pace, schedule.identity, firsts[0], times[-1].through_ms)
+        async with aclosing(stored.fires()) as fires, aclosing(stored.runs()) as runs:
+            findings = await check_times(schedule, times, VerdictCursor(fires, runs), self._pace.pause)
+        for finding in [*stored.set_aside, *findings]:
+            yield finding
+
+
+async def kept_for_ms(database: Database, indexes: PresentIndexes, set_ms: int) -> int:
+    """How long finished jobs and records are kept: as it is set now, or less where some still say so themselves."""
+    kept = [set_ms]
+    for collection, ended in ((Collection.JOBS, "finished_at_ms"), (Collection.VERDICTS, "decided_at_ms")):
+        if not indexes.has(collection, "expire_at"):
+            continue
+        for order in (ASCENDING, DESCENDING):
+            with faults("look how long jobs are kept"):
+                documents = await (
+                    database[collection.value]
+                    .find({"expire_at": {"$type": "date"}}, {"expire_at": True, ended: True})
+                    .sort("expire_at", order)
+                    .limit(_SAMPLED)
+                    .to_list(None)
+                )
+            for document in documents:
+                expire_at_ms, ended_at_ms = expiry_ms(document["expire_at"]), document.get(ended)
+                if expire_at_ms is not None and is_integer(ended_at_ms):
+                    kept.append(max(expire_at_ms - int(ended_at_ms or 0), 0))
+    return min(kept)
+
+
+def certain_since_ms(now: int, kept_ms: int) -> int:
+    """Since when nothing can have expired, whatever the clocks were that its end was written by."""
+    return now - kept_ms + kept_ms // 5 + 5 * MINUTE_MS
+
+
+class StoredVerdicts:
+    """Of the times of ``schedule`` from ``first_ms`` through ``last_ms``; `set_aside` has the records that can't be
+    read."""
+
+    def __init__(self, database: Database, pace: ScanPace, schedule: ScheduleId, first_ms: int, last_ms: int) -> None:
+        self._jobs = database[Collection.JOBS.value]
+        self._verdicts = database[Collection.VERDICTS.value]
+        self._pace = pace
+        self._schedule = schedule.name
+        self._said = {"schedule_created_at_ms": {"$in": [schedule.created_at_ms, None]}}
+        self._first_ms = first_ms
+        self._last_ms = last_ms
+        self.set_aside: list[Finding] = []
+
+    async def fires(self) -> AsyncGenerator[int, None]:
+        found = self._jobs.find(
+            {
+                "_id": {
+                    "$gte": fire_job_id(self._schedule, self._first_ms),
+                    "$lte": fire_job_id(self._schedule, self._last_ms),
+                }
+            },
+            {"_id": True},
+        ).sort("_id", ASCENDING)
+        start = len(fire_job_id(self._schedule, 0)) - 1
+        async with aclosing(self._pace.batches("fired jobs", found)) as batches:
+            async for documents in batches:
+                for document in documents:
+                    text = document["_id"][start:]
+                    if text.isascii() and text.isdecimal():
+                        yield int(text)
+
+    async def runs(self) -> AsyncGenerator[VerdictRun, None]:
+        # One may have begun before; what runs of other verdicts began before that ended before it.
+        earlier = {"$gt": f"{self._schedule}:", "$lt": verdict_id(self._schedule, self._first_ms)}
+        with faults("read the verdicts"):
+            before = await self._verdicts.find_one({"_id": earlier, **self._said}, sort=[("_id", DESCENDING)])
+        if before is not None:
+            for run in self._read([before]):
+                yield run
+        span = {
+            "$gte": verdict_id(self._schedule, self._first_ms),
+            "$lte": verdict_id(self._schedule, self._last_ms),
+        }
+        found = self._verdicts.find({"_id": span, **self._said}).sort("_id", ASCENDING)
+        async with aclosing(self._pace.batches("verdicts", found)) as batches:
+            async for documents in batches:
+                for run in self._read(documents):
+                    yield run
+
+    def _read(self, documents: list[dict[str, Any]]) -> list[VerdictRun]:
+        runs = []
+        for document in documents:
+            run = read_document(Collection.VERDICTS, document)
+            if isinstance(run, Finding):
+                self.set_aside.append(run)
+            elif run.schedule == self._schedule:
+                runs.append(run)
+        return runs

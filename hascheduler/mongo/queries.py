@@ -1,0 +1,40 @@
+"""Finding documents by their labels, whose keys may hold a dot, which the name of a field in a query may not."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.model.job import ScheduleId
+from hascheduler.ports import JobFilter
+
+
+def has_labels(labels: Mapping[str, str]) -> dict[str, Any]:
+    """For ``$expr``: whether a document has all of these."""
+    return {
+        "$and": [
+            {"$eq": [{"$getField": {"field": {"$literal": key}, "input": "$labels"}}, {"$literal": value}]}
+            for key, value in labels.items()
+        ]
+    }
+
+
+def job_query(which: JobFilter) -> dict[str, Any]:
+    wanted = {
+        "state": None if which.state is None else which.state.value,
+        "definition": which.definition,
+        "schedule": which.schedule,
+        "tenant": which.tenant,
+        "batch": which.batch,
+        "target": which.target,
+    }
+    query: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    if which.made_by is not None:
+        query |= {"schedule": which.made_by.name, **made_by(which.made_by)}
+    if which.labels:
+        query["$expr"] = has_labels(which.labels)
+    return query
+
+
+def made_by(schedule: ScheduleId) -> dict[str, Any]:
+    """Of the jobs of schedules of that name: those that are this one's (see `ScheduleId.is_same`)."""
+    said = {"schedule_created_at_ms": schedule.created_at_ms}
+    return {"$or": [said, {"schedule_created_at_ms": None, "tenant": schedule.tenant}]}

@@ -1,0 +1,73 @@
+"""Definitions, lanes and tenants as the API writes them, one document a name."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from pymongo import ASCENDING, ReturnDocument
+from pymongo.errors import DuplicateKeyError
+
+from hascheduler.errors import InvariantBroken
+from hascheduler.model.collection import Collection
+from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.faults import faults
+from hascheduler.ports import StoredDocument
+
+Resource = TypeVar("Resource")
+
+
+class MongoResourceStore(Generic[Resource]):
+    """`hascheduler.ports.NounStore`. ``encode`` gives a noun's document, whose ``_id`` is its name."""
+
+    def __init__(
+        self, database: Database, collection: Collection, encode: Callable[[Resource], dict[str, Any]]
+    ) -> None:
+        self._documents = database[collection.value].with_options(write_concern=MAJORITY)
+        self._encode = encode
+        self._what = f"the {collection.value.removesuffix('s')}"
+
+    async def create(self, noun: Resource) -> StoredDocument | None:
+        document = self._encode(noun) | {"rev": 1}
+        with faults(f"create {self._what}"):
+            try:
+                await self._documents.insert_one(document)
+            except DuplicateKeyError:
+                return None
+        return document
+
+    async def put(self, noun: Resource) -> tuple[StoredDocument, bool]:
+        name, replacing = self._replacing(noun)
+        with faults(f"write {self._what}"):
+            document = await self._documents.find_one_and_update(
+                {"_id": name}, replacing, upsert=True, return_document=ReturnDocument.AFTER
+            )
+        if document is None:
+            raise InvariantBroken("an upsert returned no document")
+        return document, document["rev"] == 1
+
+    async def replace(self, noun: Resource, rev: int) -> StoredDocument | None:
+        name, replacing = self._replacing(noun)
+        with faults(f"replace {self._what}"):
+            return await self._documents.find_one_and_update(
+                {"_id": name, "rev": rev}, replacing, return_document=ReturnDocument.AFTER
+            )
+
+    async def get(self, name: str) -> StoredDocument | None:
+        with faults(f"read {self._what}"):
+            return await self._documents.find_one({"_id": name})
+
+    async def list(self, after: str | None, limit: int) -> Sequence[StoredDocument]:
+        which = {} if after is None else {"_id": {"$gt": after}}
+        with faults(f"list {self._what}s"):
+            return await self._documents.find(which).sort("_id", ASCENDING).limit(limit).to_list(None)
+
+    async def delete(self, name: str, rev: int | None = None) -> bool:
+        with faults(f"delete {self._what}"):
+            answer = await self._documents.delete_one({"_id": name} if rev is None else {"_id": name, "rev": rev})
+        return answer.deleted_count == 1
+
+    def _replacing(self, noun: Resource) -> tuple[str, dict[str, Any]]:
+        """The name, and the update that writes all fields; the stored rev counts, whatever the noun says."""
+        fields = self._encode(noun)
+        name = fields.pop("_id")
+        del fields["rev"]
+        return name, {"$set": fields, "$inc": {"rev": 1}}

@@ -1,0 +1,199 @@
+"""What a release finds when it comes to a database, and `migrate`, which makes it as the release needs it.
+
+The protocol between releases is in `hascheduler.model.schema_version`. The steps, in this order::
+
+    collections ─► indexes, one by one ─► does everybody who lives read it? ─► the version
+
+Each step is looked for by itself and changes nothing where it is done. So a migration that was killed goes on where it
+stood, and several at once do each other's work. What people must decide is a `DatabaseUnfit` that names it: before
+anything is changed, a version that this release does not read or an index of another shape; before the last step, who
+would not read what comes. Until then nothing is done that the older release would notice.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from pymongo.errors import DuplicateKeyError, OperationFailure
+
+from hascheduler.errors import DatabaseUnfit, InvalidInput
+from hascheduler.model import schema_version
+from hascheduler.model.collection import Collection
+from hascheduler.model.schema_version import (
+    SCHEMA_ID,
+    UNSTATED_VERSION,
+    Migration,
+    MigrationStep,
+    StepKind,
+    decode_schema_version,
+    why_unreadable,
+)
+from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.faults import EXCHANGE_LIMIT_S, faults
+from hascheduler.mongo.replicas import REPLICA_KEPT_MS
+from hascheduler.mongo.schema.indexes import (
+    INDEXES,
+    create_collection,
+    ensure_collections_and_indexes,
+    index_name,
+    reach,
+    require_compatible,
+)
+from hascheduler.mongo.work.store import REGISTRATION_KEPT_MS
+
+_UNAUTHORIZED = 13
+_BUILD_LIMIT_S = 7 * 86_400.0
+"""An index of a large collection takes its time, and who waits for it here has asked for that."""
+_TELL_EVERY_S = 10.0
+_HEARD_LATELY_MS = 60_000
+
+Say = Callable[[str, MigrationStep, Mapping[str, Any]], None]
+"""What happens (``migrating``, ``still_migrating`` or ``migrated``), to which step, and what there is to say of it."""
+
+
+async def require_readable(database: Database) -> None:
+    """`DatabaseUnfit` where the database has a version that this release does not read."""
+    await reach(database)
+    await _readable_version(database)
+
+
+async def prepare(database: Database) -> None:
+    """What a replica does at its start: as `migrate`, but for the version. That is for people to raise."""
+    await reach(database)
+    await _missing(database)
+    await ensure_collections_and_indexes(database)
+
+
+async def migrate(database: Database, say: Say, *, dry_run: bool = False) -> Migration:
+    """Makes the database as this release needs it, or (``dry_run``) only looks what is missing.
+
+    `DatabaseUnfit` where people must decide, or a right is missing; `StoreUnavailable` may come after some of the
+    steps, and the next migration goes on from there.
+    """
+    before = await _readable_version(database)
+    steps = await _missing(database)
+    for step in steps:
+        if step.kind is StepKind.VERSION:
+            await _demand_that_all_read_it(database)
+        if not dry_run:
+            await _carry_out(step, database, say)
+    after = UNSTATED_VERSION if before is None else before
+    return Migration(before, after if dry_run else max(after, schema_version.NEWEST_VERSION), steps)
+
+
+async def _carry_out(step: MigrationStep, database: Database, say: Say) -> None:
+    match step.kind:
+        case StepKind.COLLECTION:
+            say("migrating", step, {})
+            with _clearly(f"create the {step}"):
+                await create_collection(database, step.name)
+        case StepKind.INDEX:
+            await _build(step, database, say)
+        case StepKind.VERSION:
+            say("migrating", step, {})
+            await _raise_version(database, int(step.name))
+    say("migrated", step, {})
+
+
+# What is there
+
+
+async def _readable_version(database: Database) -> int | None:
+    """What the database says; `DatabaseUnfit` where this release can't read that."""
+    with _clearly("read the schema version"):
+        document = await database[Collection.META.value].find_one({"_id": SCHEMA_ID})
+    if document is None:
+        return None
+    try:
+        version = decode_schema_version(document["_id"], document).version
+    except InvalidInput as error:
+        raise DatabaseUnfit(f"the schema version in {Collection.META}: {error}") from None
+    problem = why_unreadable(version)
+    if problem:
+        raise DatabaseUnfit(problem)
+    return version
+
+
+async def _missing(database: Database) -> list[MigrationStep]:
+    """What is to be done, in order; `DatabaseUnfit` where something is in the way."""
+    version = await _readable_version(database)
+    with _clearly("look at the collections and indexes"):
+        names = set(await database.list_collection_names())
+        found = {name: await database[name].index_information() for name in sorted(names & set(Collection))}
+    steps = [MigrationStep(StepKind.COLLECTION, name) for name in Collection if name not in names]
+    for collection, models in INDEXES.items():
+        there = found.get(collection.value, {})
+        require_compatible(collection, models, there)
+        missing = [name for name in map(index_name, models) if name not in there]
+        steps += [MigrationStep(StepKind.INDEX, f"{collection}.{name}") for name in missing]
+    if version is None or version < schema_version.NEWEST_VERSION:
+        steps.append(MigrationStep(StepKind.VERSION, str(schema_version.NEWEST_VERSION)))
+    return steps
+
+
+async def _demand_that_all_read_it(database: Database) -> None:
+    """One that starts a moment later finds the new version and refuses, or hears of it through its stream."""
+    behind: list[str] = []
+    for collection, kept_ms in ((Collection.REPLICAS, REPLICA_KEPT_MS), (Collection.PROCESSORS, REGISTRATION_KEPT_MS)):
+        # By the server's clock, as it is the server that lets the records expire.
+        heard_lately = {"$gt": ["$expire_at", {"$add": ["$$NOW", kept_ms - _HEARD_LATELY_MS]}]}
+        reads_it = {"$gte": [{"$ifNull": ["$reads", UNSTATED_VERSION]}, schema_version.NEWEST_VERSION]}
+        query = {"$expr": {"$and": [heard_lately, {"$not": [reads_it]}]}}
+        with _clearly(f"look who is there in {collection}"):
+            found = await database[collection.value].find(query, {"_id": True}).to_list(None)
+        behind += [str(document["_id"]) for document in found]
+    if behind:
+        who = ", ".join(sorted(behind)[:5]) + (f" and {len(behind) - 5} more" if len(behind) > 5 else "")
+        raise DatabaseUnfit(
+            f"the schema version can't become {schema_version.NEWEST_VERSION} yet: {who} would not read it; replace"
+            " what is of the older release first (whoever is gone is forgotten after a minute)"
+        )
+
+
+# What changes it
+
+
+async def _build(step: MigrationStep, database: Database, say: Say) -> None:
+    collection, _, name = step.name.partition(".")
+    [model] = [model for model in INDEXES[Collection(collection)] if index_name(model) == name]
+    with _clearly("count the documents"):
+        documents = await database[collection].estimated_document_count()
+    say("migrating", step, {"documents": documents})
+    with _clearly(f"build the {step}", _BUILD_LIMIT_S):
+        # Quorum majority, as at the start of a replica: a member that is down holds up nothing.
+        build = database[collection].create_indexes([model], commitQuorum="majority")
+        await _telling(build, lambda for_s: say("still_migrating", step, {"documents": documents, "for_s": for_s}))
+
+
+async def _telling(work: Coroutine[Any, Any, Any], tell: Callable[[int], None]) -> None:
+    """``work`` to its end, telling every now and then for how many seconds it has gone on."""
+    began = asyncio.get_running_loop().time()
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait([task], timeout=_TELL_EVERY_S))[0]:
+            tell(int(asyncio.get_running_loop().time() - began))
+    finally:
+        task.cancel()
+    task.result()
+
+
+async def _raise_version(database: Database, version: int) -> None:
+    meta = database[Collection.META.value].with_options(write_concern=MAJORITY)
+    lower = {"_id": SCHEMA_ID, "version": {"$lt": version}}
+    change = {"$set": {"version": version}, "$inc": {"rev": 1}, "$currentDate": {"raised_at": True}}
+    # Where it is not lower any more another migration was first, and the insert meets what that one wrote.
+    with _clearly("raise the schema version"), suppress(DuplicateKeyError):
+        await meta.update_one(lower, change, upsert=True)
+
+
+@contextmanager
+def _clearly(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> Iterator[None]:
+    """`faults`; a missing right is a `DatabaseUnfit`, as waiting does not mend it."""
+    with faults(doing, limit_s):
+        try:
+            yield
+        except OperationFailure as error:
+            if error.code != _UNAUTHORIZED:
+                raise
+            raise DatabaseUnfit(f"{doing}: this user of MongoDB has no right to that") from None

@@ -1,0 +1,152 @@
+"""The writes that move a job from one state to another, as filters and update pipelines.
+
+All of them are built from `hascheduler.model.job.TRANSITIONS`, raise ``rev`` by one, and keep the record of the
+attempt that ends: ``{number, processor, dispatched_at_ms, started_at_ms, finished_at_ms, outcome, error}``. They are
+pipelines because that record is made of fields that the same write clears. Whatever comes from outside is a
+``$literal``: a text that begins with a dollar sign would otherwise be read as the name of a field.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.model.documents.job import REVIVED_FIELDS
+from hascheduler.model.instants import WallMs, to_datetime
+from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
+from hascheduler.ports import Outcome
+
+NEXT_REV = {"$add": ["$rev", 1]}
+
+BY_ID = "_id_"
+"""The index for writes that name their jobs and the states that these must be in. Left to itself the server tries that
+of the states as well, each time, and where it takes it, which the write changes, pays twice to three times as much."""
+
+Pipeline = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptTimes:
+    """Of a running attempt, in ms since the epoch."""
+
+    dispatched_at_ms: int
+    started_at_ms: int
+
+    def filter(self) -> dict[str, Any]:
+        """What a job must be, beside the attempt's own, to be ended without a pipeline.
+
+        One with an idempotency key says itself how long it is kept at least, which a plain update can't compare with.
+        """
+        return {
+            "dispatched_at_ms": self.dispatched_at_ms,
+            "started_at_ms": self.started_at_ms,
+            "attempts": {"$type": "array"},
+            "kept_until": None,
+        }
+
+
+def source_states(move: Move) -> list[str]:
+    """The states that ``move`` may start from."""
+    return sorted(state.value for state in TRANSITIONS[move].sources)
+
+
+def claimed_fields(claim: Dispatch, at_ms: WallMs) -> dict[str, Any]:
+    """What a dispatched job says of its newest attempt."""
+    return {
+        "state": JobState.DISPATCHED.value,
+        "attempt": claim.attempt,
+        "processor": claim.processor,
+        "dispatched_at_ms": at_ms,
+        "started_at_ms": None,
+    }
+
+
+def back_to_pending(outcome: str, error: str | None, at_ms: WallMs, *, retry_at_ms: WallMs | None = None) -> Pipeline:
+    """The attempt ends with ``outcome``, the job waits for its next one.
+
+    Unless it was given back that is a failure, if it ran. It waits no longer than it would by the server's clock: a
+    processor's may be far ahead.
+    """
+    counts = outcome != AttemptEnd.GIVEN_BACK
+    return [
+        {
+            "$set": {
+                "attempts": _attempts_with(outcome, error, at_ms),
+                "state": JobState.PENDING.value,
+                "processor": None,
+                "dispatched_at_ms": None,
+                "started_at_ms": None,
+                "retry_at_ms": None if retry_at_ms is None else _no_later_than(retry_at_ms, at_ms),
+                "rev": NEXT_REV,
+                **({"failures": _ONE_MORE_IF_IT_RAN} if counts else {}),
+            }
+        }
+    ]
+
+
+def _no_later_than(retry_at_ms: WallMs, at_ms: WallMs) -> dict[str, Any]:
+    return {"$min": [retry_at_ms, {"$add": [{"$toLong": "$$NOW"}, retry_at_ms - at_ms]}]}
+
+
+def revived() -> Pipeline:
+    """A failed job begins anew, behind everything that was decided about it."""
+    return [{"$set": {**REVIVED_FIELDS, "attempt": {"$add": ["$attempt", 1]}, "rev": NEXT_REV}}]
+
+
+def to_terminal(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> Pipeline:
+    """The job ends as ``end`` says, and with it the attempt that held a processor, if one did."""
+    return [{"$set": terminal_fields(end, attempt_outcome, at_ms, kept_ms=kept_ms)}]
+
+
+def plain_terminal_update(
+    end: Outcome, attempt: tuple[int, str], times: AttemptTimes, at_ms: WallMs, *, kept_ms: int
+) -> dict[str, Any]:
+    """What `to_terminal` does to a job that ``times.filter()`` matches and whose attempt did not fail; ``attempt`` is
+    its number and processor. No pipeline, so nothing in it is read as the name of a field."""
+    record = _record((*attempt, times.dispatched_at_ms, times.started_at_ms), end.state.value, end.error, at_ms)
+    return {
+        "$set": {
+            "state": end.state.value,
+            "processor": None,
+            "result": end.result,
+            "error": end.error,
+            "finished_at_ms": at_ms,
+            "expire_at": to_datetime(at_ms + kept_ms),
+        },
+        "$push": {"attempts": {"$each": [record], "$slice": -ATTEMPTS_KEPT_MAX}},
+        "$inc": {"rev": 1},
+    }
+
+
+def terminal_fields(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
+    """What `to_terminal` sets; the job is deleted ``kept_ms`` after ``at_ms``."""
+    return {
+        "attempts": _attempts_with(attempt_outcome, end.error, at_ms),
+        "state": end.state.value,
+        "processor": None,
+        "result": {"$literal": end.result},
+        "error": {"$literal": end.error},
+        "finished_at_ms": at_ms,
+        # A job that answers for an idempotency key says itself how long it must be kept at least.
+        "expire_at": {"$max": [to_datetime(at_ms + kept_ms), "$kept_until"]},
+        "rev": NEXT_REV,
+        **({"failures": _ONE_MORE_IF_IT_RAN} if end.state is JobState.FAILED else {}),
+    }
+
+
+_ONE_MORE_IF_IT_RAN = {
+    "$add": [{"$ifNull": ["$failures", 0]}, {"$cond": [{"$eq": ["$state", JobState.RUNNING.value]}, 1, 0]}]
+}
+
+
+def _attempts_with(outcome: str, error: str | None, at_ms: WallMs) -> dict[str, Any]:
+    held = ("$attempt", "$processor", "$dispatched_at_ms", "$started_at_ms")
+    record = _record(held, str(outcome), {"$literal": error}, at_ms)
+    before = {"$cond": [{"$isArray": "$attempts"}, "$attempts", []]}
+    occupying = {"$in": ["$state", sorted(state.value for state in OCCUPYING)]}
+    return {"$slice": [{"$concatArrays": [before, {"$cond": [occupying, [record], []]}]}, -ATTEMPTS_KEPT_MAX]}
+
+
+def _record(held: tuple[Any, Any, Any, Any], outcome: str, error: Any, at_ms: WallMs) -> dict[str, Any]:
+    """``held``: the attempt's number, its processor, when it was dispatched and started; or the fields that say so."""
+    fields = ("number", "processor", "dispatched_at_ms", "started_at_ms")
+    return {**dict(zip(fields, held, strict=True)), "finished_at_ms": at_ms, "outcome": outcome, "error": error}

@@ -1,0 +1,153 @@
+"""What the change stream is asked for, and how one of its events becomes a `Change`.
+
+The server projects every event to the lean fields, so a payload never travels to a mirror::
+
+    insert, replace                    PUT     (a pipeline update of a small document arrives as a replace)
+    update                             PATCH, or nothing where no lean field changed
+    update of a part of a lean field   READ    the description does not hold the whole field, so the document is read
+    delete                             DELETE
+    drop, rename, dropDatabase,        LOST    what was in it is no longer told: read everything again
+    invalidate
+
+Only code of this project writes whole fields; parts of them change, and fields are removed, where people edit by hand.
+The journal is told by its inserts alone: it is never changed, and trimming it concerns nobody.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+from bson import Timestamp
+
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
+from hascheduler.model.event import EVENTS_OF_A_CHANGE_MAX, number_of, position
+from hascheduler.model.instants import from_datetime
+
+_LOSSES = frozenset({"drop", "rename", "dropDatabase", "invalidate"})
+_OF_ANY_COLLECTION = ["rename", "dropDatabase", "invalidate"]
+"""A rename is ours where its target is, too."""
+_NESTED = [
+    collection.value
+    for collection in (
+        Collection.SCHEDULES,
+        Collection.PROCESSORS,
+        Collection.DEFINITIONS,
+        Collection.LANES,
+        Collection.TENANTS,
+    )
+]
+"""The collections with lean fields that have parts and may be edited; a job's resources stay as they are."""
+
+
+class NonChange(Enum):
+    """What an event is where it is not a change."""
+
+    NOTHING = "nothing"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """The document must be read whole."""
+
+    collection: Collection
+    id: object
+
+
+def event_pipeline() -> list[dict[str, Any]]:
+    """The ``$match`` and ``$project`` that the stream is opened with."""
+    ours = [collection.value for collection in MIRRORED]
+    fields = sorted({field for lean in LEAN_FIELDS.values() for field in lean})
+    update = "updateDescription"
+    touched = {"$map": {"input": {"$objectToArray": {"$ifNull": [f"${update}.updatedFields", {}]}}, "in": "$$this.k"}}
+    return [
+        # Nothing finer: the server looks at each condition for each event, at 4 us for one that is told.
+        {"$match": {"$or": [{"ns.coll": {"$in": ours}}, {"operationType": {"$in": _OF_ANY_COLLECTION}}]}},
+        {
+            "$project": {
+                "operationType": True,
+                "clusterTime": True,
+                "wallTime": True,
+                "ns.coll": True,
+                "to.coll": True,
+                "documentKey": True,
+                f"{update}.removedFields": True,
+                f"{update}.truncatedArrays": True,
+                "touched": {"$cond": [{"$in": ["$ns.coll", _NESTED]}, touched, "$$REMOVE"]},
+                **{f"fullDocument.{field}": True for field in fields},
+                **{f"{update}.updatedFields.{field}": True for field in fields},
+            }
+        },
+    ]
+
+
+def change_of(event: Mapping[str, Any], position: str = "") -> Change | Reread | NonChange:
+    """What ``event`` says, at that position; of its fields only those that are lean in its own collection."""
+    operation = event["operationType"]
+    if operation in _LOSSES:
+        return NonChange.NOTHING if operation == "rename" and not _is_ours(event) else NonChange.LOST
+    collection, lean = _COLLECTIONS[event["ns"]["coll"]]
+    if operation not in _OF_DOCUMENTS:
+        return NonChange.NOTHING
+    if collection is Collection.JOURNAL and operation != "insert":
+        return NonChange.NOTHING
+    id = event["documentKey"]["_id"]
+    at_ms = written_at_ms(event)
+    if operation == "delete":
+        return Change(collection, Operation.DELETE, id, {}, position, at_ms)
+    if operation != "update":
+        return Change(collection, Operation.PUT, id, _lean(event.get("fullDocument"), lean), position, at_ms)
+    description = event.get("updateDescription") or {}
+    if _part_of(lean, event, description):
+        return Reread(collection, id)
+    patch = _lean(description.get("updatedFields"), lean)
+    return Change(collection, Operation.PATCH, id, patch, position, at_ms) if patch else NonChange.NOTHING
+
+
+def _is_ours(rename: Mapping[str, Any]) -> bool:
+    return any(rename.get(side, {}).get("coll") in _COLLECTIONS for side in ("ns", "to"))
+
+
+def _lean(fields: dict[str, Any] | None, lean: frozenset[str]) -> dict[str, Any]:
+    if not fields or lean.issuperset(fields):  # nearly always: that is what the server was asked for
+        return fields or {}
+    return {name: value for name, value in fields.items() if name in lean}
+
+
+def written_at_ms(event: Mapping[str, Any]) -> int | None:
+    """When the server took the write, by its clock; older servers than 6.0 do not say."""
+    at = event.get("wallTime")
+    return from_datetime(at) if isinstance(at, datetime) else None
+
+
+_OF_DOCUMENTS = frozenset({"insert", "replace", "update", "delete"})
+_COLLECTIONS = {collection.value: (collection, frozenset(lean)) for collection, lean in LEAN_FIELDS.items()}
+
+
+def _part_of(lean: frozenset[str], event: Mapping[str, Any], description: Mapping[str, Any]) -> bool:
+    """Whether the update removed a lean field, or changed one in part."""
+    touched, removed = event.get("touched"), description.get("removedFields")
+    truncated = description.get("truncatedArrays")
+    if not (touched or removed or truncated):
+        return False
+    in_part = [path for path in touched or () if "." in path]
+    in_part += removed or ()
+    in_part += [array["field"] for array in truncated or ()]
+    return any(path.split(".", 1)[0] in lean for path in in_part)
+
+
+def position_after(last: str, moment: Timestamp | None) -> str:
+    """The position of the event that follows the one at ``last`` ("": the first one), and happened at ``moment``.
+
+    An event without a time is none of a document, and has no position of its own.
+    """
+    if moment is None:
+        return last
+    alone = position(moment.time, moment.inc)
+    if not last.startswith(alone):
+        return alone
+    return position(moment.time, moment.inc, number_of(last) + EVENTS_OF_A_CHANGE_MAX)

@@ -1,0 +1,86 @@
+"""Reads documents as a mirror wants them: live ones, projected to the lean fields, in slices."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from bson import MinKey
+from pymongo import DESCENDING
+
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
+from hascheduler.model.job import LIVE
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults
+
+SLICE_MAX = 1_000
+
+_LIVE_ONLY: Mapping[Collection, dict[str, Any]] = {
+    Collection.JOBS: {"state": {"$in": sorted(state.value for state in LIVE)}},
+}
+
+
+async def live_documents(database: Database, session: Any) -> AsyncIterator[Sequence[Change]]:
+    """Every live document, as PUTs, as ``session`` sees them: all but finished jobs and older journal entries."""
+    yield await _newest_journal_entries(database, session)
+    for collection in MIRRORED:
+        if collection is Collection.JOURNAL:
+            continue
+        which = _LIVE_ONLY.get(collection, {})
+        cursor = database[collection.value].find(which, _projection(collection), session=session, batch_size=SLICE_MAX)
+        try:
+            while True:
+                with faults(f"read {collection}"):
+                    documents = await cursor.to_list(SLICE_MAX)
+                if not documents:
+                    break
+                yield [_put(collection, document) for document in documents]
+        finally:
+            await cursor.close()
+
+
+async def present_documents(
+    database: Database, session: Any, collection: Collection, ids: Sequence[object]
+) -> list[Change]:
+    """A PUT for each document that is there, a DELETE for each that is not, in the order of ``ids``."""
+    with faults(f"read some {collection}"):
+        documents = await (
+            database[collection.value]
+            .find({"_id": {"$in": list(ids)}}, _projection(collection), session=session)
+            .to_list(None)
+        )
+    found = [_put(collection, document) for document in documents]
+    # By comparison, not by hash: an id that was written by hand may be an object.
+    there = [change.id for change in found]
+    return found + [Change(collection, Operation.DELETE, id, {}) for id in ids if id not in there]
+
+
+async def _newest_journal_entries(database: Database, session: Any) -> list[Change]:
+    """One step a shard, from the last shard to the first: the newest entry below all those of the one before."""
+    journal = database[Collection.JOURNAL.value]
+    newest: list[Change] = []
+    # An object, so that the range holds objects only.
+    below: dict[str, Any] = {"$gte": {}}
+    while True:
+        with faults("read the heads of the journal"):
+            document = await journal.find_one(
+                {"_id": below}, _projection(Collection.JOURNAL), sort=[("_id", DESCENDING)], session=session
+            )
+        if document is None:
+            return newest
+        id = document["_id"]
+        newest.append(_put(Collection.JOURNAL, document))
+        first_field = next(iter(id.items()), None)
+        if first_field is None:
+            return newest
+        name, value = first_field
+        below = {"$gte": {}, "$lt": {name: value, "seq": MinKey()} if name == "shard" else id}
+
+
+def _projection(collection: Collection) -> list[str]:
+    return list(LEAN_FIELDS[collection])
+
+
+def _put(collection: Collection, document: dict[str, Any]) -> Change:
+    """Takes the document over."""
+    return Change(collection, Operation.PUT, document.pop("_id"), document)

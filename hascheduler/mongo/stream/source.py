@@ -1,0 +1,224 @@
+"""The one ordered change stream of the database, and the gap-free way to begin with it.
+
+A fresh stream starts at the operation time T of a ping. Its snapshot is read in a session that has seen T, so each
+write is in the snapshot, or in the stream, or in both; nothing falls in between. A resumed stream goes on after its
+token and needs no snapshot. Ours is the server's token with the position that belongs to it.
+
+The cursor is driven by its two commands, ``aggregate`` and ``getMore``, because a reply of the server is one batch with
+one token, which is what the port hands out; the driver's own change stream gives the events one by one, at several
+times the cost, and resumes behind our back.
+
+`MongoChangeStream` owns the cursor and at most one exchange, in a task of its own, whose result is kept until it is
+asked for. So a cancelled `next_batch` loses nothing. `close` ends the exchange.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bson import Timestamp
+
+from hascheduler.errors import DatabaseUnfit, HistoryLost, InvariantBroken, StoreUnavailable
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.model.collection import Collection
+from hascheduler.mongo.connection import Database, awaited, session_after
+from hascheduler.mongo.faults import faults, translated
+from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
+from hascheduler.mongo.stream.events import NonChange, Reread, change_of, event_pipeline, position_after, written_at_ms
+from hascheduler.mongo.stream.snapshot import live_documents, present_documents
+from hascheduler.ports import Batch
+
+BATCH_MAX = 1_000
+_SERVER_WAIT_MS = 1_000
+"""How long the server holds a request open when there is nothing to tell."""
+_SILENCE_LIMIT_S = _SERVER_WAIT_MS / 1_000 + 5.0
+_CLOSE_LIMIT_S = 2.0
+_POSITION = "position"
+_OF_DATABASE = "$cmd.aggregate"
+"""The collection that a cursor over a whole database goes by."""
+
+
+class MongoChangeSource:
+    """`hascheduler.ports.ChangeSource`. Remembers only the newest moment that any of its streams has told of, and
+    whether one has told that a collection is gone."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._seen = _Seen()
+
+    async def open(self, resume: Any | None) -> "MongoChangeStream":
+        since: Timestamp | None = None
+        if resume is None and self._seen.dropped:
+            await self._make_anew()
+        with faults("open the change stream"):
+            if resume is None:
+                since = (await self._database.command("ping"))["operationTime"]
+            start = {"startAtOperationTime": since} if resume is None else {"resumeAfter": _of_server(resume)}
+            session = await awaited(self._database.client.start_session(causal_consistency=False))
+            reply = await self._database.command(
+                {
+                    "aggregate": 1,
+                    "pipeline": [{"$changeStream": start}, *event_pipeline()],
+                    "cursor": {"batchSize": 0},
+                    "readConcern": {"level": "majority"},
+                },
+                session=session,
+            )
+        position = "" if resume is None else resume.get(_POSITION, "")
+        return MongoChangeStream(self._database, session, reply["cursor"], self._seen, since=since, position=position)
+
+    async def _make_anew(self) -> None:
+        """Whoever writes into a collection that was dropped makes it again, but without its indexes. Where this fails,
+        the next resync tries it again, and the audit tells what is missing."""
+        with suppress(StoreUnavailable, DatabaseUnfit):
+            await ensure_collections_and_indexes(self._database)
+            self._seen.dropped = False
+
+    async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
+        if not ids:
+            return []
+        # After what the caller has seen: a primary that is new may not have caught up with it.
+        async with session_after(self._database, self._seen.moment) as session:
+            return await present_documents(self._database, session, collection, ids)
+
+
+@dataclass(slots=True)
+class _Seen:
+    moment: Timestamp | None = None
+    dropped: bool = False
+
+
+class MongoChangeStream:
+    """`hascheduler.ports.ChangeStream`; made by `MongoChangeSource.open`."""
+
+    def __init__(
+        self,
+        database: Database,
+        session: Any,
+        cursor: Mapping[str, Any],
+        seen: _Seen,
+        *,
+        since: Timestamp | None,
+        position: str,
+    ) -> None:
+        self._database = database
+        self._session = session
+        self._cursor_id: int = cursor["id"]
+        self._seen = seen
+        self._since = since
+        self._resume: Any = cursor["postBatchResumeToken"]
+        self._position = position
+        self._error: Exception | None = None
+        self._exchange: asyncio.Task[Batch] | None = None
+
+    async def next_batch(self, wait_ms: int) -> Batch:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait_ms / 1_000
+        while True:
+            if self._exchange is None:
+                if self._error is not None:
+                    raise self._error
+                self._exchange = asyncio.create_task(self._get_more(), name="change stream getMore")
+            await asyncio.wait([self._exchange], timeout=until - loop.time())
+            if not self._exchange.done():
+                return Batch([], self._token(), self._position)
+            finished, self._exchange = self._exchange, None
+            try:
+                batch = finished.result()
+            except Exception as error:
+                self._error = error
+                raise
+            # The server answers an idle cursor with nothing from time to time.
+            if batch.changes or loop.time() >= until:
+                return batch
+
+    async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
+        if self._since is None:
+            raise InvariantBroken("a resumed change stream has no snapshot")
+        async with session_after(self._database, self._since) as session:
+            async for changes in live_documents(self._database, session):
+                yield changes
+
+    async def close(self) -> None:
+        while self._exchange is not None and not self._exchange.done():
+            # More than once: the driver may lose a cancellation, see `faults`.
+            self._exchange.cancel()
+            await asyncio.wait([self._exchange], timeout=0.1)
+        if self._exchange is not None and not self._exchange.cancelled():
+            self._exchange.exception()  # nobody is left to be told
+        self._exchange = None
+        self._error = StoreUnavailable("the change stream is closed")
+        # The server forgets an abandoned cursor by itself.
+        with suppress(StoreUnavailable, HistoryLost, TimeoutError):
+            async with asyncio.timeout(_CLOSE_LIMIT_S):
+                if self._cursor_id:
+                    with translated("close the change stream"):
+                        await self._database.command(
+                            {"killCursors": _OF_DATABASE, "cursors": [self._cursor_id]}, session=self._session
+                        )
+                await self._session.end_session()
+
+    async def _get_more(self) -> Batch:
+        with translated("follow the change stream"):
+            async with asyncio.timeout(_SILENCE_LIMIT_S):
+                reply = await self._database.command(
+                    {
+                        "getMore": self._cursor_id,
+                        "collection": _OF_DATABASE,
+                        "batchSize": BATCH_MAX,
+                        "maxTimeMS": _SERVER_WAIT_MS,
+                    },
+                    session=self._session,
+                    codec_options=self._database.codec_options,
+                )
+        cursor = reply["cursor"]
+        self._cursor_id = cursor["id"]
+        changes: list[Change] = []
+        for event in cursor["nextBatch"]:
+            position = position_after(self._position, event.get("clusterTime"))
+            try:
+                change = await self._told(event, position)
+            except (HistoryLost, StoreUnavailable) as error:
+                # What came before it is told first; the next call gets the error.
+                if not changes:
+                    raise
+                self._error = error
+                return Batch(changes, self._token(), self._position)
+            if change is not None:
+                changes.append(change)
+            self._passed(event, position)
+        self._resume = cursor.get("postBatchResumeToken", self._resume)
+        if not self._cursor_id:
+            self._error = StoreUnavailable("follow the change stream: the server ended it")
+        return Batch(changes, self._token(), self._position)
+
+    def _token(self) -> dict[str, Any]:
+        return {**self._resume, _POSITION: self._position}
+
+    def _passed(self, event: Mapping[str, Any], position: str) -> None:
+        self._resume = event["_id"]
+        self._position = position
+        self._seen.moment = event.get("clusterTime", self._seen.moment)
+
+    async def _told(self, event: Mapping[str, Any], position: str) -> Change | None:
+        match change_of(event, position):
+            case Change() as change:
+                return change
+            case Reread(collection, id):
+                async with session_after(self._database, event["clusterTime"]) as session:
+                    [present] = await present_documents(self._database, session, collection, [id])
+                # One that is gone by now is deleted further down the stream.
+                if present.operation is not Operation.PUT:
+                    return None
+                return replace(present, position=position, at_ms=written_at_ms(event), ahead=True)
+            case NonChange.LOST:
+                self._seen.dropped = True
+                raise HistoryLost(f"follow the change stream: {event['operationType']} of a collection")
+            case NonChange.NOTHING:
+                return None
+
+
+def _of_server(token: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in token.items() if name != _POSITION}

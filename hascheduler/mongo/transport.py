@@ -1,0 +1,156 @@
+"""MongoDB as the transport: the job document itself is the message, so nothing else has to be running.
+
+The replica sends nothing. Each processor watches the jobs that are promised to it, and looks for them itself when it
+begins, after every break of its stream and every `SWEEP_S`; what it finds twice dies as any duplicate message does.
+Requests to cancel are not told: a processor asks for the standing of its running jobs with every heartbeat.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import structlog
+from pymongo.errors import PyMongoError
+from tenacity import AsyncRetrying, retry_if_result, wait_random_exponential
+
+from hascheduler.errors import WorldError
+from hascheduler.model.collection import Collection
+from hascheduler.model.job import JobState
+from hascheduler.model.message import Message, MessageKind, encode_message
+from hascheduler.mongo.connection import Database, awaited
+from hascheduler.mongo.faults import faults, translated
+from hascheduler.ports import Confirm, Delivery
+
+log = structlog.get_logger(__name__)
+
+SWEEP_S = 5.0
+_SERVER_WAIT_MS = 1_000
+_SILENCE_LIMIT_S = _SERVER_WAIT_MS / 1_000 + 5.0
+_CLOSE_LIMIT_S = 2.0
+_LASTED_S = 5.0
+
+Sink = Callable[[Delivery], Awaitable[None]]
+
+
+class MongoTransport:
+    """`hascheduler.ports.Transport`: everything is sent already."""
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    @property
+    def accepting(self) -> bool:
+        return True
+
+    async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
+        return [Confirm.CONFIRMED] * len(messages)
+
+
+class MongoDeliveries:
+    """`hascheduler.ports.Deliveries`, of the jobs that are dispatched to ``processor_id``."""
+
+    def __init__(self, database: Database, processor_id: str) -> None:
+        self._database = database
+        self._jobs = database[Collection.JOBS.value]
+        self._processor_id = processor_id
+        self._consuming = False
+
+    async def run(self, sink: Sink) -> None:
+        while True:
+            # Without an end, as this is the loop that owns the retries; a stream that lasted begins a new count.
+            await AsyncRetrying(
+                retry=retry_if_result(lambda lasted: not lasted),
+                wait=wait_random_exponential(multiplier=0.1, max=3),
+            )(self._follow_until_broken, sink)
+
+    @property
+    def consuming(self) -> bool:
+        return self._consuming
+
+    async def delete(self) -> None:
+        """There is no queue: what is dispatched to a processor that is gone is the leader's to find."""
+
+    async def _follow_until_broken(self, sink: Sink) -> bool:
+        """Whether it lasted."""
+        began_at = asyncio.get_running_loop().time()
+        try:
+            async with self._stream() as stream:
+                self._consuming = True
+                # Opened first, swept then: what is promised in between is in both.
+                await self._sweep(sink)
+                await self._follow(stream, sink)
+        except WorldError as error:
+            log.warning("deliveries_broken", error=str(error))
+        finally:
+            self._consuming = False
+        return asyncio.get_running_loop().time() - began_at >= _LASTED_S
+
+    async def _follow(self, stream: Any, sink: Sink) -> None:
+        loop = asyncio.get_running_loop()
+        swept_at = loop.time()
+        while True:
+            with translated("follow the promised jobs"):
+                async with asyncio.timeout(_SILENCE_LIMIT_S):
+                    event = await stream.try_next()
+            if event is not None:
+                told = event.get("fullDocument") or event["updateDescription"]["updatedFields"]
+                await self._deliver(event["documentKey"]["_id"], told, sink)
+            elif not stream.alive:
+                return
+            if loop.time() - swept_at >= SWEEP_S:
+                await self._sweep(sink)
+                swept_at = loop.time()
+
+    async def _sweep(self, sink: Sink) -> None:
+        promised = {"processor": self._processor_id, "state": JobState.DISPATCHED.value}
+        with faults("look for promised jobs"):
+            jobs = await self._jobs.find(promised, {"attempt": True}).to_list(None)
+        for job in jobs:
+            await self._deliver(job["_id"], job, sink)
+
+    async def _deliver(self, job_id: object, told: Mapping[str, Any], sink: Sink) -> None:
+        attempt = told.get("attempt")
+        if not isinstance(job_id, str) or not isinstance(attempt, int):
+            log.warning("promise_unreadable", job=str(job_id)[:200])
+            return
+        await sink(Delivery(encode_message(Message(MessageKind.RUN, job_id, attempt)), _nothing, _parked))
+
+    @asynccontextmanager
+    async def _stream(self) -> AsyncIterator[Any]:
+        with faults("watch the promised jobs"):
+            # From a moment that is known: Motor opens its streams only when they are first read.
+            since = (await self._database.command("ping"))["operationTime"]
+            stream = await awaited(
+                self._jobs.watch(self._pipeline(), max_await_time_ms=_SERVER_WAIT_MS, start_at_operation_time=since)
+            )
+        try:
+            yield stream
+        finally:
+            # The server forgets an abandoned stream by itself.
+            with suppress(PyMongoError, TimeoutError):
+                async with asyncio.timeout(_CLOSE_LIMIT_S):
+                    await stream.close()
+
+    def _pipeline(self) -> list[dict[str, Any]]:
+        """A promise arrives as an update, or, where the server prefers to log a small document whole, as a replace."""
+        update, whole = "updateDescription.updatedFields", "fullDocument"
+        return [
+            {
+                "$match": {
+                    "$or": [
+                        {f"{place}.processor": self._processor_id, f"{place}.state": JobState.DISPATCHED.value}
+                        for place in (update, whole)
+                    ]
+                }
+            },
+            {"$project": {"documentKey": True, f"{update}.attempt": True, f"{whole}.attempt": True}},
+        ]
+
+
+async def _nothing() -> None:
+    """The job document is the message; its next state takes it away."""
+
+
+async def _parked(reason: str) -> None:
+    log.error("promise_refused", reason=reason)

@@ -1,0 +1,159 @@
+"""Ends attempts, many in one exchange: running → what the handler came to, for those that are still this processor's.
+
+Those that end alike are one write. When as many documents matched as were asked for, all are done; otherwise each is
+asked for by itself, which may be repeated: one that the first write has ended already says so.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pymongo import UpdateMany, UpdateOne
+
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import TRANSITIONS, JobState, Move
+from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.state_updates import (
+    BY_ID,
+    AttemptTimes,
+    back_to_pending,
+    plain_terminal_update,
+    source_states,
+    to_terminal,
+)
+from hascheduler.mongo.work.started_attempts import StartedAttempts
+from hascheduler.ports import FinishAnswer, Outcome
+
+LATE_RESULTS_KEPT_MAX = 3
+"""Each may take 1.5 MiB as BSON: with more of them a job could grow beyond what MongoDB holds, and never end."""
+ENDS = TRANSITIONS[Move.FINISH].targets | TRANSITIONS[Move.STOP].targets
+_SINGLY_AT_ONCE = 16
+"""They must not take all connections there are."""
+_SUCCEEDED = Outcome(JobState.SUCCEEDED)
+_RUNNING = {"state": {"$in": source_states(Move.FINISH)}}
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    job_id: str
+    attempt: int
+    processor_id: str
+    outcome: Outcome
+    at_ms: WallMs
+
+
+class Finishes:
+    """A job that ends here is deleted ``job_retention_ms`` later; ``begun`` says what is known of its attempt."""
+
+    def __init__(self, database: Database, job_retention_ms: int, begun: StartedAttempts) -> None:
+        self._begun = begun
+        self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
+        self._job_retention_ms = job_retention_ms
+
+    async def carry_out(self, finishes: Sequence[Finish]) -> Sequence[FinishAnswer | Exception]:
+        # Failures may be retries, with cases of their own: `_one`.
+        known = [(finish, self._begun.take(finish.job_id, finish.attempt)) for finish in finishes]
+        simple = [(finish, times) for finish, times in known if finish.outcome.state is JobState.SUCCEEDED]
+        try:
+            together = len(simple) > 1 and await self._together(simple) == len(simple)
+        except InvalidInput:
+            together = False  # one of them can't be stored; which, its own write will tell
+        done = {id(finish) for finish, _ in simple} if together else set()
+        answers: list[FinishAnswer | Exception] = []
+        for first in range(0, len(finishes), _SINGLY_AT_ONCE):
+            some = finishes[first : first + _SINGLY_AT_ONCE]
+            answers += await asyncio.gather(*(self._answer(finish, done=id(finish) in done) for finish in some))
+        return answers
+
+    async def _together(self, finishes: Sequence[tuple[Finish, AttemptTimes | None]]) -> int:
+        writes: list[UpdateMany | UpdateOne] = []
+        alike: dict[tuple[int, str, AttemptTimes | None], list[Finish]] = defaultdict(list)
+        for finish, times in finishes:
+            if finish.outcome == _SUCCEEDED:
+                alike[(finish.attempt, finish.processor_id, times)].append(finish)
+            else:
+                among = {**attempt_filter(finish.job_id, finish.attempt, finish.processor_id), **_RUNNING}
+                writes.append(UpdateOne(*self._ending(finish, among, times, finish.at_ms), hint=BY_ID))
+        for (attempt, processor_id, times), group in alike.items():
+            among = {"_id": {"$in": [finish.job_id for finish in group]}, "attempt": attempt, "processor": processor_id}
+            at_ms = max(finish.at_ms for finish in group)
+            writes.append(UpdateMany(*self._ending(group[0], {**among, **_RUNNING}, times, at_ms), hint=BY_ID))
+        with faults("finish the attempts"):
+            return (await self._jobs.bulk_write(writes, ordered=False)).matched_count
+
+    def _ending(
+        self, finish: Finish, among: dict[str, Any], times: AttemptTimes | None, at_ms: WallMs
+    ) -> tuple[dict[str, Any], Any]:
+        """The filter and the update for ``among``, whose attempts end as that of ``finish`` does."""
+        outcome, kept_ms = finish.outcome, self._job_retention_ms
+        if times is None:
+            return among, to_terminal(outcome, outcome.state.value, at_ms, kept_ms=kept_ms)
+        return {**among, **times.filter()}, plain_terminal_update(
+            outcome, (finish.attempt, finish.processor_id), times, at_ms, kept_ms=kept_ms
+        )
+
+    async def _answer(self, finish: Finish, *, done: bool) -> FinishAnswer | Exception:
+        try:
+            return FinishAnswer.DONE if done else await self._one(finish)
+        except (StoreUnavailable, InvalidInput) as error:
+            return error
+
+    async def _one(self, finish: Finish) -> FinishAnswer:
+        outcome = finish.outcome
+        state = outcome.state
+        move = Move.STOP if state is JobState.CANCELLED else Move.FINISH
+        held_now = attempt_filter(finish.job_id, finish.attempt, finish.processor_id)
+        with faults("finish the attempt"):
+            if outcome.retry_at_ms is not None and state is JobState.FAILED:
+                answer = await self._jobs.update_one(
+                    {**held_now, "state": {"$in": source_states(Move.RETRY)}, "cancel_requested_at_ms": None},
+                    back_to_pending(state.value, outcome.error, finish.at_ms, retry_at_ms=outcome.retry_at_ms),
+                )
+                if answer.matched_count:
+                    return FinishAnswer.DONE
+                # Not again, if somebody has asked for it to be cancelled.
+                move, outcome = Move.STOP, Outcome(JobState.CANCELLED, error=outcome.error)
+            answer = await self._jobs.update_one(
+                {**held_now, "state": {"$in": source_states(move)}},
+                to_terminal(outcome, state.value, finish.at_ms, kept_ms=self._job_retention_ms),
+            )
+            if answer.matched_count:
+                return FinishAnswer.DONE
+            ends = sorted(end.value for end in ENDS)
+            if await self._jobs.find_one(
+                ended_attempt_filter(finish.job_id, finish.attempt, finish.processor_id, ends), {"_id": True}
+            ):
+                return FinishAnswer.DONE
+            await self._keep_late_result(finish, outcome)
+        return FinishAnswer.LATE
+
+    async def _keep_late_result(self, finish: Finish, outcome: Outcome) -> None:
+        late = {
+            "attempt": finish.attempt,
+            "processor": finish.processor_id,
+            "state": outcome.state.value,
+            "result": outcome.result,
+            "error": outcome.error,
+            "at_ms": finish.at_ms,
+        }
+        same = {"$elemMatch": {"attempt": finish.attempt, "processor": finish.processor_id}}
+        await self._jobs.update_one(
+            {"_id": finish.job_id, "late_results": {"$not": same}},  # once, however often the finish is repeated
+            {"$push": {"late_results": {"$each": [late], "$slice": -LATE_RESULTS_KEPT_MAX}}, "$inc": {"rev": 1}},
+        )
+
+
+def attempt_filter(job_id: str, attempt: int, processor_id: str) -> dict[str, Any]:
+    """The filter for a job whose attempt that processor has."""
+    return {"_id": job_id, "attempt": attempt, "processor": processor_id}
+
+
+def ended_attempt_filter(job_id: str, attempt: int, processor_id: str, outcomes: list[str]) -> dict[str, Any]:
+    """The filter for a job in which that attempt has come to one of ``outcomes``."""
+    record = {"number": attempt, "processor": processor_id, "outcome": {"$in": outcomes}}
+    return {"_id": job_id, "attempts": {"$elemMatch": record}}

@@ -1,0 +1,31 @@
+"""What is known of attempts that were started here, so that their ends need no pipeline.
+
+The record of an attempt is made of fields that its end clears, which in general takes a pipeline; that costs the server
+twice what a plain update does. Whoever started the attempt has read those fields. They are part of the filter, so a
+memory that is wrong makes a write that matches nothing, and the pipeline has its turn.
+
+`StartedAttempts` owns at most `STARTED_ATTEMPTS_MAX` memories, the newest; a forgotten one costs a pipeline.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.mongo.state_updates import AttemptTimes
+
+STARTED_ATTEMPTS_MAX = 20_000
+
+
+class StartedAttempts:
+    def __init__(self) -> None:
+        self._times: dict[tuple[str, int], AttemptTimes] = {}
+
+    def remember(self, job: Mapping[str, Any], started_at_ms: int) -> None:
+        """``job`` was read when its attempt was started."""
+        dispatched_at_ms = job.get("dispatched_at_ms")
+        if isinstance(dispatched_at_ms, int) and job.get("kept_until") is None:
+            self._times[(job["_id"], job["attempt"])] = AttemptTimes(dispatched_at_ms, started_at_ms)
+            if len(self._times) > STARTED_ATTEMPTS_MAX:
+                del self._times[next(iter(self._times))]
+
+    def take(self, job_id: str, attempt: int) -> AttemptTimes | None:
+        return self._times.pop((job_id, attempt), None)

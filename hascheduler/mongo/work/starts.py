@@ -1,0 +1,198 @@
+"""Starts attempts, many in one exchange: dispatched → running, for those that are still this processor's.
+
+The jobs are read while the write is under way. As a job that is held changes only by its holder, what was read is what
+was started if the write matched all that were asked for; otherwise it is read again after the write, and then as a
+majority has it, as a primary of yesterday may still show what will be taken back.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pymongo import UpdateMany
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.collection import Collection
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents.definition import decode_definition
+from hascheduler.model.documents.lean_fields import LEAN_FIELDS
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState, Move
+from hascheduler.model.trace import trace_context
+from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, Database
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.state_updates import BY_ID, NEXT_REV, source_states
+from hascheduler.mongo.work.started_attempts import StartedAttempts
+from hascheduler.ports import StartedJob
+
+_FIELDS = (
+    "state", "attempt", "processor", "definition", "target", "payload", "tenant", "labels", "schedule", "nominal_ms",
+    "submitted_at_ms", "dispatched_at_ms", "started_at_ms", "first_started_at_ms", "failures", "trace", "kept_until",
+)  # fmt: skip
+# A running job matches too and is left as it is: the repeat after an unknown answer. As a write, even one that changes
+# nothing waits for the majority, so the first one's success is then certain.
+_STATES = sorted({*source_states(Move.START), JobState.RUNNING.value})
+
+_Read = dict[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    job_id: str
+    attempt: int
+    processor_id: str
+    at_ms: WallMs
+
+
+class Starts:
+    """What it starts ``begun`` remembers."""
+
+    def __init__(self, database: Database, begun: StartedAttempts) -> None:
+        self._begun = begun
+        self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
+        # What a majority has may lag behind the message by which the processor knows of the job.
+        self._newest = self._jobs.with_options(read_concern=LOCAL_READ)
+        self._rules = DefinitionCache(database)
+
+    async def carry_out(self, starts: Sequence[Start]) -> Sequence[StartedJob | Exception | None]:
+        """One answer each: the job that runs now; None for a duplicate, or one that is not its own any more."""
+        # Whatever its caller's clock said a moment earlier, it starts with the others.
+        at_ms = max(start.at_ms for start in starts)
+        with faults("start the attempts"):
+            # No group of tasks: it would hide what went wrong, and leave this task as one that was cancelled.
+            reading, writing = _read(self._newest, starts), self._write(starts, at_ms)
+            jobs, matched = _both(await asyncio.gather(reading, writing, return_exceptions=True))
+        held = [start for start in starts if _is_held(jobs.get(start.job_id), start)]
+        if matched != len(starts) or len(held) != len(starts):
+            with faults("start the attempts again"):
+                await self._write(starts, at_ms, again=True)
+                jobs = await _read(self._jobs, starts)
+            running = {id for id, job in jobs.items() if job["state"] == JobState.RUNNING.value}
+        else:
+            running = set(jobs)
+        return [await self._answer(start, jobs.get(start.job_id), running, at_ms) for start in starts]
+
+    async def _answer(
+        self, start: Start, job: Mapping[str, Any] | None, running: set[str], at_ms: WallMs
+    ) -> StartedJob | Exception | None:
+        if job is None or start.job_id not in running or not _is_held(job, start):
+            return None
+        try:
+            started = _started(job, at_ms, await self._rules.of(job["definition"]))
+            self._begun.remember(job, started.started_at_ms)
+            return started
+        except Exception as error:  # its document can't be read: that is no matter of the others
+            return error
+
+    async def _write(self, starts: Sequence[Start], at_ms: WallMs, *, again: bool = False) -> int:
+        """How many jobs matched. ``again``: those match too that run already, and stay as they are."""
+        groups: dict[tuple[int, str], list[str]] = defaultdict(list)
+        for start in starts:
+            groups[(start.attempt, start.processor_id)].append(start.job_id)
+        writes = [
+            UpdateMany(
+                {"_id": {"$in": ids}, "attempt": attempt, "processor": processor_id, "state": {"$in": states}},
+                update,
+                hint=BY_ID,
+            )
+            for (attempt, processor_id), ids in groups.items()
+            for states, update in [_first_start(at_ms) if attempt == 1 and not again else _any_start(at_ms)]
+        ]
+        return (await self._jobs.bulk_write(writes, ordered=False)).matched_count
+
+
+def _first_start(at_ms: WallMs) -> tuple[list[str], dict[str, Any]]:
+    """From which states, and how, for a job that has never run: no pipeline, which costs the server twice as much."""
+    fields = {"state": JobState.RUNNING.value, "started_at_ms": at_ms, "first_started_at_ms": at_ms, "progress": None}
+    return source_states(Move.START), {"$set": fields, "$inc": {"rev": 1}}
+
+
+def _any_start(at_ms: WallMs) -> tuple[list[str], list[dict[str, Any]]]:
+    """The same for any job, and nothing for one that runs already."""
+    starting = {"$in": ["$state", source_states(Move.START)]}
+    fields = {
+        "state": JobState.RUNNING.value,
+        "started_at_ms": {"$cond": [starting, at_ms, "$started_at_ms"]},
+        "first_started_at_ms": {"$ifNull": ["$first_started_at_ms", at_ms]},
+        "progress": {"$cond": [starting, None, "$progress"]},
+        "rev": {"$cond": [starting, NEXT_REV, "$rev"]},
+    }
+    return _STATES, [{"$set": fields}]
+
+
+def _both(answers: tuple[_Read | BaseException, int | BaseException]) -> tuple[_Read, int]:
+    """Unless one of them is an error, which is raised; both have ended, so that neither goes on unseen."""
+    jobs, matched = answers
+    if isinstance(matched, BaseException):
+        raise matched
+    if isinstance(jobs, BaseException):
+        raise jobs
+    return jobs, matched
+
+
+async def _read(jobs: Any, starts: Sequence[Start]) -> _Read:
+    found = await jobs.find({"_id": {"$in": [start.job_id for start in starts]}}, _FIELDS).to_list(None)
+    return {job["_id"]: job for job in found}
+
+
+def _is_held(job: Mapping[str, Any] | None, start: Start) -> bool:
+    return (
+        job is not None
+        and job.get("state") in _STATES
+        and job.get("attempt") == start.attempt
+        and job.get("processor") == start.processor_id
+    )
+
+
+def _started(job: Mapping[str, Any], at_ms: WallMs, rules: Definition) -> StartedJob:
+    """``job`` as it was before it was started at ``at_ms``, or after."""
+    nominal_ms = job.get("nominal_ms")
+    first_started_at_ms, started_at_ms = job.get("first_started_at_ms"), job.get("started_at_ms")
+    return StartedJob(
+        id=job["_id"],
+        attempt=job["attempt"],
+        definition=job["definition"],
+        target=job["target"],
+        payload=job.get("payload"),
+        tenant=job["tenant"],
+        labels=job.get("labels") or {},
+        schedule=job.get("schedule"),
+        nominal_ms=None if nominal_ms is None else WallMs(nominal_ms),
+        submitted_at_ms=WallMs(job["submitted_at_ms"]),
+        started_at_ms=at_ms if started_at_ms is None else WallMs(started_at_ms),
+        first_started_at_ms=at_ms if first_started_at_ms is None else WallMs(first_started_at_ms),
+        failures=job.get("failures") or 0,
+        rules=rules,
+        trace=trace_context(job.get("trace")),
+    )
+
+
+DEFINITION_AGE_MAX_S = 2.0
+_DEFINITIONS_KEPT_MAX = 1_000
+
+
+class DefinitionCache:
+    """Owner of the definitions that were read lately."""
+
+    def __init__(self, database: Database) -> None:
+        self._definitions = database[Collection.DEFINITIONS.value]
+        self._read: dict[str, tuple[Definition, float]] = {}
+
+    async def of(self, name: str) -> Definition:
+        """As it was `DEFINITION_AGE_MAX_S` ago or later; one that is not there, or can't be read, has the defaults."""
+        now = asyncio.get_running_loop().time()
+        known = self._read.get(name)
+        if known is not None and now - known[1] < DEFINITION_AGE_MAX_S:
+            return known[0]
+        with faults("read the definition"):
+            document = await self._definitions.find_one({"_id": name}, list(LEAN_FIELDS[Collection.DEFINITIONS]))
+        try:
+            definition = Definition(name) if document is None else decode_definition(name, document)
+        except InvalidInput:
+            definition = Definition(name)
+        if len(self._read) >= _DEFINITIONS_KEPT_MAX:
+            self._read.clear()
+        self._read[name] = (definition, now)
+        return definition
