@@ -1,5 +1,7 @@
-"""Into which fires coalesced nominal times went: each into the next one after it, exactly, in a bounded number of
-readings of a store that tells the newest first."""
+"""Which fire stands for a coalesced nominal time: exactly the next one after it.
+
+The store lists verdicts newest first, so the next fire after a time is found in a bounded number of reads.
+"""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ _FIRED = frozenset({Verdict.FIRED})
 async def coalesced_into(
     schedule: ScheduleRef, runs: Sequence[VerdictRun], services: ApiServices
 ) -> dict[WallMs, WallMs | None]:
-    """For each of ``runs`` (newest first), by the time it begins at: the next fired one, None while it is to come."""
+    """The next fired time after each of ``runs`` (newest first), by the first time of the run; None: yet to come."""
     if not runs:
         return {}
     between = await _fired(schedule, runs[-1].last_ms, runs[0].first_ms, _READ_AT_ONCE_MAX, services)
@@ -41,9 +43,11 @@ async def next_fired(schedule: ScheduleRef, after_ms: WallMs, services: ApiServi
 
 
 async def _first_fired(schedule: ScheduleRef, after_ms: WallMs, fired_ms: WallMs, services: ApiServices) -> WallMs:
-    """The first one that fired after ``after_ms``, where ``fired_ms`` is one: the span is halved until it can be read
-    as a whole."""
-    low_ms = after_ms  # none through here
+    """The first time that fired after ``after_ms``, given that ``fired_ms`` fired.
+
+    The span is halved until one read covers it.
+    """
+    low_ms = after_ms  # nothing fired after ``after_ms`` through here
     while True:
         between = await _fired(schedule, low_ms, fired_ms, _READ_AT_ONCE_MAX, services)
         if len(between) < _READ_AT_ONCE_MAX:
@@ -60,6 +64,6 @@ async def _first_fired(schedule: ScheduleRef, after_ms: WallMs, fired_ms: WallMs
 async def _fired(
     schedule: ScheduleRef, after_ms: int, before_ms: int, limit: int, services: ApiServices
 ) -> list[WallMs]:
-    """Strictly between, the newest first."""
+    """The times that fired strictly between the two, newest first."""
     records = await services.verdicts.list(schedule.identity, _FIRED, WallMs(after_ms), WallMs(before_ms), limit)
     return [record.run.first_ms for record in records]

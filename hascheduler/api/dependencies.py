@@ -1,7 +1,8 @@
-"""What a submitted job waits for: its ``depends_on`` looked up, before anything is written.
+"""What a submitted job waits for: its ``depends_on`` is resolved before anything is written.
 
-A job that has succeeded already is waited for no longer; one that has failed already is left to the leader, who fails
-those that wait for it. Whoever is named must be there, and the caller's to see: the ids of other tenants are unknown.
+A job that has already succeeded is not waited for; one that has already failed is left to the leader, which fails the
+jobs that wait for it. Each named job must exist and be visible to the caller: the ids of other tenants do not exist
+for it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,18 +17,18 @@ from hascheduler.ports import KnownJob
 
 BATCH_PREFIX = "batch:"
 BATCHES_MAX = 100
-"""Each is a question to the database."""
+"""Each costs one query."""
 
 
 class Lookup:
-    """What is known of the jobs that some bodies name; made by `look_up`."""
+    """The jobs that ``depends_on`` of one or several bodies names; made by `look_up`."""
 
     def __init__(self, jobs: Mapping[str, KnownJob], batches: Mapping[str, Sequence[KnownJob]]) -> None:
         self._jobs = jobs
         self._batches = batches
 
     def jobs_of(self, named: str, path: tuple[str | int, ...]) -> Sequence[KnownJob]:
-        """The jobs that ``named`` means; `InvalidInput` at ``path`` where there is none."""
+        """The jobs that the id or batch ``named`` stands for; `InvalidInput` at ``path`` if there are none."""
         if named.startswith(BATCH_PREFIX):
             found = self._batches.get(named, ())
             if len(found) > DEPENDENCIES_MAX:
@@ -40,7 +41,7 @@ class Lookup:
 
 
 async def look_up(named: Sequence[str], caller: Caller, services: ApiServices) -> Lookup:
-    """All jobs and batches in ``named`` that are there for the caller."""
+    """Read all jobs and batches in ``named`` that the caller may see."""
     distinct = list(dict.fromkeys(named))
     ids = [name for name in distinct if not name.startswith(BATCH_PREFIX)]
     named_batches = [name for name in distinct if name.startswith(BATCH_PREFIX)]
@@ -58,7 +59,7 @@ async def look_up(named: Sequence[str], caller: Caller, services: ApiServices) -
 
 
 def waits_for(jobs: Sequence[KnownJob], *, ignores_failures: bool) -> tuple[str, ...]:
-    """Those that have yet to succeed, or to end."""
+    """The ids of ``jobs`` that have yet to succeed; where failures are ignored, that have yet to end."""
     met = TERMINAL if ignores_failures else {JobState.SUCCEEDED}
     return tuple(dict.fromkeys(job.id for job in jobs if job.state not in met))
 

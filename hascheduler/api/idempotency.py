@@ -1,7 +1,7 @@
-"""The header ``Idempotency-Key``: submit once, however often the client asks.
+"""The header ``Idempotency-Key``: a job is submitted once, however often the client repeats the request.
 
-The key is the tenant's own, and holds for a day. The same body under it is answered with the same job, another body is
-refused: of equal requests that race, one makes the job.
+Keys belong to a tenant and hold for a day. The same body under a key is answered with the same job, another body is
+refused. Of equal requests that race, one makes the job.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ PARAMETER = {
         }
     ]
 }
-"""For ``openapi_extra``: FastAPI would take only the last of several headers, and say nothing of the others."""
+"""For ``openapi_extra``: of several such headers a FastAPI parameter would silently take the last."""
 
 
 async def _key(request: Request) -> str | None:
@@ -44,7 +44,7 @@ async def _key(request: Request) -> str | None:
 
 
 def checked_key(key: str) -> str:
-    """``key``, or a refusal of what is none."""
+    """``key`` if it is valid; otherwise the request is refused."""
     if not 1 <= len(key) <= KEY_LENGTH_MAX:
         raise _refused(f"{len(key)} characters")
     if not all("!" <= character <= "~" for character in key):
@@ -53,7 +53,7 @@ def checked_key(key: str) -> str:
 
 
 def other_body(key: str) -> str:
-    """What is said to who uses a key twice."""
+    """The detail of the refusal when a key is used for two different bodies."""
     return f"another request was made under the idempotency key {key!r}; repeat that one, or take a new key"
 
 

@@ -1,10 +1,10 @@
 """``POST /v1/jobs:batch``: many jobs at once, each with its own answer.
 
-What is wrong with one is told beside the others, which are submitted all the same, but for those that depend on it.
-Within a batch jobs depend on each other by ``ref:NAME``. They are inserted level by level: those that wait for nothing
-in the batch first, so that a job that is there, or in anybody's stream, has what it waits for before it.
+A job that is refused does not keep the others back, except those that depend on it. Within a batch jobs depend on each
+other by ``ref:NAME``. They are inserted level by level: first those that wait for nothing in the batch, so that in the
+database, and in every replica's stream, a job comes after what it waits for.
 
-A thousand jobs of eight megabytes are long work: each stage goes through them in turns (`hascheduler.api.turns`).
+A thousand jobs of eight megabytes are long work: each stage handles them in slices (`hascheduler.api.turns`).
 """
 
 import hashlib
@@ -44,11 +44,11 @@ _AT_ONCE_MAX = 250
 """How many jobs the database is sent at a time: the driver encodes them in one go."""
 _ERRORS_LENGTH_MAX = 2_000
 _STEP = 10
-"""How many jobs a turn goes through."""
+"""Jobs in a slice."""
 _DEPENDENCIES_A_JOB = 100
-"""How many names to wait for cost as much as one more job."""
+"""So many dependencies take as long to resolve as one more job."""
 _DEPENDENCIES_MAX = 100_000
-"""Of all jobs of a batch: one name may stand for a thousand jobs."""
+"""Of all jobs of a batch together: one name may stand for a thousand jobs."""
 
 router = APIRouter(tags=["jobs"], route_class=LargeJsonRoute)
 
@@ -76,7 +76,7 @@ class BatchBody(Strict):
         }
     )
 
-    # What is no job is answered in its place: each is judged by itself.
+    # Each job is validated on its own: an invalid one gets its problem in its place of the answer.
     jobs: list[SkipValidation[BatchJob | JsonValue]] = Field(min_length=1, max_length=JOBS_MAX)
 
 
@@ -104,7 +104,7 @@ class BatchResponse(BaseModel):
 
 @dataclass(slots=True)
 class _Item:
-    """A job on its way: what was asked, what is to be inserted, or what is wrong with it."""
+    """A job of the batch on its way: the request, the job to insert, the stored job, or why it is refused."""
 
     body: BatchJob | None = None
     job: NewJob | None = None
@@ -146,14 +146,14 @@ async def _submitted(
     admitted = await _admit(items, services)
     for level in order.levels:
         await _submit([place for place in level if items[place].refusal is None], items, refs, lookup, services)
-    _take_back(admitted, items, services)
+    _return_unused(admitted, items, services)
     return items
 
 
 def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> str:
     if key is None:
         return BATCH_PREFIX + services.new_job_id().removeprefix("job:")
-    # The same for who asks again.
+    # A repeated request gets the same id.
     return BATCH_PREFIX + hashlib.sha256(f"{caller.tenant}/{key}".encode()).hexdigest()[:32]
 
 
@@ -177,7 +177,7 @@ def _read(given: BatchJob | JsonValue) -> _Item:
 
 
 def _refs(items: Sequence[_Item]) -> dict[str, int]:
-    """The places by their refs; one that is given twice is refused the second time."""
+    """The place of each ref; a job that repeats an earlier one's ref is refused."""
     refs: dict[str, int] = {}
     for place, item in enumerate(items):
         if item.body is None or item.body.ref is None:
@@ -221,7 +221,7 @@ def _make(
 
 
 def _needs(items: Sequence[_Item], refs: dict[str, int]) -> Generator[None, None, list[list[int]]]:
-    """The places that each waits for; of what does not exist it is told later."""
+    """For each place, the places that it waits for; `_resolve` refuses refs that do not exist."""
     needs: list[list[int]] = []
     for place, item in enumerate(items):
         named = item.body.depends_on if item.body else ()
@@ -233,7 +233,7 @@ def _needs(items: Sequence[_Item], refs: dict[str, int]) -> Generator[None, None
 
 
 async def _admit(items: Sequence[_Item], services: ApiServices) -> Counter[str]:
-    """How many jobs of each tenant were let in: all of them, or it raises and none was."""
+    """Admit the jobs of each tenant, and return how many; either all are admitted, or it raises and none is."""
     wanted = Counter(item.job.tenant for item in items if item.job is not None and item.refusal is None)
     admitted: Counter[str] = Counter()
     try:
@@ -241,13 +241,13 @@ async def _admit(items: Sequence[_Item], services: ApiServices) -> Counter[str]:
             await services.admission.admit(tenant, count)
             admitted[tenant] = count
     except BaseException:
-        _take_back(admitted, (), services)
+        _return_unused(admitted, (), services)
         raise
     return admitted
 
 
-def _take_back(admitted: Counter[str], items: Sequence[_Item], services: ApiServices) -> None:
-    """Of those that were let in, all that are not new jobs now."""
+def _return_unused(admitted: Counter[str], items: Sequence[_Item], services: ApiServices) -> None:
+    """Give back the admissions that made no new job."""
     new = Counter(
         item.job.tenant
         for item in items
@@ -274,10 +274,10 @@ async def _submit(
 def _resolved(
     places: Sequence[int], items: Sequence[_Item], refs: dict[str, int], lookup: Lookup
 ) -> Generator[None, None, list[_Item]]:
-    """Those of ``places`` whose dependencies are all there."""
+    """The jobs of ``places`` whose dependencies all exist; the others are refused."""
     ready: list[_Item] = []
     work = 0
-    # Those of the levels before are counted too.
+    # Earlier levels have used part of it.
     room = _DEPENDENCIES_MAX - sum(len(item.job.depends_on) for item in items if item.job is not None)
     for place in places:
         item = items[place]
@@ -324,7 +324,7 @@ def _resolve(item: _Item, items: Sequence[_Item], refs: dict[str, int], lookup: 
 
 
 def _first_places(named: Sequence[str]) -> Sequence[tuple[str, int]]:
-    """Each name once, and where it stands first."""
+    """Each name once, with its first place."""
     places: dict[str, int] = {}
     for place, name in enumerate(named):
         places.setdefault(name, place)
@@ -332,8 +332,8 @@ def _first_places(named: Sequence[str]) -> Sequence[tuple[str, int]]:
 
 
 def _refusal(status: int, kind: str, detail: str, errors: Sequence[FieldError] = ()) -> bytes:
-    told = problem_body(status, kind, detail, errors, errors_length_max=_ERRORS_LENGTH_MAX)
-    return orjson.dumps({"status": int(status), "job": None, "problem": {"errors": [], **told}})
+    problem = problem_body(status, kind, detail, errors, errors_length_max=_ERRORS_LENGTH_MAX)
+    return orjson.dumps({"status": int(status), "job": None, "problem": {"errors": [], **problem}})
 
 
 def _answer(batch: str, items: Sequence[_Item]) -> Generator[None, None, bytes]:

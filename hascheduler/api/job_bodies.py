@@ -1,4 +1,4 @@
-"""Jobs as requests submit them and ask for them."""
+"""Request bodies and queries about jobs."""
 
 import hashlib
 from typing import Literal
@@ -52,7 +52,7 @@ class SubmitJobBody(JobFields):
         return payload
 
     def demand_time(self, now: WallMs) -> None:
-        """`InvalidInput` where it would expire before it could begin."""
+        """`InvalidInput` if it would expire before it could start."""
         least = max(now, self.not_before or 0)
         if self.expires_at is not None and self.expires_at <= least:
             after = "not_before" if least > now else "now"
@@ -60,12 +60,12 @@ class SubmitJobBody(JobFields):
             raise InvalidInput(("expires_at",), problem, f"later than {format_instant(WallMs(least))}")
 
     def request_hash(self) -> str:
-        """Equal for bodies that ask for the same."""
+        """Bodies that ask for the same job have the same hash; it tells apart two uses of an idempotency key."""
         asked = self.model_dump(include=set(SubmitJobBody.model_fields) - {"tenant"})
         return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def job(self, id: str, tenant: str, now: WallMs) -> NewJob:
-        """Without its dependencies and its idempotency key."""
+        """The job to insert, but for its dependencies and its idempotency key."""
         return NewJob(
             id=id,
             definition=self.definition,

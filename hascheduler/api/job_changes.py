@@ -1,4 +1,4 @@
-"""Cancel, reprioritize and retry single jobs: each is one compare-and-set, and answers what it met."""
+"""Cancel, reprioritize and retry single jobs: each is one compare-and-set, and the answer says which state it met."""
 
 from fastapi import APIRouter
 

@@ -1,4 +1,4 @@
-"""The fields that jobs and the job templates of schedules share, and what they are when left out."""
+"""The fields that jobs and the job templates of schedules share, with their defaults."""
 
 from typing import Literal
 
@@ -39,14 +39,14 @@ class JobFields(Strict):
     )
 
     def key(self, tenant: str) -> str:
-        """Its fairness key, where ``tenant`` owns it."""
+        """The job's fairness key if ``tenant`` owns the job."""
         return tenant if self.fairness_key is None else self.fairness_key
 
     def demand_lane(self, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:
-        """`InvalidInput` where a token of one tenant names a lane that nobody has defined.
+        """`InvalidInput` where a token of one tenant names an undefined lane.
 
-        Lanes share before tenants do, and one without a definition has weight 1: a lane a job would take the starts of
-        all others.
+        Capacity is shared between lanes before it is shared between tenants, and an undefined lane has weight 1: a
+        tenant that named a new lane for each job would get nearly all the starts.
         """
         if caller.only is not None and self.lane != DEFAULT_LANE and view.lane(self.lane) is None:
             expected = f"{DEFAULT_LANE}, or a lane of /v1/lanes; a token for all tenants defines them"

@@ -1,4 +1,4 @@
-"""``/v1/jobs:cancel``, ``:reprioritize`` and ``:retry``: all jobs that match, after a look at how many those are."""
+"""``/v1/jobs:cancel``, ``:reprioritize`` and ``:retry``: change all jobs that match, after counting them."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -18,7 +18,7 @@ from hascheduler.ports import JobFilter
 COUNTED_MAX = 100_000
 _SLICE = 1_000
 _SLICES_MAX = 20
-"""What one request does at most; it answers ``complete: false`` if there was more."""
+"""One request changes at most so many slices; it answers ``complete: false`` if more is left."""
 
 router = APIRouter(tags=["jobs"], route_class=JsonRoute)
 

@@ -1,4 +1,4 @@
-"""Jobs as answers show them."""
+"""Responses about jobs."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
@@ -153,7 +153,7 @@ def _progress(stored: object) -> ProgressResponse | None:
     percent = stored.get("percent")
     is_number = isinstance(percent, int | float) and not isinstance(percent, bool)
     return ProgressResponse(
-        percent=float(percent) if is_number else None,  # type: ignore[arg-type]  # a number, as said
+        percent=float(percent) if is_number else None,  # type: ignore[arg-type]  # a number: checked above
         text=str(stored.get("text", "")),
         at=instant(stored, "at_ms"),
     )

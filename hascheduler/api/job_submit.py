@@ -1,4 +1,4 @@
-"""``POST /v1/jobs``: one job, once, and its answer if that is wanted."""
+"""``POST /v1/jobs``: submit one job, once; with ``wait``, the answer has its result."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -95,7 +95,7 @@ async def _ended(
     try:
         return await end_of(job_id, wait_ms, request, services) or document
     except Overloaded as error:
-        # The job is there, so that is no refusal: it is only not waited for.
+        # The job is submitted, so this is no refusal: the answer just does not wait for its end.
         log.info("not_waited_for", job=job_id, reason=str(error))
     except Left:
         if cancels:

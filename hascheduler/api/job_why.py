@@ -1,4 +1,4 @@
-"""Why a job waits, as answers show it."""
+"""The explanation of why a job waits, as responses show it."""
 
 from typing import Any
 
@@ -95,7 +95,7 @@ def show_explanation(explanation: Explanation) -> WhyResponse:
 
 
 def show_unseen(document: StoredDocument, unready_reason: str) -> WhyResponse:
-    """Of a stored job that this replica does not know; `InvalidInput` when it can't be read."""
+    """The answer for a stored job that this replica does not know; `InvalidInput` if the document can't be read."""
     job = decode_job(document["_id"], document)
     finished_at = instant_or_none(document, "finished_at_ms")
     if job.state in TERMINAL:

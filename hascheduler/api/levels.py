@@ -1,23 +1,26 @@
-"""The order in which things that need each other may be done: level by level (A. B. Kahn, "Topological sorting of large
-networks", CACM 5(11), 1962)."""
+"""Topological levels: in which order to insert jobs that depend on each other.
+
+Source: A. B. Kahn, "Topological sorting of large networks", CACM 5(11), 1962. Unlike `graphlib` it yields between
+slices of the work, as a batch may have a hundred thousand dependencies, and it finds every place on or behind a cycle.
+"""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 _STEP = 10_000
-"""How many needs are gone through at a time."""
+"""Dependencies in a slice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """``levels`` are places, each after all that it needs; ``in_circles`` are those that can never come."""
+    """``levels`` are places, each after all its dependencies; ``in_circles`` are the places on or behind a cycle."""
 
     levels: Sequence[Sequence[int]]
     in_circles: Sequence[int]
 
 
 def levels(needs: Sequence[Sequence[int]]) -> Generator[None, None, Levels]:
-    """``needs[place]`` are the places that come before ``place``. For `hascheduler.api.turns.in_turns`."""
+    """``needs[place]`` are the places on which ``place`` depends. To be run by `hascheduler.api.turns.in_turns`."""
     missing: list[int] = []
     needed_by: list[list[int]] = [[] for _ in needs]
     work = 0

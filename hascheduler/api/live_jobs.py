@@ -1,4 +1,4 @@
-"""The jobs of one schedule that have not ended: of that one, and of no other by its name."""
+"""The jobs of one schedule that have not ended; those of an earlier schedule by its name do not count."""
 
 from hascheduler.api.pages import PAGE_SIZE_MAX
 from hascheduler.api.services import ApiServices
@@ -7,12 +7,12 @@ from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.ports import JobFilter
 
 LIVE_MAX = 1_000
-# In the order in which a job goes through them, so that one that moves on meanwhile is met twice rather than missed.
+# In the order of a job's life: a job that moves on between two reads is met twice rather than missed.
 _STATES = (JobState.PENDING, JobState.DISPATCHED, JobState.RUNNING)
 
 
 async def live_jobs(schedule: ScheduleId, services: ApiServices) -> list[str]:
-    """Their ids, oldest first; `Conflict` where there are more than anybody would look through."""
+    """Their ids, oldest first; `Conflict` if there are more than `LIVE_MAX`."""
     submitted: dict[str, int] = {}
     for state in _STATES:
         after = None

@@ -1,4 +1,4 @@
-"""Fires to come, as answers show them: in UTC, and on the clock of the trigger's zone."""
+"""Responses of previews: the fires to come, in UTC and on the clock of the trigger's zone."""
 
 from typing import Literal
 

@@ -1,7 +1,7 @@
 """``/v1/schedules/{name}/backfill``: a job for each nominal time of a span that has none.
 
-Each nominal time is backfilled once at most, as its job's id is made of it: the same request may be repeated. What an
-earlier schedule of that name made counts for nothing here.
+A nominal time is backfilled once at most, as the id of its job is made of it, so a request may be repeated. Jobs of an
+earlier schedule by the same name do not count.
 """
 
 from collections.abc import Mapping, Sequence
@@ -124,7 +124,7 @@ def _demand_the_past(body: BackfillBody, now: WallMs) -> None:
 
 
 async def _makers(ids: Sequence[str], services: ApiServices) -> dict[str, ScheduleId | None]:
-    """By its id, the schedule that made each job of ``ids`` that is kept."""
+    """For each id of ``ids`` that has a job, the schedule that made it."""
     return {
         job.id: job.made_by
         for first in range(0, len(ids), _READ_AT_ONCE_MAX)
@@ -141,13 +141,13 @@ def _jobs(
         job = job_from_schedule(name, stored, id, at, serial=serial)
         if job is None:
             raise too_large_to_fill(name)
-        # Submitted now, in their order: as old as their nominal times they would go before everybody else's work.
+        # Submitted now, in their order: with the age of their nominal times they would run before all other work.
         jobs.append(replace(job, submitted_at_ms=now, sequence=number))
     return jobs
 
 
 async def _create(jobs: Sequence[NewJob], services: ApiServices) -> int:
-    """How many of them are new. All are let in together, or none."""
+    """Submit the jobs, and return how many are new. The tenant's limits admit all of them, or none."""
     if jobs:
         await services.admission.admit(jobs[0].tenant, len(jobs), ("to",))
     submissions = [

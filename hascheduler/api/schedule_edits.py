@@ -112,7 +112,7 @@ def replaced_fields(
     return {
         **encode_schedule_edit(edited),
         "job": encode_template(body.job.template(), name),
-        # A stored payload may be more than JSON, and an edit of something else must not flatten it.
+        # A stored payload may hold more than JSON, and an edit of another field must not flatten it.
         "payload": stored.get("payload") if is_same_payload else body.job.payload,
         "render": body.job.render,
         "labels": body.labels,
@@ -132,7 +132,7 @@ def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument) ->
 
 
 def _with_trigger_of_one_type(form: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """``form``, without its trigger where the patch has one of another type: they have no fields in common."""
+    """``form``, without its trigger if the patch has one of another type: two types have no field in common."""
     trigger = patch.get("trigger")
     type = trigger.get("type") if isinstance(trigger, dict) else None
     return form if type is None or type == form["trigger"]["type"] else {**form, "trigger": {}}
@@ -147,13 +147,13 @@ def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit
         for field in ("created_at_ms", "cursor_ms", "failures", "paused_at_ms", "unstorable")
         if is_integer(stored.get(field))
     }
-    # A count without its cursor would claim more than is known.
+    # Counts without their cursor would claim to cover times that they do not.
     tally = stored.get("tally") if "cursor_ms" in kept else None
     if isinstance(tally, list) and len(tally) == len(document["tally"]) and all(map(is_integer, tally)):
         kept["tally"] = tally
     repaired = {**document, **kept}
     if is_integer(stored.get("throttled")):
-        del repaired["throttled"]  # the leader adds to it
+        del repaired["throttled"]  # the stored count stays: the leader adds to it
     return {field: value for field, value in repaired.items() if field not in ("_id", "rev")}
 
 

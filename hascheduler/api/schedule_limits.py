@@ -1,8 +1,8 @@
 """How many schedules a tenant may have, and how close together their times may be.
 
-Both are asked when a schedule is made, the second also when its trigger is changed; what was stored before goes on. A
-tenant's own ``max_schedules`` holds for every caller. The deployment's two limits are for tokens of one tenant alone: a
-token for all tenants may pass them. Two replicas that are asked at once may together let in a few schedules too many.
+Both are checked when a schedule is created, the second also when its trigger changes; stored schedules go on. A
+tenant's own ``max_schedules`` applies to every caller. The deployment's two limits apply only to tokens of one tenant;
+a token for all tenants may exceed them. Two replicas that check at the same time may admit a few schedules too many.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ LEAST_INTERVAL_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ScheduleLimits:
-    """Of the deployment, for tokens of one tenant; ``schedules_max`` None: no limit."""
+    """The deployment's limits for tokens of one tenant; ``schedules_max`` None: no limit."""
 
     schedules_max: int | None = TENANT_SCHEDULES_MAX
     least_interval_ms: int = LEAST_INTERVAL_MS
@@ -31,8 +31,8 @@ class ScheduleLimits:
     def demand_interval(self, trigger: Trigger, stored: Trigger | None, caller: Caller) -> None:
         """`InvalidInput` where the times of a new ``trigger`` are too close together.
 
-        Of a cron expression a hundred are looked at. A list of times is bounded by its length, and by the rate
-        at which the tenant's schedules may fire.
+        Of a cron expression, a hundred times are checked. A list of times is bounded by its length, and by the rate at
+        which the tenant's schedules may fire.
         """
         if caller.only is None or trigger == stored:
             return
@@ -43,7 +43,7 @@ class ScheduleLimits:
             raise InvalidInput(("trigger", str(field)), problem, f"at least {format_duration(self.least_interval_ms)}")
 
     async def demand_room(self, tenant: str, caller: Caller, view: ClusterView, schedules: ScheduleStore) -> None:
-        """409 where ``tenant`` has as many schedules as it may."""
+        """409 if ``tenant`` has as many schedules as it may have."""
         known = view.tenant(tenant)
         most = known.max_schedules if known is not None else None
         if most is None:

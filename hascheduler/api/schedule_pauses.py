@@ -1,4 +1,4 @@
-"""``/v1/schedules/{name}/pause`` and ``…/resume``: both may be repeated, and do nothing where nothing is to be done."""
+"""``/v1/schedules/{name}/pause`` and ``…/resume``: repeating either is harmless."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -102,7 +102,7 @@ async def preview_edit(
 
 
 def _after(schedule: ScheduleRef, now: WallMs) -> WallMs:
-    # A leader whose clock is ahead may have decided times after now.
+    # A leader whose clock is ahead may have decided times after now already.
     return WallMs(max(now, schedule.cursor_ms, schedule.since_ms))
 
 

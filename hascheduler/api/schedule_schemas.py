@@ -1,4 +1,4 @@
-"""Schedules as requests write them."""
+"""Request bodies of schedules."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -104,7 +104,7 @@ class _ScheduleFields(Strict):
         )
 
     def demand_payload(self, name: str) -> None:
-        """`InvalidInput` unless the payload can be filled, and the jobs of the schedule ``name`` can be stored."""
+        """`InvalidInput` unless the payload can be rendered, and the jobs of the schedule ``name`` can be stored."""
         path = ("job", "payload")
         if self.job.render:
             demand_placeholders(self.job.payload, self.labels, path)
@@ -134,14 +134,14 @@ class ReplaceScheduleBody(_ScheduleFields):
     paused: SkipJsonSchema[Annotated[None, BeforeValidator(_not_here)]] = None
 
     def demand_sense(self, name: str) -> None:
-        """`InvalidInput` unless it is for the schedule ``name`` and its payload can be filled."""
+        """`InvalidInput` unless the body is for the schedule ``name`` and passes `demand_payload`."""
         if self.name is not None and self.name != name:
             raise InvalidInput(("name",), f"{self.name!r} is not the name in the path", f"{name!r}, or nothing")
         self.demand_payload(name)
 
 
 def demand_placeholders(payload: object, labels: Mapping[str, str], path: tuple[str | int, ...]) -> None:
-    """`InvalidInput` where ``payload`` is to be filled with something that there is not."""
+    """`InvalidInput` where ``payload`` has a placeholder that does not exist."""
     known = [*PLACEHOLDERS, *(f"label.{key}" for key in labels)]
     for where, name in missing_placeholders(payload, frozenset(known), path):
         raise InvalidInput(

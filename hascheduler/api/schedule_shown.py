@@ -1,6 +1,6 @@
-"""Schedules as answers show them.
+"""Responses about schedules.
 
-The fields that a request may have are shown in its words: `request_form` is what a merge patch is merged into.
+Fields that a request may have look the same in responses: a merge patch is merged into the `request_form`.
 """
 
 from typing import Any
@@ -152,10 +152,10 @@ def show_schedule(document: StoredDocument) -> ScheduleResponse:
 
 
 def request_form(document: StoredDocument) -> dict[str, Any]:
-    """What a request would have to say to get this schedule; `InvalidInput` when it can't be read."""
+    """The request body that would create this schedule; `InvalidInput` if the document can't be read."""
     form = show_schedule(document).model_dump(mode="json", by_alias=True, include=_REQUESTED)
     if form["job"]["fairness_key"] == form["job"]["tenant"]:
-        # The default: it goes where the tenant goes.
+        # The default, left out so that it follows a change of the tenant.
         del form["job"]["fairness_key"]
     return form
 

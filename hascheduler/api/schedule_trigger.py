@@ -56,20 +56,20 @@ async def trigger_schedule(
     schedule = readable_schedule(stored)
     overlap = schedule.policy.overlap if body.overlap is None else Overlap(body.overlap)
     job = _job(name, stored, body, overlap, services)
-    replaced = await _let_in(schedule.identity, overlap, services)
-    said = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: name}
-    with submit_span(request, services, job.definition, **said) as span:
+    replaced = await _replaced_jobs(schedule.identity, overlap, services)
+    attributes = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: name}
+    with submit_span(request, services, job.definition, **attributes) as span:
         await services.admission.admit(job.tenant, 1)
         document = (await services.jobs.submit(replace(job, trace=span.context))).document
-    # Only now: those that it takes the place of must not go before it is certain to come.
+    # Only now: the replaced jobs must not be cancelled before the new one is certain to run.
     for job_id in replaced:
         await services.jobs.cancel(job_id, services.clock.wall_ms())
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     return show_job(document, services.view.unschedulable())
 
 
-async def _let_in(schedule: ScheduleId, overlap: Overlap, services: ApiServices) -> list[str]:
-    """The jobs to cancel for it; `Conflict` naming the one that is in the way."""
+async def _replaced_jobs(schedule: ScheduleId, overlap: Overlap, services: ApiServices) -> list[str]:
+    """The jobs that the new one replaces; `Conflict`, naming the job, if the overlap policy forbids a new one."""
     name, live = schedule.name, [] if overlap is Overlap.ALLOW else await live_jobs(schedule, services)
     match overlap:
         case Overlap.SKIP if live:

@@ -1,4 +1,4 @@
-"""``/v1/schedules/{name}/verdicts``: what became of each nominal time, and which ones are still open."""
+"""``/v1/schedules/{name}/verdicts``: what became of each nominal time, and which are undecided."""
 
 from typing import Annotated
 
@@ -67,7 +67,7 @@ class VerdictQuery(PageQuery):
     verdict: list[Verdict] = Field(default=[], max_length=len(Verdict), description="Only these; default: all")
 
     def before_ms(self) -> WallMs:
-        """Where the page begins, going back."""
+        """The page has the times before this instant, newest first."""
         if self.after is None:
             return LATEST_MS
         if not (self.after.isascii() and self.after.isdecimal() and len(self.after) <= len(str(LATEST_MS))):
@@ -116,7 +116,7 @@ async def list_verdicts(
     before_ms = query.before_ms()
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
-    # Records from before its creation are those of an earlier schedule by the same name.
+    # Records from before its creation belong to an earlier schedule by the same name.
     wanted = frozenset(query.verdict or Verdict)
     records = await services.verdicts.list(
         schedule.identity, wanted, schedule.created_at_ms, before_ms, query.limit + 1

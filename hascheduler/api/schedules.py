@@ -1,4 +1,4 @@
-"""``/v1/schedules``: when which job is made."""
+"""``/v1/schedules``: create, list, show, replace, patch and delete schedules."""
 
 from collections.abc import Mapping
 from http import HTTPStatus

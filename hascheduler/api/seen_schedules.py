@@ -1,4 +1,4 @@
-"""The schedules that one caller sees, and whose those are that he writes. All others are to him as if they were not."""
+"""Scopes schedules to a caller: other tenants' schedules do not exist for it, and it writes only its own tenant's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,10 @@ Body = TypeVar("Body", CreateScheduleBody, ReplaceScheduleBody)
 
 @dataclass(frozen=True, slots=True)
 class SeenSchedules:
-    """What `hascheduler.api.revisions` needs of a store. A schedule belongs to the tenant of the jobs that it makes."""
+    """The schedules that the caller may see, as a store for `hascheduler.api.revisions`.
+
+    A schedule belongs to the tenant of the jobs that it makes.
+    """
 
     store: ScheduleStore
     caller: Caller
@@ -27,18 +30,18 @@ class SeenSchedules:
             document = await self.get(name)
             if document is None or rev not in (None, document.get("rev")):
                 return False
-            # The one that was looked at: by now there may be another tenant's.
+            # Exactly the schedule that was checked: meanwhile another tenant may have created one by that name.
             rev = document.get("rev")
         return await self.store.delete(name, rev)
 
 
 def tenant_of(document: StoredDocument) -> object:
-    """None of anybody's where somebody broke it by hand."""
+    """The tenant that the schedule belongs to; None if the document was broken by hand."""
     template = document.get("job")
     return template.get("tenant") if isinstance(template, Mapping) else None
 
 
 def owned(body: Body, caller: Caller) -> Body:
-    """``body`` with the tenant that it means; refused where that is none of the caller's."""
+    """``body`` with its tenant filled in from the caller; refused if the caller may not act for that tenant."""
     tenant = caller.tenant_of(body.job.tenant, ("job", "tenant"))
     return body.model_copy(update={"job": body.job.model_copy(update={"tenant": tenant})})

@@ -1,4 +1,4 @@
-"""The span of a request that asks for jobs, within the caller's trace where it says one: its jobs belong to it."""
+"""The tracing span of a request that submits jobs, within the caller's trace if it sends one; the jobs continue it."""
 
 from contextlib import AbstractContextManager
 

@@ -1,6 +1,6 @@
-"""Triggers as requests write them, and what they mean.
+"""Triggers in request bodies, and the `Trigger` that each means.
 
-Only the shape is checked here; whether the times make sense is for `hascheduler.triggers.check_trigger` to say.
+The bodies check the shape only; `hascheduler.triggers.check_trigger` checks that the times make sense.
 """
 
 from dataclasses import replace
@@ -76,9 +76,9 @@ TriggerBody = Annotated[CronBody | IntervalBody | TimesBody | OnceBody, Field(di
 
 
 def trigger_of(body: TriggerBody, stored: Trigger | None, now: WallMs) -> Trigger:
-    """The trigger of a request; `InvalidInput` where it makes no sense, or will never fire.
+    """The trigger that a request means; `InvalidInput` where it makes no sense, or would never fire.
 
-    The stored one may be sent again whatever time it is: nothing would change.
+    The stored trigger may be sent again even when all its times have passed: nothing would change.
     """
     trigger = Trigger(
         _pattern(body, stored, now),
@@ -119,7 +119,7 @@ def _demand_a_future(trigger: Trigger, now: WallMs) -> None:
     nominal_ms = next_nominal(trigger, now)
     if nominal_ms is None:
         raise _passed(trigger, now)
-    # Each step passes a whole window, of which there are few.
+    # Each step skips a whole exclusion window, and there are few.
     until_ms = excluded_until(trigger, nominal_ms)
     while until_ms is not None:
         nominal_ms = next_nominal(trigger, until_ms - 1)

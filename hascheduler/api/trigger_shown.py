@@ -1,4 +1,4 @@
-"""Triggers as answers show them: in the words of a request, so that what was shown may be sent again."""
+"""Triggers in responses: in the form of a request, so that a client may send back what it got."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,8 +1,8 @@
 """``?wait=``: a submit that is answered when its job has ended, at any replica.
 
-The end is told by this replica's stream; a look at the database now and then is the net under that. Whoever leaves
-meanwhile leaves the job alone, unless it was asked for that to cancel it. Where the caller's share of the waits is used
-up, the answer comes at once, as if the time were over.
+This replica's stream shows the end; in case it does not, the database is read every five seconds. If the client
+disconnects, the job goes on, unless ``cancel_on_disconnect`` was set. If the caller's share of the waits is used up,
+the answer comes at once, as if the time were over.
 """
 
 import asyncio
@@ -39,10 +39,9 @@ Waiting = Annotated[WaitQuery, Query()]
 
 
 async def end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
-    """The job when it has ended, or as it is when the time is over, or this replica ends; None when it is not there, or
-    nobody may wait for it now.
+    """The job when it has ended, or as it stands when the time is over or this replica stops.
 
-    `Left` as it says.
+    None if there is no such job, or the caller's share of the waits is used up. `Left` if the client disconnects.
     """
     slot = take(services.pools.waits, request.scope)
     if isinstance(slot, Refused):

@@ -1,4 +1,4 @@
-"""``/v1/work``: what a processor asks and tells that has neither the broker nor the database, in any language.
+"""``/v1/work``: processors in any language take jobs over HTTP, with access to neither the broker nor the database.
 
 ::
 
@@ -6,9 +6,9 @@
                   ▲                                       │          waits is one too
                   └───────────────────────────────────────┘
 
-It may ask another replica each time. What keeps it safe is the compare-and-set of each start and finish, as for all
-processors; HTTP adds nothing to it. A repeat is harmless: a second start of one attempt gives the same job again, and
-the processor sees to it that it runs once.
+A processor may send each request to another replica. As for all processors, the compare-and-set of each start and
+finish keeps an attempt from running twice; HTTP adds nothing to that. Repeating a request is harmless: a second start
+of an attempt returns the same job again, and the processor makes sure that it runs once.
 """
 
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ from hascheduler.ports import StartedJob
 
 
 class _WorkRoute(JsonRoute):
-    """A heartbeat reports all that its processor runs: each report is an object of two or three fields."""
+    """A heartbeat has a report, an object of two to four fields, for each attempt that its processor runs."""
 
     values_max = 8 * RUNNING_MAX
 
@@ -118,11 +118,11 @@ async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> Stand
     if not await services.work.touch(body.processor, draining=body.draining):
         raise unknown(body.processor)
     now = services.clock.wall_ms()
-    told = {one.key: one.progress(now) for one in body.running}
-    reports = {key: progress for key, progress in told.items() if progress is not None}
+    running = {one.key: one.progress(now) for one in body.running}
+    reports = {key: progress for key, progress in running.items() if progress is not None}
     if reports:
         await services.work.report(body.processor, reports)
-    return await _standing(body.processor, list(told), services)
+    return await _standing(body.processor, list(running), services)
 
 
 @router.post("/finish", responses=refused(404, 409, 413, 422))
@@ -140,7 +140,7 @@ async def _standing(processor: str, running: list[tuple[str, int]], services: Ap
 
 
 def _timeout_ms(started: StartedJob, now: WallMs) -> int | None:
-    """What is left of the attempt's own timeout and of the total one, whichever is less."""
+    """The rest of the attempt's timeout or of the job's total timeout, whichever is shorter; None: no timeout."""
     rules = started.rules
     own_ms = None if rules.timeout_ms is None else started.started_at_ms + rules.timeout_ms
     ends_ms = [end_ms for end_ms in (own_ms, rules.end_of(started.first_started_at_ms)) if end_ms is not None]

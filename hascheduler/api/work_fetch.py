@@ -1,7 +1,7 @@
-"""The long poll: held open until this replica's stream tells of attempts that are promised to the processor.
+"""The long poll of a processor: held open until this replica's stream shows attempts that are promised to it.
 
-The bell rings when the stream has told, and a look at the mirror each second is the net under that. While the client
-is there, each heartbeat interval is one beat of its processor; when it has left, no more.
+The stream wakes the waiting request; in case it does not, the mirror is read every second. While the client is
+connected, the replica writes one heartbeat of its processor each heartbeat interval; once it has left, none.
 """
 
 import asyncio
@@ -17,12 +17,14 @@ from hascheduler.api.work_speakers import unknown
 
 _LOOK_AGAIN_S = 1.0
 _SOON_S = 0.02
-"""The bell rings as the mirror is told; the core may have to take its turn first."""
+"""The stream wakes the request when it feeds the mirror, and the core may have to step first."""
 
 
 async def promised(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
-    """At most ``body.limit`` attempts; none when the time is over. 404 for a processor that is not registered; 429 or
-    503 where too many fetches wait."""
+    """At most ``body.limit`` attempts; none when the time is over.
+
+    404 if the processor is not registered; 429 or 503 if too many fetches wait.
+    """
     slot = taken(services.pools.fetches, request.scope)
     with held_open(slot, request.scope):
         return await _promised(body, request, services)

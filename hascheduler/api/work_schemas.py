@@ -1,6 +1,6 @@
-"""Work over HTTP, as processors ask for it and are answered.
+"""Request bodies and responses of work over HTTP.
 
-Spans in answers are numbers of seconds, so that a worker in any language takes them as they are.
+Durations in responses are numbers of seconds, which a worker in any language can use as they are.
 """
 
 from typing import Annotated, Literal, Self
@@ -31,7 +31,7 @@ DEFINITIONS_MAX = 1_000
 SLOTS_MAX = 10_000
 RUNNING_MAX = 10_000
 FETCH_WAIT_MS_MAX = 60_000
-"""While a fetch is held open its replica shows life for the processor: it must not do so for one that is long dead."""
+"""While a fetch is held open, its replica writes the processor's heartbeats: it must not do so for one long dead."""
 RESULT_BYTES_MAX = 256 * 1024
 ERROR_BYTES_MAX = 4 * 1024
 _PROGRESS_LENGTH_MAX = 500
@@ -184,7 +184,7 @@ class Report(AttemptName):
     text: str = Field(default="", max_length=_PROGRESS_LENGTH_MAX, description="The same in words")
 
     def progress(self, now: WallMs) -> Progress | None:
-        """None: it says nothing."""
+        """None if the report has neither a percentage nor a text."""
         text = " ".join(self.text.split())
         return Progress(self.percent, text, now) if text or self.percent is not None else None
 
@@ -243,7 +243,7 @@ class FinishBody(AttemptName):
     @field_validator("result")
     @classmethod
     def _not_too_large(cls, result: JsonValue) -> JsonValue:
-        # To write a text out takes eight times its size for a moment.
+        # Encoding a text needs eight times its size for a moment.
         is_long_text = isinstance(result, str) and len(result) > RESULT_BYTES_MAX
         size = len(str(result)) if is_long_text else len(orjson.dumps(result))
         if size > RESULT_BYTES_MAX:

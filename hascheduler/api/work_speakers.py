@@ -1,13 +1,14 @@
 """Which processors speak HTTP, who may speak for each, and how many of them there may be.
 
-Processors that do not speak HTTP are no business of these routes. One that does is spoken for with tokens of the name
-with which it registered: names outlast secrets, so a secret is changed without losing what runs. To all other tokens it
-is not there.
+Processors that do not speak HTTP do not exist for these routes. Only tokens by the name that registered a processor may
+speak for it; for all other tokens it does not exist. Names outlast secrets, so a secret can be rotated without losing
+running jobs.
 
-A registration is memory in every replica, and its slots draw jobs to it. So there are limits to what is registered with
-tokens of one name (`WorkTerms.processors_max`, and the slots and definitions of all of them), and to how many speak
-HTTP in all. Those that left without saying so count until they are deleted, after ten minutes. What this replica has
-let in counts before its stream tells of it; several replicas may together exceed a limit by what they let in meanwhile.
+A registration takes memory in every replica, and its slots attract jobs. So there are limits to what is registered with
+tokens of one name (`WorkTerms.processors_max`, and the slots and definitions of all of them), and to how many
+processors speak HTTP in all. Those that left without deregistering count until they are deleted, after ten minutes. A
+registration counts at once at the replica that admitted it, before its stream shows it; several replicas may together
+exceed a limit by what they admit meanwhile.
 """
 
 from collections.abc import Iterable
@@ -29,15 +30,16 @@ _UNSEEN_FOR_MS = 10_000
 
 
 def unknown(processor: str) -> Refusal:
-    """404: gone, or never there."""
+    """404: the processor has been deleted, or never existed."""
     detail = f"no processor {quoted(processor)} is registered (any more); register again and take the new id"
     return Refusal(HTTPStatus.NOT_FOUND, "not-registered", detail)
 
 
 def demand_own(processor: str, caller: Caller, view: ClusterView) -> None:
-    """404 unless it speaks HTTP and the caller may speak for it.
+    """404 unless the processor speaks HTTP and the caller may speak for it.
 
-    One that the stream has not told of yet was registered a moment ago: what is written for it demands its id anyway.
+    A processor that the stream has not shown yet passes: it was registered a moment ago, and every write for it names
+    its id anyway.
     """
     if not is_polling(processor):
         raise unknown(processor)
@@ -49,7 +51,7 @@ def demand_own(processor: str, caller: Caller, view: ClusterView) -> None:
 
 
 class Registrations:
-    """Owner of the account of what this replica has registered and its stream does not show yet."""
+    """Owner of the registrations that this replica has written and its stream does not show yet."""
 
     def __init__(self, view: ClusterView, clock: Clock) -> None:
         self._view = view
@@ -57,7 +59,7 @@ class Registrations:
         self._unseen: dict[str, tuple[int, ProcessorRef]] = {}
 
     def demand_room(self, processor: ProcessorRef, terms: WorkTerms) -> None:
-        """`TooMany` where there are enough; else it counts from here on."""
+        """`TooMany` if a limit is reached; otherwise the processor counts from here on."""
         known = [each for each in self._known() if is_polling(each.id)]
         if len(known) >= IN_ALL_MAX:
             raise TooMany(f"{len(known)} processors that speak HTTP are registered, and {IN_ALL_MAX} may", _AGAIN_S)
@@ -75,7 +77,7 @@ class Registrations:
         self._unseen[processor.id] = (self._clock.mono_ms(), processor)
 
     def not_new(self, processor: ProcessorRef) -> None:
-        """It was not written after all."""
+        """The registration was not written after all."""
         self._unseen.pop(processor.id, None)
 
     def _known(self) -> Iterable[ProcessorRef]:

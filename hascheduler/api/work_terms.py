@@ -1,4 +1,4 @@
-"""What a processor that speaks HTTP has to keep to."""
+"""The terms for processors that speak HTTP: heartbeats, deadline, and how many there may be."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,8 @@ PROCESSORS_OF_TOKEN_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class WorkTerms:
-    """It works for ``shard``, shows life each interval, and stops its work after a deadline without an answer.
-
-    ``processors_max`` of them may be registered with one token.
+    """A processor works for ``shard``, sends a heartbeat each interval, and stops its work when the heartbeats go
+    unanswered until the deadline. ``processors_max`` may be registered with one token.
     """
 
     shard: str
