@@ -23,7 +23,7 @@ COPY requirements-runtime.lock requirements-build.lock ./
 RUN python -m pip --python /opt/hascheduler install --require-hashes --only-binary=:all: --no-compile \
       -r requirements-runtime.lock \
     && python -m pip --python tools install --require-hashes --only-binary=:all: -r requirements-build.lock
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY hascheduler hascheduler
 COPY processors processors
 # Compiled now, as nothing can be written later, and believed without a look at the sources' times.

@@ -9,7 +9,7 @@ WORKERS ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
 
-.PHONY: fuzz advisories help demo dev test lint fmt types contracts lock bench bench-peers soak simulate sim chaos planted-bugs monitoring k8s-check kind-up kind-down demo-failover
+.PHONY: fuzz advisories help demo dev test lint fmt types contracts lock bench bench-peers soak simulate sim chaos planted-bugs monitoring k8s-check kind-up kind-down demo-failover docs reference
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,13 @@ planted-bugs: .venv/.ready servers ## bugs on purpose, in simulations and in rea
 	$(BIN)/python -m tests.sim --planted all
 	$(BIN)/python -m tests.chaos --planted all
 	$(BIN)/python -m pytest tests/planted $(PYTEST_ARGS)
+
+docs: .venv/.ready ## the site of docs/, in site/; a broken link or a stale generated page is an error
+	$(BIN)/python -m docs.generate --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+reference: .venv/.ready ## write the generated pages of docs/ from the code
+	$(BIN)/python -m docs.generate
 
 monitoring: .venv/.ready ## write the dashboard and the rule object of k8s/monitoring anew
 	$(BIN)/python -m k8s.monitoring.generate

@@ -1,0 +1,17 @@
+"""The generated pages of this folder, from the code itself.
+
+::
+
+    Settings ───────────────► reference/settings.md
+    the command table ──────► reference/cli.md
+    OpenAPI, routes ────────► reference/http.md, reference/http-bodies.md
+    calls that make problems► reference/problems.md
+    metric registries ──────► reference/metrics.md
+    EventType, Event ───────► reference/events.md
+    TRANSITIONS, Verdict ───► reference/job-states.md
+    Criterion, PRESETS ─────► reference/policies.md
+    k8s/monitoring/rules ───► operations/runbooks.md
+
+The same code gives the same bytes, so a test can compare. ``python -m docs.generate`` writes the pages,
+``python -m docs.generate --check`` names those that are stale and exits with 1.
+"""

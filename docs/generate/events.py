@@ -1,0 +1,76 @@
+"""The events of jobs: their types and fields, and the two ways to receive them."""
+
+import inspect
+from dataclasses import fields
+
+from docs.generate.markdown import code, fenced, head, plain_docstring, table
+from hascheduler.api import event_stream
+from hascheduler.model.event import Event, EventType, encode_event
+from hascheduler.rabbitmq import events as exchange
+
+_INTRO = """\
+One event for each step of a job's life. Events are made from the change stream alone, so every replica makes the same
+ones with the same ids, and a client may go on at another replica.
+"""
+_MEANINGS = {
+    EventType.SUBMITTED: "the job exists: somebody submitted it, or its schedule fired",
+    EventType.DISPATCHED: "the leader promised this attempt to one processor",
+    EventType.STARTED: "the processor began this attempt",
+    EventType.RETURNED: "the attempt was given back, lost, or failed with tries left; the job waits again",
+    EventType.REPRIORITIZED: "the job has another priority",
+    EventType.CANCEL_REQUESTED: "a running job was asked to stop",
+    EventType.REVIVED: "a failed job waits again, because somebody asked for it",
+    EventType.SUCCEEDED: "the job ended well",
+    EventType.FAILED: "the job ended for good without success",
+    EventType.CANCELLED: "the job was cancelled",
+}
+_FIELDS = {
+    "id": "the position in the stream; send it as `Last-Event-ID` to go on after it",
+    "at": "when the database took the write, by its clock",
+    "type": "one of the types above",
+    "job": "the job's id",
+    "tenant": "its tenant",
+    "definition": "its definition",
+    "schedule": "the schedule that made it",
+    "attempt": "the attempt that the event is about",
+    "processor": "that attempt's processor",
+    "failures": "how many tries failed; where the job is returned or failed",
+    "retry_at": "when it may run again; where it is returned",
+    "priority": "the new one; where it is reprioritized",
+}
+
+
+def page() -> str:
+    example = Event("1893456000.0000000007", 1_893_456_000_000, EventType.STARTED, "01J", "default", "log", attempt=1)
+    sent = encode_event(example)
+    assert len(sent) == len(fields(Event))
+    return "\n".join(
+        (
+            head("Events", "hascheduler/model/event.py", _INTRO),
+            table(("type", "means"), ((code(kind.value), _MEANINGS[kind]) for kind in EventType)),
+            "## Fields\n",
+            "A field is null where it does not apply, or where the change did not carry it.\n",
+            table(("field", "what it is"), ((code(name), _FIELDS[name]) for name in sent)),
+            "## Over HTTP\n",
+            "`GET /v1/events`, with `type`, `definition`, … as filters.\n",
+            _docstring(event_stream),
+            "## On RabbitMQ\n",
+            "With `HASCHEDULER_EVENTS_EXCHANGE=name` the leader publishes each event to that topic exchange.\n",
+            _docstring(exchange),
+        )
+    )
+
+
+def _docstring(module: object) -> str:
+    """The module's docstring after its first line; what is indented becomes a block."""
+    _, _, rest = (inspect.getdoc(module) or "").partition("\n\n")
+    parts: list[str] = []
+    for paragraph in rest.replace("::\n\n", "\n\n").split("\n\n"):
+        is_block = paragraph.startswith("    ")
+        if is_block and parts and parts[-1].startswith("```"):
+            parts[-1] = parts[-1].removesuffix("\n```\n") + "\n\n" + inspect.cleandoc(paragraph) + "\n```\n"
+        elif is_block:
+            parts.append(fenced(inspect.cleandoc(paragraph)))
+        elif paragraph.strip() and paragraph.strip() != "::":
+            parts.append(plain_docstring(paragraph) + "\n")
+    return "\n".join(parts)

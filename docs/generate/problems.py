@@ -1,0 +1,90 @@
+"""Every problem type that the API may answer with: collected from the calls that make problems."""
+
+import ast
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+
+from docs.generate.markdown import code, fenced, head, table
+
+_API = Path(__file__).parents[2] / "hascheduler" / "api"
+_KIND = re.compile(r"[a-z]+(-[a-z]+)*")
+_INTRO = """\
+Every refusal, whoever makes it, is `application/problem+json` ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)): a
+refused request has written nothing. `type` is a URN that programs compare, `detail` is for people, `errors` names each
+field that is wrong and what would be right. 429 and 503 carry `Retry-After` in seconds.
+"""
+_EXAMPLE = """\
+{
+  "type": "urn:hascheduler:problem:invalid-request",
+  "title": "Unprocessable Entity",
+  "status": 422,
+  "detail": "priority: 11 is too large; expected at most 10",
+  "errors": [{"path": "priority", "problem": "11 is too large", "expected": "at most 10"}]
+}
+"""
+_MEANINGS = {
+    "body-too-large": "the body, or the number of values in it, is over the limit of its route: send less",
+    "conflict": "the name is taken, the state is not the one that was meant, or the key was used for another body",
+    "forbidden": "the token's role or tenant does not allow it: `detail` names a role that would",
+    "foreign-host": "without tokens `Host` has to be a name of the replica: `HASCHEDULER_HTTP_ALLOWED_HOSTS`",
+    "foreign-origin": "the page of another site made the request",
+    "internal-error": "a defect of the server: its log has the stack",
+    "invalid-request": "understood, but fields are wrong: `errors` names them",
+    "malformed-http": "not an HTTP request, or its head is too large; the connection ends",
+    "malformed-json": "the body is not JSON",
+    "method-not-allowed": "`Allow` has the methods of this path",
+    "no-such-route": "nothing is at that path",
+    "not-found": "nothing by that name or id exists for this token's tenant",
+    "not-registered": "the processor is not registered, or another token's name registered it: register again",
+    "overloaded": "the shard, or this replica, has too much to do: come again after `Retry-After`",
+    "refused": "refused by the framework: `detail` says why",
+    "revision-mismatch": "`If-Match` names another revision than the stored one: read it again",
+    "share-used-up": "this token or address holds its share of what the replica does at once: wait for your own",
+    "slow-request": "the body arrived too slowly",
+    "timed-out": "the answer took too long; whether a change was made is unknown",
+    "too-busy": "the replica has no room at all: come again, or ask another replica",
+    "too-many-requests": "the tenant is over a limit of its own: come again after `Retry-After`",
+    "too-many-schedules": "the tenant has all the schedules that it may have: delete some, or have the limit raised",
+    "unauthorized": "no token, or one that is unknown, revoked or expired",
+    "unavailable": "the database did not answer in time; after a write it is unknown whether it was made",
+    "unreadable-document": "a stored document cannot be shown: see the quarantine in `GET /v1/cluster`",
+    "unsupported-media-type": "the body is not JSON by its `Content-Type` or has a `Content-Encoding`",
+}
+_BY_FRAMEWORK = {"no-such-route": "404", "method-not-allowed": "405", "refused": "4xx"}
+"""Those whose status is not written where they are made."""
+
+
+def page() -> str:
+    found: dict[str, set[str]] = {}
+    for kind, status in _calls():
+        found.setdefault(kind, set()).add(status or _BY_FRAMEWORK[kind])
+    assert set(found) == set(_MEANINGS), f"explain, or remove from _MEANINGS: {set(found) ^ set(_MEANINGS)}"
+    rows = (
+        (", ".join(sorted(statuses)), code(f"urn:hascheduler:problem:{kind}"), _MEANINGS[kind])
+        for kind, statuses in sorted(found.items(), key=lambda item: (sorted(item[1]), item[0]))
+    )
+    return "\n".join(
+        (
+            head("Problem types", "the calls in hascheduler/api that make problems", _INTRO),
+            fenced(_EXAMPLE, "json"),
+            table(("status", "type", "means, and what to do"), rows),
+            "A field of `errors` has `path` (from the top of the body, or the name of a parameter), `problem` and",
+            "`expected`. At most 50 are given; `detail` says how many more there are.\n",
+        )
+    )
+
+
+def _calls() -> Iterator[tuple[str, str | None]]:
+    """The kind and status of each call whose first two arguments are a status and a kind."""
+    for path in sorted(_API.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            match node.args[:2]:
+                case [ast.Attribute(value=ast.Name(id="HTTPStatus"), attr=name), ast.Constant(value=str(kind))]:
+                    if _KIND.fullmatch(kind):
+                        yield kind, str(HTTPStatus[name].value)
+                case [ast.Attribute(attr="status_code"), ast.Constant(value=str(kind))]:
+                    yield kind, None

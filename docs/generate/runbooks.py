@@ -1,0 +1,48 @@
+"""The runbook of every alert, from the rules that Prometheus reads."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from docs.generate.markdown import code, fenced, head, prose, table
+
+_RULES = Path(__file__).parents[2] / "k8s" / "monitoring" / "rules"
+_INTRO = """\
+Each alert of `k8s/monitoring/rules` says whether to get up (`page`) or whether it can wait (`ticket`), and its runbook
+what to look at, what to do and what not to do. How to install the rules is told in [Kubernetes](kubernetes.md).
+"""
+_LABELS = re.compile(r"\{\{ with \$labels\.namespace \}\}.*?\{\{ end \}\}", re.DOTALL)
+
+
+def page() -> str:
+    alerts = [
+        rule
+        for path in sorted(_RULES.glob("*.yaml"))
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    ]
+    parts = [head("Runbooks", "k8s/monitoring/rules", _INTRO)]
+    rows = ((f"[{_name(rule)}](#{_name(rule).lower()})", rule["labels"]["severity"], _summary(rule)) for rule in alerts)
+    parts.append(table(("alert", "severity", "says"), rows))
+    for rule in alerts:
+        parts += [
+            f"## {_name(rule)}\n",
+            f"Severity {code(rule['labels']['severity'])}, after {code(str(rule.get('for', '0s')))}.",
+            prose(" ".join(rule["annotations"]["description"].split())) + "\n",
+            fenced(rule["expr"], "promql"),
+            fenced(rule["annotations"]["runbook"]),
+        ]
+    return "\n".join(parts)
+
+
+def _name(rule: dict[str, str]) -> str:
+    return rule["alert"]
+
+
+def _summary(rule: dict[str, dict[str, str]]) -> str:
+    text = _LABELS.sub("", rule["annotations"]["summary"])
+    text = re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"*\1*", text)
+    text = text.replace("{{ or $labels.pod $labels.instance }}", "*instance*")
+    return re.sub(r"\{\{ \$value[^}]*\}\}", "*n*", text)

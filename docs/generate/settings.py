@@ -1,0 +1,93 @@
+"""Every environment variable: those of `Settings`, and those that one command or handler reads by itself."""
+
+import re
+from pathlib import Path
+
+from docs.generate.markdown import code, head, table
+from hascheduler.settings import PREFIX, SECRETS, Settings
+
+_ROOT = Path(__file__).parents[2]
+_DEFAULT = re.compile(r" \[(?P<default>[^\[\]]*)\]\Z")
+_INTRO = """\
+Each setting of `hascheduler serve` and `hascheduler processor` is an environment variable and an option of the same
+name (`HASCHEDULER_HTTP_PORT` is `--http-port`); the option wins. Settings are read and checked once, at start: one
+that is wrong, or contradicts another, ends the process with one line that names it.
+
+Durations are texts such as `10s`, `1m30s` or `200ms`, or numbers of seconds. Each secret can be read from a file
+instead: {secrets}. Give all replicas of a deployment the same settings, but for names, addresses and files: a new
+leader decides by its own.
+"""
+_SECTIONS = (
+    ("Stores and broker", "mongodb_uri"),
+    ("HTTP API and access", "http_host"),
+    ("TLS", "http_tls_cert_file"),
+    ("Health and liveness", "liveness_host"),
+    ("Leadership, clocks and timing", "replica_id"),
+    ("Policy and admission", "policy"),
+    ("Processors", "slots"),
+    ("Traces and logs", "tracing"),
+)
+"""Titles, and the first field of each."""
+_ELSEWHERE = {
+    "URL": "the command line: the replica to ask, `http://127.0.0.1:8080` by default",
+    "TOKEN": "the command line: the bearer token",
+    "TOKEN_FILE": "the command line: a file that holds the token",
+    "CA_FILE": "the command line: PEM authorities of replicas that speak HTTPS",
+    "CLIENT_CERT_FILE": "the command line: PEM client certificate, where replicas demand one",
+    "CLIENT_KEY_FILE": "the command line: its PEM key",
+    "WEBHOOK_ALLOW": "`processors.webhook`: the host names that it may call, with commas; `*.example.org` is a pattern",
+    "WEBHOOK_ALLOW_PRIVATE": "`processors.webhook`: private networks that it may call, such as `10.96.0.0/12`",
+    "COMMAND_ALLOW": "`processors.command`: the programs that it may run; without it nothing runs",
+    "COMMAND_ENV": "`processors.command`: the variables that payloads may set, by default `TZ`, `LANG`, `LC_*`",
+    "JOB_ID": "set by `processors.command` for the program: the job's id",
+    "ATTEMPT": "set by `processors.command` for the program: the attempt's number, a fencing token",
+    "NOMINAL_AT": "set by `processors.command` for the program: the nominal time of a fire",
+    "SCHEDULE": "set by `processors.command` for the program: the schedule that made the job",
+}
+
+
+def page() -> str:
+    secrets = ", ".join(code(f"{PREFIX}{name}_FILE") for name in SECRETS)
+    parts = [head("Settings", "hascheduler/settings.py", _INTRO.format(secrets=secrets))]
+    fields = list(Settings.model_fields)
+    starts = {first: title for title, first in _SECTIONS}
+    rows: list[tuple[str, str, str]] = []
+    for name in fields:
+        if name in starts:
+            parts += [*_section(rows), f"## {starts.pop(name)}\n"]
+            rows = []
+        rows.append(_row(name))
+    parts += _section(rows)
+    assert not starts, f"no such settings: {starts}"
+    parts += ["## Read elsewhere\n", table(("variable", "read by"), _elsewhere())]
+    return "\n".join(parts)
+
+
+def _section(rows: list[tuple[str, str, str]]) -> list[str]:
+    return [table(("variable", "default", "what it sets"), rows)] if rows else []
+
+
+def _row(name: str) -> tuple[str, str, str]:
+    description = Settings.model_fields[name].description or ""
+    found = _DEFAULT.search(description)
+    assert found, f"the description of {name} does not end with its default in brackets"
+    return code(_variable(name)), found["default"], description[: found.start()]
+
+
+def _variable(field: str) -> str:
+    return PREFIX + field.removesuffix("_ms").upper()
+
+
+def _elsewhere() -> list[tuple[str, str]]:
+    """A variable that the code names and no table explains is an error here."""
+    named = {
+        name
+        for folder in ("hascheduler", "processors")
+        for path in (_ROOT / folder).rglob("*.py")
+        for name in re.findall(rf"{PREFIX}([A-Z]+(?:_[A-Z]+)*)", path.read_text(encoding="utf-8"))
+    }
+    known = {_variable(name).removeprefix(PREFIX) for name in Settings.model_fields}
+    known |= {f"{name}_FILE" for name in SECRETS}
+    unexplained = named - known - set(_ELSEWHERE)
+    assert not unexplained, f"add to _ELSEWHERE: {sorted(unexplained)}"
+    return [(code(PREFIX + name), text) for name, text in _ELSEWHERE.items()]

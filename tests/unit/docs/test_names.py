@@ -1,0 +1,106 @@
+"""What the documentation names is there: modules, paths, make targets, settings, commands, problem types."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from docs.generate.settings import page as settings_page
+from hascheduler.cli.app import app
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+    if path.name != "CHANGELOG.md"  # tells of names as they were
+    and not path.read_text(encoding="utf-8").startswith("<!-- Written by")  # the code itself
+)
+ROOMS = ("hascheduler", "tests", "docs", "k8s", "kind", "scripts", "processors", ".ci", ".github")
+CODE = re.compile(r"```\w*\n(?P<block>.*?)```|`(?P<inline>[^`\n]+)`", re.DOTALL)
+DOTTED = re.compile(r"(?<![\w./@-])hascheduler(?:\.[A-Za-z_]\w*)+(?![\w/])")
+PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, ROOMS))})(?:/[\w.*-]+)+/?")
+TARGET = re.compile(r"(?m)^make ([a-z][a-z0-9-]*)")
+SETTING = re.compile(r"HASCHEDULER_[A-Z]+(?:_[A-Z]+)*")
+COMMAND = re.compile(r"(?:^|(?<=[\s`(|]))(?<!-n )(?<!namespace )hascheduler ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", re.MULTILINE)
+HOSTS_AND_FILES = re.compile(r"hascheduler\.(svc|hascheduler|example|toml|yaml)\b")
+AWAITED = {"check", "verify"}
+ANYTHING_IN = ("job", "schedule", "definition", "lane", "tenant", "token", "cluster", "bootstrap")
+"""Groups: their next word is a command of theirs."""
+
+
+def codes(text: str) -> Iterator[str]:
+    for found in CODE.finditer(text):
+        yield found["block"] or found["inline"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    missing = [
+        *(name for code in codes(text) for name in DOTTED.findall(code) if not is_importable(name)),
+        *(name for code in codes(text) for name in PATH.findall(code) if not is_path(name)),
+        *(f"make {name}" for name in TARGET.findall("\n".join(codes(text))) if name not in targets() | AWAITED),
+        *(name for name in SETTING.findall(text) if name not in settings()),
+        *(" ".join(words) for code in codes(text) for words in COMMAND.findall(code) if not is_command(words)),
+    ]
+    assert missing == []
+
+
+def is_importable(name: str) -> bool:
+    if HOSTS_AND_FILES.match(name):
+        return True
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: Any = import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[length:]:
+            if not hasattr(found, attribute):
+                return False
+            found = getattr(found, attribute)
+        return True
+    return False
+
+
+def is_path(name: str) -> bool:
+    bare = name.rstrip("/.")
+    return any(ROOT.glob(bare)) if "*" in bare else (ROOT / bare).exists()
+
+
+@cache
+def settings() -> str:
+    return settings_page()
+
+
+@cache
+def targets() -> set[str]:
+    return set(re.findall(r"(?m)^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+
+
+def is_command(words: tuple[str, str]) -> bool:
+    root: Any = typer.main.get_command(app)
+    context = root.context_class(root, info_name="hascheduler")
+    name, next_name = words
+    if name not in root.list_commands(context):
+        return False
+    if name not in ANYTHING_IN or not next_name:
+        return True
+    group: Any = root.get_command(context, name)
+    return not hasattr(group, "list_commands") or next_name in group.list_commands(context)
+
+
+@pytest.mark.parametrize("name", ["hascheduler.no.such", "hascheduler.errors.NoSuch"])
+def test_a_module_that_is_not_there_is_noticed(name: str) -> None:
+    assert not is_importable(name)
+
+
+def test_a_path_and_a_command_that_are_not_there_are_noticed() -> None:
+    assert not is_path("hascheduler/no_such.py")
+    assert not is_command(("no-such", ""))
+    assert not is_command(("job", "no-such"))

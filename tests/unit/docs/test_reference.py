@@ -1,0 +1,27 @@
+"""The generated pages are what the code gives now; the README stays an entrance."""
+
+from pathlib import Path
+
+import pytest
+
+from docs.generate.outputs import DOCS, PAGES, outputs, stale
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_no_generated_page_is_stale() -> None:
+    assert stale() == [], "write them: make reference"
+
+
+def test_a_page_that_was_edited_by_hand_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PAGES, "reference/events.md", lambda: "something else\n")
+    assert stale() == ["reference/events.md"]
+
+
+def test_each_generated_page_says_so() -> None:
+    for path, text in outputs().items():
+        assert text.startswith("<!-- Written by `python -m docs.generate`"), path.relative_to(DOCS)
+
+
+def test_the_readme_is_an_entrance() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200

@@ -1,0 +1,61 @@
+"""The site is built without a network, strictly, and its pages load nothing from elsewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+LOADS = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=[\"']?(https?:)?//", re.IGNORECASE)
+
+
+def build(folder: Path, *, config: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(config), "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    built = build(folder)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_the_pages_load_nothing_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 40
+    assert [str(page.relative_to(site)) for page in pages if LOADS.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_the_pages_of_the_root_are_there(site: Path) -> None:
+    for name in ("contributing", "changelog", "security"):
+        assert (site / "project" / f"{name}.html").stat().st_size > 5_000
+
+
+def test_nothing_of_the_generator_is_in_the_site(site: Path) -> None:
+    assert [path for path in site.rglob("*") if path.suffix in {".py", ".pyc"}] == []
+
+
+def test_a_broken_link_is_an_error(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "index.md").write_text("# Title\n\n[nowhere](nowhere.md) [no such part](#nothing)\n", encoding="utf-8")
+    whole = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    config = tmp_path / "mkdocs.yml"
+    kept = re.search(r"(?ms)^validation:.*?(?=^\w)", whole)
+    assert kept
+    config.write_text(f"site_name: one\nnav: [index.md]\n{kept.group()}", encoding="utf-8")
+    built = build(tmp_path / "site", config=config)
+    assert built.returncode != 0
+    assert "nowhere.md" in built.stderr
+    assert "#nothing" in built.stderr
