@@ -26,7 +26,9 @@ DOTTED = re.compile(r"(?<![\w./@-])hascheduler(?:\.[A-Za-z_]\w*)+(?![\w/])")
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, ROOMS))})(?:/[\w.*-]+)+/?")
 TARGET = re.compile(r"(?m)^make ([a-z][a-z0-9-]*)")
 SETTING = re.compile(r"HASCHEDULER_[A-Z]+(?:_[A-Z]+)*")
-COMMAND = re.compile(r"(?:^|(?<=[\s`(|]))(?<!-n )(?<!namespace )hascheduler ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", re.MULTILINE)
+COMMAND = re.compile(
+    r"(?:^|(?<=[\s`(|]))(?<!-n )(?<!namespace )hascheduler ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", re.MULTILINE
+)
 HOSTS_AND_FILES = re.compile(r"hascheduler\.(svc|hascheduler|example|toml|yaml)\b")
 AWAITED = {"check", "verify"}
 ANYTHING_IN = ("job", "schedule", "definition", "lane", "tenant", "token", "cluster", "bootstrap")
