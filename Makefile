@@ -9,7 +9,7 @@ WORKERS ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
 
-.PHONY: fuzz advisories help demo dev test lint fmt types contracts lock bench bench-peers soak simulate sim chaos planted-bugs monitoring k8s-check kind-up kind-down demo-failover docs reference
+.PHONY: fuzz advisories help demo dev test lint fmt types contracts lock bench bench-peers soak simulate sim cluster-sim chaos planted-bugs monitoring k8s-check kind-up kind-down demo-failover docs reference
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,8 +59,10 @@ soak: .venv/.ready servers ## a long run in which leaders are killed: memory, la
 simulate: .venv/.ready ## a day of a mixed cluster under three policies, with a picture (SCENARIO=file for another)
 	$(BIN)/hascheduler simulate $(or $(SCENARIO),--example mixed-day) --compare fair,swimlanes --plot simulate.png
 
-sim: .venv/.ready ## clusters in trouble on virtual time, one a seed (SEEDS=500; SEED=7 replays one)
-	$(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500))
+cluster-sim: .venv/.ready ## clusters in trouble on virtual time, one a seed (SEEDS=500; SEED=7 replays one)
+	$(BIN)/python -m tests.cluster_simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500))
+
+sim: cluster-sim
 
 fuzz: .venv/.ready ## every decoder is given what nobody meant to write, within bounds of CPU and memory (MINUTES=10)
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) $(ARGS)
@@ -70,9 +72,9 @@ chaos: .venv/.ready servers ## real processes in real trouble, with a report (RO
 	$(BIN)/python -m tests.chaos --rows $(or $(ROWS),all)
 
 planted-bugs: .venv/.ready servers ## bugs on purpose, in simulations and in real processes: each must be noticed
-	$(BIN)/python -m tests.sim --planted all
+	$(BIN)/python -m tests.cluster_simulation --planted all
 	$(BIN)/python -m tests.chaos --planted all
-	$(BIN)/python -m pytest tests/planted $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit/mutants tests/contract/test_mutants.py $(PYTEST_ARGS)
 
 docs: .venv/.ready ## the site of docs/, in site/; a broken link or a stale generated page is an error
 	$(BIN)/python -m docs.generate --check
@@ -89,7 +91,7 @@ k8s-check: .venv/.ready servers ## what can be known of images and manifests wit
 	scripts/ensure-promtool
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/shellcheck scripts/* .ci/run k8s/base/mongodb/member-ready
-	$(PYTEST) loadfile tests/kubernetes tests/monitoring tests/scripts tests/rehearsal $(PYTEST_ARGS)
+	$(PYTEST) loadfile tests/unit/manifests tests/integration/manifests tests/system/manifests tests/unit/monitoring tests/unit/scripts tests/system/local_pods $(PYTEST_ARGS)
 
 advisories: ## known weaknesses of the locked packages; needs a network that reaches an advisory database
 	scripts/advisories

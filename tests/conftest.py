@@ -12,6 +12,19 @@ from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.embedded.rabbitmq import start_rabbitmq
+from tests.chance import load_profile
+
+load_profile()
+
+_KINDS = {"unit": (), "contract": (), "integration": ("real",), "system": ("real",)}
+"""The folders of `tests`: each marks what is in it with its own name, and with what is true of all of it."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        kind = item.path.relative_to(config.rootpath / "tests").parts[0]
+        for marker in (kind, *_KINDS[kind]):
+            item.add_marker(marker)
 
 
 @pytest.fixture(autouse=True)

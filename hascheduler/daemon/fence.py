@@ -36,8 +36,8 @@ The rules, each of which a test breaks on purpose:
   holder, the first one had succeeded.
 - Any other entry at that seq means deposed. There is no way back into the same term.
 
-No transaction is held open, so a paused leader blocks nobody. What all this survives is shown by ``make sim`` and by
-``tests/planted``.
+No transaction is held open, so a paused leader blocks nobody. What all this survives is shown by ``make cluster-sim``
+and by ``tests/mutants``.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Takes secrets out of texts: the last net below all that must not tell them in the first place.
 
-Each reading is linear in the length of the text, whatever it holds (see ``tests/security/test_patterns.py``). Who shows
-only the beginning of a text asks `redacted_beginning` for it: of a secret that is cut in two nothing is shown.
+Each reading is linear in the length of the text, whatever it holds (see ``tests/unit/security/test_patterns.py``). Who
+shows only the beginning of a text asks `redacted_beginning` for it: of a secret that is cut in two nothing is shown.
 """
 
 import re

@@ -16,7 +16,7 @@ from pathlib import Path
 from hascheduler.embedded.foreground import run_in_foreground
 from tests.chaos.faketime import why_no_faketime
 from tests.chaos.hosts import why_no_namespaces
-from tests.chaos.planted import PLANTED
+from tests.chaos.mutants import PLANTED
 from tests.chaos.report import as_json, markdown, summary, table
 from tests.chaos.row import Databases, Row
 from tests.chaos.rows import ROWS

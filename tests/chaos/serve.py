@@ -16,7 +16,7 @@ from hascheduler import assembly
 from hascheduler.__main__ import main
 from hascheduler.model.message import Message
 from hascheduler.ports import Confirm, Delivery, FinishAnswer, StartedJob
-from tests.chaos import failpoints, hanging_loop, planted, skewed_clock, slow_stream
+from tests.chaos import failpoints, hanging_loop, mutants, skewed_clock, slow_stream
 from tests.chaos.control import BUG, CONTROL
 from tests.chaos.failpoints import Failpoints, WatchedCommands, When
 from tests.chaos.hanging_loop import hang_on_demand
@@ -33,7 +33,7 @@ def attach() -> None:
     _exchange("RabbitDeliveries", lambda deliveries: _WatchedDeliveries(deliveries, watched))
     _exchange("SystemClock", lambda _: SkewedClock(control / skewed_clock.FILE))
     if BUG in os.environ:
-        bug = planted.PLANTED[os.environ[BUG]]
+        bug = mutants.PLANTED[os.environ[BUG]]
         _exchange(bug.part, bug.instead)
     _exchange("MongoWorkStore", lambda work: _WatchedWork(work, watched))
     _exchange("MongoChangeSource", lambda source: SlowSource(source, control / slow_stream.FILE))

@@ -1,7 +1,8 @@
 """What must hold, one promise a file. Each takes the `Evidence` of a run and gives the violations as texts.
 
 None of them looks at the application: they judge by the effects that handlers left, by what the database committed and
-by what was asked for from outside. Simulations (`tests.sim`) and real processes (`tests.chaos`) are held to the same.
+by what was asked for from outside. Simulations (`tests.cluster_simulation`) and real processes (`tests.chaos`) are held
+to the same.
 """
 
 from collections.abc import Callable, Mapping

@@ -67,8 +67,8 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
-from tests.kubernetes_lease.api_server import ApiServerDouble
-from tests.kubernetes_lease.service_account import NAMESPACE
+from tests.doubles.kubernetes.api_server import ApiServerDouble
+from tests.doubles.kubernetes.service_account import NAMESPACE
 
 RETENTION_MS = 600_000
 

@@ -14,8 +14,8 @@ from hascheduler.memory.database import MemoryDatabase
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_database
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from tests.contract.backends import Backend, kubernetes_backend, memory_backend, mongo_backend
-from tests.kubernetes_lease.api_server import ApiServerDouble
-from tests.kubernetes_lease.fixtures import account, api, authority, certificate, cluster, leases
+from tests.doubles.kubernetes.api_server import ApiServerDouble
+from tests.doubles.kubernetes.fixtures import account, api, authority, certificate, cluster, leases
 
 __all__ = [
     "account",

@@ -1,6 +1,6 @@
 """`ClaimStore` and `VerdictStore` where a schedule was deleted and another tenant made one of its name.
 
-The rest of that weakness is tested in the room of this name in ``tests/security``.
+The rest of that weakness is tested in the room of this name in ``tests/unit/security``.
 """
 
 from dataclasses import replace

@@ -1,0 +1,107 @@
+"""Bugs in the real processes, of the kind that a careless change would bring back; a row must go red on each.
+
+`PLANTED` names them: which part of `hascheduler.assembly` is exchanged, and the row under which it shows. The
+simulator has more of them (`tests.cluster_simulation.mutants`).
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pymongo.errors import DuplicateKeyError
+
+from hascheduler.dispatch.decisions import encode_decisions
+from hascheduler.model.documents.journal import encode_journal_head
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.state_updates import to_terminal
+from hascheduler.ports import FinishAnswer, JournalEntry, Outcome, StartedJob
+from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
+
+_KEPT_MS = 604_800_000
+
+
+@dataclass(frozen=True)
+class Planted:
+    """``instead`` takes what the assembly makes by the name ``part`` and gives what it is to have."""
+
+    part: str
+    instead: Callable[[Any], Any]
+    row: str
+
+
+class _JournalWithoutFence:
+    """An entry is one's own: whoever else has written at its seq, it is inserted beside that."""
+
+    def __init__(self, journal: Any) -> None:
+        self._journal = journal
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+    async def insert(self, entry: JournalEntry) -> bool:
+        document = {
+            **encode_journal_head(entry.head),
+            "at_ms": entry.at_ms,
+            "decisions": encode_decisions(entry.decisions),
+        }
+        document["_id"] = {**document["_id"], "by": entry.head.holder}
+        with faults("append to the journal"), suppress(DuplicateKeyError):
+            await self._journal._journal.insert_one(document)
+        return True
+
+
+class _StartWithoutCompare:
+    """Starts whatever a message names, whoever has it and whether it has ended."""
+
+    def __init__(self, work: Any) -> None:
+        self._work = work
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
+        promised = {"state": JobState.DISPATCHED.value, "attempt": attempt, "processor": processor_id}
+        with faults("start the attempt"):
+            await self._work._jobs.update_one({"_id": job_id}, {"$set": promised})
+        started: StartedJob | None = await self._work.start(job_id, attempt, processor_id, at_ms)
+        return started
+
+
+class _FinishWithoutAttempt:
+    """Ends a job that runs, whoever runs it by now."""
+
+    def __init__(self, work: Any) -> None:
+        self._work = work
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    async def finish(
+        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+    ) -> FinishAnswer:
+        with faults("finish the attempt"):
+            await self._work._jobs.update_one(
+                {"_id": job_id, "state": JobState.RUNNING.value},
+                to_terminal(outcome, outcome.state.value, at_ms, kept_ms=_KEPT_MS),
+            )
+        return FinishAnswer.DONE
+
+
+def _believed_alone(clock: Any) -> Any:
+    """A replica goes by its own clock, whatever the database's says."""
+    clock.compared = lambda *_: None
+    return clock
+
+
+PLANTED: Mapping[str, Planted] = {
+    "lease-without-compare-and-set": Planted("MongoLeaseStore", LeaseUpdateWithoutCompare, "leader-sigstop"),
+    "fence-skipped": Planted("MongoJournal", _JournalWithoutFence, "leader-stops-at-fence"),
+    "start-without-compare-and-set": Planted("MongoWorkStore", _StartWithoutCompare, "strange-messages"),
+    "attempt-check-dropped-on-finish": Planted("MongoWorkStore", _FinishWithoutAttempt, "processor-stops-at-finish"),
+    "resume-from-now-after-lost-history": Planted("MongoChangeSource", ResumesFromNow, "history-lost"),
+    "clock-believed-alone": Planted("TrustedClock", _believed_alone, "clock-day-ahead"),
+    "processor-without-fence": Planted("Processor", never_fences_itself, "processor-without-mongodb"),
+}

@@ -1,0 +1,151 @@
+"""What users ask for meanwhile: definitions, schedules, submits, cancels; and handlers that leave their effects."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from hascheduler.errors import StoreUnavailable
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.jobs import MemoryJobStore
+from hascheduler.memory.resources import MemoryResourceStore
+from hascheduler.memory.schedules import MemoryScheduleStore
+from hascheduler.model.collection import Collection
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import NewJob
+from hascheduler.model.retry import RetryPolicy
+from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
+from hascheduler.model.trigger import Interval, Once, Trigger
+from hascheduler.processor import Handlers, JobContext
+from tests.checkers.evidence import Effect, Evidence, Submitted
+from tests.cluster_simulation.cluster import RETENTION_MS
+from tests.cluster_simulation.database import Server
+from tests.cluster_simulation.loop import EPOCH_MS, SimLoop
+from tests.cluster_simulation.network import Link, Network, Remote
+
+_RETRY = RetryPolicy(attempts_max=4, backoff_ms=200, backoff_max_ms=1_000)
+DEFINITIONS = (
+    Definition("quick", retry=_RETRY),
+    Definition("capped", max_concurrency=2, retry=_RETRY),
+    Definition("grouped", conflict_group="g", retry=_RETRY),
+    Definition("flaky", retry=_RETRY),
+)
+TARGETS = ("a", "b", "c")
+TENANTS = ("default", "acme")
+
+
+def handlers_that_tell(evidence: Evidence, loop: SimLoop, chance: Random) -> Callable[[str], Handlers]:
+    """For a processor of that id: each handler takes a while, and its run is written down whatever becomes of it."""
+
+    def make(processor: str) -> Handlers:
+        handlers = Handlers()
+
+        async def work(job: JobContext) -> str:
+            effect = Effect(job.id, job.attempt, processor, loop.now_s)
+            evidence.effects.append(effect)
+            try:
+                took_s = chance.choice((0.01, 0.01, 0.05, 0.05, 0.2, 0.2, 1.0, 4.0))
+                # In peace all are quick, so that what has piled up of one group can be worked off.
+                await asyncio.sleep(min(took_s, 0.05) if evidence.until_ms else took_s)
+                if job.definition == "flaky" and chance.random() < 0.4:
+                    raise RuntimeError("flaky")
+            finally:
+                effect.ended_s = loop.now_s
+            return "done"
+
+        for definition in DEFINITIONS:
+            handlers.handler(definition.name)(work)
+        return handlers
+
+    return make
+
+
+class Load:
+    """One client, whose requests go to the database as the API's do. What was acknowledged is an obligation."""
+
+    def __init__(
+        self, network: Network, server: Server, evidence: Evidence, chance: Random, say: Callable[[str], None]
+    ) -> None:
+        link = Link(network, server, "client")
+        connection = MemoryConnection(server.database)
+        self._definitions = Remote(MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition), link)
+        self._schedules = Remote(MemoryScheduleStore(connection), link)
+        self._jobs = Remote(MemoryJobStore(connection, RETENTION_MS), link)
+        self._loop = network.loop
+        self._evidence = evidence
+        self._chance = chance
+        self._say = say
+
+    async def prepare(self) -> None:
+        """The definitions and the schedules; before anything goes wrong."""
+        for each in DEFINITIONS:
+            await self._definitions.create(each)
+        now = self._now()
+        all_of_them = SchedulePolicy(grace_ms=3_600_000, catch_up=CatchUp.ALL)
+        policies = (
+            all_of_them,
+            SchedulePolicy(grace_ms=2_000, catch_up=CatchUp.NONE),
+            SchedulePolicy(grace_ms=2_000, catch_up=CatchUp.LATEST),
+            replace(all_of_them, overlap=Overlap.SKIP),
+            replace(all_of_them, overlap=Overlap.BUFFER_ONE),
+        )
+        for number, policy in enumerate(policies):
+            every_ms = self._chance.choice((700, 1_000, 2_000))
+            definition = self._chance.choice(DEFINITIONS).name
+            await self._schedule(f"every-{number}", Trigger(Interval(every_ms, now)), definition, policy, now)
+        for number in range(5):
+            at = WallMs(now + self._chance.randrange(1_000, 40_000))
+            await self._schedule(f"once-{number}", Trigger(Once(at)), "quick", all_of_them, now)
+
+    async def run(self, until_s: float) -> None:
+        number = 0
+        while self._loop.now_s < until_s:
+            number += 1
+            await asyncio.sleep(self._chance.uniform(0.05, 0.4))
+            if number % 6 == 0 and self._evidence.submits:
+                await self._cancel(self._chance.choice(self._evidence.submits).id)
+            else:
+                await self._submit(f"job:{number:06}")
+
+    async def _submit(self, id: str) -> None:
+        job = NewJob(
+            id=id,
+            definition=self._chance.choice(DEFINITIONS).name,
+            target=self._chance.choice(TARGETS),
+            payload={},
+            tenant=TENANTS[len(self._evidence.submits) % len(TENANTS)],
+            lane="default",
+            fairness_key=self._chance.choice(TARGETS),
+            priority=self._chance.randrange(11),
+            mode="queued",
+            labels={},
+            submitted_at_ms=self._now(),
+        )
+        submit = Submitted(id, self._loop.now_s)
+        self._evidence.submits.append(submit)
+        try:
+            await self._jobs.submit(job)
+        except StoreUnavailable as error:
+            self._say(f"submit of {id}: {error}")
+            return
+        submit.acknowledged = True
+
+    async def _cancel(self, id: str) -> None:
+        try:
+            self._say(f"cancel {id}: {await self._jobs.cancel(id, self._now())}")
+        except StoreUnavailable as error:
+            self._say(f"cancel {id}: {error}")
+
+    async def _schedule(
+        self, name: str, trigger: Trigger, definition: str, policy: SchedulePolicy, now: WallMs
+    ) -> None:
+        template = JobTemplate(definition, self._chance.choice(TARGETS), "default", "default", "", 5, "queued")
+        schedule = NewSchedule(name, trigger, template, {}, {}, now, policy)
+        await self._schedules.create(new_schedule_document(schedule))
+        self._evidence.schedules[name] = schedule
+
+    def _now(self) -> WallMs:
+        return WallMs(EPOCH_MS + int(self._loop.now_s * 1000))

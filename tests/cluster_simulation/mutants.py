@@ -1,0 +1,177 @@
+"""Bugs of the kind that a careless change would bring back, each planted in an otherwise sound cluster.
+
+`PLANTED` names them, with the faults under which each shows. The suite is worth what it notices: a test runs every one
+of them and fails if no checker goes red.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hascheduler.daemon.replica import Replica
+from hascheduler.dispatch.decisions import Decision, Fire, Settlement
+from hascheduler.mirror.changes import Change
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.ports import FinishAnswer, JournalEntry, Outcome
+from hascheduler.processor import Processor
+from tests.cluster_simulation.cluster import Bugs
+from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
+
+
+@dataclass(frozen=True)
+class Planted:
+    """``faults``: those that bring it to light; ``seeds``: among so many seeds at least one must."""
+
+    bugs: Bugs
+    faults: tuple[str, ...]
+    seeds: int = 100
+
+
+class _JournalWithoutFence:
+    """An entry whose seq is taken goes to the next one, whoever has written there."""
+
+    def __init__(self, journal: Any) -> None:
+        self._journal = journal
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+    async def insert(self, entry: JournalEntry) -> bool:
+        store = self._journal._store
+
+        async def append() -> bool:
+            tail = await store.tail(entry.head.shard)
+            seq = max(entry.head.seq, 0 if tail is None else tail.seq + 1)
+            return bool(await store.insert(replace(entry, head=replace(entry.head, seq=seq))))
+
+        return bool(await self._journal._link.call("insert", append))
+
+
+class _AdvanceBeforeFire:
+    """The cursor moves in a write of its own, before the job is there."""
+
+    def __init__(self, claims: Any) -> None:
+        self._claims = claims
+
+    async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        fires = [decision for decision in decisions if isinstance(decision, Fire)]
+        link, store = self._claims._link, self._claims._claims
+        if fires:
+            await link.call("advance", lambda: _advance(store._connection, fires), majority=False)
+        return list(await self._claims.apply(decisions, at_ms, majority=majority))
+
+
+async def _advance(connection: Any, fires: Sequence[Fire]) -> None:
+    async with connection.exchange("advance") as database:
+        for fire in fires:
+            schedule = database.find(Collection.SCHEDULES, fire.schedule)
+            if schedule is not None:
+                database.update(Collection.SCHEDULES, schedule, {"cursor_ms": fire.nominal_ms})
+
+
+class _FinishWithoutAttempt:
+    """Ends whatever attempt the job has now, whoever has it."""
+
+    def __init__(self, work: Any) -> None:
+        self._work = work
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    async def finish(
+        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+    ) -> FinishAnswer:
+        link, store = self._work._link, self._work._store
+
+        async def finish() -> Any:
+            async with store._connection.exchange("look") as database:
+                job = database.find(Collection.JOBS, job_id)
+            if job is None or job["processor"] is None:
+                return FinishAnswer.LATE
+            return await store.finish(job_id, job["attempt"], job["processor"], outcome, at_ms)
+
+        answer: FinishAnswer = await link.call("finish", finish)
+        return answer
+
+
+class _FindThenWatch:
+    """Reads the snapshot, and opens the stream after it: what is written in between is in neither."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    async def open(self, resume: Any | None) -> Any:
+        if resume is not None:
+            return await self._source.open(resume)
+        reading = await self._source.open(None)
+        snapshot = [changes async for changes in reading.snapshot()]
+        await reading.close()
+        return _ReadBefore(snapshot, await self._source.open(None))
+
+
+class _ReadBefore:
+    def __init__(self, snapshot: list[Sequence[Change]], stream: Any) -> None:
+        self._snapshot = snapshot
+        self._stream = stream
+        self.next_batch = stream.next_batch
+        self.close = stream.close
+
+    async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
+        for changes in self._snapshot:
+            yield changes
+
+
+def _no_renew_deadline(replica: Replica) -> None:
+    elector = replica._leader._elector
+    patient = copy(elector._config)
+    object.__setattr__(patient, "renew_deadline_ms", 10**9)
+    elector._config = patient
+
+
+def _dead_stream_unnoticed(replica: Replica) -> None:
+    class Fresh(type(replica._presence)):  # type: ignore[misc]  # the same, but for one answer
+        fresh = True
+
+    replica._presence.__class__ = Fresh
+
+
+def _decides_before_the_barrier(replica: Replica) -> None:
+    async def delivered(seq: int) -> None:
+        return
+
+    replica._leader._delivered = delivered  # type: ignore[method-assign]
+
+
+def _runs_duplicates(processor: Processor) -> None:
+    attempts = processor._attempts
+    hold = attempts.hold
+
+    async def hold_again(key: Any) -> Any:
+        attempts._held.pop(key, None)
+        return await hold(key)
+
+    attempts.hold = hold_again  # type: ignore[method-assign]
+
+
+_LEADERS = ("kill_leader", "pause_leader", "cut_leader_from_database")
+
+PLANTED: Mapping[str, Planted] = {
+    "lease-without-compare-and-set": Planted(Bugs(leases=LeaseUpdateWithoutCompare), _LEADERS),
+    "no-renew-deadline": Planted(Bugs(replica=_no_renew_deadline), ("leader_lease_hangs",)),
+    "find-then-watch": Planted(Bugs(source=_FindThenWatch), ("kill", "history_lost")),
+    "dead-stream-unnoticed": Planted(Bugs(replica=_dead_stream_unnoticed), ("hold_stream",)),
+    "fence-skipped": Planted(Bugs(journal=_JournalWithoutFence), (*_LEADERS, "lossy_network")),
+    "deciding-before-the-barrier": Planted(Bugs(replica=_decides_before_the_barrier), ("hold_stream", "kill_leader")),
+    "attempt-check-dropped-on-finish": Planted(
+        Bugs(work=_FinishWithoutAttempt), ("pause_processor", "cut_from_database", "lossy_network")
+    ),
+    "advance-before-fire": Planted(Bugs(claims=_AdvanceBeforeFire), ("kill_leader", "fail_over", "lossy_network")),
+    "resume-from-now-after-lost-history": Planted(Bugs(source=ResumesFromNow), ("history_lost",)),
+    "duplicate-publish-run-twice": Planted(Bugs(processor=_runs_duplicates), ("lossy_broker",)),
+    "processor-without-fence": Planted(Bugs(processor=never_fences_itself), ("cut_from_database",)),
+}

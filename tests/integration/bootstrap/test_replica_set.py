@@ -1,0 +1,174 @@
+"""A replica set is made, found, mended and grown on real servers that authenticate each other."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from hascheduler.bootstrap.deployment import bootstrap_mongodb
+from hascheduler.errors import Conflict, InvalidInput, StoreUnavailable
+from tests.integration.bootstrap.members import (
+    KEY,
+    PASSWORDS,
+    Members,
+    all_in_step,
+    as_admin,
+    bootstrapped,
+    configuration,
+    plan_for,
+    states,
+)
+
+
+async def _started(members: Members, count: int) -> list[str]:
+    """Sorted, as the plan has them."""
+    return sorted(await asyncio.gather(*(members.start(members.address()) for _ in range(count))))
+
+
+async def test_one_member_becomes_a_set_of_its_own(members: Members) -> None:
+    [only] = await _started(members, 1)
+    await bootstrapped(only)
+    assert [member["host"] for member in (await configuration(only))["members"]] == [only]
+    assert await states(only) == {only: "PRIMARY"}
+
+
+async def test_three_members_become_one_set(members: Members) -> None:
+    hosts = await _started(members, 3)
+    await bootstrapped(*hosts)
+    # One that was silent for a moment may come last.
+    assert sorted(member["host"] for member in (await configuration(*hosts))["members"]) == sorted(hosts)
+    await all_in_step(*hosts)
+
+
+async def test_a_second_time_changes_nothing(members: Members) -> None:
+    [only] = await _started(members, 1)
+    await bootstrapped(only)
+
+    async def looked() -> tuple[object, object]:
+        async with as_admin(only) as client:
+            found = await client.admin.system.users.find().sort("_id").to_list()
+            return await configuration(only), found
+
+    before = await looked()
+    await bootstrapped(only)
+    assert await looked() == before
+
+
+async def test_several_at_once_make_one_set_and_one_user_each(members: Members) -> None:
+    hosts = await _started(members, 3)
+    await asyncio.gather(*(bootstrapped(*hosts) for _ in range(4)))
+    found = await configuration(*hosts)
+    assert sorted(member["host"] for member in found["members"]) == sorted(hosts)
+    assert sorted(member["_id"] for member in found["members"]) == [0, 1, 2]
+    async with as_admin(*hosts) as client:
+        assert sorted([user["_id"] async for user in client.admin.system.users.find()]) == [
+            "admin.admin", "hascheduler.processor", "hascheduler.scheduler",
+        ]  # fmt: skip
+
+
+async def test_it_waits_for_a_member_that_comes_late(members: Members) -> None:
+    hosts = sorted(members.address() for _ in range(3))
+    for host in hosts[1:]:
+        await members.start(host)
+    at_work = asyncio.create_task(bootstrapped(*hosts))
+    # Two of three could elect a primary, and must not: the third may hold the data of a set that exists.
+    with pytest.raises(StoreUnavailable, match=f"no answer yet from {hosts[0]}"):
+        await bootstrapped(*hosts, timeout_s=3)
+    await members.start(hosts[0])
+    await at_work
+    assert len((await configuration(*hosts))["members"]) == 3
+
+
+async def test_a_member_whose_disk_was_replaced_joins_again_by_itself(members: Members) -> None:
+    hosts = await _started(members, 3)
+    await bootstrapped(*hosts)
+    await all_in_step(*hosts)
+    before = await configuration(*hosts)
+    # The first in order is the one that a set would be initiated on.
+    await members.lose_disk(hosts[0])
+    await members.start(hosts[0])
+    await bootstrapped(*hosts)
+    await all_in_step(*hosts)
+    after = await configuration(*hosts)
+    assert after["settings"]["replicaSetId"] == before["settings"]["replicaSetId"]
+    assert after["members"] == before["members"]
+
+
+async def test_a_set_that_lacks_a_member_just_now_is_as_it_should_be(members: Members) -> None:
+    hosts = await _started(members, 3)
+    await bootstrapped(*hosts)
+    await all_in_step(*hosts)
+    await members.stop(hosts[0])
+    await bootstrapped(*hosts)
+    assert len((await configuration(*hosts[1:]))["members"]) == 3
+
+
+async def test_a_set_of_one_grows_to_three(members: Members) -> None:
+    [first] = await _started(members, 1)
+    await bootstrapped(first)
+    hosts = sorted([first, *await _started(members, 2)])
+    # Twice at once, as two that add a member want the same place in the configuration.
+    await asyncio.gather(bootstrapped(*hosts), bootstrapped(*hosts))
+    found = (await configuration(*hosts))["members"]
+    assert sorted(member["host"] for member in found) == hosts
+    assert [member["_id"] for member in found] == [0, 1, 2]
+    await all_in_step(*hosts)
+
+
+async def test_a_late_member_of_a_set_that_grows_keeps_nobody_from_his_user(members: Members) -> None:
+    [first] = await _started(members, 1)
+    await bootstrapped(first)
+    late = members.address()
+    changed = replace(PASSWORDS, admin="another")
+    with pytest.raises(StoreUnavailable, match=f"no answer yet from {late}"):
+        await bootstrapped(first, late, passwords=changed, timeout_s=3)
+    async with as_admin(first, password="another") as client:
+        await client.admin.command("replSetGetStatus")
+
+
+async def test_a_member_that_nobody_asks_for_stays(members: Members) -> None:
+    hosts = await _started(members, 3)
+    await bootstrapped(*hosts)
+    await bootstrapped(*hosts[:2])
+    assert len((await configuration(*hosts))["members"]) == 3
+
+
+async def test_without_the_primary_among_the_wanted_it_is_found_through_the_others(members: Members) -> None:
+    hosts = await _started(members, 2)
+    await bootstrapped(*hosts)
+    await all_in_step(*hosts)
+    secondary = next(host for host, state in (await states(*hosts)).items() if state == "SECONDARY")
+    await bootstrapped(secondary, passwords=replace(PASSWORDS, admin="another"))
+    async with as_admin(*hosts, password="another") as client:
+        await client.admin.command("replSetGetStatus")
+
+
+async def test_another_key_is_refused_at_once(members: Members) -> None:
+    [only] = await _started(members, 1)
+    with pytest.raises(InvalidInput, match=f"--keyfile: {only} does not take this key") as refused:
+        await bootstrapped(only, key="AnotherKey")
+    assert KEY not in str(refused.value)
+    assert "AnotherKey" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("started_for", "said"), [("rs1", "was started for rs1"), (None, "for no replica set")])
+async def test_a_server_of_another_set_is_refused(members: Members, started_for: str | None, said: str) -> None:
+    address = await members.start(members.address(), replica_set=started_for)
+    with pytest.raises(InvalidInput, match=said):
+        await bootstrapped(address)
+
+
+async def test_two_sets_of_one_name_are_never_made_one(members: Members) -> None:
+    hosts = await _started(members, 2)
+    for host in hosts:
+        await bootstrapped(host)
+    with pytest.raises(Conflict, match="two sets of the same name"):
+        await bootstrapped(*hosts)
+
+
+async def test_a_member_under_a_second_name_is_refused(members: Members) -> None:
+    [only] = await _started(members, 1)
+    await bootstrapped(only)
+    other_name = only.replace("127.0.0.1", "localhost")
+    with pytest.raises(Conflict, match=f"{other_name} is in the set as {only}"):
+        await bootstrap_mongodb(plan_for(other_name))

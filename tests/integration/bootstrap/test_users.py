@@ -1,0 +1,174 @@
+"""MongoDB's users are made, and made right again, through the command as the Job runs it."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymongo.errors import OperationFailure
+
+from hascheduler.embedded.children import Child, start_child
+from tests.integration.bootstrap.deployment import Deployment, done, hascheduler
+from tests.integration.bootstrap.members import Client, Members, as_user
+
+_AUTHENTICATION_FAILED = 18
+
+
+@pytest.fixture
+async def fresh(members: Members, tmp_path: Path) -> Deployment:
+    """A server that runs, and its secrets; nothing else has been done."""
+    made = Deployment(tmp_path / "secrets", members.address())
+    await done("secrets", "--out", str(made.secrets), "--no-tls", "--members", made.member)
+    await members.start(made.member, key=made.read("hascheduler-mongodb", "keyfile"))
+    return made
+
+
+async def _gets_in(deployment: Deployment, user: str) -> bool:
+    database = "admin" if user == "admin" else "hascheduler"
+    password = deployment.read("hascheduler-mongodb", f"{user}-password")
+    async with as_user(deployment.member, user=user, password=password, database=database) as client:
+        try:
+            await client[database].command("ping")
+        except OperationFailure as error:
+            if error.code == _AUTHENTICATION_FAILED:
+                return False
+            raise
+    return True
+
+
+async def _stored(deployment: Deployment) -> Sequence[Mapping[str, Any]]:
+    async with Client(deployment.admin_uri) as client:
+        users = await client.admin.system.users.find().sort("_id").to_list()
+        return users + await client.admin.system.roles.find().sort("_id").to_list()
+
+
+def _change(deployment: Deployment, user: str, password: str) -> None:
+    (deployment.secrets / "hascheduler-mongodb" / f"{user}-password").write_text(password)
+
+
+async def test_each_user_gets_in_with_its_password_and_a_second_run_writes_nothing(fresh: Deployment) -> None:
+    first = await done(*fresh.bootstrap_arguments())
+    assert '"scheduler": "created"' in first.err
+    assert [await _gets_in(fresh, user) for user in ("scheduler", "processor", "admin")] == [True] * 3
+    before = await _stored(fresh)
+    again = await done(*fresh.bootstrap_arguments())
+    assert '"scheduler": "unchanged", "processor": "unchanged", "admin": "unchanged"' in again.err
+    assert await _stored(fresh) == before
+
+
+async def test_a_changed_password_is_in_force_and_the_old_one_no_more(fresh: Deployment) -> None:
+    await done(*fresh.bootstrap_arguments())
+    old = fresh.read("hascheduler-mongodb", "processor-password")
+    # With a line break, as an editor leaves it, and characters that a URI has to escape.
+    _change(fresh, "processor", "new:/@ one\n")
+    told = (await done(*fresh.bootstrap_arguments())).err
+    assert '"scheduler": "unchanged", "processor": "changed"' in told
+    assert "new:" not in told
+    for password, is_right in (("new:/@ one", True), (old, False)):
+        _change(fresh, "processor", password)
+        assert await _gets_in(fresh, "processor") is is_right
+
+
+async def test_rights_that_somebody_has_changed_are_as_they_were(fresh: Deployment) -> None:
+    await done(*fresh.bootstrap_arguments())
+    before = await _stored(fresh)
+    async with Client(fresh.admin_uri) as client:
+        ours = client.hascheduler
+        more = {"resource": {"db": "hascheduler", "collection": "tokens"}, "actions": ["find"]}
+        await ours.command("grantPrivilegesToRole", "processor", privileges=[more])
+        await ours.command("grantRolesToUser", "scheduler", roles=["dbOwner"])
+    assert await _stored(fresh) != before
+    told = (await done(*fresh.bootstrap_arguments())).err
+    assert '"scheduler": "changed", "processor": "changed", "admin": "unchanged"' in told
+
+    def rights(stored: Sequence[Mapping[str, Any]]) -> list[tuple[object, object, object]]:
+        return [(one["_id"], one["roles"], one.get("privileges")) for one in stored]
+
+    assert rights(await _stored(fresh)) == rights(before)
+
+
+async def test_a_wrong_key_ends_with_one_clear_line(fresh: Deployment) -> None:
+    (fresh.secrets / "hascheduler-mongodb/keyfile").write_text("AnotherKeyAltogether")
+    ended = await hascheduler(*fresh.bootstrap_arguments())
+    assert ended.status == 2
+    assert ended.err.splitlines()[-1] == (
+        f"hascheduler: --keyfile: {fresh.member} does not take this key; expected the one that it was started with"
+    )
+    assert "AnotherKeyAltogether" not in ended.err
+
+
+async def test_a_server_that_never_answers_ends_with_status_1(fresh: Deployment, members: Members) -> None:
+    await members.stop(fresh.member)
+    ended = await hascheduler(*fresh.bootstrap_arguments(), "--timeout", "1s")
+    assert ended.status == 1
+    assert ended.err.splitlines()[-1] == (
+        f"hascheduler: the replica set rs0 is not there in time: no answer yet from {fresh.member}"
+    )
+
+
+async def test_sigterm_ends_the_waiting(fresh: Deployment, members: Members) -> None:
+    await members.stop(fresh.member)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "hascheduler", *fresh.bootstrap_arguments(), stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stderr is not None
+    assert b'"waiting"' in await asyncio.wait_for(process.stderr.readline(), 60)
+    process.send_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(process.wait(), 30) == 130
+    assert await process.stderr.read() == b""
+
+
+async def test_what_was_started_before_the_set_and_its_users_comes_through_by_itself(
+    fresh: Deployment, tmp_path: Path
+) -> None:
+    over_mongodb = {"HASCHEDULER_TRANSPORT": "mongo"}
+    of_scheduler = {**fresh.settings("hascheduler-scheduler"), **over_mongodb}
+    of_processor = {**fresh.settings("hascheduler-processor"), **over_mongodb}
+    async with (
+        _started(tmp_path / "replica", "serve", "--http-port", "0", **of_scheduler) as replica,
+        _started(tmp_path / "worker", "processor", "processors.log", **of_processor) as worker,
+    ):
+        for log in (replica.log, worker.log):
+            await _said(log, "waiting_for_mongodb")
+        await done(*fresh.bootstrap_arguments())
+        await _said(replica.log, "mirror_complete")
+        await _said(worker.log, "registered")
+
+
+@pytest.mark.parametrize("arguments", [["serve", "--http-port", "0"], ["processor", "processors.log"]])
+async def test_one_that_waits_for_mongodb_ends_at_once_when_told_to(tmp_path: Path, arguments: list[str]) -> None:
+    nowhere = {"HASCHEDULER_MONGODB_URI": "mongodb://127.0.0.1:1/?replicaSet=rs0"}
+    async with _started(tmp_path / "log", *arguments, **nowhere) as child:
+        await _said(child.log, "waiting_for_mongodb")
+        child.signal(signal.SIGTERM)
+        assert await asyncio.wait_for(child.wait(), 30) == 0
+
+
+async def test_patience_has_an_end(fresh: Deployment) -> None:
+    impatient = {**fresh.settings("hascheduler-scheduler"), "HASCHEDULER_STARTUP_PATIENCE": "100ms"}
+    ended = await hascheduler("serve", "--http-port", "0", **impatient)
+    assert ended.status == 1
+    assert ended.err.splitlines()[-1].startswith("hascheduler: reach the database: ")
+
+
+@asynccontextmanager
+async def _started(log: Path, *arguments: str, **variables: str) -> AsyncIterator[Child]:
+    environment = {**os.environ, **variables, "HASCHEDULER_LOG_FORMAT": "json"}
+    command = [sys.executable, "-m", "hascheduler", *arguments]
+    child = await start_child(arguments[0], command, log, environment=environment)
+    try:
+        yield child
+    finally:
+        child.signal(signal.SIGKILL)
+        await child.wait()
+
+
+async def _said(log: Path, event: str) -> None:
+    async with asyncio.timeout(60):
+        while not (log.exists() and event in log.read_text()):  # noqa: ASYNC110, ASYNC240  # another's process sets no event
+            await asyncio.sleep(0.05)

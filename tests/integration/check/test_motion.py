@@ -1,0 +1,204 @@
+"""What is in motion is no finding: what changes between two looks, what is within its grace, what has expired."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hascheduler.check.config import CheckConfig
+from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
+from tests.integration.check.healthy import AT_ONCE, TERMS, Healthy
+
+MINUTE_MS = 60_000
+
+
+class MovingScan(MongoInvariantScan):
+    """Before its second look, ``motion`` happens."""
+
+    motion: Callable[[], Awaitable[Any]]
+
+    async def _new_look(self, bounds: Any, progress: Any) -> Any:
+        if self._looks:
+            await self.motion()
+        self._looks += 1
+        return await super()._new_look(bounds, progress)
+
+    _looks = 0
+
+
+MOTIONS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "an attempt that is taken back": (
+        "jobs",
+        {"state": "running", "processor": "gone", "attempt": 1},
+        {"state": "pending", "processor": None, "rev": 9},
+    ),
+    "an attempt that is given to another": (
+        "jobs",
+        {"state": "running", "processor": "gone", "attempt": 1},
+        {"processor": "gone-too", "attempt": 2, "rev": 9},
+    ),
+    "a lease that is renewed after all": ("leases", {"renewed_at_ms": 0}, {"renewals": 77}),
+    "a term that begins": ("leases", {"term": 1}, {"term": 3}),
+}
+
+
+@pytest.mark.parametrize("row", MOTIONS)
+async def test_what_moves_between_two_looks_is_no_finding(healthy: Healthy, row: str) -> None:
+    collection, before, after = MOTIONS[row]
+    id = "job:runs" if collection == "jobs" else "default"
+    ago = {"dispatched_at_ms": healthy.now - 5 * MINUTE_MS} if collection == "jobs" else {}
+    documents = healthy.database[collection]
+    await documents.update_one({"_id": id}, {"$set": before | ago})
+    assert (await healthy.scan().look(AT_ONCE)).findings != ()
+    scan = MovingScan(healthy.database, Deployment(TERMS, "default"))
+    scan.motion = lambda: documents.update_one({"_id": id}, {"$set": after})
+    assert (await scan.look(AT_ONCE)).findings == ()
+
+
+async def test_a_schedule_that_catches_up_is_not_overdue(healthy: Healthy) -> None:
+    behind_ms = healthy.now - 5 * MINUTE_MS
+    times = {"created_at_ms": behind_ms, "since_ms": behind_ms, "cursor_ms": behind_ms}
+    trigger = {"type": "interval", "every_ms": 60_000, "anchor_ms": 0}
+    await healthy.database.schedules.insert_one(healthy.schedule("slow", trigger=trigger, **times))
+    assert (await healthy.scan().look(AT_ONCE)).counts == {"overdue": 1}
+    first_ms = (behind_ms // 60_000 + 1) * 60_000
+    scan = MovingScan(healthy.database, Deployment(TERMS, "default"))
+
+    async def decides() -> None:
+        await healthy.database.jobs.insert_one(healthy.job(f"fire:slow:{first_ms}", "succeeded"))
+        await healthy.database.schedules.update_one({"_id": "slow"}, {"$set": {"cursor_ms": first_ms}})
+
+    scan.motion = decides
+    assert (await scan.look(AT_ONCE)).findings == ()
+
+
+async def test_nothing_is_overdue_where_nobody_could_decide(healthy: Healthy) -> None:
+    """That nobody leads is told once, not by every schedule."""
+    behind_ms = healthy.now - 5 * MINUTE_MS
+    times = {"created_at_ms": behind_ms, "since_ms": behind_ms, "cursor_ms": behind_ms}
+    await healthy.database.schedules.insert_one(healthy.schedule("stands", **times))
+    await healthy.database.replicas.delete_many({})
+    await healthy.database.leases.update_one({"_id": "default"}, {"$set": {"renewed_at_ms": behind_ms}})
+    assert (await healthy.scan().look(AT_ONCE)).counts == {"nobody_leads": 1}
+
+
+YOUNG: dict[str, Callable[[Healthy], dict[str, Any]]] = {
+    "dispatched a while ago": lambda healthy: healthy.job("job:x", "dispatched", 5 * MINUTE_MS),
+    "at a processor that has just gone": lambda healthy: healthy.job("job:x", "running", 30_000, processor="gone"),
+    "asked to stop a while ago": lambda healthy: healthy.job(
+        "job:x", "running", cancel_requested_at_ms=healthy.now - 5 * MINUTE_MS
+    ),
+    "expired a moment ago": lambda healthy: healthy.job("job:x", expires_at_ms=healthy.now - 30_000),
+    "due for a while": lambda healthy: healthy.job("job:x", "pending", 5 * MINUTE_MS),
+    "to be tried again tomorrow": lambda healthy: healthy.job(
+        "job:x", "pending", 60 * MINUTE_MS, retry_at_ms=healthy.now + 86_400_000
+    ),
+    "waits for one that failed a moment ago": lambda healthy: healthy.job("job:x", waits_for=["job:failed"]),
+    "waits for one whatever becomes of it": lambda healthy: healthy.job(
+        "job:x", "pending", 5 * MINUTE_MS, waits_for=["job:failed"], ignores_failures=True
+    ),
+    "of a definition that nobody defined": lambda healthy: healthy.job("job:x", "running", definition="unheard-of"),
+}
+
+
+@pytest.mark.parametrize("row", YOUNG)
+async def test_within_its_grace_nothing_is_a_finding(healthy: Healthy, row: str) -> None:
+    await healthy.database.jobs.insert_one(YOUNG[row](healthy))
+    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+
+
+CAPPED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "by its definition": ({"max_concurrency": 1}, {}),
+    "by its rate": ({"rate_limit": {"count": 1, "per_ms": 1_000}}, {}),
+    "by its tier": ({"tier": 4}, {}),
+    "by its conflict group": ({"conflict_group": "g"}, {}),
+    "by what it needs": ({"resources": {"gpu": 1_000}}, {}),
+    "by what it says itself that it needs": ({}, {"resources": {"gpu": 1_000}}),
+    "by its schedule": ({}, {"serial": True}),
+}
+
+
+@pytest.mark.parametrize("row", CAPPED)
+async def test_what_something_may_hold_back_does_not_wait_in_vain(healthy: Healthy, row: str) -> None:
+    definition, fields = CAPPED[row]
+    await healthy.database.definitions.update_one({"_id": "log"}, {"$set": definition})
+    await healthy.database.jobs.insert_one(healthy.job("job:x", "pending", 60 * MINUTE_MS, **fields))
+    report = await healthy.scan().look(AT_ONCE)
+    assert report.findings == ()
+
+
+async def test_what_the_whole_deployment_holds_back_does_not_wait_in_vain(healthy: Healthy) -> None:
+    await healthy.database.jobs.insert_one(healthy.job("job:x", "pending", 60 * MINUTE_MS))
+    assert (await healthy.scan(max_concurrency=2).look(AT_ONCE)).findings == ()
+    assert (await healthy.scan(max_concurrency=3).look(AT_ONCE)).counts == {"waiting_in_vain": 1}
+    await healthy.database.tenants.update_one({"_id": "acme"}, {"$set": {"max_running": 2}})
+    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+
+
+async def test_verdicts_that_have_expired_are_not_missed(healthy: Healthy) -> None:
+    """The oldest fires are gone, and what is still there says that it is kept for no longer."""
+    await healthy.database.jobs.delete_many({"_id": {"$lte": f"fire:tick:{healthy.time(30)}"}, "schedule": "tick"})
+    assert (await healthy.scan().look(AT_ONCE)).counts == {"verdict_missing": 1}
+    terms: CheckConfig = replace(TERMS, job_retention_ms=300_000)
+    assert (await healthy.scan(terms=terms).look(AT_ONCE)).findings == ()
+    kept_ms = 300_000
+    await healthy.database.jobs.update_many(
+        {"schedule": "tick"},
+        [{"$set": {"expire_at": {"$add": [{"$toDate": "$finished_at_ms"}, kept_ms]}}}],
+    )
+    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+
+
+async def test_times_of_an_earlier_trigger_are_compared_with_it(healthy: Healthy) -> None:
+    """An edit a while ago: what was in force before it and undecided then is past, and decided since."""
+    edited_ms = healthy.time(60) + 500
+    past = [
+        {
+            "trigger": {"type": "interval", "every_ms": 1_000, "anchor_ms": 0},
+            "since_ms": healthy.created_ms,
+            "through_ms": edited_ms,
+            "paused": False,
+        }
+    ]
+    trigger = {"type": "interval", "every_ms": 2_000, "anchor_ms": healthy.time(60)}
+    await healthy.database.schedules.update_one(
+        {"_id": "tick"}, {"$set": {"past": past, "since_ms": edited_ms, "trigger": trigger}}
+    )
+    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    await healthy.database.jobs.delete_one({"_id": f"fire:tick:{healthy.time(61)}"})
+    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    await healthy.database.jobs.delete_one({"_id": f"fire:tick:{healthy.time(59)}"})
+    assert (await healthy.scan().look(AT_ONCE)).counts == {"verdict_missing": 1}
+
+
+async def test_after_the_last_fire_that_it_may_make_a_schedule_owes_nothing(healthy: Healthy) -> None:
+    """The cursor is carried on by an edit; what lies behind the last of ``max_fires`` was never in force."""
+    past = [
+        {
+            "trigger": {"type": "interval", "every_ms": 1_000, "anchor_ms": 0, "max_fires": 30},
+            "since_ms": healthy.created_ms,
+            "through_ms": healthy.time(60),
+            "paused": False,
+        }
+    ]
+    await healthy.database.schedules.update_one({"_id": "tick"}, {"$set": {"past": past, "since_ms": healthy.time(60)}})
+    gone = [f"fire:tick:{healthy.time(number)}" for number in range(31, 61)]
+    await healthy.database.jobs.delete_many({"_id": {"$in": gone}})
+    await healthy.database.verdicts.delete_many({})
+    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    await healthy.database.jobs.delete_one({"_id": f"fire:tick:{healthy.time(20)}"})
+    assert (await healthy.scan().look(AT_ONCE)).counts == {"verdict_missing": 1}
+
+
+async def test_a_journal_whose_oldest_entries_were_trimmed_has_no_gap(healthy: Healthy) -> None:
+    await healthy.database.journal.delete_many({"_id.seq": {"$lte": 2}})
+    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+
+
+async def test_entries_that_a_clock_made_old_may_be_trimmed_out_of_their_turn(healthy: Healthy) -> None:
+    """A leader whose clock was a day behind: its entries were old the moment they were written."""
+    yesterday_ms = healthy.now - 90_000_000
+    await healthy.database.journal.update_many({"_id.seq": {"$gte": 5}}, {"$set": {"at_ms": yesterday_ms}})
+    await healthy.database.journal.delete_one({"_id.seq": 4})
+    assert (await healthy.scan().look(AT_ONCE)).findings == ()

@@ -1,0 +1,432 @@
+"""Each corruption is found, by its kind and with what to do, and nothing else is; what is healthy is not found fault
+with."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from bson import Int64
+
+from hascheduler.check.finding import FindingKind
+from hascheduler.dispatch.decisions import Dispatch, PassOver, Requeue
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.documents.journal import journal_id
+from hascheduler.model.documents.verdict import verdict_id
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import fire_job_id
+from hascheduler.model.schedule import Basis
+from hascheduler.model.verdict import Verdict, VerdictRun
+from tests.integration.check.healthy import AT_ONCE, TIMES, Healthy
+
+Plant = Callable[[Healthy], Awaitable[object]]
+MINUTE_MS = 60_000
+
+
+def insert(collection: str, make: Callable[[Healthy], dict[str, Any]]) -> Plant:
+    return lambda healthy: healthy.database[collection].insert_one(make(healthy))
+
+
+def write(collection: str, id: Any, fields: Callable[[Healthy], dict[str, Any]]) -> Plant:
+    return lambda healthy: healthy.database[collection].update_one({"_id": id}, {"$set": fields(healthy)})
+
+
+def remove(collection: str, id: Callable[[Healthy], Any]) -> Plant:
+    return lambda healthy: healthy.database[collection].delete_one({"_id": id(healthy)})
+
+
+def job(id: str, state: str, ago_ms: int, **fields: Any) -> Plant:
+    return insert("jobs", lambda healthy: healthy.job(id, state, ago_ms, **fields))
+
+
+async def all_of(healthy: Healthy, *plants: Plant) -> None:
+    for plant in plants:
+        await plant(healthy)
+
+
+def both(*plants: Plant) -> Plant:
+    return lambda healthy: all_of(healthy, *plants)
+
+
+def entry_id(seq: int) -> dict[str, Any]:
+    return journal_id("default", seq)
+
+
+# what is planted → kind, document, words of what and hint
+ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
+    "a payload grows too large when it is filled": (
+        write("schedules", "tick", lambda _: {"render": True, "payload": "${nominal_at}" * 20_000}),
+        FindingKind.PAYLOAD_TOO_LARGE,
+        "schedules/tick",
+        ("480002 bytes", "262144", "hascheduler schedule edit"),
+    ),
+    "a fired job is gone": (
+        remove("jobs", lambda healthy: fire_job_id("tick", healthy.time(10))),
+        FindingKind.VERDICT_MISSING,
+        "schedules/tick",
+        ("1 nominal time", "hascheduler schedule backfill tick"),
+    ),
+    "a run of verdicts is gone": (
+        remove("verdicts", lambda healthy: verdict_id("tick", healthy.time(40))),
+        FindingKind.VERDICT_MISSING,
+        "schedules/tick",
+        ("5 nominal times", "backfill"),
+    ),
+    "the cursor has jumped": (
+        both(
+            write("schedules", "tick", lambda healthy: {"cursor_ms": healthy.cursor_ms + 1_000}),
+        ),
+        FindingKind.VERDICT_MISSING,
+        "schedules/tick",
+        ("1 nominal time", "backfill"),
+    ),
+    "a skipped time has fired too": (
+        insert("jobs", lambda healthy: healthy.fired(42)),
+        FindingKind.VERDICT_DOUBLED,
+        "schedules/tick",
+        ("1 nominal time", "hascheduler schedule verdicts tick"),
+    ),
+    "two runs tell of one time": (
+        insert("verdicts", lambda healthy: healthy.run(43, 44, Verdict.MISSED)),
+        FindingKind.VERDICT_DOUBLED,
+        "schedules/tick",
+        ("2 nominal times", "verdicts tick"),
+    ),
+    "a schedule that nobody decides": (
+        insert(
+            "schedules",
+            lambda healthy: healthy.schedule(
+                "stands",
+                created_at_ms=healthy.now - 200_000,
+                since_ms=healthy.now - 200_000,
+                cursor_ms=healthy.now - 200_000,
+            ),
+        ),
+        FindingKind.OVERDUE,
+        "schedules/stands",
+        ("a nominal time has been due for", "leader"),
+    ),
+    "a past that nobody settles": (
+        insert(
+            "schedules",
+            lambda healthy: healthy.schedule(
+                "paused-once",
+                cursor_ms=healthy.created_ms,
+                since_ms=healthy.now + 10_000_000,
+                past=[
+                    {
+                        "trigger": {"type": "interval", "every_ms": 1_000, "anchor_ms": 0},
+                        "since_ms": healthy.created_ms,
+                        "through_ms": healthy.created_ms + 5_000,
+                        "paused": True,
+                    }
+                ],
+            ),
+        ),
+        FindingKind.OVERDUE,
+        "schedules/paused-once",
+        ("leader",),
+    ),
+    "a cursor in the future": (
+        insert(
+            "schedules",
+            lambda healthy: healthy.schedule(
+                "ahead", trigger={"type": "once", "at_ms": 1}, cursor_ms=healthy.now + 3_600_000
+            ),
+        ),
+        FindingKind.CURSOR_AHEAD,
+        "schedules/ahead",
+        ("s in the future", "clocks"),
+    ),
+    "dispatched and never started": (
+        job("job:x", "dispatched", 20 * MINUTE_MS),
+        FindingKind.NOT_STARTED,
+        "jobs/job:x",
+        ("attempt 1", "1200 s ago", "broker"),
+    ),
+    "held by a processor that is not there": (
+        job("job:x", "running", 2 * MINUTE_MS, processor="gone"),
+        FindingKind.ORPHAN_ATTEMPT,
+        "jobs/job:x",
+        ("attempt 1 is running at processor gone", "not registered", "leads"),
+    ),
+    "held by nobody": (
+        job("job:x", "dispatched", 2 * MINUTE_MS, processor=None),
+        FindingKind.ORPHAN_ATTEMPT,
+        "jobs/job:x",
+        ("no processor", "leads"),
+    ),
+    "held by a silent processor": (
+        both(
+            insert("processors", lambda healthy: healthy.processor("silent", heard_ago_ms=200_000)),
+            job("job:x", "running", 5 * MINUTE_MS, processor="silent"),
+        ),
+        FindingKind.ORPHAN_ATTEMPT,
+        "jobs/job:x",
+        ("at silent, silent for 200 s", "leads"),
+    ),
+    "asked to stop long ago": (
+        write("jobs", "job:runs", lambda healthy: {"cancel_requested_at_ms": healthy.now - 20 * MINUTE_MS}),
+        FindingKind.CANCEL_IGNORED,
+        "jobs/job:runs",
+        ("requested 1200 s ago", "handler"),
+    ),
+    "an attempt beyond its timeout": (
+        both(
+            insert("definitions", lambda _: encode_definition(Definition("short", timeout_ms=5_000))),
+            job("job:x", "running", 5 * MINUTE_MS, definition="short"),
+        ),
+        FindingKind.OVERTIME,
+        "jobs/job:x",
+        ("attempt 1 may take 5 s", "295 s ago", "leader"),
+    ),
+    "all attempts beyond their timeout": (
+        both(
+            insert("definitions", lambda _: encode_definition(Definition("short", total_timeout_ms=5_000))),
+            insert(
+                "jobs",
+                lambda healthy: healthy.job(
+                    "job:x", "pending", definition="short", attempt=2, first_started_at_ms=healthy.now - 300_000
+                ),
+            ),
+        ),
+        FindingKind.OVERTIME,
+        "jobs/job:x",
+        ("all its attempts together may take 5 s", "leader"),
+    ),
+    "expired and still waiting": (
+        insert("jobs", lambda healthy: healthy.job("job:x", expires_at_ms=healthy.now - 90_000)),
+        FindingKind.EXPIRED,
+        "jobs/job:x",
+        ("90 s ago", "leader"),
+    ),
+    "a retry that is long due beside free slots": (
+        insert(
+            "jobs",
+            lambda healthy: healthy.job("job:x", "pending", 60 * MINUTE_MS, retry_at_ms=healthy.now - 20 * MINUTE_MS),
+        ),
+        FindingKind.WAITING_IN_VAIN,
+        "jobs/job:x",
+        ("due for 1200 s", "p1 has 6 of 8 slots free", "hascheduler why job:x"),
+    ),
+    "it waits for one that failed": (
+        both(
+            job("job:bad", "failed", 5 * MINUTE_MS),
+            job("job:x", "pending", 5 * MINUTE_MS, waits_for=["job:done", "job:bad"]),
+        ),
+        FindingKind.DEPENDENT_STRANDED,
+        "jobs/job:x",
+        ("it waits for job:bad, which failed 300 s ago", "hascheduler why job:x"),
+    ),
+    "a job of a state that there is not": (
+        job("job:x", "sleeping", 1_000),
+        FindingKind.UNKNOWN_STATE,
+        "jobs/job:x",
+        ("sleeping", "submit it anew"),
+    ),
+    "a job without a state": (
+        insert("jobs", lambda _: {"_id": "job:x"}),
+        FindingKind.UNKNOWN_STATE,
+        "jobs/job:x",
+        ("None", "MongoDB"),
+    ),
+    "a job of another release": (
+        job("job:x", "pending", 1_000, v=99),
+        FindingKind.UNKNOWN_FORM,
+        "jobs/job:x",
+        ("form 99", "release"),
+    ),
+    "a job with a broken field": (
+        job("job:x", "pending", 1_000, priority="high"),
+        FindingKind.UNREADABLE,
+        "jobs/job:x",
+        ("priority", "submit it anew"),
+    ),
+    "a schedule with a broken trigger": (
+        insert("schedules", lambda healthy: healthy.schedule("bad", trigger={"type": "moon"})),
+        FindingKind.UNREADABLE,
+        "schedules/bad",
+        ("moon", "hascheduler apply"),
+    ),
+    "a schedule whose cron can't be read": (
+        insert(
+            "schedules",
+            lambda healthy: healthy.schedule("bad", trigger={"type": "cron", "expression": "x", "timezone": "UTC"}),
+        ),
+        FindingKind.UNREADABLE,
+        "schedules/bad",
+        ("hascheduler apply",),
+    ),
+    "an unknown version of the database": (
+        insert("meta", lambda _: {"_id": "schema", "version": 99, "rev": 1}),
+        FindingKind.UNKNOWN_FORM,
+        "meta/schema",
+        ("99", "release"),
+    ),
+    "entries of the journal are gone": (
+        both(remove("journal", lambda _: entry_id(4))),
+        FindingKind.JOURNAL_GAP,
+        "journal/default/4",
+        ("1 entries between 3 and 5 are gone", "backup"),
+    ),
+    "the term falls": (
+        insert("journal", lambda healthy: healthy.entry(6, 2, Dispatch("job:runs", 1, "p1"))),
+        FindingKind.JOURNAL_ORDER,
+        "journal/default/6",
+        ("entry 6 of term 2 follows entry 5 of term 3", "fence"),
+    ),
+    "a term begins twice": (
+        insert("journal", lambda healthy: healthy.entry(6, 3)),
+        FindingKind.JOURNAL_ORDER,
+        "journal/default/6",
+        ("term 3 begins in entry 6", "fence"),
+    ),
+    "two holders of one term": (
+        insert(
+            "journal",
+            lambda healthy: healthy.entry(6, 3, Dispatch("job:runs", 1, "p1")) | {"holder": "r9"},
+        ),
+        FindingKind.JOURNAL_ORDER,
+        "journal/default/6",
+        ("are of r3 and of r9", "fence"),
+    ),
+    "a decision that nobody carried out": (
+        insert("journal", lambda healthy: healthy.entry(6, 3, Dispatch("job:waits", 1, "p1"), through=5)),
+        FindingKind.JOURNAL_UNAPPLIED,
+        "journal/default/6",
+        ("1 of 1 decisions", "dispatch job:waits, attempt 1", "restart"),
+    ),
+    "a requeue that nobody carried out": (
+        insert("journal", lambda healthy: healthy.entry(6, 3, Requeue("job:runs", 1, "lost"), through=5)),
+        FindingKind.JOURNAL_UNAPPLIED,
+        "journal/default/6",
+        ("requeue job:runs", "restart"),
+    ),
+    "a fire that nobody carried out": (
+        insert("journal", lambda healthy: healthy.entry(6, 3, healthy.fire(TIMES + 1), through=5)),
+        FindingKind.JOURNAL_UNAPPLIED,
+        "journal/default/6",
+        ("fire fire:tick:", "restart"),
+    ),
+    "the lease is behind the journal": (
+        write("leases", "default", lambda _: {"term": 1, "holder": "r3"}),
+        FindingKind.LEASE_TERM,
+        "leases/default",
+        ("the lease is of term 1", "term 3", "by hand"),
+    ),
+    "a term that was won and never begun": (
+        write("leases", "default", lambda _: {"term": 4, "holder": "r3"}),
+        FindingKind.LEASE_TERM,
+        "leases/default",
+        ("has held term 4", "it has not begun", "end it"),
+    ),
+    "a lease of somebody else": (
+        write("leases", "default", lambda _: {"holder": "r8"}),
+        FindingKind.LEASE_TERM,
+        "leases/default",
+        ("r8 holds term 3", "of r3", "by hand"),
+    ),
+    "a lease that nobody renews": (
+        write("leases", "default", lambda healthy: {"renewed_at_ms": healthy.now - 300_000}),
+        FindingKind.NOBODY_LEADS,
+        "leases/default",
+        ("300 s ago", "by r3", "MongoDB"),
+    ),
+    "a processor of a shard that nobody leads": (
+        insert("processors", lambda healthy: healthy.processor("p9", shard="moon")),
+        FindingKind.UNKNOWN_SHARD,
+        "processors/p9",
+        ("'moon'", "HASCHEDULER_SHARD"),
+    ),
+    "a processor that never goes": (
+        write("processors", "p1", lambda _: {"expire_at": None}),
+        FindingKind.NOT_EXPIRED,
+        "processors/p1",
+        ("no expire_at", "deleteOne"),
+    ),
+    "an index is missing": (
+        lambda healthy: healthy.database.jobs.drop_index("batch"),
+        FindingKind.INDEX,
+        "jobs.batch",
+        ("missing", "hascheduler migrate"),
+    ),
+    "a collection is missing": (
+        lambda healthy: healthy.database.drop_collection("buckets"),
+        FindingKind.INDEX,
+        "buckets",
+        ("missing", "hascheduler migrate"),
+    ),
+}
+
+
+async def test_what_is_healthy_is_not_found_fault_with(healthy: Healthy) -> None:
+    report = await healthy.scan().look(AT_ONCE)
+    assert report.findings == ()
+    assert report.counts == {}
+    assert report.complete
+    assert report.looked_at["fired jobs"] == TIMES - 5
+
+
+@pytest.mark.parametrize("row", ROWS)
+async def test_what_is_planted_is_found_and_nothing_else(healthy: Healthy, row: str) -> None:
+    plant, kind, document, words = ROWS[row]
+    await plant(healthy)
+    report = await healthy.scan().look(AT_ONCE)
+    assert [(finding.kind, finding.document) for finding in report.findings] == [(kind, document)]
+    [finding] = report.findings
+    said = f"{finding.what} {finding.hint}"
+    assert all(word in said for word in words), said
+    assert report.counts == {kind.value: 1}
+    assert report.complete
+
+
+async def test_an_index_of_another_shape_is_found_with_what_to_do(healthy: Healthy) -> None:
+    await healthy.database.jobs.drop_index("batch")
+    await healthy.database.jobs.create_index("batch", name="batch")
+    [finding] = (await healthy.scan().look(AT_ONCE)).findings
+    assert (finding.kind, finding.document) == (FindingKind.INDEX, "jobs.batch")
+    assert 'dropIndex("batch")' in finding.hint
+
+
+async def test_two_jobs_of_one_idempotency_key_are_found_where_no_index_keeps_them_apart(healthy: Healthy) -> None:
+    await healthy.database.jobs.drop_index("idempotency_key")
+    for id in ("job:x", "job:y"):
+        await healthy.database.jobs.insert_one(healthy.job(id, idempotency_key="k", request_hash="h"))
+    report = await healthy.scan().look(AT_ONCE)
+    assert {finding.kind for finding in report.findings} == {FindingKind.INDEX, FindingKind.IDEMPOTENCY_DOUBLED}
+    [doubled] = [finding for finding in report.findings if finding.kind is FindingKind.IDEMPOTENCY_DOUBLED]
+    assert doubled.document == "jobs/job:x"
+    assert "2 jobs answer for the idempotency key 'k' of 'acme'" in doubled.what
+
+
+async def test_what_has_expired_long_ago_and_is_still_there_is_found(healthy: Healthy) -> None:
+    admin = healthy.database.client.admin
+    await admin.command({"setParameter": 1, "ttlMonitorEnabled": False})
+    try:
+        await healthy.database.jobs.insert_one(
+            healthy.job("job:x", "succeeded", 1_000, expire_at=healthy.expire_at(-7_200_000))
+        )
+        [finding] = (await healthy.scan().look(AT_ONCE)).findings
+    finally:
+        await admin.command({"setParameter": 1, "ttlMonitorEnabled": True})
+    assert (finding.kind, finding.document) == (FindingKind.NOT_EXPIRED, "jobs/job:x")
+    assert "ttlMonitorEnabled" in finding.hint
+
+
+async def test_leases_that_are_kept_elsewhere_are_not_judged(healthy: Healthy) -> None:
+    await healthy.database.leases.update_one({"_id": "default"}, {"$set": {"term": Int64(1)}})
+    assert (await healthy.scan(leases_here=False).look(AT_ONCE)).findings == ()
+    assert (await healthy.scan().look(AT_ONCE)).findings != ()
+
+
+async def test_a_pass_over_that_was_not_carried_out_is_told_by_its_schedule(healthy: Healthy) -> None:
+    number = TIMES + 1
+    run = VerdictRun("tick", Verdict.MISSED, healthy.time(number), healthy.time(number), 1)
+    decision = PassOver(run, Basis(healthy.time(TIMES), WallMs(healthy.created_ms)))
+    await healthy.database.journal.insert_one(healthy.entry(6, 3, decision, through=5))
+    [finding] = (await healthy.scan().look(AT_ONCE)).findings
+    assert finding.kind is FindingKind.JOURNAL_UNAPPLIED
+    assert "missed tick" in finding.what
+    # An edit takes it back: those times are decided anew.
+    await healthy.database.schedules.update_one({"_id": "tick"}, {"$set": {"since_ms": healthy.now}})
+    assert (await healthy.scan().look(AT_ONCE)).findings == ()

@@ -1,0 +1,93 @@
+"""Errors of the driver come out as ours, say what was being done, and never hold the URI."""
+
+import asyncio
+import gc
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from hascheduler.dispatch.decisions import Fire, Settlement
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.model.instants import WallMs
+from hascheduler.model.schedule import Basis
+from hascheduler.mongo.apply.claims import MongoClaimStore
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.faults import faults
+from hascheduler.mongo.jobs import MongoJobStore
+from hascheduler.mongo.schedules import MongoScheduleStore
+from tests.integration.mongo.nouns import RETENTION_MS, job, schedule
+
+BASIS = Basis(cursor_ms=WallMs(500), since_ms=WallMs(500))
+
+# The driver leaves its socket to the collector when it is interrupted while it connects.
+leaves_sockets = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
+)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    document: dict[str, Any] = {}
+    for _ in range(levels):
+        document = {"a": document}
+    return document
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [2**63, {"a\0b": 1}, "\ud800", nested(250), nested(5_000), "x" * 16_777_216],
+    ids=["65 bits", "NUL in a key", "half a surrogate", "deep", "very deep", "too large"],
+)
+async def test_what_bson_cant_hold_is_the_callers_mistake(database: Database, payload: object) -> None:
+    with pytest.raises(InvalidInput):
+        await MongoJobStore(database, RETENTION_MS).submit(job("a", payload=payload))
+    assert await database.jobs.count_documents({}) == 0
+
+
+async def test_a_payload_that_looks_like_an_operator_stays_a_payload(database: Database) -> None:
+    store = MongoScheduleStore(database)
+    payload = {"$set": {"$x": "$cursor_ms"}, "a.b": ["$$NOW"]}
+    await store.create(schedule("tick", payload="first"))
+    edited = await store.edit("tick", 1, {"payload": payload, "labels": {"$l": "$rev"}})
+    assert edited is not None
+    assert (edited["payload"], edited["labels"]) == (payload, {"$l": "$rev"})
+
+
+async def test_an_exchange_ends_in_time(database: Database) -> None:
+    await database.jobs.insert_one({})
+    limit = timedelta(milliseconds=200)
+    with pytest.raises(StoreUnavailable), faults("dawdle", limit.total_seconds()):
+        await database.jobs.find_one({"$where": "sleep(5000) || true"})
+
+
+async def test_a_fire_too_large_to_store_does_not_hold_up_the_others(database: Database) -> None:
+    schedules = MongoScheduleStore(database)
+    # It fits, but not with the placeholders filled.
+    await schedules.create(schedule("fat", payload="${nominal_at}" * 710_000, render=True))
+    await schedules.create(schedule("slim"))
+    fires = [
+        Fire("slim", WallMs(1_000), BASIS),
+        Fire("fat", WallMs(1_000), BASIS),
+        Fire("slim", WallMs(2_000), replace(BASIS, cursor_ms=WallMs(1_000))),
+    ]
+    answers = await MongoClaimStore(database, RETENTION_MS).apply(fires, WallMs(2_000), majority=False)
+    assert answers == [Settlement.DONE, Settlement.REFUSED, Settlement.DONE]
+
+
+@leaves_sockets
+async def test_a_cancellation_is_never_lost_in_the_driver(database: Database) -> None:
+    async def exchange_for_ever() -> None:
+        while True:
+            with faults("exchange"):
+                await database.command("ping")
+
+    for turns in range(30):
+        task = asyncio.create_task(exchange_for_ever())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=10)
+        assert done
+        assert task.cancelled()
+    gc.collect()

@@ -1,0 +1,90 @@
+"""Every query of a hot path is answered from an index, and making them ready twice, or at once, is harmless."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.job import LIVE, JobState
+from hascheduler.mongo.connection import Database
+from hascheduler.mongo.journal import entries_of
+from hascheduler.mongo.schema.indexes import INDEXES, ensure_collections_and_indexes
+
+NEWEST_FIRST = {"_id": -1}
+
+HOT: dict[str, tuple[Collection, dict[str, Any], dict[str, int], str]] = {
+    "snapshot of live jobs": (
+        Collection.JOBS,
+        {"state": {"$in": sorted(state.value for state in LIVE)}},
+        {},
+        "state",
+    ),
+    "list": (Collection.JOBS, {"_id": {"$lt": "j5"}}, NEWEST_FIRST, "_id_"),
+    "list by state": (Collection.JOBS, {"state": "failed", "_id": {"$lt": "j5"}}, NEWEST_FIRST, "state"),
+    "list by definition": (Collection.JOBS, {"definition": "d1", "_id": {"$lt": "j5"}}, NEWEST_FIRST, "definition"),
+    "list by schedule": (Collection.JOBS, {"schedule": "s1", "_id": {"$lt": "j5"}}, NEWEST_FIRST, "schedule"),
+    "claim": (
+        Collection.JOBS,
+        {"_id": {"$in": ["j1", "j2"]}, "state": {"$in": ["pending"]}, "attempt": 0},
+        {},
+        "state",  # with bounds on _id too
+    ),
+    "start": (
+        Collection.JOBS,
+        {"_id": "j1", "attempt": 1, "processor": "p", "state": {"$in": ["dispatched", "running"]}},
+        {},
+        "_id_",
+    ),
+    "tail of the journal": (Collection.JOURNAL, {"_id": entries_of("s1")}, NEWEST_FIRST, "_id_"),
+    "schedules that fire": (Collection.SCHEDULES, {"_id": {"$in": ["a", "b"]}}, {}, "_id_"),
+}
+
+
+@pytest.mark.parametrize("name", HOT)
+async def test_a_hot_query_uses_its_index_and_sorts_nothing(database: Database, name: str) -> None:
+    states = [state.value for state in JobState]
+    await database.jobs.insert_many(
+        [
+            {
+                "_id": f"j{number}",
+                "state": states[number % len(states)],
+                "attempt": 0,
+                "definition": f"d{number % 7}",
+                "schedule": f"s{number % 5}" if number % 2 else None,
+            }
+            for number in range(300)
+        ]
+    )
+    await database.journal.insert_many([{"_id": {"shard": f"s{n % 3}", "seq": n}} for n in range(300)])
+    collection, query, sort, index = HOT[name]
+    command: dict[str, Any] = {"find": collection.value, "filter": query, "limit": 50}
+    if sort:
+        command["sort"] = sort
+    plan = (await database.command({"explain": command, "verbosity": "queryPlanner"}))["queryPlanner"]["winningPlan"]
+    stages = list(_stages(plan))
+    assert not {stage["stage"] for stage in stages} & {"COLLSCAN", "SORT"}
+    used = {stage.get("indexName", "_id_") for stage in stages if _reads_index(stage)}
+    assert used == {index}, plan
+
+
+async def test_several_replicas_may_make_them_at_once(database: Database) -> None:
+    await database.client.drop_database(database.name)
+    await asyncio.gather(*(ensure_collections_and_indexes(database) for _ in range(5)))
+    assert set(await database.list_collection_names()) == {collection.value for collection in Collection}
+    for collection, models in INDEXES.items():
+        names = set(await database[collection.value].index_information())
+        assert names == {"_id_"} | {model.document["name"] for model in models}
+
+
+def _stages(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    inner = [plan["inputStage"]] if "inputStage" in plan else plan.get("inputStages", [])
+    if "queryPlan" in plan:
+        inner = [plan["queryPlan"]]
+    own = [plan] if "stage" in plan else []
+    return own + [stage for child in inner for stage in _stages(child)]
+
+
+def _reads_index(stage: Mapping[str, Any]) -> bool:
+    return stage["stage"] in {"IXSCAN", "IDHACK", "EXPRESS"}

@@ -1,0 +1,193 @@
+"""The exchange of events on a real broker: what is bound gets what it asked for, and trouble is said, not hidden."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aio_pika
+import pytest
+from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
+
+from hascheduler.daemon.announcer import Announcer
+from hascheduler.model.event import Event, EventType, encode_event, position
+from hascheduler.rabbitmq.events import PIPELINED_MAX, RabbitEventExchange
+from tests.integration.rabbitmq.conftest import LIMIT_S, running, until
+from tests.integration.rabbitmq.wire import Wire, wire_to
+from tests.unit.daemon.happenings import happened, log_of
+
+
+class Listener:
+    """A queue of its own, bound with one pattern."""
+
+    def __init__(self, queue: AbstractQueue) -> None:
+        self._queue = queue
+
+    async def next(self) -> AbstractIncomingMessage:
+        message: AbstractIncomingMessage | None = None
+
+        async def look() -> bool:
+            nonlocal message
+            message = await self._queue.get(no_ack=True, fail=False)
+            return message is not None
+
+        async with asyncio.timeout(LIMIT_S):
+            while not await look():  # noqa: ASYNC110  # the broker is asked
+                await asyncio.sleep(0.01)
+        assert message is not None
+        return message
+
+    async def jobs(self, count: int) -> list[str]:
+        return [json.loads((await self.next()).body)["job"] for _ in range(count)]
+
+
+@pytest.fixture
+async def channel(amqp_url: str) -> AsyncIterator[AbstractChannel]:
+    connection = await aio_pika.connect(amqp_url)
+    yield await connection.channel()
+    await connection.close()
+
+
+@pytest.fixture
+async def name(channel: AbstractChannel) -> AsyncIterator[str]:
+    name = f"test.events.{secrets.token_hex(4)}"
+    yield name
+    await channel.exchange_delete(name)
+
+
+@pytest.fixture
+async def wire(amqp_url: str) -> AsyncIterator[Wire]:
+    async with wire_to(amqp_url) as wire:
+        yield wire
+
+
+@asynccontextmanager
+async def connected(url: str, name: str) -> AsyncIterator[RabbitEventExchange]:
+    exchange = RabbitEventExchange(url, name)
+    async with running(exchange.run):
+        await until_published(exchange, [])
+        yield exchange
+
+
+async def until_published(exchange: RabbitEventExchange, events: list[Event]) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        while not await exchange.publish(events):  # noqa: ASYNC110  # a retry
+            await asyncio.sleep(0.02)
+
+
+async def listening(channel: AbstractChannel, name: str, pattern: str) -> Listener:
+    queue = await channel.declare_queue(exclusive=True)
+    await queue.bind(name, routing_key=pattern)
+    return Listener(queue)
+
+
+async def test_each_listener_gets_what_its_pattern_says(amqp_url: str, name: str, channel: AbstractChannel) -> None:
+    async with connected(amqp_url, name) as exchange:
+        everything = await listening(channel, name, "job.#")
+        failures = await listening(channel, name, "job.failed.#")
+        of_fetch = await listening(channel, name, "job.*.git.fetch")
+        of_git = await listening(channel, name, "job.*.git.#")
+        events = [
+            happened(1, "a", definition="git.fetch"),
+            happened(2, "b", definition="git.fetch", type=EventType.FAILED),
+            happened(3, "c", definition="git.gc", type=EventType.FAILED),
+            happened(4, "d", definition="log", type=EventType.CANCEL_REQUESTED),
+            happened(5, "e", definition=None, type=EventType.CANCELLED),
+        ]
+        assert await exchange.publish(events)
+        assert await everything.jobs(5) == ["a", "b", "c", "d", "e"]
+        assert await failures.jobs(2) == ["b", "c"]
+        assert await of_fetch.jobs(2) == ["a", "b"]
+        assert await of_git.jobs(3) == ["a", "b", "c"]
+
+
+async def test_a_message_is_the_event_as_the_api_has_it_under_its_id(
+    amqp_url: str, name: str, channel: AbstractChannel
+) -> None:
+    event = happened(7, "job:1", type=EventType.RETURNED, attempt=2, failures=1, retry_at_ms=9_000)
+    async with connected(amqp_url, name) as exchange:
+        listener = await listening(channel, name, "#")
+        assert await exchange.publish([event])
+        message = await listener.next()
+    assert json.loads(message.body) == encode_event(event)
+    assert (message.message_id, message.content_type) == (event.id, "application/json")
+    assert (message.routing_key, message.delivery_mode) == ("job.returned.log", 1)
+
+
+async def test_many_are_published_in_their_order_and_nobody_need_listen(
+    amqp_url: str, name: str, channel: AbstractChannel
+) -> None:
+    events = [happened(second, f"job:{second}") for second in range(2 * PIPELINED_MAX + 3)]
+    async with connected(amqp_url, name) as exchange:
+        assert await exchange.publish(events)
+        listener = await listening(channel, name, "#")
+        assert await exchange.publish(events)
+        assert await listener.jobs(len(events)) == [event.job for event in events]
+
+
+async def test_a_name_that_was_written_by_hand_holds_nothing_up(
+    amqp_url: str, name: str, channel: AbstractChannel
+) -> None:
+    async with connected(amqp_url, name) as exchange:
+        listener = await listening(channel, name, "#")
+        assert await exchange.publish([happened(1, "a", definition="é" * 200), happened(2, "b")])
+        assert await listener.jobs(2) == ["a", "b"]
+
+
+async def test_a_broker_that_answers_nothing_takes_nothing_and_comes_back(
+    wire: Wire, name: str, channel: AbstractChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.rabbitmq.events.PUBLISH_LIMIT_S", 0.2)
+    async with connected(wire.url, name) as exchange:
+        listener = await listening(channel, name, "#")
+        wire.silent = True
+        assert not await exchange.publish([happened(1, "a")])
+        wire.cut()
+        wire.silent = False
+        await until_published(exchange, [happened(1, "a"), happened(2, "b")])
+        assert "b" in await listener.jobs(2)
+
+
+async def test_a_cut_in_the_middle_confirms_nothing_that_is_not_there(wire: Wire, name: str) -> None:
+    async with connected(wire.url, name) as exchange:
+        wire.silent = True
+        publishing = asyncio.create_task(exchange.publish([happened(second) for second in range(1_000)]))
+        await asyncio.sleep(0)
+        wire.cut()
+        assert not await publishing
+        wire.silent = False
+
+
+async def test_two_leaders_in_turn_leave_no_gap(amqp_url: str, name: str, channel: AbstractChannel) -> None:
+    """Each with a log of its own, as two replicas have, of the same events."""
+    leads = {"one": True, "two": False}
+    logs = {"one": log_of(begun_at=100), "two": log_of(begun_at=100)}
+    seen: set[str] = set()
+
+    def happens(second: int) -> None:
+        for log in logs.values():
+            log.append([happened(second, f"job:{second}")], position(second, 1))
+
+    async with connected(amqp_url, name) as one, connected(amqp_url, name) as two:
+        listener = await listening(channel, name, "#")
+        first = Announcer(logs["one"], one, lambda: leads["one"])
+        second = Announcer(logs["two"], two, lambda: leads["two"])
+
+        async def look() -> None:
+            while len(seen) < 4:
+                seen.add(json.loads((await listener.next()).body)["job"])
+
+        looking = asyncio.create_task(look())
+        async with running(first.run), running(second.run):
+            happens(101)
+            happens(102)
+            await until(lambda: "job:102" in seen)
+            second.other_leads()
+            leads["one"] = False
+            happens(103)
+            leads["two"] = True
+            happens(104)
+            # Not cancelled: a channel that is left in the middle of a question closes.
+            await looking
+    assert seen == {"job:101", "job:102", "job:103", "job:104"}

@@ -1,0 +1,195 @@
+"""What the two ends promise, on a real broker."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+
+import aio_pika
+import pytest
+
+from hascheduler.errors import BrokerUnavailable
+from hascheduler.model.message import Message, MessageKind, decode_message
+from hascheduler.ports import Confirm
+from hascheduler.rabbitmq.deliveries import RabbitDeliveries
+from hascheduler.rabbitmq.publisher import PIPELINED_MAX, RabbitTransport
+from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, PARKED_QUEUE, queue_name
+from tests.integration.rabbitmq.conftest import Inbox, delivered, run_message, running, until
+from tests.integration.rabbitmq.wire import Wire, wire_to
+
+
+@pytest.fixture
+async def channel(amqp_url: str) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
+    connection = await aio_pika.connect(amqp_url)
+    yield await connection.channel()
+    await connection.close()
+
+
+@pytest.fixture
+async def wire(amqp_url: str) -> AsyncIterator[Wire]:
+    async with wire_to(amqp_url) as wire:
+        yield wire
+
+
+async def test_a_confirmed_message_arrives_as_it_was_sent(
+    transport: RabbitTransport, inbox: Inbox, processor_id: str
+) -> None:
+    message = run_message("fire:tick:1700000000000", 3)
+    await delivered(transport, processor_id, message)
+    delivery = await inbox.next()
+    assert decode_message(delivery.body) == message
+    await delivery.ack()
+
+
+async def test_a_message_to_nobody_is_unknown_and_the_others_are_confirmed(
+    transport: RabbitTransport, inbox: Inbox, processor_id: str
+) -> None:
+    await delivered(transport, processor_id, run_message("first"))
+    nobody = f"nobody.{secrets.token_hex(4)}"
+    assert await transport.publish(
+        [(processor_id, run_message("a")), (nobody, run_message("b")), (processor_id, run_message("c"))]
+    ) == [Confirm.CONFIRMED, Confirm.UNKNOWN, Confirm.CONFIRMED]
+    assert transport.accepting
+
+
+async def test_what_the_broker_can_not_be_asked_to_carry_is_unknown(transport: RabbitTransport) -> None:
+    assert await transport.publish([("p" * 300, run_message("a")), ("p", run_message("j" * 300))]) == [
+        Confirm.UNKNOWN,
+        Confirm.UNKNOWN,
+    ]
+
+
+async def test_one_message_id_twice_is_never_confirmed_for_nothing(transport: RabbitTransport) -> None:
+    nobody = f"nobody.{secrets.token_hex(4)}"
+    twice = [(nobody, run_message("a")), (nobody, Message(MessageKind.CANCEL, "a", 1))]
+    assert await transport.publish(twice) == [Confirm.UNKNOWN, Confirm.UNKNOWN]
+
+
+async def test_a_long_batch_is_pipelined_and_answered_in_order(
+    transport: RabbitTransport, inbox: Inbox, processor_id: str
+) -> None:
+    await delivered(transport, processor_id, run_message("first"))
+    count = 3 * PIPELINED_MAX
+    nobody = f"nobody.{secrets.token_hex(4)}"
+    batch = [(nobody if n % 10 == 0 else processor_id, run_message(f"job-{n}")) for n in range(count)]
+    confirms = await transport.publish(batch)
+    assert confirms == [Confirm.UNKNOWN if n % 10 == 0 else Confirm.CONFIRMED for n in range(count)]
+
+
+async def test_a_duplicate_is_delivered_twice(transport: RabbitTransport, inbox: Inbox, processor_id: str) -> None:
+    for _ in range(2):
+        await delivered(transport, processor_id, run_message("same"))
+    bodies = {(await inbox.next()).body for _ in range(2)}
+    assert len(bodies) == 1
+
+
+async def test_garbage_is_parked_with_its_reason_and_the_others_go_on(
+    transport: RabbitTransport,
+    inbox: Inbox,
+    processor_id: str,
+    channel: aio_pika.abc.AbstractChannel,
+) -> None:
+    await delivered(transport, processor_id, run_message("first"))
+    exchange = await channel.get_exchange(DISPATCH_EXCHANGE)
+    await exchange.publish(aio_pika.Message(b"\xff not json"), routing_key=processor_id)
+    await delivered(transport, processor_id, run_message("last"))
+    await (await inbox.next()).ack()
+    garbage = await inbox.next()
+    await garbage.park("not JSON")
+    await (await inbox.next()).ack()
+    async with asyncio.timeout(20), (await channel.get_queue(PARKED_QUEUE)).iterator() as parked:
+        async for message in parked:
+            await message.ack()
+            if message.headers["processor"] == processor_id:
+                break
+    assert message.body == b"\xff not json"
+    assert message.headers["reason"] == "not JSON"
+
+
+async def test_more_messages_than_the_prefetch_arrive_once_the_first_are_acknowledged(
+    transport: RabbitTransport, inbox: Inbox, processor_id: str
+) -> None:
+    prefetch = 2 * 2 + 16
+    for n in range(prefetch + 5):
+        await delivered(transport, processor_id, run_message(f"job-{n}"))
+    first = [await inbox.next() for _ in range(prefetch)]
+    assert inbox.queue.empty()
+    for delivery in first:
+        await delivery.ack()
+    for _ in range(5):
+        await (await inbox.next()).ack()
+
+
+async def test_a_queue_that_is_deleted_is_declared_and_consumed_again(
+    transport: RabbitTransport, inbox: Inbox, processor_id: str, channel: aio_pika.abc.AbstractChannel
+) -> None:
+    await delivered(transport, processor_id, run_message("before"))
+    await (await inbox.next()).ack()
+    await channel.queue_delete(queue_name(processor_id))
+    await delivered(transport, processor_id, run_message("after"))
+    assert decode_message((await inbox.next()).body).job_id == "after"
+
+
+async def test_both_ends_come_back_after_their_connections_were_cut(wire: Wire, processor_id: str) -> None:
+    inbox = Inbox()
+    transport = RabbitTransport(wire.url)
+    deliveries = RabbitDeliveries(wire.url, processor_id, slots=2)
+    async with running(transport.run), running(lambda: deliveries.run(inbox.sink)):
+        await delivered(transport, processor_id, run_message("before"))
+        unacknowledged = await inbox.next()
+        wire.silent = True  # who connects again meanwhile gets no answer, so the loss can be looked at
+        wire.cut()
+        await until(lambda: not transport.accepting)
+        assert await transport.publish([(processor_id, run_message("meanwhile"))]) == [Confirm.UNKNOWN]
+        with pytest.raises(BrokerUnavailable):
+            await unacknowledged.ack()
+        wire.silent = False
+        await delivered(transport, processor_id, run_message("after"))
+        seen = {decode_message((await inbox.next()).body).job_id for _ in range(2)}
+    assert seen == {"before", "after"}  # the first one again, as nobody acknowledged it
+    await deliveries.delete()
+
+
+async def test_a_cut_in_the_middle_of_a_batch_leaves_no_confirmation_that_was_not_given(
+    wire: Wire, processor_id: str
+) -> None:
+    inbox = Inbox()
+    transport = RabbitTransport(wire.url)
+    deliveries = RabbitDeliveries(wire.url, processor_id, slots=5_000)
+    async with running(transport.run), running(lambda: deliveries.run(inbox.sink)):
+        await delivered(transport, processor_id, run_message("first"))
+        wire.silent = True
+        publishing = asyncio.create_task(
+            transport.publish([(processor_id, run_message(f"job-{n}")) for n in range(1_000)])
+        )
+        await asyncio.sleep(0)
+        wire.cut()
+        confirms = await publishing
+        assert confirms == [Confirm.UNKNOWN] * 1_000
+    wire.silent = False
+    await deliveries.delete()
+
+
+async def test_a_silent_broker_makes_publishing_unknown_in_time(
+    wire: Wire, processor_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.rabbitmq.publisher.PUBLISH_LIMIT_S", 0.2)
+    inbox = Inbox()
+    transport = RabbitTransport(wire.url)
+    deliveries = RabbitDeliveries(wire.url, processor_id, slots=2)
+    async with running(transport.run), running(lambda: deliveries.run(inbox.sink)):
+        await until(lambda: transport.accepting)
+        wire.silent = True
+        assert await transport.publish([(processor_id, run_message("a"))]) == [Confirm.UNKNOWN]
+        wire.silent = False
+        await delivered(transport, processor_id, run_message("b"))
+    await deliveries.delete()
+
+
+async def test_deleting_the_queue_of_a_processor_leaves_nobody_to_publish_to(
+    transport: RabbitTransport, amqp_url: str, processor_id: str
+) -> None:
+    deliveries = RabbitDeliveries(amqp_url, processor_id, slots=2)
+    async with running(lambda: deliveries.run(Inbox().sink)):
+        await delivered(transport, processor_id, run_message("a"))
+    await deliveries.delete()
+    assert await transport.publish([(processor_id, run_message("b"))]) == [Confirm.UNKNOWN]

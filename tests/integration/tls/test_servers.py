@@ -1,0 +1,59 @@
+"""MongoDB and the broker over TLS: what the settings name is what is trusted and shown."""
+
+import asyncio
+import gc
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+from pymongo.errors import ServerSelectionTimeoutError
+
+from hascheduler.embedded.children import free_port, start_child
+from hascheduler.embedded.mongod import find_mongod
+from hascheduler.mongo.connection import connect
+from tests.unit.tls.certificates import Authority
+
+
+@pytest.fixture(scope="module")
+async def secured(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """The URI of a mongod that speaks TLS only, to those who show a certificate of the authority."""
+    home = tmp_path_factory.mktemp("mongod")
+    port = free_port()
+    files = ("--tlsCertificateKeyFile", authority.issue("mongod").both, "--tlsCAFile", authority.cert)
+    child = await start_child(
+        "mongod",
+        [
+            *(find_mongod(), "--dbpath", str(home), "--port", str(port), "--bind_ip", "127.0.0.1"),
+            *("--nounixsocket", "--wiredTigerCacheSizeGB", "0.25", "--tlsMode", "requireTLS", *files),
+        ],
+        home / "mongod.log",
+        environment=os.environ,
+    )
+    try:
+        async with asyncio.timeout(60):
+            await child.listens(port)
+        yield f"mongodb://127.0.0.1:{port}/?directConnection=true"
+    finally:
+        await child.stop()
+
+
+async def test_a_mongod_that_demands_tls_and_a_certificate_is_reached(secured: str, authority: Authority) -> None:
+    own = authority.issue("replica").both
+    async with connect(secured, tls_ca_file=authority.cert, tls_cert_file=own) as client:
+        assert (await client.admin.command("ping"))["ok"] == 1
+
+
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+async def test_it_is_not_reached_without_one_or_where_it_is_not_trusted(
+    secured: str, authority: Authority, stranger: Authority
+) -> None:
+    own = authority.issue("replica").both
+    for ca, cert in ((authority.cert, ""), (stranger.cert, own), (authority.cert, stranger.issue("replica").both)):
+        async with connect(f"{secured}&serverSelectionTimeoutMS=500", tls_ca_file=ca, tls_cert_file=cert) as client:
+            with pytest.raises(ServerSelectionTimeoutError):
+                await client.admin.command("ping")
+    # The driver leaves the socket of a handshake that failed to the collector, which would tell another test of it.
+    gc.collect()
+
+
+# The broker: one that says nothing but listens as the settings want it

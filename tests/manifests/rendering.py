@@ -1,0 +1,40 @@
+"""What `kubectl kustomize` makes of a folder, once for all tests."""
+
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.manifests.objects import Objects
+
+ROOT = Path(__file__).parents[2]
+KIND = "k8s/overlays/kind"
+TRIAL = "k8s/overlays/trial"
+PRODUCTION = "k8s/overlays/production"
+LEASE = "tests/manifests/variants/kubernetes-lease"
+EXTERNAL = "tests/manifests/variants/external"
+VARIANTS = (KIND, TRIAL, PRODUCTION, LEASE, EXTERNAL, "tests/manifests/variants/queue-scaled")
+
+
+def rendered(folder: str) -> Objects:
+    """The objects of ``folder``; a test that may change them takes `Objects.copy`."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is missing; scripts/ensure-kubectl says how to install it")
+    return _rendered(folder)
+
+
+@cache
+def _rendered(folder: str) -> Objects:
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(ROOT / folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, f"{folder}: {done.stderr[:2_000]}"
+    assert not done.stderr, f"{folder}: {done.stderr}"
+    return Objects([document for document in yaml.safe_load_all(done.stdout) if document])

@@ -1,0 +1,59 @@
+"""Names as the API server takes them, labels as people search by them, and the order in which objects come."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.manifests.objects import Objects
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_PORT = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
+_LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_COMPONENTS = {"scheduler", "processor", "mongodb", "rabbitmq", "bootstrap"}
+_EXACT_ENOUGH = {"ServiceAccount", "Service", "Deployment", "StatefulSet", "PodDisruptionBudget", "Job",
+                 "HorizontalPodAutoscaler", "ScaledObject", "Role", "RoleBinding"}  # fmt: skip
+
+
+def names_are_valid(objects: Objects) -> Iterator[str]:
+    for found in objects.all:
+        if not _NAME.fullmatch(found["metadata"]["name"]):
+            yield f"{found['kind']}/{found['metadata']['name']} is no name"
+        for key, value in found["metadata"].get("labels", {}).items():
+            if not _LABEL.fullmatch(value):
+                yield f"{found['kind']}/{found['metadata']['name']}: label {key}: {value}"
+    for pod in objects.pods():
+        names = [container.spec["name"] for container in pod.containers]
+        ports = [port for container in pod.containers for port in container.spec.get("ports", [])]
+        yield from (f"{pod.name}: {name} is no name" for name in [*names, *pod.volumes] if not _NAME.fullmatch(name))
+        yield from (f"{pod.name}: port {port['name']}" for port in ports if not _PORT.fullmatch(port["name"]))
+        for what, values in (("name", names), ("port", [port["containerPort"] for port in ports])):
+            yield from (f"{pod.name}: {what} {value} twice" for value, count in Counter(values).items() if count > 1)
+
+
+def all_is_in_one_namespace(objects: Objects) -> Iterator[str]:
+    """Which comes first, as the others would be refused without it."""
+    if [found["kind"] for found in objects.all].index("Namespace") != 0:
+        yield "the namespace is not the first"
+    [namespace] = objects.of("Namespace")
+    for found in objects.all:
+        where = found["metadata"].get("namespace")
+        if found["kind"] != "Namespace" and where != namespace["metadata"]["name"]:
+            yield f"{found['kind']}/{found['metadata']['name']} is in {where}"
+
+
+def labels_say_what_it_is(objects: Objects) -> Iterator[str]:
+    for found in objects.all:
+        labels = found["metadata"].get("labels", {})
+        if found["kind"] in _EXACT_ENOUGH and (
+            labels.get("app.kubernetes.io/name") != "hascheduler"
+            or labels.get("app.kubernetes.io/component") not in _COMPONENTS
+        ):
+            yield f"{found['kind']}/{found['metadata']['name']}: labels {labels}"
+
+
+def objects_are_told_once(objects: Objects) -> Iterator[str]:
+    keys = Counter((found["kind"], found["metadata"]["name"]) for found in objects.all)
+    yield from (f"{kind}/{name} twice" for (kind, name), count in keys.items() if count > 1)
+
+
+RULES = (names_are_valid, all_is_in_one_namespace, labels_say_what_it_is, objects_are_told_once)

@@ -1,0 +1,141 @@
+"""Stores with one bug each, of the kind that a careless change would bring back.
+
+They wrap the sound store of any backend, so the bug meets the real server as well.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from hascheduler.dispatch.decisions import Decision, Settlement
+from hascheduler.mirror.changes import Change
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.ports import (
+    Batch,
+    ChangeSource,
+    ChangeStream,
+    ClaimStore,
+    FinishAnswer,
+    JobStore,
+    Journal,
+    JournalEntry,
+    LeaseStore,
+    Outcome,
+    StartedJob,
+    WorkStore,
+)
+from tests.contract.backends import Behind
+from tests.mutants.everywhere import LeaseUpdateWithoutCompare
+
+
+class LeaseUpdateThatComparesFirst:
+    """Compares, and sets some time after that."""
+
+    def __init__(self, leases: LeaseStore) -> None:
+        self._unchecked = LeaseUpdateWithoutCompare(leases)
+        self.get = leases.get
+        self.create = leases.create
+
+    async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
+        if await self.get(expected.shard) != expected:
+            return False
+        await asyncio.sleep(0.05)
+        return await self._unchecked.update(expected, proposed)
+
+
+class ClaimsThatTakeARefusalForSuccess:
+    """That a job can't be stored is not looked at: its time counts as fired."""
+
+    def __init__(self, claims: ClaimStore) -> None:
+        self._claims = claims
+
+    async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        settled = await self._claims.apply(decisions, at_ms, majority=majority)
+        return [Settlement.DONE if each is Settlement.REFUSED else each for each in settled]
+
+
+class JournalThatOverwrites:
+    """The fence is skipped: an entry goes to its seq, whoever has written there."""
+
+    def __init__(self, journal: Journal, behind: Behind) -> None:
+        self._journal = journal
+        self._behind = behind
+        self.tail = journal.tail
+        self.get = journal.get
+        self.read = journal.read
+        self.trim = journal.trim
+
+    async def insert(self, entry: JournalEntry) -> bool:
+        while not await self._journal.insert(entry):
+            await self._behind.delete(Collection.JOURNAL, {"shard": entry.head.shard, "seq": entry.head.seq})
+        return True
+
+
+class WorkWithoutAttemptCheck:
+    """Starts and finishes whatever attempt the job has now."""
+
+    def __init__(self, work: WorkStore, jobs: JobStore) -> None:
+        self._work = work
+        self._jobs = jobs
+        self.register = work.register
+        self.beat = work.beat
+        self.deregister = work.deregister
+        self.give_back = work.give_back
+        self.standing = work.standing
+        self.report = work.report
+        self.touch = work.touch
+
+    async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
+        return await self._work.start(job_id, await self._newest(job_id), processor_id, at_ms)
+
+    async def finish(
+        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+    ) -> FinishAnswer:
+        return await self._work.finish(job_id, await self._newest(job_id), processor_id, outcome, at_ms)
+
+    async def _newest(self, job_id: str) -> int:
+        job = await self._jobs.get(job_id)
+        assert job is not None
+        return int(job["attempt"])
+
+
+class StartForAnyProcessor(WorkWithoutAttemptCheck):
+    """Starts the attempt for whoever asks."""
+
+    async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:
+        job = await self._jobs.get(job_id)
+        assert job is not None
+        return await self._work.start(job_id, attempt, str(job["processor"]), at_ms)
+
+
+class FindThenWatch:
+    """Reads the snapshot, and opens the stream after it: what is written in between is in neither."""
+
+    def __init__(self, source: ChangeSource) -> None:
+        self._source = source
+        self.fetch = source.fetch
+
+    async def open(self, resume: Any | None) -> ChangeStream:
+        reading = await self._source.open(None)
+        snapshot = [changes async for changes in reading.snapshot()]
+        await reading.close()
+        await asyncio.sleep(0.05)  # reading a large database takes its time
+        return _ReadBefore(snapshot, await self._source.open(resume))
+
+
+class _ReadBefore:
+    def __init__(self, snapshot: list[Sequence[Change]], stream: ChangeStream) -> None:
+        self._snapshot = snapshot
+        self._stream = stream
+
+    async def next_batch(self, wait_ms: int) -> Batch:
+        return await self._stream.next_batch(wait_ms)
+
+    async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
+        for changes in self._snapshot:
+            yield changes
+
+    async def close(self) -> None:
+        await self._stream.close()

@@ -1,1 +1,0 @@
-from tests.cli.conftest import *  # noqa: F403  # fixtures are found by their names in this module

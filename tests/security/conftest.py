@@ -1,5 +1,0 @@
-"""The application with its doubles, as the tests of the API have it."""
-
-from tests.api.conftest import app, client, guarded, world
-
-__all__ = ["app", "client", "guarded", "world"]

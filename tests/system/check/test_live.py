@@ -1,0 +1,219 @@
+"""A live system under load whose leaders are killed has nothing broken; what is planted in it is told everywhere."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.check.finding import Finding
+from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
+from hascheduler.mongo.connection import open_database
+from tests.integration.check.healthy import AT_ONCE, TERMS
+from tests.system.processes import Processes, eventually
+
+pytestmark = [pytest.mark.timeout(300)]
+
+SCHEDULES = {"tick": "200ms", "tock": "500ms", "slow": "3s"}
+SHARP = replace(TERMS, heartbeat_timeout_ms=1_500, motion_ms=30_000, patience_ms=60_000)
+"""Graces as short as a takeover here allows, so that what is not motion shows within the test."""
+
+
+@asynccontextmanager
+async def load(processes: Processes) -> AsyncIterator[None]:
+    """Jobs are submitted all the time, at whichever replica is there."""
+
+    async def submit() -> None:
+        number = 0
+        while True:
+            number += 1
+            body = {"definition": "log", "target": f"t{number % 5}", "payload": {"n": number}}
+            with suppress(httpx.TransportError):  # the replica is being killed
+                await processes.http.post(processes.any_url() + "/v1/jobs", json=body)
+            await asyncio.sleep(0.05)
+
+    submitting = asyncio.create_task(submit())
+    try:
+        yield
+    finally:
+        submitting.cancel()
+        await asyncio.wait({submitting})
+
+
+async def started(processes: Processes, *names: str, **environment: str) -> None:
+    for name in names:
+        await processes.replica(name, **environment)
+    await processes.processor("worker")
+    for name, every in SCHEDULES.items():
+        await processes.schedule(name, every)
+
+
+async def fired_more(processes: Processes, count: int) -> None:
+    fired = {"schedule": {"$in": list(SCHEDULES)}}
+    enough = count + await processes.database.jobs.count_documents(fired)
+
+    async def fired_enough() -> bool:
+        return await processes.database.jobs.count_documents(fired) >= enough
+
+    await eventually(fired_enough, f"{count} more fires")
+
+
+def told(processes: Processes, event: str) -> list[dict[str, Any]]:
+    """What the processes wrote into their logs, those that were killed too."""
+    lines = [line for path in sorted(processes.folder.glob("*.err")) for line in _lines(path)]
+    return [line for line in lines if line.get("event") == event]
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
+
+
+async def audited(processes: Processes, *options: str) -> tuple[int, dict[str, Any]]:
+    """`hascheduler audit`: its status, and what it says."""
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "hascheduler",
+        "audit",
+        "--json",
+        *options,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, **processes.environment},
+    )
+    out, _ = await child.communicate()
+    assert child.returncode is not None
+    return child.returncode, json.loads(out)
+
+
+async def test_a_busy_system_whose_leaders_are_killed_has_nothing_broken(processes: Processes) -> None:
+    await started(processes, "one", "two", "three", "four", "five")
+    scan = MongoInvariantScan(open_database(processes.mongo, processes.database_name), Deployment(SHARP, "default"))
+    bounds = replace(AT_ONCE, look_again_s=2.0)
+    findings: list[Finding] = []
+    term = 0
+    async with load(processes):
+        for _ in range(3):
+            leader, term = await processes.leader(not_in_term=term)
+            await leader.kill()
+            del processes.replicas[leader.name]
+            findings += (await scan.look(bounds)).findings
+            await processes.leader(not_in_term=term)
+            findings += (await scan.look(bounds)).findings
+            await fired_more(processes, 10)
+        report = await scan.look(bounds)
+    findings += report.findings
+    assert findings == []
+    assert report.looked_at["fired jobs"] > 20
+    assert report.looked_at["journal"] > 20
+    status, said = await audited(processes)
+    assert (status, said["findings"], said["complete"]) == (0, [], True)
+    assert told(processes, "mirrors_differ") == []
+    assert (await processes.get("/v1/cluster"))["mirrors_differ"] == []
+
+    async def compared() -> bool:
+        # Those that were killed are there too, for a minute.
+        living = [(await processes.http.get(one.url + "/v1/cluster")).json() for one in processes.replicas.values()]
+        ids = [answer["replica_id"] for answer in living]
+        replicas = await processes.database.replicas.find({"_id": {"$in": ids}}).to_list()
+        marks = [dict(pair.split("=") for pair in replica["marks"].split()) for replica in replicas]
+        common = set.intersection(*map(set, marks)) if marks else set()
+        assert all(len({of_one[point] for of_one in marks}) == 1 for point in common)
+        return len(marks) == 2 and len(common) > 1
+
+    await eventually(compared, "marks that both have in common")
+
+
+async def test_what_is_planted_in_a_live_system_is_told_everywhere(processes: Processes) -> None:
+    await started(processes, "one", "two", "three", HASCHEDULER_AUDIT_INTERVAL="10s")
+    jobs = processes.database.jobs
+
+    async def some() -> list[dict[str, Any]]:
+        found = await jobs.find({"schedule": "tick", "state": "succeeded"}).sort("_id", 1).to_list()
+        return found if len(found) > 10 else []
+
+    fired = await eventually(some, "some fires")
+    await jobs.delete_one({"_id": fired[5]["_id"]})
+    status, said = await audited(processes)
+    assert status == 1
+    [finding] = said["findings"]
+    assert (finding["kind"], finding["document"]) == ("verdict_missing", "schedules/tick")
+    assert finding["hint"]
+    assert said["counts"] == {"verdict_missing": 1}
+
+    async def shown() -> bool:
+        # Each replica shows it, whoever leads.
+        answers = [
+            (await processes.http.get(replica.url + "/v1/cluster")).json() for replica in processes.replicas.values()
+        ]
+        return all((answer["findings"] or {}).get("counts") == {"verdict_missing": 1} for answer in answers)
+
+    await eventually(shown, "every replica shows what the leader found", 60)
+    metrics = (
+        'hascheduler_audit_findings{kind="verdict_missing"} 1.0',
+        'hascheduler_audit_findings{kind="overdue"} 0.0',
+        "hascheduler_mirrors_differ 0.0",
+    )
+
+    async def measured() -> bool:
+        leader, _ = await processes.leader()
+        told = (await processes.http.get(leader.url + "/metrics")).text
+        return all(one in told for one in metrics)
+
+    await eventually(measured, "the leader's metrics have it", 60)
+    lines = told(processes, "audit_finding")
+    # Once; should another one come to lead meanwhile, once by that one too.
+    terms = (await processes.leader())[1]
+    assert 0 < len(lines) <= terms
+    for line in lines:
+        assert (line["level"], line["kind"], line["document"]) == ("error", "verdict_missing", "schedules/tick")
+
+
+async def test_a_change_that_one_replica_never_hears_of_raises_the_alarm_and_is_mended(
+    processes: Processes, tmp_path: Path
+) -> None:
+    """Its stream is filtered by what is planted in that process alone."""
+    (tmp_path / "sitecustomize.py").write_text(_DEAF)
+    for name in ("one", "two"):
+        await processes.replica(name)
+    await processes.replica("deaf", PYTHONPATH=f"{tmp_path}:{Path.cwd()}")
+    await processes.schedule("heard", "1h")
+    await processes.schedule("unheard", "1h")
+
+    async def noticed() -> bool:
+        # It reads everything anew at once, perhaps before the others have heard its digests.
+        metrics = (await processes.http.get(processes.replicas["deaf"].url + "/metrics")).text
+        return "hascheduler_mirrors_differ 2.0" in metrics
+
+    await eventually(noticed, "it notices that it is alone against two", 60)
+    assert "deaf" in {line["replica"].split(".")[0] for line in told(processes, "mirrors_differ")}
+
+    async def mended() -> bool:
+        answers = [
+            (await processes.http.get(replica.url + "/v1/cluster")).json() for replica in processes.replicas.values()
+        ]
+        return {answer["counts"]["schedules"] for answer in answers} == {2}
+
+    await eventually(mended, "the one that was deaf has read everything anew")
+    assert len([line for line in told(processes, "stream_lost") if "differs" in line["error"]]) == 1
+
+
+_DEAF = """
+import hascheduler.mongo.stream.source as stream
+
+_change_of = stream.change_of
+
+
+def change_of(event, position=""):
+    told = _change_of(event, position)
+    return stream.Told.NOTHING if getattr(told, "id", None) == "unheard" else told
+
+
+stream.change_of = change_of
+"""

@@ -1,0 +1,284 @@
+"""A cluster whose pods are processes of this machine, behind a ``kubectl`` of its own.
+
+Deleting, killing, following logs and forwarding ports are real: signals, restarts, files and sockets. A pod that is
+deleted takes its log along. What a test may break: followed logs that ``break_off`` after so many lines, effect lines
+that are ``swallowed`` or ``doubled`` on their way out.
+"""
+
+import asyncio
+import base64
+import contextlib
+import json
+import secrets
+import signal
+import stat
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.system.demo.pod_double import PID, PodDouble
+
+TOKEN = "hsk_" + "0" * 32
+SECRET = "hascheduler-scheduler-5b7c2"
+_COMPONENTS: Mapping[str, Sequence[str]] = {
+    "scheduler": ["serve"],
+    "processor": ["processor", "processors.log", "processors.sleep"],
+}
+Reply = Callable[..., None]
+
+
+@dataclass
+class ClusterDouble:
+    folder: Path
+    environment: Mapping[str, str]
+    shares: bool = True
+    """Whether the scheduler's pods share a process namespace."""
+    break_off: int | None = None
+    """A followed log ends after so many lines that came while it was followed."""
+    swallowed: str = ""
+    """The effects of the jobs whose ids hold this."""
+    doubled: str = ""
+    pods: dict[str, PodDouble] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._http = httpx.AsyncClient(timeout=2)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What makes a process use this cluster."""
+        return {
+            "PATH": f"{self.folder / 'bin'}:{self.environment['PATH']}",
+            "CLUSTER_DOUBLE": str(self.folder / "socket"),
+        }
+
+    async def start(self, *, replicas: int, processors: int) -> None:
+        for component, count in (("scheduler", replicas), ("processor", processors)):
+            for _ in range(count):
+                await self._new_pod(component)
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(pod.came_up.wait() for pod in self.pods.values()))
+
+    async def stop(self) -> None:
+        pods = list(self.pods.values())
+        for pod in pods:
+            pod.kept = False
+            pod.kill(signal.SIGKILL)
+        await asyncio.gather(*(pod.child.wait() for pod in pods))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._http.aclose()
+
+    async def answer(self, arguments: list[str], reply: Reply) -> int:
+        """Carry one call out; its exit status."""
+        while arguments and arguments[0] in ("--namespace", "--context"):
+            arguments = arguments[2:]
+        match arguments:
+            case ["get", "namespace", name, *_] if name == "hascheduler":
+                return _json(reply, {"metadata": {"name": name}})
+            case ["get", "deployment", name, *_] if name in _COMPONENTS:
+                return _json(reply, self._deployment(name))
+            case ["get", "secret", name, *_] if name == SECRET:
+                token = base64.b64encode(TOKEN.encode()).decode()
+                return _json(reply, {"data": {"admin-token": token}})
+            case ["get", "pods", *_]:
+                return _json(reply, {"items": [self._shown(pod) for pod in self.pods.values()]})
+            case ["auth", "can-i", *_]:
+                reply("yes\n")
+                return 0
+            case ["delete", "pod", name, *how] if name in self.pods:
+                await self._delete(self.pods[name], force="--force" in how)
+                return 0
+            case ["exec", name, "--container", _, "--", "sh", "-c", script] if name in self.pods:
+                return self._exec(self.pods[name], script, reply)
+            case ["logs", name, *how] if name in self.pods:
+                return await self._logs(self.pods[name], how, reply)
+            case ["port-forward", pod, port, *_] if pod.removeprefix("pod/") in self.pods:
+                assert port == ":8080"
+                return await self._forward(self.pods[pod.removeprefix("pod/")], reply)
+        reply(f'Error from server (NotFound): "{arguments[1:3]}" not found\n', to="err")
+        return 1
+
+    # Objects
+
+    def _deployment(self, name: str) -> dict[str, Any]:
+        token = {"name": "HASCHEDULER_ADMIN_TOKEN_FILE", "value": "/etc/hascheduler/secrets/admin-token"}
+        container = {
+            "name": name,
+            "ports": [{"name": "http", "containerPort": 8080}],
+            "env": [token],
+            "volumeMounts": [{"name": "secrets", "mountPath": "/etc/hascheduler/secrets"}],
+        }
+        template = {
+            "shareProcessNamespace": self.shares and name == "scheduler",
+            "containers": [container],
+            "volumes": [{"name": "secrets", "secret": {"secretName": SECRET}}],
+        }
+        pods = [pod for pod in self.pods.values() if pod.component == name]
+        return {
+            "metadata": {"name": name},
+            "spec": {"replicas": len(pods), "template": {"spec": template}},
+            "status": {"readyReplicas": sum(pod.ready for pod in pods)},
+        }
+
+    def _shown(self, pod: PodDouble) -> dict[str, Any]:
+        labels = {"app.kubernetes.io/component": pod.component}
+        ends = {"deletionTimestamp": "2030-01-01T00:00:00Z"} if pod.ending else {}
+        container = {"name": pod.component, "ready": pod.ready, "restartCount": pod.restarts}
+        return {
+            "metadata": {"name": pod.name, "uid": pod.uid, "labels": labels, **ends},
+            "spec": {"nodeName": "node-1"},
+            "status": {"containerStatuses": [container]},
+        }
+
+    # Acts
+
+    async def _new_pod(self, component: str) -> None:
+        name = f"{component}-{secrets.token_hex(3)}"
+        arguments = [*_COMPONENTS[component], *(() if component == "scheduler" else ("--name", name))]
+        pod = PodDouble(name, secrets.token_hex(8), component, arguments, self.environment, self.folder)
+        await pod.start()
+        self.pods[name] = pod
+        self._do(pod.keep_running(self._http))
+
+    async def _delete(self, pod: PodDouble, *, force: bool) -> None:
+        """As the API server and a kubelet do it: by force it is gone at once, else when its process has ended.
+
+        By force its log goes with it: with what no follower has read, for which nobody can be blamed.
+        """
+        if force and pod.component == "processor":
+            async with asyncio.timeout(20):
+                while not pod.followers:  # noqa: ASYNC110  # those who follow come by another call
+                    await asyncio.sleep(0.02)
+        pod.kept, pod.ending = False, True
+        if force:
+            del self.pods[pod.name]
+        pod.kill(signal.SIGKILL if force else signal.SIGTERM)
+        if not force:
+            self._do(self._gone_when_ended(pod))
+        await self._new_pod(pod.component)
+
+    async def _gone_when_ended(self, pod: PodDouble) -> None:
+        await pod.child.wait()
+        del self.pods[pod.name]
+
+    def _exec(self, pod: PodDouble, script: str, reply: Reply) -> int:
+        if script == f"kill -9 {PID}":
+            pod.kill(signal.SIGKILL)
+            return 137
+        assert "/proc" in script
+        reply(pod.command_lines())
+        return 0
+
+    async def _logs(self, pod: PodDouble, how: Sequence[str], reply: Reply) -> int:
+        assert "--timestamps" in how
+        previous = "--previous" in how
+        if previous and pod.restarts == 0:
+            reply(
+                f'Error from server (BadRequest): previous terminated container in pod "{pod.name}" not found\n',
+                to="err",
+            )
+            return 1
+        start = len(pod.outputs) - (2 if previous else 1)
+        output, child, said, number = pod.outputs[start], pod.child, 0, 0
+        ends_after: int | None = None
+        follows = "--follow" in how
+        with contextlib.ExitStack() as following:
+            while True:
+                running = child.running and follows
+                with output.open("rb") as file:
+                    file.seek(said)
+                    whole = file.read().rpartition(b"\n")[0]
+                for line in whole.decode().splitlines() if whole else ():
+                    said += len(line.encode()) + 1
+                    number += 1
+                    for copy in range(self._copies(line)):
+                        reply(f"2030-01-01T00:00:{start:02}.{number:08}{copy}Z {line}\n")
+                    if number == ends_after and not pod.ending:
+                        return 0
+                if not running:
+                    return 0
+                if ends_after is None:
+                    ends_after = -1 if self.break_off is None else number + self.break_off
+                    following.enter_context(pod.followed())
+                await asyncio.sleep(0.05)
+
+    def _copies(self, line: str) -> int:
+        if not line.startswith('{"effect"'):
+            return 1
+        job = json.loads(line)["job"]
+        if self.swallowed and self.swallowed in job:
+            return 0
+        return 2 if self.doubled and self.doubled in job else 1
+
+    async def _forward(self, pod: PodDouble, reply: Reply) -> int:
+        child = pod.child
+
+        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(OSError):
+                there, here = await asyncio.open_connection("127.0.0.1", pod.http_port)
+                await asyncio.gather(_pump(reader, here), _pump(there, writer))
+            writer.close()
+
+        async with await asyncio.start_server(carry, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            reply(f"Forwarding from 127.0.0.1:{port} -> 8080\n")
+            await child.wait()
+        reply("error: lost connection to pod\n", to="err")
+        return 1
+
+    def _do(self, coroutine: Any) -> None:
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+@asynccontextmanager
+async def open_cluster(
+    cluster: ClusterDouble, *, replicas: int = 3, processors: int = 2
+) -> AsyncIterator[ClusterDouble]:
+    """Its pods run and its kubectl answers."""
+    (cluster.folder / "bin").mkdir()
+    kubectl = cluster.folder / "bin" / "kubectl"
+    kubectl.write_text(f"#!{sys.executable} -IS\n" + (Path(__file__).parent / "kubectl").read_text())
+    kubectl.chmod(kubectl.stat().st_mode | stat.S_IXUSR)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        def reply(text: str, to: str = "out") -> None:
+            writer.write(json.dumps({"to": to, "text": text}).encode() + b"\n")
+
+        call = asyncio.create_task(cluster.answer(json.loads(await reader.readline()), reply))
+        hung_up = asyncio.create_task(reader.read())  # whoever called was killed
+        await asyncio.wait([call, hung_up], return_when=asyncio.FIRST_COMPLETED)
+        for task in (call, hung_up):
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, OSError):
+            writer.write(json.dumps({"status": await call}).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_unix_server(serve, cluster.folder / "socket"):
+        try:
+            await cluster.start(replicas=replicas, processors=processors)
+            yield cluster
+        finally:
+            await cluster.stop()
+
+
+def _json(reply: Reply, answer: object) -> int:
+    reply(json.dumps(answer))
+    return 0
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    writer.close()

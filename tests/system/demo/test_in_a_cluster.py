@@ -1,0 +1,123 @@
+"""``hascheduler demo --kubernetes`` against a cluster's double with real processes: its story, its verdict, its end."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.system.demo.cluster_double import TOKEN, ClusterDouble, open_cluster
+from tests.unit.cli.terminal import hear_ctrl_c
+
+_SECONDS = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    status: int
+    text: str
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path, mongodb_uri: str, database_name: str) -> AsyncIterator[ClusterDouble]:
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("HASCHEDULER_")},
+        "HASCHEDULER_MONGODB_URI": mongodb_uri,
+        "HASCHEDULER_DATABASE": database_name,
+        "HASCHEDULER_TRANSPORT": "mongo",
+        "HASCHEDULER_AUTH": "tokens",
+        "HASCHEDULER_ADMIN_TOKEN": TOKEN,
+        "HASCHEDULER_LOG_FORMAT": "json",
+        "HASCHEDULER_DRAIN_GRACE": "2s",
+        "HASCHEDULER_HEARTBEAT_INTERVAL": "400ms",
+        "HASCHEDULER_HEARTBEAT_TIMEOUT": "2s",
+    }
+    async with open_cluster(ClusterDouble(tmp_path, environment)) as opened:
+        yield opened
+
+
+async def _start(cluster: ClusterDouble, *arguments: str) -> asyncio.subprocess.Process:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("HASCHEDULER_")}
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "hascheduler", "demo", "--kubernetes", "--pause", "1s"),
+        *("--folder", str(cluster.folder / "demo"), *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        preexec_fn=hear_ctrl_c,  # nothing that a thread may hold is touched
+        env={**clean, **cluster.variables, "COLUMNS": "120"},
+    )
+
+
+async def _show(cluster: ClusterDouble, *arguments: str) -> Shown:
+    process = await _start(cluster, *arguments)
+    lines: list[str] = []
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(_SECONDS):
+            while line := await process.stdout.readline():
+                lines.append(line.decode())
+            await process.wait()
+    except TimeoutError:
+        pytest.fail("it did not end: " + "".join(lines))
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return Shown(process.returncode, "".join(lines))
+
+
+async def _schedules(cluster: ClusterDouble) -> list[str]:
+    port = next(pod.http_port for pod in cluster.pods.values() if pod.component == "scheduler" and pod.ready)
+    async with httpx.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+        answer = await http.get(f"http://127.0.0.1:{port}/v1/schedules?limit=200")
+    return [item["name"] for item in answer.json()["items"]]
+
+
+async def test_every_way_to_lose_a_leader_loses_and_doubles_nothing(cluster: ClusterDouble) -> None:
+    cluster.break_off = 150  # followed logs end in the middle, as they do behind proxies
+    shown = await _show(cluster, "--kills", "3")
+    assert shown.status == 0, shown.text
+    assert "Nothing missed, nothing doubled." in shown.text
+    for said in ("kill -9 inside scheduler-", "kubectl delete pod scheduler-", "kubectl delete pod --force scheduler-"):
+        assert said in shown.text
+    assert "kubectl delete pod --force processor-" in shown.text, "its pods share no process namespace"
+    assert shown.text.count("first decision after") == 3
+    assert "left no line" not in shown.text, "the pod that was deleted by force did not take its log along"
+    assert await _schedules(cluster) == []
+    assert TOKEN not in shown.text
+
+
+async def test_a_lost_and_a_doubled_effect_are_seen(cluster: ClusterDouble) -> None:
+    cluster.swallowed, cluster.doubled = "every-1s-3:", "once-1:"
+    cluster.shares = False
+    shown = await _show(cluster, "--kills", "1")
+    assert shown.status == 1, shown.text
+    assert re.search(r"^missed fire:demo-\w{6}-every-1s-3:\d+$", shown.text, re.MULTILINE), shown.text
+    assert re.search(r"^doubled fire:demo-\w{6}-once-1:\d+$", shown.text, re.MULTILINE), shown.text
+    assert "Something was lost or doubled." in shown.text
+    assert "do not share a process namespace" in shown.text
+    assert "kubectl delete pod scheduler-" in shown.text
+
+
+async def test_ctrl_c_leaves_no_schedule_behind(cluster: ClusterDouble) -> None:
+    port = next(pod.http_port for pod in cluster.pods.values() if pod.component == "scheduler")
+    process = await _start(cluster, "--url", f"http://127.0.0.1:{port}/")
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(_SECONDS):
+            while b"schedules over HTTP" not in (line := await process.stdout.readline()):
+                assert line, "it ended before it began"
+            assert len(await _schedules(cluster)) > 30
+            process.send_signal(signal.SIGINT)
+            rest = (await process.communicate())[0].decode()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert (process.returncode, await _schedules(cluster)) == (130, []), rest

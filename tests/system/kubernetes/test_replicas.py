@@ -1,0 +1,275 @@
+"""Real replicas whose lease is at an API server: whatever happens to them or to it, nothing is missed or doubled."""
+
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hascheduler.embedded.children import free_port
+from hascheduler.kubernetes.lease_object import record_in
+from hascheduler.model.lease import LeaseRecord
+from tests.doubles.kubernetes.api_server import ApiServerDouble
+from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount
+from tests.system.processes import Process, Processes, eventually
+from tests.unit.telemetry.scraping import Scrape
+
+EVERY_MS = 200
+SCHEDULES = [f"tick-{number}" for number in range(3)]
+NAME = "hascheduler-default"
+REPLICAS = ("one", "two")
+LONG = {"HASCHEDULER_LEASE_DURATION": "10m", "HASCHEDULER_RENEW_DEADLINE": "9m"}
+"""Nobody outwaits it: who takes over has seen the other's process end, or the lease released."""
+
+pytestmark = [pytest.mark.timeout(300)]
+
+
+class LeasedProcesses(Processes):
+    """Who leads is asked where it is kept."""
+
+    cluster: ApiServerDouble
+
+    def lease(self) -> LeaseRecord | None:
+        if NAME not in self.cluster.leases.names(NAMESPACE):
+            return None
+        return record_in(self.cluster.leases.get(NAMESPACE, NAME), "default")
+
+    async def holder(self) -> tuple[str, int]:
+        lease = self.lease()
+        return ("", 0) if lease is None else (lease.holder, lease.term)
+
+    async def begin(self, **environment: str) -> tuple[Process, int]:
+        for name in REPLICAS:
+            await self.replica(name, **environment)
+        await self.processor("worker")
+        for name in SCHEDULES:
+            await self.schedule(name, f"{EVERY_MS}ms")
+        leader = await self.leader()
+        await self.fired(5)
+        return leader
+
+    async def fired(self, more: int) -> None:
+        """Until every schedule has fired so many times more."""
+        goals = {name: len(self.nominal_times(name)) + more for name in SCHEDULES}
+
+        async def enough() -> bool:
+            return all(len(self.nominal_times(name)) >= goal for name, goal in goals.items())
+
+        await eventually(enough, f"every schedule fires {more} times")
+
+    async def follows(self, replica: Process, *, after_term: int) -> None:
+        async def look() -> bool:
+            cluster = (await self.http.get(replica.url + "/v1/cluster")).json()
+            return bool(cluster["ready"] and not cluster["leading"] and cluster["leader"]["term"] > after_term)
+
+        await eventually(look, f"{replica.name} follows")
+
+    async def check(self) -> None:
+        await self.settled()
+        for name in SCHEDULES:
+            self.assert_no_gap(name, EVERY_MS, 10)
+        self.assert_no_effect_twice()
+        await self.assert_terms_never_return()
+        assert await self.database.leases.count_documents({}) == 0, "nothing is kept in two places"
+
+
+@pytest.fixture
+async def processes(
+    tmp_path: Path, mongodb_uri: str, database_name: str, cluster: ApiServerDouble, account: ServiceAccount
+) -> AsyncIterator[LeasedProcesses]:
+    folder = tmp_path / "processes"
+    folder.mkdir()
+    environment = {
+        "HASCHEDULER_MONGODB_URI": mongodb_uri,
+        "HASCHEDULER_TRANSPORT": "mongo",
+        "HASCHEDULER_DATABASE": database_name,
+        "HASCHEDULER_LEASE_DURATION": "3s",
+        "HASCHEDULER_RENEW_DEADLINE": "2s",
+        "HASCHEDULER_RETRY_PERIOD": "500ms",
+        "HASCHEDULER_HEARTBEAT_INTERVAL": "300ms",
+        "HASCHEDULER_HEARTBEAT_TIMEOUT": "1500ms",
+        **account.environment(cluster),
+    }
+    running = LeasedProcesses(folder, environment, mongodb_uri, database_name)
+    running.cluster = cluster
+    try:
+        yield running
+    finally:
+        await running.stop()
+
+
+async def test_killed_again_and_again_another_leads_at_once(processes: LeasedProcesses) -> None:
+    leader, term = await processes.begin(**LONG)
+    for _ in range(2):
+        await leader.kill()
+        successor, term = await processes.leader(not_in_term=term)
+        await processes.replica(leader.name, **LONG)
+        await processes.fired(3)
+        leader = successor
+    await processes.check()
+
+
+async def test_on_sigterm_the_lease_is_released_and_another_leads_at_once(processes: LeasedProcesses) -> None:
+    leader, term = await processes.begin(**LONG)
+    assert await leader.terminate() == 0
+    successor, next_term = await processes.leader(not_in_term=term)
+    assert (successor is not leader, next_term) == (True, term + 1)
+    await processes.fired(5)
+    assert await successor.terminate() == 0
+    lease = processes.lease()
+    assert lease is not None
+    assert (lease.holder, lease.endpoint, lease.term) == ("", "", next_term)
+    await processes.replica(leader.name, **LONG)
+    await processes.fired(3)
+    await processes.check()
+
+
+async def test_paused_for_longer_than_its_lease_it_wakes_up_as_a_follower(processes: LeasedProcesses) -> None:
+    leader, term = await processes.begin()
+    leader.signal(signal.SIGSTOP)
+    successor, _ = await processes.leader(not_in_term=term)
+    assert successor is not leader
+    await processes.fired(10)
+    leader.signal(signal.SIGCONT)
+    await processes.follows(leader, after_term=term)
+    await processes.fired(5)
+    await processes.check()
+
+
+async def test_without_the_api_server_nobody_leads_and_with_it_somebody_does(processes: LeasedProcesses) -> None:
+    leader, term = await processes.begin()
+    await processes.cluster.close()
+
+    async def steps_down() -> bool:
+        cluster = (await processes.http.get(leader.url + "/v1/cluster")).json()
+        # MongoDB works, so it goes on serving.
+        return cluster["ready"] and not cluster["leading"]
+
+    await eventually(steps_down, "the leader steps down at its renew deadline, and serves")
+    # What was under way ends within a beat. Then something else must happen to show that nothing does.
+    await _beats(processes, 2)
+    written = len(await processes.journal_terms())
+    await _beats(processes, 8)
+    assert len(await processes.journal_terms()) == written
+    await processes.cluster.open()
+    await processes.leader(not_in_term=term)
+    await processes.fired(5)
+    await processes.check()
+
+
+async def test_an_api_server_that_falls_silent_is_one_that_is_away(processes: LeasedProcesses) -> None:
+    _, term = await processes.begin()
+    processes.cluster.silent(10_000)
+
+    async def none_leads() -> bool:
+        answers = [await processes.http.get(replica.url + "/v1/cluster") for replica in processes.replicas.values()]
+        return not any(answer.json()["leading"] for answer in answers)
+
+    await eventually(none_leads, "nobody leads")
+    processes.cluster.silent(0)
+    await processes.leader(not_in_term=term)
+    await processes.fired(5)
+    await processes.check()
+
+
+async def test_a_deleted_lease_begins_in_a_higher_term(processes: LeasedProcesses) -> None:
+    _, term = await processes.begin()
+    for _ in range(3):
+        processes.cluster.leases.delete(NAMESPACE, NAME)
+        _, next_term = await processes.leader(not_in_term=term)
+        assert next_term > term
+        term = next_term
+        await processes.fired(3)
+    # Also where nobody is left who remembers: the journal does.
+    for replica in list(processes.replicas.values()):
+        await replica.kill()
+    processes.cluster.leases.delete(NAMESPACE, NAME)
+    for name in REPLICAS:
+        await processes.replica(name)
+    _, last = await processes.leader()
+    assert last > term
+    await processes.fired(3)
+    await processes.check()
+
+
+async def test_a_lease_that_somebody_takes_by_hand_is_taken_back_when_it_has_run_out(
+    processes: LeasedProcesses,
+) -> None:
+    _, term = await processes.begin()
+
+    def spoil(lease: dict[str, dict[str, object]]) -> None:
+        del lease["metadata"]["annotations"]
+        lease["spec"] = {"holderIdentity": "a person", "leaseDurationSeconds": 1}
+
+    processes.cluster.leases.edit(NAMESPACE, NAME, spoil)
+    await processes.leader(not_in_term=term)
+    assert all(replica.child.returncode is None for replica in processes.replicas.values())
+    await processes.fired(5)
+    await processes.check()
+
+
+async def test_a_leader_renews_with_the_token_of_the_moment(
+    processes: LeasedProcesses, account: ServiceAccount
+) -> None:
+    _, term = await processes.begin(**LONG)
+    for token in ("the-second-token", "the-third-token"):
+        account.rotate(token)
+        processes.cluster.tokens = {token}
+        before = processes.lease()
+        assert before is not None
+
+        async def renewed(before: LeaseRecord = before) -> bool:
+            lease = processes.lease()
+            return lease is not None and lease.renewals >= before.renewals + 3
+
+        await eventually(renewed, "three renewals")
+    assert (await processes.leader())[1] == term
+    await processes.check()
+
+
+async def test_every_replica_shows_who_leads(processes: LeasedProcesses) -> None:
+    ports = {name: free_port() for name in (*REPLICAS, "three")}
+    for name, port in ports.items():
+        await processes.replica(name, HASCHEDULER_HEALTH_PORT=str(port), **LONG)
+    leader, term = await processes.leader()
+    await _all_show(processes, ports)
+    await leader.kill()
+    await processes.leader(not_in_term=term)
+    await _all_show(processes, ports)
+
+
+async def _all_show(processes: LeasedProcesses, ports: dict[str, int]) -> None:
+    lease = processes.lease()
+    assert lease is not None
+    for name, replica in processes.replicas.items():
+        if replica.child.returncode is not None:
+            continue
+        leads = lease.holder.startswith(f"{name}.")
+
+        async def shown(replica: Process = replica, leads: bool = leads) -> bool:
+            cluster = (await processes.http.get(replica.url + "/v1/cluster")).json()
+            told = cluster["leader"] or {}
+            expected = (lease.holder, lease.term, lease.endpoint, leads)
+            return (told.get("holder"), told.get("term"), told.get("endpoint"), cluster["leading"]) == expected
+
+        async def measured(port: int = ports[name], leads: bool = leads) -> bool:
+            told = Scrape((await processes.http.get(f"http://127.0.0.1:{port}/metrics")).text)
+            return (told.of("hascheduler_term"), told.of("hascheduler_leading")) == (lease.term, leads)
+
+        await eventually(shown, f"{name} shows the leader")
+        await eventually(measured, f"{name} measures the leader's term")
+
+
+async def _beats(processes: LeasedProcesses, count: int) -> None:
+    """Until every replica has shown so many more signs of life."""
+
+    async def beats() -> dict[str, int]:
+        return {found["_id"]: found["beat"] async for found in processes.database.replicas.find()}
+
+    before = await beats()
+
+    async def enough() -> bool:
+        now = await beats()
+        return all(now.get(id, 0) >= beat + count for id, beat in before.items())
+
+    await eventually(enough, f"{count} beats")

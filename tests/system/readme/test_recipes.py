@@ -1,0 +1,94 @@
+"""What the documentation has one do, each block run as it stands, in the order of its page."""
+
+import asyncio
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from hascheduler.model.collection import Collection
+from tests.unit.api.doubles import NOW, World
+
+ROOT = Path(__file__).parents[3]
+PATIENCE_S = 60
+IN_ORDER = ("schedules.md", "limits.md", "jobs.md", "ready-made.md")
+"""The how-to guides whose `sh` blocks are recipes; later ones use definitions of earlier ones."""
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+
+
+@pytest.mark.timeout(900)  # dozens of commands
+async def test_each_recipe_works_as_it_stands(url: str, tmp_path: Path) -> None:
+    found = [recipe for page in IN_ORDER for recipe in blocks(f"docs/how-to/{page}", "sh")]
+    assert len(found) > 30
+    for recipe in found:
+        await run(url, tmp_path, "bash", "-euc", recipe)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/index.md"])
+async def test_the_first_steps_work_as_they_stand(page: str, url: str, tmp_path: Path) -> None:
+    found = blocks(page, "sh")
+    assert len(found) > 1
+    await run(url, tmp_path, "bash", "-euc", "\n".join(found))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/index.md", "docs/how-to/processors.md"])
+async def test_each_processor_has_its_handler(page: str, url: str, tmp_path: Path) -> None:
+    [program] = blocks(page, "python")
+    (tmp_path / "mine.py").write_text(program, encoding="utf-8")
+    look = (
+        "from mine import handlers; from hascheduler.processor import Handlers; assert isinstance(handlers, Handlers)"
+    )
+    await run(url, tmp_path, sys.executable, "-c", look)
+
+
+async def test_every_guide_is_run() -> None:
+    """No `sh` block stands on a page that nothing runs."""
+    run_here = {"README.md", "docs/tutorial/index.md", "docs/how-to/clients.md"}
+    run_here |= {f"docs/how-to/{page}" for page in IN_ORDER}
+    pages = {str(page.relative_to(ROOT)) for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))}
+    assert {page for page in pages if blocks(page, "sh")} == run_here
+
+
+async def test_code_works_as_it_stands(url: str, world: World, tmp_path: Path) -> None:
+    [program] = blocks("docs/how-to/clients.md", "python")
+    [request] = blocks("docs/how-to/clients.md", "sh")
+    working = asyncio.create_task(have_all_jobs_succeed(world))
+    try:
+        output = await run(url, tmp_path, sys.executable, "-c", program)
+        assert output.splitlines()[:2] == ["answer", "2 0"]
+        assert "FieldProblem(path='priority'" in output
+        assert '"state":"' in await run(url, tmp_path, "bash", "-euc", request)
+    finally:
+        working.cancel()
+
+
+async def run(url: str, folder: Path, *command: str) -> str:
+    commands = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "HASCHEDULER_URL": url, "COLUMNS": "120"}
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=folder, env=environment, stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    async with asyncio.timeout(PATIENCE_S):
+        read, _ = await process.communicate()
+    output = read.decode()
+    assert process.returncode == 0, f"{command[-1]}\n{output}"
+    assert "urn:hascheduler:problem" not in output, f"{command[-1]}\n{output}"
+    return output
+
+
+async def have_all_jobs_succeed(world: World) -> None:
+    """As processors would."""
+    while True:
+        for job in world.everything()[Collection.JOBS]:
+            if job["state"] == "pending":
+                world.rewrite(Collection.JOBS, job["_id"], state="succeeded", finished_at_ms=NOW, result="answer")
+                world.view.bells.ring(job["_id"])
+        await asyncio.sleep(0.01)  # no signal says that there is a job

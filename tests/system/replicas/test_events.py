@@ -1,0 +1,178 @@
+"""What happens to jobs, followed over HTTP at one replica after another and on the broker, while leaders are killed."""
+
+import asyncio
+import contextlib
+import json
+import secrets
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import aio_pika
+import httpx
+
+from hascheduler.model.event import is_position
+from tests.system.processes import Process, Processes, eventually
+
+LIFE = ["submitted", "dispatched", "started", "succeeded"]
+
+
+@dataclass
+class Heard:
+    """Events by id, in the order in which they came; one that comes twice must be the same."""
+
+    events: dict[str, dict[str, Any]] = field(default_factory=dict)
+    resets: int = 0
+    last_id: str | None = None
+
+    def hear(self, event: dict[str, Any]) -> None:
+        assert self.events.setdefault(event["id"], event) == event
+
+    def take(self, block: dict[str, str]) -> None:
+        if "id" in block:
+            assert is_position(block["id"])
+            self.last_id = block["id"]
+        if block.get("event") == "reset":
+            self.resets += 1
+        elif "data" in block:
+            self.hear(json.loads(block["data"]))
+
+    def lives(self) -> dict[str, list[str]]:
+        """The types of the events of each job, in the order of their ids."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for id in sorted(self.events):
+            found[self.events[id]["job"]].append(self.events[id]["type"])
+        return found
+
+    def ended(self) -> set[str]:
+        return {job for job, types in self.lives().items() if types[-1] == "succeeded"}
+
+
+async def listen(replica: Process, heard: Heard) -> None:
+    """Until the replica ends the stream, or the connection breaks."""
+    headers = {} if heard.last_id is None else {"Last-Event-ID": heard.last_id}
+    url = replica.url + "/v1/events"
+    with contextlib.suppress(httpx.TransportError):
+        async with httpx.AsyncClient(timeout=20) as client, client.stream("GET", url, headers=headers) as answer:
+            assert answer.status_code == 200
+            block: dict[str, str] = {}
+            async for line in answer.aiter_lines():
+                if line:
+                    kind, _, value = line.partition(": ")
+                    block[kind] = value
+                    continue
+                # Only what came whole counts.
+                heard.take(block)
+                block = {}
+
+
+async def listen_to_any(processes: Processes, heard: Heard) -> None:
+    """Goes from replica to replica, as a client behind a balancer does."""
+    while True:
+        for replica in list(processes.replicas.values()):
+            await listen(replica, heard)
+            await asyncio.sleep(0.05)
+
+
+@contextlib.asynccontextmanager
+async def hearing(processes: Processes, heard: Heard) -> AsyncIterator[None]:
+    task = asyncio.create_task(listen_to_any(processes, heard))
+
+    async def begun() -> bool:
+        if task.done():
+            task.result()
+        return heard.last_id is not None
+
+    try:
+        await eventually(begun, "the stream has begun")
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
+
+
+async def test_every_life_is_told_whole_and_the_same_at_every_replica(processes: Processes) -> None:
+    one, two = await processes.replica("one"), await processes.replica("two")
+    await processes.processor("worker")
+    heard = {replica.name: Heard() for replica in (one, two)}
+    listening = [asyncio.create_task(listen(replica, heard[replica.name])) for replica in (one, two)]
+
+    async def both_begun() -> bool:
+        return all(each.last_id for each in heard.values())
+
+    await eventually(both_begun, "both streams have begun")
+    for number in range(20):
+        await processes.post("/v1/jobs", {"definition": "log", "target": f"t{number}"})
+    waiting = (await processes.post("/v1/jobs", {"definition": "nobody-runs-this"}))["id"]
+    await processes.post(f"/v1/jobs/{waiting}/reprioritize", {"priority": 9})
+    await processes.post(f"/v1/jobs/{waiting}/cancel", {})
+
+    async def all_heard() -> bool:
+        return all(len(each.ended()) == 20 and "cancelled" in each.lives()[waiting] for each in heard.values())
+
+    await eventually(all_heard, "both replicas have told everything")
+    for replica in (one, two):
+        assert await replica.terminate() == 0
+    # The end of a replica is the end of its streams, at once and without an error.
+    await asyncio.wait_for(asyncio.gather(*listening), 15)
+    assert heard["one"].events == heard["two"].events
+    lives = heard["one"].lives()
+    assert lives.pop(waiting) == ["submitted", "reprioritized", "cancelled"]
+    assert list(lives.values()) == [LIFE] * 20
+    assert all(each.resets == 0 for each in heard.values())
+
+
+async def test_nothing_is_missed_when_leaders_are_killed(processes: Processes, amqp_url: str) -> None:
+    exchange = f"test.events.{secrets.token_hex(4)}"
+    processes.environment["HASCHEDULER_EVENTS_EXCHANGE"] = exchange
+    for name in ("one", "two", "three"):
+        await processes.replica(name)
+    await processes.processor("worker")
+    over_http, over_broker = Heard(), Heard()
+    connection = await aio_pika.connect(amqp_url)
+    async with connection:
+        channel = await connection.channel()
+        await channel.declare_exchange(exchange, "topic", durable=True)
+        queue = await channel.declare_queue(exclusive=True)
+        await queue.bind(exchange, routing_key="job.#")
+
+        async def arrive(message: aio_pika.abc.AbstractIncomingMessage) -> None:
+            event = json.loads(message.body)
+            assert message.message_id == event["id"]
+            over_broker.hear(event)
+
+        await queue.consume(arrive, no_ack=True)
+        async with hearing(processes, over_http):
+            await processes.schedule("tick", "100ms")
+            term = 0
+            for _ in range(2):
+                leader, term = await processes.leader(not_in_term=term)
+
+                # From here on: a leader that starts now tells of nothing from before.
+                async def enough(count: int = len(over_http.ended()) + 10) -> bool:
+                    return len(over_http.ended()) >= count
+
+                await eventually(enough, "jobs end")
+                await leader.kill()
+                await processes.leader(not_in_term=term)
+                await processes.replica(leader.name)
+            await processes.settled()
+            done = {job async for job in _ended(processes)}
+
+            async def all_heard() -> bool:
+                return over_http.ended() >= done and over_broker.ended() >= done
+
+            await eventually(all_heard, "every job's end was told twice over")
+        await channel.exchange_delete(exchange)
+    for heard in (over_http, over_broker):
+        assert all(types[0] == "submitted" and types[-1] == "succeeded" for types in heard.lives().values())
+    assert over_http.events == over_broker.events
+    assert over_http.resets == 0
+
+
+async def _ended(processes: Processes) -> AsyncIterator[str]:
+    async for job in processes.database.jobs.find({"state": "succeeded"}, {"_id": True}):
+        yield job["_id"]

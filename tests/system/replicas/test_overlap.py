@@ -1,0 +1,153 @@
+"""Fires that meet a job which has not ended, before and after a change of leader.
+
+The first job of each schedule would run for ten minutes: whatever comes after it comes of the policy, not of luck.
+"""
+
+from typing import Any
+
+from hascheduler.model.instants import parse_instant
+from tests.system.processes import Processes, eventually
+from tests.system.replicas.accounts import counted, decided, times_of, verdicts
+from tests.system.replicas.jobs import assert_never_two_at_once, ids_in_state, jobs_of
+
+EVERY_MS = 250
+
+
+async def _start(processes: Processes, overlap: str) -> None:
+    """A schedule named as its policy, on two replicas."""
+    for name in ("one", "two"):
+        await processes.replica(name)
+    await processes.processor("worker", slots=16)
+    schedule = {
+        "name": overlap,
+        "trigger": {"type": "interval", "every": f"{EVERY_MS}ms"},
+        "misfire": {"grace": "1h"},
+        "overlap": overlap,
+        "job": {"definition": "sleep", "payload": {"seconds": 600}},
+    }
+    await processes.post("/v1/schedules", schedule)
+
+
+async def _leader_changes(processes: Processes) -> None:
+    leader, term = await processes.leader()
+    await leader.kill()
+    await processes.leader(not_in_term=term)
+
+
+async def _counts(processes: Processes, name: str, verdict: str, at_least: int) -> None:
+    async def are_reached() -> bool:
+        return bool((await processes.get(f"/v1/schedules/{name}"))["counts"][verdict] >= at_least)
+
+    await eventually(are_reached, f"{at_least} times of {name} are {verdict}")
+
+
+async def _skips_go_on(processes: Processes, name: str) -> None:
+    skipped = (await processes.get(f"/v1/schedules/{name}"))["counts"]["skipped"]
+    await _counts(processes, name, "skipped", skipped + 4)
+
+
+async def _end(processes: Processes, job_id: str) -> None:
+    await processes.post(f"/v1/jobs/{job_id}/cancel", {})
+
+    async def has_ended() -> bool:
+        return bool((await processes.get(f"/v1/jobs/{job_id}"))["state"] == "cancelled")
+
+    await eventually(has_ended, f"{job_id} ends")
+
+
+async def _states(processes: Processes, name: str, *states: str) -> list[str]:
+    """The ids of its fired jobs, once these are their states in the order of their times."""
+
+    async def are_so() -> list[str] | None:
+        jobs = await jobs_of(processes, name)
+        return [job["id"] for job in jobs] if [job["state"] for job in jobs] == list(states) else None
+
+    return await eventually(are_so, f"the jobs of {name} are {states}")
+
+
+async def _each_time_has_one(processes: Processes, name: str) -> list[dict[str, Any]]:
+    """Pauses it, and gives its records."""
+    schedule = await decided(processes, name)
+    records = await verdicts(processes, name)
+    times = [at_ms for record in records for at_ms in times_of(record, EVERY_MS)]
+    assert times == list(range(times[0], times[-1] + 1, EVERY_MS))
+    assert parse_instant(schedule["created_at"]) < times[0] <= parse_instant(schedule["created_at"]) + EVERY_MS
+    assert {verdict: count for verdict, count in schedule["counts"].items() if count} == counted(records)
+    return records
+
+
+async def test_skip_passes_over_every_time_until_the_job_has_ended(processes: Processes) -> None:
+    await _start(processes, "skip")
+    await _counts(processes, "skip", "skipped", 4)
+    await _leader_changes(processes)
+    await _skips_go_on(processes, "skip")
+    [first] = await _states(processes, "skip", "running")
+    await _end(processes, first)
+    [_, second] = await _states(processes, "skip", "cancelled", "running")
+    await _skips_go_on(processes, "skip")
+    records = await _each_time_has_one(processes, "skip")
+    assert [(record["verdict"], record["job"] or record["because_of"]) for record in _merged(records)] == [
+        ("fired", first),
+        ("skipped", first),
+        ("fired", second),
+        ("skipped", second),
+    ]
+    assert_never_two_at_once(await jobs_of(processes, "skip"))
+
+
+async def test_buffer_one_lets_one_job_wait_and_passes_over_the_rest(processes: Processes) -> None:
+    await _start(processes, "buffer_one")
+    await _counts(processes, "buffer_one", "skipped", 4)
+    await _leader_changes(processes)
+    await _skips_go_on(processes, "buffer_one")
+    [first, second] = await _states(processes, "buffer_one", "running", "pending")
+    await _end(processes, first)
+    [_, _, third] = await _states(processes, "buffer_one", "cancelled", "running", "pending")
+    await _skips_go_on(processes, "buffer_one")
+    records = await _each_time_has_one(processes, "buffer_one")
+    assert [(record["verdict"], record["job"] or record["because_of"]) for record in _merged(records)] == [
+        ("fired", first),
+        ("fired", second),
+        ("skipped", second),
+        ("fired", third),
+        ("skipped", third),
+    ]
+    assert_never_two_at_once(await jobs_of(processes, "buffer_one"))
+
+
+async def test_cancel_running_replaces_each_job_by_the_next(processes: Processes) -> None:
+    await _start(processes, "cancel_running")
+    await _counts(processes, "cancel_running", "fired", 4)
+    await _leader_changes(processes)
+    await _counts(processes, "cancel_running", "fired", 8)
+    records = await _each_time_has_one(processes, "cancel_running")
+    assert counted(records).keys() == {"fired"}
+
+    async def only_the_newest_runs() -> bool:
+        live = [job for job in await jobs_of(processes, "cancel_running") if job["state"] != "cancelled"]
+        return [(job["id"], job["state"]) for job in live] == [(records[-1]["job"], "running")]
+
+    await eventually(only_the_newest_runs, "all but the newest are cancelled")
+    jobs = await jobs_of(processes, "cancel_running")
+    assert [job["id"] for job in jobs] == [record["job"] for record in records]
+    assert_never_two_at_once(jobs)
+
+
+async def test_with_allow_they_run_beside_each_other(processes: Processes) -> None:
+    await _start(processes, "allow")
+
+    async def several_run() -> bool:
+        return len(await ids_in_state(processes, "allow", "running")) >= 3
+
+    await eventually(several_run, "three run at once")
+    assert counted(await _each_time_has_one(processes, "allow")).keys() == {"fired"}
+
+
+def _merged(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Records that say the same of times that follow each other as one."""
+    merged: list[dict[str, Any]] = []
+    for record in records:
+        said = (record["verdict"], record["job"], record["because_of"])
+        if not merged or said != (merged[-1]["verdict"], merged[-1]["job"], merged[-1]["because_of"]):
+            merged.append(record)
+    return merged

@@ -1,0 +1,66 @@
+"""The releases that live side by side in these tests, and the one before this, as it was committed."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hascheduler import __version__
+
+ROOT = Path(__file__).resolve().parents[3]
+PREVIOUS_VERSION = "0.1.0"
+_PREVIOUS = ("v0.1.0", "ce630d8")
+"""Its tag, and where tags were not fetched the commit that it names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """``folder`` holds its packages; its processes start there, so that no other release's are found."""
+
+    version: str
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PYTHONPATH": str(self.folder)}
+
+
+def this_release() -> Release:
+    return Release(__version__, ROOT)
+
+
+def previous_release(into: Path) -> Release:
+    """Unpacks it there; skips the test where this is no checkout with a history."""
+    for name in _PREVIOUS:
+        packed = _git("archive", name, "hascheduler", "processors")
+        if not packed.returncode:
+            subprocess.run(["tar", "-x", "-C", into], input=packed.stdout, check=True)
+            return Release(PREVIOUS_VERSION, into)
+    shallow = _git("rev-parse", "--is-shallow-repository")
+    if shallow.returncode:
+        pytest.skip("the previous release is taken from git, and this is no git checkout")
+    if shallow.stdout.strip() == b"true":
+        pytest.skip(
+            "the previous release is taken from git, and this checkout is shallow: git fetch --unshallow --tags"
+        )
+    raise AssertionError(f"none of {' and '.join(_PREVIOUS)} is in this repository")
+
+
+def next_release(into: Path) -> Release:
+    """As this one, but that it reads form 2 of the documents too: what a release has that brings a new form."""
+    (into / "sitecustomize.py").write_text(
+        "import hascheduler.model.schema_version as schema_version\n"
+        "schema_version.NEWEST_VERSION = 2\n"
+        "import hascheduler\n"
+        "hascheduler.__version__ = '0.3.0'\n"
+    )
+    for package in ("hascheduler", "processors"):
+        (into / package).symlink_to(ROOT / package)
+    return Release("0.3.0", into)
+
+
+def _git(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, check=False, env=environment)

@@ -1,0 +1,133 @@
+"""Replicas of the previous release and of this one beside each other: equal minds, and each goes on for the other."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.system.processes import eventually
+from tests.system.upgrade.fleet import SCHEDULES, Fleet
+from tests.system.upgrade.releases import Release
+
+pytestmark = [pytest.mark.timeout(600)]
+
+LATER = "2090-01-01T00:00:00Z"
+
+
+async def _both(fleet: Fleet, previous: Release, present: Release) -> None:
+    fleet.release = previous
+    await fleet.replica("old")
+    fleet.release = present
+    await fleet.replica("new")
+
+
+async def test_each_takes_over_from_the_other_and_applies_its_entries_again(
+    fleet: Fleet, previous: Release, present: Release
+) -> None:
+    releases = {"old": previous, "new": present}
+    await _both(fleet, previous, present)
+    await fleet.processor("worker")
+    for name, every in SCHEDULES.items():
+        await fleet.schedule(name, every)
+    taken_over = dict.fromkeys(releases, 0)
+    term = 0
+    async with fleet.load():
+        # Four rounds, and a few more where a slow machine has made one lead that was not the next.
+        for _ in range(8):
+            leader, term = await fleet.leader(not_in_term=term)
+            await fleet.goes_on(5)
+            await leader.kill()
+            successor, _ = await fleet.leader(not_in_term=term)
+            taken_over[successor.name] += 1
+            fleet.release = releases[leader.name]
+            await fleet.replica(leader.name)
+            if min(taken_over.values()) == 2:
+                break
+        await fleet.goes_on(5)
+    assert min(taken_over.values()) == 2
+    for name in releases:
+        # The newest entry of a journal is one that its leader had not yet seen come back.
+        assert sum(line["reapplied"] for line in fleet.said(name, "leading")) > 0
+    await fleet.assert_nothing_was_lost(8)
+
+
+async def test_their_mirrors_are_equal_and_each_shows_what_the_other_has_written(
+    fleet: Fleet, previous: Release, present: Release
+) -> None:
+    await _both(fleet, previous, present)
+    for by, other in (("old", "new"), ("new", "old")):
+        job = await _written(fleet, by, "POST", "/v1/jobs", _job(by))
+        # Asked again at the other one it is the same job.
+        assert (await _written(fleet, other, "POST", "/v1/jobs", _job(by)))["id"] == job["id"]
+        for noun, body in _nouns(by).items():
+            await _written(fleet, by, "POST" if noun == "schedules" else "PUT", _path(noun, by), body)
+    for by, other in (("old", "new"), ("new", "old")):
+        for noun, body in _nouns(other).items():
+            await _written(fleet, by, "PUT", f"/v1/{noun}/{noun}-{other}", body | CHANGES[noun])
+    # Only one of the two mirrors what the database says of itself.
+    assert (await fleet.migrated())["schema_version"]["after"] == 1
+    # As a replica of this release leaves a job that was submitted with a trace.
+    await fleet.database.jobs.update_many({}, {"$set": {"trace": f"00-{'a' * 32}-{'b' * 16}-01"}})
+
+    async def equal() -> bool:
+        old, new = await fleet.cluster("old"), await fleet.cluster("new")
+        return bool(old["digest"] == new["digest"] and old["counts"] == new["counts"] and old["counts"]["pending"] == 2)
+
+    await eventually(equal, "equal digests")
+    for noun in ("jobs", *_nouns("old")):
+        old, new = [(await fleet.http.get(f"{_url(fleet, name)}/v1/{noun}")).json() for name in ("old", "new")]
+        assert len(old["items"]) >= 2
+        assert not old.get("unreadable")
+        for before, after in zip(old["items"], new["items"], strict=True):
+            assert before == _as_shown_before(after, before)
+    for name in ("old", "new"):
+        assert (await fleet.cluster(name))["quarantine"] == []
+    fleet.assert_nothing_set_aside()
+
+
+def _as_shown_before(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """``after`` without what the release before does not show, of its verdicts too."""
+    shown = {name: after[name] for name in before}
+    if "counts" in before:
+        shown["counts"] = {verdict: after["counts"][verdict] for verdict in before["counts"]}
+    return shown
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "definitions": {"default_cost": "4s"},
+    "lanes": {"weight": 4},
+    "tenants": {"max_running": 6},
+    "schedules": {"overlap": "skip"},
+}
+
+
+def _job(by: str) -> dict[str, Any]:
+    job = {"definition": f"definitions-{by}", "target": f"target-{by}", "payload": {"of": by}}
+    return {**job, "not_before": LATER, "labels": {"by": by}, "idempotency_key": f"key-{by}"}
+
+
+def _nouns(by: str) -> dict[str, dict[str, Any]]:
+    trigger = {"type": "once", "at": LATER}
+    return {
+        "definitions": {"default_cost": "2s", "conflict_group": "git", "tier": 3},
+        "lanes": {"weight": 3},
+        "tenants": {"max_running": 5},
+        "schedules": {"name": f"schedules-{by}", "trigger": trigger, "job": {"definition": "log", "target": by}},
+    }
+
+
+def _path(noun: str, by: str) -> str:
+    return f"/v1/{noun}" if noun == "schedules" else f"/v1/{noun}/{noun}-{by}"
+
+
+def _url(fleet: Fleet, name: str) -> str:
+    return fleet.replicas[name].url
+
+
+async def _written(fleet: Fleet, by: str, method: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: value for name, value in body.items() if name != "idempotency_key"}
+    headers = {"Idempotency-Key": body["idempotency_key"]} if "idempotency_key" in body else {}
+    answer = await fleet.http.request(method, _url(fleet, by) + path, json=fields, headers=headers)
+    assert answer.status_code < 300, answer.text
+    content: dict[str, Any] = answer.json()
+    return content

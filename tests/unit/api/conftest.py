@@ -1,0 +1,34 @@
+"""The application with its doubles, and a client that speaks to it without a network."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from hascheduler.api.app import create_app
+from tests.unit.api.doubles import World
+from tests.unit.api.tokens import Guarded
+
+
+@pytest.fixture(scope="session")
+def app() -> FastAPI:
+    """One for all: to make it takes longer than most tests. Whatever differs between them is in their worlds."""
+    return create_app(World().services())
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+async def client(app: FastAPI, world: World) -> AsyncIterator[httpx.AsyncClient]:
+    app.state.services = world.services()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        yield client
+
+
+@pytest.fixture
+def guarded(app: FastAPI, world: World) -> Guarded:
+    return Guarded(app, world)

@@ -1,0 +1,288 @@
+"""Who gets in, and what they may: every route demands something, and nobody without it gets further."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute, iter_route_contexts
+
+from hascheduler.api.access import ANYBODY, Caller, Demand
+from hascheduler.api.access_door import OPEN_PATHS
+from hascheduler.api.app import create_app
+from hascheduler.api.problems import Refusal
+from hascheduler.model.token import POWERS, Power, Role
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import check_problem
+from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
+
+UNKNOWN = "hsk_" + "x" * 43
+
+
+# What routes demand
+
+
+def routes() -> Iterator[tuple[str, str, APIRoute]]:
+    """Each route of the application with its methods and its whole path."""
+    for context in iter_route_contexts(create_app(World().services()).routes):
+        path = context.path
+        route = context.original_route
+        if path in OPEN_PATHS:
+            continue
+        assert path is not None
+        assert isinstance(route, APIRoute), f"{path} is not a route that can demand something"
+        for method in route.methods or ():
+            yield method, path, route
+
+
+def demands(dependant: Dependant) -> list[Demand]:
+    own = [dependant.call] if isinstance(dependant.call, Demand) else []
+    return own + [demand for each in dependant.dependencies for demand in demands(each)]
+
+
+ROUTES = list(routes())
+
+
+@pytest.mark.parametrize(("method", "path", "route"), ROUTES, ids=[f"{method} {path}" for method, path, _ in ROUTES])
+def test_each_route_demands_something_once(method: str, path: str, route: APIRoute) -> None:
+    [demand] = demands(route.dependant)
+    if path == "/v1/whoami":
+        assert demand.power is None
+        return
+    assert demand.power is not None
+    if path.startswith("/v1/work/"):
+        assert (demand.power, demand.of_all) == (Power.WORK, True)
+    elif method in ("GET", "HEAD") or path.endswith("/preview"):
+        assert demand.power in (Power.READ, Power.OPERATE, Power.ADMINISTER)
+    else:
+        assert demand.power is not Power.READ
+
+
+@pytest.mark.parametrize("noun", ["definitions", "lanes", "tenants"])
+def test_what_belongs_to_no_tenant_is_written_by_tokens_for_all_alone(noun: str) -> None:
+    found = [
+        demands(route.dependant)[0]
+        for method, path, route in ROUTES
+        if path.startswith(f"/v1/{noun}") and method != "GET"
+    ]
+    assert len(found) == 3
+    assert all(demand.of_all and demand.power in (Power.OPERATE, Power.ADMINISTER) for demand in found)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/no-such", "/", "/metrics", "/docs/x", "/v1", "/livez/../v1/jobs"])
+async def test_a_stranger_gets_in_nowhere(guarded: Guarded, method: str, path: str) -> None:
+    """Not even to learn what there is."""
+    async with guarded.showing(None) as stranger:
+        answer = await stranger.request(method, path)
+    check_problem(answer, 401)
+    assert answer.headers["www-authenticate"] == 'Bearer realm="hascheduler"'
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/docs"])
+async def test_what_holds_nothing_of_anybodys_is_open(guarded: Guarded, path: str) -> None:
+    async with guarded.showing(None) as stranger:
+        assert (await stranger.get(path)).status_code == 200
+
+
+async def test_the_body_of_a_stranger_is_not_read(guarded: Guarded) -> None:
+    async with guarded.showing(None) as stranger:
+        answer = await stranger.post("/v1/schedules", content=b"{" * 10, headers={"Content-Type": "text/plain"})
+    check_problem(answer, 401)
+
+
+# Tokens
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ([("Authorization", "")], "malformed"),
+        ([("Authorization", "Bearer")], "malformed"),
+        ([("Authorization", "Bearer ")], "malformed"),
+        ([("Authorization", f"Basic {UNKNOWN}")], "malformed"),
+        ([("Authorization", UNKNOWN)], "malformed"),
+        ([("Authorization", f"Bearer {UNKNOWN}"), ("Authorization", f"Bearer {UNKNOWN}")], "malformed"),
+        ([("Authorization", "Bearer " + "x" * 5_000)], "malformed"),
+        ([("Authorization", f"Bearer {UNKNOWN}")], "unknown"),
+        ([("Authorization", f"Bearer {UNKNOWN} {UNKNOWN}")], "unknown"),
+        ([("Authorization", "Bearer x")], "unknown"),
+        ([("Authorization", "Bearer \xff\xfe")], "unknown"),
+    ],
+)
+@pytest.mark.parametrize("demanded", [True, False])
+async def test_a_wrong_token_gets_in_nowhere_even_where_none_is_demanded(
+    app: FastAPI, world: World, headers: list[tuple[str, str]], said: str, demanded: bool
+) -> None:
+    encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers]
+    async with Guarded(app, world, demanded=demanded).showing(None) as client:
+        answer = await client.get("/v1/lanes", headers=encoded)
+    problem = check_problem(answer, 401)
+    assert said in problem["detail"]
+    assert answer.headers["www-authenticate"] == 'Bearer realm="hascheduler", error="invalid_token"'
+    assert UNKNOWN not in answer.text
+
+
+async def test_a_token_is_good_until_it_expires(guarded: Guarded) -> None:
+    async with await guarded.client("viewer", expires_at_ms=NOW + 1_000) as client:
+        assert (await client.get("/v1/lanes")).status_code == 200
+        guarded.world.clock.now = NOW + 1_000  # type: ignore[assignment]
+        problem = check_problem(await client.get("/v1/lanes"), 401)
+    assert "expired" in problem["detail"]
+
+
+async def test_a_revoked_token_opens_nothing(guarded: Guarded) -> None:
+    async with await guarded.client("viewer") as client:
+        assert (await client.get("/v1/lanes")).status_code == 200
+        assert await guarded.world.tokens.revoke("token-1", None)
+        check_problem(await client.get("/v1/lanes"), 401)
+
+
+async def test_no_request_reads_the_database_for_its_token(guarded: Guarded) -> None:
+    async with await guarded.client("viewer") as client:
+        guarded.world.go_away()
+        assert (await client.get("/v1/whoami")).status_code == 200
+
+
+async def test_a_replica_that_is_not_ready_can_not_tell_who_asks(guarded: Guarded) -> None:
+    guarded.world.view.ready = False
+    async with await guarded.client("admin") as client, guarded.showing(ADMIN_TOKEN) as known:
+        answer = await client.get("/v1/cluster")
+        check_problem(answer, 503)
+        assert answer.headers["retry-after"] == "2"
+        # The settings' own is known by itself.
+        assert (await known.get("/v1/cluster")).status_code == 200
+
+
+async def test_the_scheme_may_be_written_in_any_case(guarded: Guarded) -> None:
+    secret = await guarded.token("viewer")
+    async with guarded.showing(None) as client:
+        answer = await client.get("/v1/lanes", headers={"Authorization": f"bEARER  {secret}"})
+    assert answer.status_code == 200
+
+
+# Roles
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "least"),
+    [
+        ("GET", "/v1/jobs", None, "viewer"),
+        ("GET", "/v1/schedules", None, "viewer"),
+        ("GET", "/v1/definitions", None, "viewer"),
+        ("GET", "/v1/lanes", None, "viewer"),
+        ("GET", "/v1/tenants", None, "viewer"),
+        ("GET", "/v1/cluster", None, "viewer"),
+        ("GET", "/v1/cluster/failovers", None, "viewer"),
+        ("GET", "/v1/processors", None, "viewer"),
+        ("GET", "/metrics", None, "viewer"),
+        ("POST", "/v1/schedules/preview", {"trigger": {"type": "interval", "every": "1s"}}, "viewer"),
+        ("POST", "/v1/jobs/job:1/cancel", None, "submitter"),
+        ("POST", "/v1/schedules/none/trigger", None, "submitter"),
+        ("PUT", "/v1/definitions/log", {}, "operator"),
+        ("POST", "/v1/schedules", {"name": "a", "trigger": {"type": "interval", "every": "1s"},
+                                   "job": {"definition": "log"}}, "operator"),
+        ("POST", "/v1/schedules/none/pause", None, "operator"),
+        ("DELETE", "/v1/schedules/none", None, "operator"),
+        ("GET", "/v1/cluster/recording", None, "operator"),
+        ("PUT", "/v1/lanes/slow", {}, "admin"),
+        ("PUT", "/v1/tenants/acme", {}, "admin"),
+        ("GET", "/v1/tokens", None, "admin"),
+        ("DELETE", "/v1/tokens/none", None, "admin"),
+        ("GET", "/v1/audit", None, "admin"),
+    ],
+)  # fmt: skip
+async def test_a_role_that_is_too_low_is_refused(
+    guarded: Guarded, method: str, path: str, body: object, least: str
+) -> None:
+    in_order = ["worker", "viewer", "submitter", "operator", "admin"]
+    for place, role in enumerate(in_order):
+        async with await guarded.client(role) as client:
+            answer = await client.request(method, path, json=body)
+        if place < in_order.index(least):
+            problem = check_problem(answer, 403)
+            assert f"role {role} " in problem["detail"]
+            assert least in problem["detail"]
+        else:
+            assert answer.status_code in (200, 201, 204, 404, 409), (role, answer.text)
+
+
+async def test_a_token_of_one_tenant_does_not_do_what_concerns_all(guarded: Guarded) -> None:
+    async with await guarded.client("admin", "acme") as client:
+        for method, path in (
+            ("PUT", "/v1/definitions/log"), ("PUT", "/v1/lanes/slow"), ("PUT", "/v1/tenants/acme"),
+            ("DELETE", "/v1/definitions/log"), ("GET", "/v1/processors"), ("GET", "/metrics"),
+            ("GET", "/v1/cluster/recording"),
+        ):  # fmt: skip
+            problem = check_problem(await client.request(method, path, json={}), 403)
+            assert "for all tenants" in problem["detail"]
+    assert not any(guarded.world.everything()[noun] for noun in ("definitions", "lanes", "tenants"))
+
+
+async def test_a_role_that_is_too_low_is_told_before_the_fields_that_are_wrong(guarded: Guarded) -> None:
+    async with await guarded.client("viewer") as client:
+        check_problem(await client.post("/v1/schedules", json={"nonsense": 1}), 403)
+
+
+# Who one is
+
+
+async def test_whoami_tells_any_token_what_it_may(guarded: Guarded) -> None:
+    async with await guarded.client("worker") as client:
+        assert (await client.get("/v1/whoami")).json() == {
+            "name": "worker-1", "token": "token-1", "role": "worker", "tenant": "*", "may": ["work"],
+            "tokens_demanded": True,
+        }  # fmt: skip
+    async with await guarded.client("admin", "acme") as client:
+        shown = (await client.get("/v1/whoami")).json()
+        assert (shown["tenant"], shown["may"]) == ("acme", ["read", "submit", "operate", "administer"])
+    async with guarded.showing(ADMIN_TOKEN) as client:
+        shown = (await client.get("/v1/whoami")).json()
+        assert (shown["name"], shown["token"]) == ("HASCHEDULER_ADMIN_TOKEN", "settings")
+
+
+async def test_without_tokens_anybody_is_an_admin(client: httpx.AsyncClient) -> None:
+    shown = (await client.get("/v1/whoami")).json()
+    assert (shown["name"], shown["role"], shown["tenant"]) == ("anonymous", "admin", "*")
+    assert shown["tokens_demanded"] is False
+
+
+async def test_a_token_counts_where_none_is_demanded(app: FastAPI, world: World) -> None:
+    async with await Guarded(app, world, demanded=False).client("viewer") as client:
+        check_problem(await client.put("/v1/lanes/slow", json={}), 403)
+
+
+# What a caller is to the routes
+
+
+def test_a_caller_of_one_tenant_sees_and_means_that_one() -> None:
+    caller = Caller(Role.OPERATOR, "acme", "ci")
+    assert (caller.only, caller.tenant_of(None), caller.tenant_of("acme")) == ("acme", "acme", "acme")
+    assert caller.sees("acme")
+    assert not any(caller.sees(tenant) for tenant in ("default", "*", None, 5))
+    assert (caller.filter_of(None), caller.filter_of("acme")) == ("acme", "acme")
+    for refused in (caller.tenant_of, caller.filter_of):
+        with pytest.raises(Refusal) as refusal:
+            refused("other")
+        assert refusal.value.status_code == 403
+
+
+def test_a_caller_of_all_tenants_means_the_one_that_he_names() -> None:
+    assert (ANYBODY.only, ANYBODY.tenant_of(None), ANYBODY.tenant_of("other")) == (None, "default", "other")
+    assert all(ANYBODY.sees(tenant) for tenant in ("acme", None))
+    assert (ANYBODY.filter_of(None), ANYBODY.filter_of("other")) == (None, "other")
+
+
+def test_openapi_shows_how_tokens_are_sent() -> None:
+    document: dict[str, Any] = create_app(World().services()).openapi()
+    scheme = document["components"]["securitySchemes"]["token"]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            assert ("security" in operation) == (path not in OPEN_PATHS), path
+
+
+def test_every_power_is_somebodys() -> None:
+    assert set().union(*POWERS.values()) == set(Power)

@@ -1,0 +1,185 @@
+"""A token of one tenant: all that is another's is to it as if it did not exist."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import TICK, check_problem
+from tests.unit.api.tokens import Guarded
+
+
+@pytest.fixture
+async def acme(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+    async with await guarded.client("admin", "acme") as client:
+        yield client
+
+
+@pytest.fixture
+async def other(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+    async with await guarded.client("admin", "other") as client:
+        yield client
+
+
+@pytest.fixture
+async def boss(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+    async with await guarded.client("admin") as client:
+        yield client
+
+
+async def make(client: httpx.AsyncClient, name: str = "tick", **job: Any) -> dict[str, Any]:
+    answer = await client.post("/v1/schedules", json={**TICK, "name": name, "job": {**TICK["job"], **job}})
+    assert answer.status_code == 201, answer.text
+    shown: dict[str, Any] = answer.json()
+    return shown
+
+
+async def names(client: httpx.AsyncClient, query: str = "") -> list[str]:
+    answer = await client.get(f"/v1/schedules{query}")
+    return [item["name"] for item in answer.json()["items"]]
+
+
+async def test_what_it_makes_is_its_own(acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World) -> None:
+    shown = await make(acme)
+    assert (shown["job"]["tenant"], shown["job"]["fairness_key"]) == ("acme", "acme")
+    assert world.schedule()["job"]["tenant"] == "acme"
+    await make(acme, "named", tenant="acme")
+    assert (await make(boss, "of-nobody"))["job"]["tenant"] == "default"
+    assert (await make(boss, "of-other", tenant="other"))["job"]["tenant"] == "other"
+
+
+async def test_it_acts_for_no_other(acme: httpx.AsyncClient, world: World) -> None:
+    body = {**TICK, "job": {**TICK["job"], "tenant": "other"}}
+    check_problem(await acme.post("/v1/schedules", json=body), 403, "job.tenant")
+    await make(acme)
+    replacement = {part: value for part, value in body.items() if part != "name"}
+    check_problem(await acme.put("/v1/schedules/tick", json=replacement), 403, "job.tenant")
+    check_problem(await acme.patch("/v1/schedules/tick", json={"job": {"tenant": "other"}}), 403, "job.tenant")
+    check_problem(await acme.post("/v1/schedules/tick/preview", json={"job": {"tenant": "other"}}), 403, "job.tenant")
+    assert world.schedule()["job"]["tenant"] == "acme"
+    assert world.schedule()["rev"] == 1
+
+
+async def test_its_edits_leave_it_its_own(acme: httpx.AsyncClient, world: World) -> None:
+    await make(acme)
+    for answer in (
+        await acme.patch("/v1/schedules/tick", json={"job": {"priority": 7}}),
+        await acme.patch("/v1/schedules/tick", json={"job": {"tenant": None}}),
+        await acme.put("/v1/schedules/tick", json={"trigger": TICK["trigger"], "job": {"definition": "sleep"}}),
+    ):
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["job"]["tenant"] == "acme"
+    assert world.schedule()["job"]["tenant"] == "acme"
+
+
+async def test_lists_hold_what_is_its_own(
+    acme: httpx.AsyncClient, other: httpx.AsyncClient, boss: httpx.AsyncClient
+) -> None:
+    await make(other, "a")
+    for name in ("b", "c", "e"):
+        await make(acme, name)
+    await make(other, "d")
+    assert await names(acme) == ["b", "c", "e"]
+    assert await names(acme, "?limit=2") == ["b", "c"]
+    assert await names(acme, "?after=c") == ["e"]
+    assert await names(other) == ["a", "d"]
+    assert await names(boss) == ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "", None),
+        ("PUT", "", {"trigger": TICK["trigger"], "job": TICK["job"]}),
+        ("PATCH", "", {"overlap": "skip"}),
+        ("DELETE", "", None),
+        ("POST", "/pause", {}),
+        ("POST", "/resume", {}),
+        ("POST", "/trigger", {}),
+        ("POST", "/backfill", {"from": "2029-12-31T00:00:00Z", "to": "2029-12-31T00:00:01Z"}),
+        ("GET", "/preview", None),
+        ("POST", "/preview", {"overlap": "skip"}),
+        ("GET", "/verdicts", None),
+    ],
+)
+@pytest.mark.parametrize("if_match", [None, '"1"', '"7"', "*"])
+async def test_a_schedule_of_another_is_not_found_whatever_is_done_to_it(
+    acme: httpx.AsyncClient,
+    other: httpx.AsyncClient,
+    world: World,
+    *,
+    method: str,
+    path: str,
+    body: object,
+    if_match: str | None,
+) -> None:
+    await make(other)
+    before = world.everything()
+    headers = {} if if_match is None else {"If-Match": if_match}
+    of_another = await acme.request(method, f"/v1/schedules/tick{path}", json=body, headers=headers)
+    missing = await acme.request(method, f"/v1/schedules/none{path}", json=body, headers=headers)
+    check_problem(of_another, 404)
+    # Word for word what is said of one that does not exist.
+    assert of_another.text == missing.text.replace("none", "tick")
+    assert world.everything() == before
+
+
+async def test_one_that_is_taken_away_meanwhile_is_not_deleted(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
+) -> None:
+    await make(acme)
+
+    async def taken_away() -> None:
+        await boss.patch("/v1/schedules/tick", json={"job": {"tenant": "other"}})
+
+    world.schedules.overtakers.extend([taken_away])
+    check_problem(await acme.delete("/v1/schedules/tick"), 404)
+    assert world.schedule()["job"]["tenant"] == "other"
+
+
+async def test_one_that_is_taken_away_meanwhile_is_not_edited(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
+) -> None:
+    await make(acme)
+
+    async def taken_away() -> None:
+        await boss.patch("/v1/schedules/tick", json={"job": {"tenant": "other"}})
+
+    world.schedules.overtakers.append(taken_away)
+    check_problem(await acme.patch("/v1/schedules/tick", json={"overlap": "skip"}), 404)
+    assert world.schedule()["job"]["tenant"] == "other"
+    assert world.schedule()["policy"]["overlap"] == "allow"
+
+
+@pytest.mark.parametrize("broken", [None, "text", {}, {"tenant": None}, {"tenant": ["acme"]}])
+async def test_one_that_somebody_broke_is_nobodys(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World, broken: object
+) -> None:
+    await make(acme)
+    world.rewrite(Collection.SCHEDULES, "tick", job=broken)
+    check_problem(await acme.get("/v1/schedules/tick"), 404)
+    check_problem(await boss.get("/v1/schedules/tick"), 500)
+
+
+async def test_it_sees_its_own_tenant_alone(acme: httpx.AsyncClient, boss: httpx.AsyncClient) -> None:
+    assert (await acme.get("/v1/tenants")).json()["items"] == []
+    for name in ("acme", "other"):
+        assert (await boss.put(f"/v1/tenants/{name}", json={"max_running": 3})).status_code == 201
+    listed = (await acme.get("/v1/tenants")).json()
+    assert ([item["name"] for item in listed["items"]], listed["next"]) == (["acme"], None)
+    assert (await acme.get("/v1/tenants?after=acme")).json()["items"] == []
+    assert (await acme.get("/v1/tenants/acme")).json()["max_running"] == 3
+    of_another, missing = await acme.get("/v1/tenants/other"), await acme.get("/v1/tenants/none")
+    check_problem(of_another, 404)
+    assert of_another.text == missing.text.replace("none", "other")
+    assert [item["name"] for item in (await boss.get("/v1/tenants")).json()["items"]] == ["acme", "other"]
+
+
+async def test_it_is_not_told_which_documents_of_others_are_broken(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient
+) -> None:
+    assert (await boss.get("/v1/cluster")).json()["quarantine"]
+    assert (await acme.get("/v1/cluster")).json()["quarantine"] == []

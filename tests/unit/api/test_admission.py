@@ -1,0 +1,307 @@
+"""Who is let in, who is told to come again and when, and that nothing is written for whom is not."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.api.admission import AdmissionControl
+from hascheduler.errors import InvalidInput, Overloaded, StoreUnavailable, TooMany
+from hascheduler.memory.buckets import MemoryBucketStore
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import MonoMs
+from tests.unit.api.doubles import MAX_PENDING, StandingClock, World
+from tests.unit.api.requests import check_problem, create, post
+
+JOB = {"definition": "log", "tenant": "acme"}
+
+
+class MovingClock(StandingClock):
+    """Its monotonic half is moved by hand as well."""
+
+    mono = 0
+
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(self.mono)
+
+
+@pytest.fixture
+def clock() -> MovingClock:
+    return MovingClock()
+
+
+@pytest.fixture
+def admission(world: World, clock: MovingClock) -> AdmissionControl:
+    return AdmissionControl(world.view, MemoryBucketStore(world.connection), clock, 1_000)
+
+
+def limit(world: World, **fields: Any) -> None:
+    world.database.replace(Collection.TENANTS, {"_id": "acme", "rev": 1, **fields})
+
+
+async def admitted(admission: AdmissionControl, tries: int, jobs: int = 1, tenant: str = "acme") -> int:
+    """How many of so many tries in a row got in."""
+    count = 0
+    for _ in range(tries):
+        try:
+            await admission.admit(tenant, jobs)
+        except (TooMany, Overloaded):
+            continue
+        count += 1
+    return count
+
+
+# Through the API
+
+
+async def test_a_tenant_without_limits_is_let_in(client: httpx.AsyncClient) -> None:
+    await post(client, "/v1/jobs", JOB, 201)
+
+
+async def test_more_pending_than_may_be_is_429_and_nothing_is_written(client: httpx.AsyncClient, world: World) -> None:
+    limit(world, max_pending=2)
+    world.view.waiting["acme"] = 2
+    before = world.everything()
+    answer = await client.post("/v1/jobs", json=JOB)
+    problem = check_problem(answer, 429)
+    assert problem["type"] == "urn:hascheduler:problem:too-many-requests"
+    assert "2 may" in problem["detail"]
+    assert 1 <= int(answer.headers["retry-after"]) <= 60
+    assert world.everything() == before
+
+
+async def test_more_pending_in_the_shard_than_may_be_is_503(client: httpx.AsyncClient, world: World) -> None:
+    world.view.waiting["other"] = MAX_PENDING
+    before = world.everything()
+    answer = await client.post("/v1/jobs", json=JOB)
+    assert check_problem(answer, 503)["type"] == "urn:hascheduler:problem:overloaded"
+    assert 1 <= int(answer.headers["retry-after"]) <= 60
+    assert world.everything() == before
+
+
+async def test_faster_than_may_be_is_429_until_the_bucket_has_a_token(client: httpx.AsyncClient, world: World) -> None:
+    limit(world, submit_rate={"count": 2, "per_ms": 10_000})
+    for _ in range(2):
+        await post(client, "/v1/jobs", JOB, 201)
+    answer = await client.post("/v1/jobs", json=JOB)
+    check_problem(answer, 429)
+    assert answer.headers["retry-after"] == "5"
+    assert len(world.everything()["jobs"]) == 2
+
+
+async def test_a_batch_counts_all_of_its_jobs(client: httpx.AsyncClient, world: World) -> None:
+    limit(world, max_pending=5)
+    world.view.waiting["acme"] = 3
+    check_problem(await client.post("/v1/jobs:batch", json={"jobs": [JOB] * 3}), 429)
+    assert world.everything()["jobs"] == []
+    await post(client, "/v1/jobs:batch", {"jobs": [JOB] * 2}, 200)
+
+
+@pytest.mark.parametrize("limits", [{"max_pending": 2}, {"submit_rate": {"count": 2, "per_ms": 1_000}}])
+async def test_a_batch_that_could_never_get_in_is_not_told_to_come_again(
+    client: httpx.AsyncClient, world: World, limits: dict[str, Any]
+) -> None:
+    limit(world, **limits)
+    before = world.everything()
+    answer = await client.post("/v1/jobs:batch", json={"jobs": [JOB] * 3})
+    check_problem(answer, 422, "jobs")
+    assert "retry-after" not in answer.headers
+    assert "at most 2" in answer.text
+    assert world.everything() == before
+
+
+async def test_what_a_schedule_is_asked_for_counts_as_submitted(client: httpx.AsyncClient, world: World) -> None:
+    await create(client, job={"definition": "log", "tenant": "acme"})
+    limit(world, max_pending=2)
+    world.view.waiting["acme"] = 2
+    before = world.everything()
+    check_problem(await client.post("/v1/schedules/tick/trigger"), 429)
+    span = {"from": "2029-12-31T23:59:58Z", "to": "2029-12-31T23:59:59Z"}
+    check_problem(await client.post("/v1/schedules/tick/backfill", json=span), 429)
+    assert world.everything() == before
+    await post(client, "/v1/schedules/tick/backfill", {**span, "dry_run": True})
+
+
+async def test_a_backfill_that_could_never_get_in_says_which_span_would(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client, job={"definition": "log", "tenant": "acme"})
+    limit(world, max_pending=2)
+    span = {"from": "2029-12-31T23:59:50Z", "to": "2029-12-31T23:59:59Z"}
+    check_problem(await client.post("/v1/schedules/tick/backfill", json=span), 422, "to")
+
+
+# What is counted
+
+
+async def test_what_was_let_in_counts_before_the_stream_brings_it_back(
+    world: World, admission: AdmissionControl
+) -> None:
+    limit(world, max_pending=10)
+    assert await admitted(admission, 15) == 10
+
+
+async def test_it_is_counted_once_when_it_has_come_back(world: World, admission: AdmissionControl) -> None:
+    limit(world, max_pending=10)
+    for waiting in range(1, 11):
+        await admission.admit("acme", 1)
+        world.view.waiting["acme"] = waiting
+        admission.arrived("acme", own=True)
+    with pytest.raises(TooMany):
+        await admission.admit("acme", 1)
+
+
+async def test_what_others_let_in_takes_nothing_from_ones_own_account(
+    world: World, admission: AdmissionControl
+) -> None:
+    limit(world, max_pending=10)
+    await admission.admit("acme", 6)
+    admission.arrived("acme", own=False)
+    world.view.waiting["acme"] = 1
+    assert await admitted(admission, 10) == 3
+
+
+async def test_requests_at_the_same_time_find_each_other_counted(world: World, admission: AdmissionControl) -> None:
+    limit(world, max_pending=10, submit_rate={"count": 100, "per_ms": 1_000})
+    answers = await asyncio.gather(*(admission.admit("acme", 1) for _ in range(30)), return_exceptions=True)
+    assert answers.count(None) == 10
+
+
+async def test_what_never_comes_back_is_forgotten(
+    world: World, admission: AdmissionControl, clock: MovingClock
+) -> None:
+    limit(world, max_pending=10)
+    await admission.admit("acme", 10)
+    clock.mono += 9_999
+    assert await admitted(admission, 1) == 0
+    clock.mono += 1
+    assert await admitted(admission, 20) == 10
+
+
+async def test_nothing_is_forgotten_while_the_stream_is_silent(
+    world: World, admission: AdmissionControl, clock: MovingClock
+) -> None:
+    limit(world, max_pending=10)
+    await admission.admit("acme", 10)
+    world.view.ready = False
+    clock.mono += 3_600_000
+    assert await admitted(admission, 1) == 0
+
+
+async def test_a_replica_that_reads_everything_again_goes_by_what_it_knew(
+    world: World, admission: AdmissionControl
+) -> None:
+    limit(world, max_pending=10)
+    world.view.waiting["acme"] = 9
+    await admission.admit("acme", 1)
+    world.view.ready = False
+    world.view.waiting.clear()
+    world.database.delete(Collection.TENANTS, "acme")
+    assert await admitted(admission, 5) == 0
+
+
+async def test_a_replica_that_has_known_nothing_yet_lets_nobody_in(world: World, admission: AdmissionControl) -> None:
+    world.view.ready = False
+    with pytest.raises(Overloaded, match="only just begun"):
+        await admission.admit("acme", 1)
+    world.view.ready = True
+    await admission.admit("acme", 1)
+    world.view.ready = False
+    await admission.admit("acme", 1)
+
+
+async def test_a_cap_that_is_taken_away_holds_no_longer(world: World, admission: AdmissionControl) -> None:
+    limit(world, max_pending=1)
+    assert await admitted(admission, 3) == 1
+    world.database.delete(Collection.TENANTS, "acme")
+    assert await admitted(admission, 3) == 3
+
+
+async def test_who_gets_no_token_is_not_counted_as_waiting(world: World, admission: AdmissionControl) -> None:
+    limit(world, max_pending=10, submit_rate={"count": 4, "per_ms": 1_000})
+    assert await admitted(admission, 20) == 4
+    limit(world, max_pending=10)
+    assert await admitted(admission, 20) == 6
+
+
+async def test_a_database_that_is_away_lets_nobody_in_uncounted(world: World, admission: AdmissionControl) -> None:
+    limit(world, max_pending=10, submit_rate={"count": 4, "per_ms": 1_000})
+    world.go_away()
+    for _ in range(20):
+        with pytest.raises(StoreUnavailable):
+            await admission.admit("acme", 1)
+    world.connection.mend()
+    limit(world, max_pending=10)
+    assert await admitted(admission, 20) == 10
+
+
+async def test_a_tenant_at_its_cap_keeps_nobody_else_out(world: World, admission: AdmissionControl) -> None:
+    limit(world, max_pending=10)
+    assert await admitted(admission, 20) == 10
+    assert await admitted(admission, 20, tenant="other") == 20
+
+
+async def test_more_than_the_shard_may_ever_hold_is_not_told_to_come_again(admission: AdmissionControl) -> None:
+    with pytest.raises(InvalidInput):
+        await admission.admit("acme", 1_001)
+
+
+async def test_without_a_limit_of_the_shard_there_is_none(world: World, clock: MovingClock) -> None:
+    admission = AdmissionControl(world.view, MemoryBucketStore(world.connection), clock, None)
+    world.view.waiting["other"] = 100_000_000
+    await admission.admit("acme", 1_000)
+
+
+async def test_what_was_there_already_is_given_back(world: World, admission: AdmissionControl) -> None:
+    limit(world, max_pending=1)
+    for _ in range(5):
+        await admission.admit("acme", 1)
+        admission.not_new("acme", 1)
+
+
+# When to come again
+
+
+async def retry_after_s(admission: AdmissionControl, jobs: int = 1) -> int:
+    with pytest.raises(TooMany) as refused:
+        await admission.admit("acme", jobs)
+    return refused.value.retry_after_s
+
+
+@pytest.mark.parametrize("case", [(10, 1, 1), (10, 100, 10), (1, 30, 30), (1, 100, 60), (0, 1, 60)])
+async def test_the_time_to_come_again_follows_from_how_fast_the_queue_falls(
+    world: World, admission: AdmissionControl, clock: MovingClock, case: tuple[int, int, int]
+) -> None:
+    leave_per_s, jobs, expected_s = case
+    limit(world, max_pending=500)
+    world.view.waiting["acme"] = 500
+    await retry_after_s(admission)
+    for _ in range(10):
+        clock.mono += 1_000
+        # As many come, from whichever replica, as leave.
+        for _ in range(leave_per_s):
+            admission.arrived("acme", own=False)
+        await retry_after_s(admission)
+    assert await retry_after_s(admission, jobs) == expected_s
+
+
+async def test_who_is_the_first_to_come_too_early_is_told_a_guess(world: World, admission: AdmissionControl) -> None:
+    limit(world, max_pending=500)
+    world.view.waiting["acme"] = 500
+    assert await retry_after_s(admission) == 5
+
+
+async def test_a_bucket_that_is_empty_is_not_asked_again_before_it_can_have_a_token(
+    world: World, admission: AdmissionControl, clock: MovingClock
+) -> None:
+    limit(world, submit_rate={"count": 2, "per_ms": 10_000})
+    await admission.admit("acme", 2)
+    assert await retry_after_s(admission) == 5
+    # It would say the same: and a flood of those who come too early must not reach the database.
+    world.connection.fail_next(of="buckets")
+    clock.mono += 3_000
+    assert await retry_after_s(admission) == 2
+    clock.mono += 2_000
+    with pytest.raises(StoreUnavailable):
+        await admission.admit("acme", 1)

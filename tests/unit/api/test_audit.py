@@ -1,0 +1,323 @@
+"""Who changed what: one record a request that was to change something, however it ended, and no secret in any."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
+
+from hascheduler.api import audit_trail
+from hascheduler.api.access import ANYBODY
+from hascheduler.api.audit_trail import AuditTrail, AuditWriter
+from hascheduler.memory.audit_log import MemoryAuditStore
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.ports import AuditRecord
+from tests.unit.api.doubles import NOW, RETENTION_MS, StandingClock, World
+from tests.unit.api.requests import NOW_TEXT, TICK, check_problem, create
+from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
+
+
+async def records(client: httpx.AsyncClient, world: World, query: str = "") -> list[dict[str, Any]]:
+    """What the log holds, the oldest first."""
+    await world.audit_writer.flush()
+    answer = await client.get(f"/v1/audit{query}")
+    assert answer.status_code == 200, answer.text
+    items: list[dict[str, Any]] = answer.json()["items"]
+    return items[::-1]
+
+
+async def test_a_change_leaves_a_record_of_who_did_what_from_where(app: FastAPI, world: World) -> None:
+    guarded = Guarded(app, world)
+    async with await guarded.client("operator", "acme") as ci, guarded.showing(ADMIN_TOKEN) as boss:
+        answer = await ci.post("/v1/schedules", json=TICK)
+        [record] = await records(boss, world)
+    assert record == {
+        "id": record["id"], "at": NOW_TEXT, "who": "operator-1", "token": "token-1", "role": "operator",
+        "tenant": "acme", "address": "127.0.0.1", "method": "POST", "path": "/v1/schedules",
+        "route": "/v1/schedules", "target": "tick", "status": 201, "request": answer.headers["x-request-id"],
+        "left_out": 0,
+    }  # fmt: skip
+
+
+async def test_reading_leaves_none_and_neither_does_what_changes_nothing(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client)
+    for method, path, body in (
+        ("GET", "/v1/schedules/tick", None),
+        ("GET", "/v1/jobs", None),
+        ("POST", "/v1/schedules/preview", {"trigger": TICK["trigger"]}),
+        ("POST", "/v1/schedules/tick/preview", {"overlap": "skip"}),
+        (
+            "POST",
+            "/v1/schedules/tick/backfill",
+            {"from": "2029-12-31T00:00:00Z", "to": "2029-12-31T00:00:01Z", "dry_run": True},
+        ),
+    ):
+        assert (await client.request(method, path, json=body)).status_code == 200
+    assert [record["path"] for record in await records(client, world)] == ["/v1/schedules"]
+
+
+async def test_what_processors_do_is_recorded_with_the_jobs_alone(client: httpx.AsyncClient, world: World) -> None:
+    await client.post("/v1/work/heartbeat", json={})
+    assert await records(client, world) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "target"),
+    [
+        ("PUT", "/v1/lanes/slow", {}, 201, "slow"),
+        ("PATCH", "/v1/lanes/none", {}, 404, "none"),
+        ("DELETE", "/v1/lanes/none", None, 404, "none"),
+        ("POST", "/v1/schedules", {"name": "a"}, 422, None),
+        ("POST", "/v1/nothing/here", {}, 404, None),
+        ("POST", "/v1/lanes", {}, 405, None),
+        ("POST", "/v1/jobs/fire:tick:1/cancel", None, 404, "fire:tick:1"),
+        ("POST", "/v1/jobs/fire%3Atick%3A1/cancel", None, 404, "fire:tick:1"),
+    ],
+)
+async def test_what_was_refused_leaves_one_too(
+    client: httpx.AsyncClient, world: World, *, method: str, path: str, body: object, status: int, target: str | None
+) -> None:
+    answer = await client.request(method, path, json=body)
+    assert answer.status_code == status
+    [record] = await records(client, world)
+    assert (record["method"], record["status"], record["target"]) == (method, status, target)
+    assert (record["who"], record["token"], record["role"], record["tenant"]) == ("anonymous", None, "admin", "*")
+    assert record["request"] == answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern"),
+    [
+        ("/v1/schedules/pause/pause", "/v1/schedules/{name}/pause"),
+        ("/v1/jobs/v1/cancel", "/v1/jobs/{id}/cancel"),
+        ("/v1/jobs/fire%3Aa%3A1/cancel", "/v1/jobs/{id}/cancel"),
+        ("/v1/jobs/{id}/cancel", "/v1/jobs/{id}/cancel"),
+        ("/v1/nothing", None),
+    ],
+)
+async def test_the_pattern_of_the_path_is_recorded(
+    client: httpx.AsyncClient, world: World, path: str, pattern: str | None
+) -> None:
+    await client.post(path)
+    [record] = await records(client, world)
+    assert record["route"] == pattern
+
+
+async def test_a_caller_who_may_not_is_recorded_and_a_stranger_is_not(app: FastAPI, world: World) -> None:
+    guarded = Guarded(app, world)
+    secret = await guarded.token("viewer", "acme")
+    async with guarded.showing("hsk_" + "x" * 43) as stranger, guarded.showing(secret) as viewer:
+        check_problem(await stranger.delete("/v1/lanes/slow"), 401)
+        check_problem(await viewer.delete("/v1/lanes/slow"), 403)
+        async with guarded.showing(ADMIN_TOKEN) as boss:
+            [forbidden] = await records(boss, world)
+    assert [forbidden[field] for field in ("who", "token", "role", "tenant", "status")] == [
+        "viewer-1", "token-1", "viewer", "acme", 403,
+    ]  # fmt: skip
+
+
+async def test_neither_bodies_nor_secrets_are_recorded(app: FastAPI, world: World) -> None:
+    guarded = Guarded(app, world)
+    with structlog.testing.capture_logs() as lines:
+        async with guarded.showing(ADMIN_TOKEN) as boss:
+            body = {**TICK, "job": {"definition": "log", "payload": {"password": "hunter2"}}}
+            await boss.post("/v1/schedules?token=hunter2", json=body)
+            await world.audit_writer.flush()
+    for told in (str(world.everything()["audit"]), str(lines)):
+        assert "hunter2" not in told
+        assert ADMIN_TOKEN not in told
+
+
+async def test_each_record_is_a_line_of_the_log_at_once(client: httpx.AsyncClient, world: World) -> None:
+    with structlog.testing.capture_logs() as lines:
+        answer = await client.put("/v1/lanes/slow", json={})
+    [line] = [line for line in lines if line["event"] == "audit"]
+    assert (line["who"], line["method"], line["path"], line["target"], line["status"], line["request"]) == (
+        "anonymous", "PUT", "/v1/lanes/slow", "slow", 201, answer.headers["x-request-id"],
+    )  # fmt: skip
+    assert world.everything()["audit"] == []
+
+
+@pytest.mark.parametrize("given", ["abc-1", "a" * 64])
+async def test_a_request_may_bring_its_id(client: httpx.AsyncClient, given: str) -> None:
+    answer = await client.get("/v1/lanes", headers={"X-Request-Id": given})
+    assert answer.headers["x-request-id"] == given
+
+
+@pytest.mark.parametrize("given", ["", "a b", "a" * 65, "ä", "<script>"])
+async def test_an_id_that_can_not_stand_in_a_log_is_replaced(client: httpx.AsyncClient, given: str) -> None:
+    answer = await client.get("/v1/lanes", headers=[(b"X-Request-Id", given.encode())])
+    assert len(answer.headers["x-request-id"]) == 16
+
+
+async def test_a_path_that_is_hostile_is_shortened_and_printable(client: httpx.AsyncClient, world: World) -> None:
+    await client.post("/v1/jobs/%00%0a%1b" + "x" * 2_000 + "/cancel")
+    [record] = await records(client, world)
+    assert len(record["path"]) == 513
+    assert record["path"].isprintable()
+    assert record["target"].isprintable()
+
+
+async def test_what_was_cut_off_and_what_broke_are_recorded(world: World) -> None:
+    reached = asyncio.Event()
+
+    async def held(scope: Scope, receive: Receive, send: Send) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError
+
+    app = FastAPI()
+    app.state.services = world.services()
+    scope = {"type": "http", "method": "POST", "path": "/v1/jobs", "headers": [], "app": app}
+    scope["state"] = {"caller": ANYBODY}
+    cut = asyncio.create_task(AuditTrail(held)(dict(scope), refusing, refusing))
+    await reached.wait()
+    await ended(cut)
+    with pytest.raises(RuntimeError):
+        await AuditTrail(broken)(dict(scope), refusing, refusing)
+    await world.audit_writer.flush()
+    assert [document["status"] for document in world.everything()["audit"]] == [503, 500]
+
+
+async def refusing(*_: object) -> Any:
+    raise AssertionError("nobody asks, and nobody is answered")
+
+
+# Reading
+
+
+async def test_the_newest_come_first_in_pages_and_filtered(client: httpx.AsyncClient, world: World) -> None:
+    for second, name in enumerate("abc"):
+        world.clock.now = WallMs(NOW + 1_000 * second)
+        await client.put(f"/v1/lanes/{name}", json={})
+    await client.put("/v1/tenants/acme", json={})
+    await world.audit_writer.flush()
+    first = (await client.get("/v1/audit?limit=3")).json()
+    assert [item["target"] for item in first["items"]] == ["acme", "c", "b"]
+    rest = (await client.get(f"/v1/audit?limit=3&after={first['next']}")).json()
+    assert ([item["target"] for item in rest["items"]], rest["next"]) == (["a"], None)
+    assert len(await records(client, world, "?path=/v1/lanes")) == 3
+    assert len(await records(client, world, "?who=anonymous&since=2030-01-01T00:00:02Z")) == 2
+    assert await records(client, world, "?who=somebody") == []
+    assert await records(client, world, "?tenant=acme") == []
+    check_problem(await client.get("/v1/audit?since=yesterday"), 422, "since")
+    check_problem(await client.get("/v1/audit?whom=me"), 422, "whom")
+
+
+async def test_an_admin_of_one_tenant_reads_of_that_one(app: FastAPI, world: World) -> None:
+    guarded = Guarded(app, world)
+    for tenant in ("acme", "other", "*"):
+        async with await guarded.client("operator", tenant) as client:
+            await client.post("/v1/schedules/none/pause")
+    async with await guarded.client("admin", "acme") as client:
+        assert [record["tenant"] for record in await records(client, world)] == ["acme"]
+        check_problem(await client.get("/v1/audit?tenant=other"), 403)
+
+
+async def test_a_record_that_can_not_be_read_is_named(client: httpx.AsyncClient, world: World) -> None:
+    await client.put("/v1/lanes/slow", json={})
+    [record] = await records(client, world)
+    world.rewrite(Collection.AUDIT, record["id"], status="fine")
+    answer = (await client.get("/v1/audit")).json()
+    assert (answer["items"], [one["id"] for one in answer["unreadable"]]) == ([], [record["id"]])
+
+
+# Writing
+
+
+def record(number: int) -> AuditRecord:
+    return AuditRecord(f"{number:04d}", NOW, "ci", None, None, None, "", "POST", "/v1/x", None, None, 200, "r")
+
+
+def stored_ids(connection: MemoryConnection) -> list[str]:
+    return sorted(str(document["_id"]) for document in connection.database.documents(Collection.AUDIT))
+
+
+class HastyStore(MemoryAuditStore):
+    """Tells of each group that was stored."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        super().__init__(connection, RETENTION_MS)
+        self.groups: list[int] = []
+        self.stored = asyncio.Event()
+
+    async def append(self, records: Sequence[AuditRecord]) -> None:
+        await super().append(records)
+        self.groups.append(len(records))
+        self.stored.set()
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_records_are_written_in_groups_by_a_task(world: World) -> None:
+    store = HastyStore(world.connection)
+    writer = AuditWriter(store, StandingClock())
+    writing = asyncio.create_task(writer.run())
+    for number in range(audit_trail.GROUP_MAX + 1):
+        writer.add(record(number))
+    async with asyncio.timeout(10):
+        await store.stored.wait()
+    await ended(writing)
+    assert store.groups == [audit_trail.GROUP_MAX, 1]
+    assert len(stored_ids(world.connection)) == audit_trail.GROUP_MAX + 1
+
+
+async def test_what_waits_is_written_when_the_process_ends(world: World) -> None:
+    writer = AuditWriter(HastyStore(world.connection), StandingClock())
+    writing = asyncio.create_task(writer.run())
+    await asyncio.sleep(0)
+    writer.add(record(1))
+    await ended(writing)
+    assert stored_ids(world.connection) == ["0001"]
+
+
+async def test_an_outage_loses_nothing_and_doubles_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_trail, "_TRY_AGAIN_AFTER_S", 0)
+    world.connection.fail_next(1, of="audit.append")
+    world.connection.fail_next(1, of="audit.append", carried_out=True)
+    store = HastyStore(world.connection)
+    writer = AuditWriter(store, StandingClock())
+    writing = asyncio.create_task(writer.run())
+    writer.add(record(1))
+    writer.add(record(2))
+    async with asyncio.timeout(10):
+        await store.stored.wait()
+    await ended(writing)
+    assert stored_ids(world.connection) == ["0001", "0002"]
+    assert writer.dropped == 0
+
+
+async def test_a_full_queue_drops_and_says_so_and_never_waits(world: World) -> None:
+    writer = AuditWriter(HastyStore(world.connection), StandingClock())
+    with structlog.testing.capture_logs() as lines:
+        for number in range(audit_trail.QUEUE_MAX + 5):
+            writer.add(replace(record(number), who=f"ci-{number % 10}"))
+    assert writer.dropped == 5
+    assert [line["dropped"] for line in lines if line["event"] == "audit_records_dropped"] == [1, 2, 4]
+    await writer.flush()
+    assert stored_ids(world.connection)[-1] == f"{audit_trail.QUEUE_MAX - 1:04d}"
+
+
+async def test_a_request_is_answered_though_the_log_can_not_be_written(app: FastAPI, world: World) -> None:
+    cut = MemoryConnection(world.database)
+    cut.cut()
+    writer = AuditWriter(MemoryAuditStore(cut, RETENTION_MS), world.clock)
+    app.state.services = replace(world.services(), audit_writer=writer)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
+        assert (await client.put("/v1/lanes/slow", json={})).status_code == 201

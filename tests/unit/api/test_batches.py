@@ -1,0 +1,119 @@
+"""Many jobs at once: each with its own answer, and in the order in which they need each other."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.api.levels import levels
+from hascheduler.api.turns import in_turns
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import check_problem, get, post
+
+LOG = {"definition": "log"}
+
+
+async def batch(client: httpx.AsyncClient, *jobs: Any, key: str | None = None) -> dict[str, Any]:
+    headers = {} if key is None else {"Idempotency-Key": key}
+    answer = await client.post("/v1/jobs:batch", json={"jobs": list(jobs)}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    shown: dict[str, Any] = answer.json()
+    assert len(shown["results"]) == len(jobs)
+    return shown
+
+
+async def test_a_thousand_jobs_are_submitted_and_found_by_their_batch(client: httpx.AsyncClient, world: World) -> None:
+    answer = await batch(client, *({**LOG, "payload": n} for n in range(1_000)))
+    assert {result["status"] for result in answer["results"]} == {201}
+    ids = [result["job"] for result in answer["results"]]
+    assert [world.job(id)["payload"] for id in ids] == list(range(1_000))
+    page = await get(client, f"/v1/jobs?batch={answer['batch']}&limit=200")
+    assert len(page["items"]) == 200
+    check_problem(await client.post("/v1/jobs:batch", json={"jobs": [LOG] * 1_001}), 422, "jobs")
+    check_problem(await client.post("/v1/jobs:batch", json={"jobs": []}), 422, "jobs")
+
+
+async def test_what_is_wrong_with_one_is_told_in_its_place_and_keeps_no_other_back(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    answer = await batch(client, LOG, {"definition": "log", "priority": 11}, 7, {**LOG, "idempotency_key": "a b"}, LOG)
+    assert [result["status"] for result in answer["results"]] == [201, 422, 422, 422, 201]
+    assert [error["path"] for error in answer["results"][1]["problem"]["errors"]] == ["priority"]
+    assert [result["job"] is None for result in answer["results"]] == [False, True, True, True, False]
+    assert len(world.everything()["jobs"]) == 2
+
+
+async def test_they_depend_on_each_other_by_their_refs(client: httpx.AsyncClient, world: World) -> None:
+    answer = await batch(
+        client,
+        {**LOG, "depends_on": ["ref:left", "ref:right"]},
+        {**LOG, "ref": "left", "depends_on": ["ref:first"]},
+        {**LOG, "ref": "right", "depends_on": ["ref:first"]},
+        {**LOG, "ref": "first"},
+    )
+    last, left, right, first = (result["job"] for result in answer["results"])
+    assert world.job(last)["waits_for"] == [left, right]
+    assert world.job(left)["waits_for"] == world.job(right)["waits_for"] == [first]
+    inserted = [document["_id"] for document in world.everything()["jobs"]]
+    assert inserted.index(first) < inserted.index(left) < inserted.index(last)
+    assert inserted.index(right) < inserted.index(last)
+
+
+async def test_circles_are_refused_with_all_that_needs_them(client: httpx.AsyncClient, world: World) -> None:
+    answer = await batch(
+        client,
+        {**LOG, "ref": "a", "depends_on": ["ref:b"]},
+        {**LOG, "ref": "b", "depends_on": ["ref:a"]},
+        {**LOG, "ref": "self", "depends_on": ["ref:self"]},
+        {**LOG, "depends_on": ["ref:a"]},
+        LOG,
+    )
+    assert [result["status"] for result in answer["results"]] == [422, 422, 422, 422, 201]
+    assert len(world.everything()["jobs"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("jobs", "statuses"),
+    [
+        ([{**LOG, "ref": "a"}, {**LOG, "ref": "a"}], [201, 422]),
+        ([{**LOG, "depends_on": ["ref:nobody"]}], [422]),
+        ([{**LOG, "depends_on": ["job:nobody"]}], [422]),
+        ([{"definition": 5, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]}], [422, 422]),
+        ([{**LOG, "ref": "a", "expires_at": "2000-01-01T00:00:00Z"}, {**LOG, "depends_on": ["ref:a"]}], [422, 422]),
+    ],
+)
+async def test_what_can_not_be_waited_for_is_refused(
+    client: httpx.AsyncClient, jobs: list[Any], statuses: list[int]
+) -> None:
+    answer = await batch(client, *jobs)
+    assert [result["status"] for result in answer["results"]] == statuses
+
+
+async def test_a_repeated_batch_is_the_same_batch(client: httpx.AsyncClient, world: World) -> None:
+    jobs = [{**LOG, "ref": "a"}, {**LOG, "depends_on": ["ref:a"]}]
+    first = await batch(client, *jobs, key="k")
+    before = world.everything()
+    again = await batch(client, *jobs, key="k")
+    assert again["batch"] == first["batch"]
+    assert [result["status"] for result in again["results"]] == [200, 200]
+    assert [result["job"] for result in again["results"]] == [result["job"] for result in first["results"]]
+    assert world.everything() == before
+
+
+async def test_a_key_of_its_own_goes_before_that_of_the_batch(client: httpx.AsyncClient) -> None:
+    first = await batch(client, {**LOG, "idempotency_key": "own"}, LOG, key="k")
+    other = await batch(client, {**LOG, "idempotency_key": "own"}, {**LOG, "priority": 6}, key="k")
+    assert [result["status"] for result in other["results"]] == [200, 409]
+    assert other["results"][0]["job"] == first["results"][0]["job"]
+
+
+async def test_a_job_may_wait_for_a_whole_batch(client: httpx.AsyncClient, world: World) -> None:
+    answer = await batch(client, LOG, LOG)
+    job = await post(client, "/v1/jobs", {**LOG, "depends_on": [answer["batch"]]}, 201)
+    assert sorted(world.job(job["id"])["waits_for"]) == sorted(result["job"] for result in answer["results"])
+
+
+async def test_levels_are_in_order_and_leave_out_circles() -> None:
+    order = await in_turns(levels([[1], [2], [], [4], [3], [3], [2, 2]]))
+    assert [list(level) for level in order.levels] == [[2], [1, 6], [0]]
+    assert list(order.in_circles) == [3, 4, 5]

@@ -1,0 +1,157 @@
+"""Definitions: what is stored, what is shown, what an edit keeps."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.definition import ConflictScope, Definition, RateLimit
+from hascheduler.model.documents.definition import decode_definition
+from hascheduler.model.retry import RetryPolicy
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import check_problem, get
+
+LOG = "/v1/definitions/log"
+RETRY: dict[str, Any] = {"attempts": 5, "backoff": "2s", "factor": 2, "max": "1m"}
+PLAIN: dict[str, Any] = {
+    "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None,
+    "conflict_scope": "tenant", "tier": None, "rate_limit": None, "resources": {}, "retry": RETRY, "timeout": None,
+    "total_timeout": None,
+}  # fmt: skip
+FULL: dict[str, Any] = {
+    "default_cost": "20s", "max_concurrency": 3, "conflict_group": "git", "conflict_scope": "tenant", "tier": 10,
+    "rate_limit": {"count": 100, "per": "1s"}, "resources": {"cpu": 2},
+    "retry": {"attempts": 2, "backoff": "500ms", "factor": 1.5, "max": "30s"}, "timeout": "5m", "total_timeout": "1h",
+}  # fmt: skip
+
+
+async def test_a_definition_is_created_then_replaced(client: httpx.AsyncClient, world: World) -> None:
+    answer = await client.put(LOG, json={"max_concurrency": 3})
+    assert answer.status_code == 201
+    assert answer.headers["location"] == LOG
+    assert answer.json() == PLAIN | {"max_concurrency": 3}
+    answer = await client.put(LOG, json={"retry": {"attempts": 2}})
+    assert answer.status_code == 200
+    assert answer.json() == PLAIN | {"rev": 2, "retry": RETRY | {"attempts": 2}}
+    assert await get(client, LOG) == answer.json()
+    assert (await get(client, "/v1/definitions"))["items"] == [answer.json()]
+    assert (await client.delete(LOG)).status_code == 204
+    check_problem(await client.delete(LOG), 404)
+    assert world.everything() == World().everything()
+
+
+async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, world: World) -> None:
+    shown = (await client.put(LOG, json=FULL)).json()
+    assert shown == {"name": "log", "rev": 1, **FULL}
+    stored = world.stored(Collection.DEFINITIONS, "log")
+    assert decode_definition("log", stored) == Definition(
+        "log",
+        1,
+        max_concurrency=3,
+        default_cost_ms=20_000,
+        conflict_group="git",
+        tier=10,
+        rate_limit=RateLimit(100, 1_000),
+        resources=(("cpu", 2),),
+        retry=RetryPolicy(2, 500, 1_500, 30_000),
+        timeout_ms=300_000,
+        total_timeout_ms=3_600_000,
+        conflict_scope=ConflictScope.TENANT,
+    )
+    nulls = {name: None for name in FULL if name != "retry"}
+    assert (await client.put(LOG, json=nulls)).json() == PLAIN | {"rev": 2}
+
+
+async def test_with_if_none_match_it_is_created_only(client: httpx.AsyncClient) -> None:
+    alone = {"if-none-match": "*"}
+    assert (await client.put(LOG, json={"max_concurrency": 3}, headers=alone)).status_code == 201
+    check_problem(await client.put(LOG, json={"max_concurrency": 4}, headers=alone), 412)
+    assert (await get(client, LOG))["max_concurrency"] == 3
+
+
+@pytest.mark.parametrize(
+    ("patch", "shown"),
+    [
+        ({}, {"rev": 1}),
+        ({"max_concurrency": 3}, {"rev": 1}),
+        ({"max_concurrency": None}, {"rev": 2, "max_concurrency": None}),
+        ({"retry": {"attempts": 7}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 7}}),
+        ({"retry": {"attempts": None}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 5}}),
+        ({"retry": {"factor": 2.0, "backoff": 1}}, {"rev": 2, "retry": FULL["retry"] | {"factor": 2, "backoff": "1s"}}),
+        ({"retry": None, "max_concurrency": 1}, {"rev": 2, "max_concurrency": 1, "retry": RETRY}),
+        ({"timeout": 300, "total_timeout": "60m"}, {"rev": 1}),
+        ({"timeout": None, "total_timeout": None}, {"rev": 2, "timeout": None, "total_timeout": None}),
+        ({"default_cost": 20, "conflict_group": "git"}, {"rev": 1}),
+        ({"default_cost": None}, {"rev": 2, "default_cost": "1s"}),
+        ({"rate_limit": {"count": 5}}, {"rev": 2, "rate_limit": {"count": 5, "per": "1s"}}),
+        ({"rate_limit": None}, {"rev": 2, "rate_limit": None}),
+        ({"resources": {"gpu": 1}}, {"rev": 2, "resources": {"cpu": 2, "gpu": 1}}),
+        ({"resources": {"cpu": None}, "tier": None}, {"rev": 2, "resources": {}, "tier": None}),
+    ],
+)
+async def test_a_patch_changes_what_it_names(
+    client: httpx.AsyncClient, patch: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    before = (await client.put(LOG, json=FULL)).json()
+    answer = await client.patch(LOG, json=patch)
+    assert answer.status_code == 200
+    assert answer.json() == {**before, **shown}
+
+
+@pytest.mark.parametrize(
+    ("patch", "path"),
+    [
+        ([], ""),
+        ({"max_concurrency": 0}, "max_concurrency"),
+        ({"retry": 3}, "retry"),
+        ({"retry": {"attempts": 101}}, "retry.attempts"),
+        ({"retry": {"backoff": "8d"}}, "retry.backoff"),
+        ({"retry": {"backoff": "2m"}}, "retry"),
+        ({"retry": {"factor": 0.5}}, "retry.factor"),
+        ({"retry": {"factor": 10.001}}, "retry.factor"),
+        ({"retry": {"factor": 1.0005}}, "retry.factor"),
+        ({"retry": {"factor": True}}, "retry.factor"),
+        ({"retry": {"factor": "2"}}, "retry.factor"),
+        ({"retry": {"pause": "2s"}}, "retry.pause"),
+        ({"timeout": "0s"}, "timeout"),
+        ({"total_timeout": "29d"}, "total_timeout"),
+        ({"rate_limit": {"count": 5}}, "rate_limit.per"),
+        ({"name": "sleep"}, "name"),
+        ({"rev": 3}, "rev"),
+    ],
+)
+async def test_a_patch_is_checked_like_a_replacement(
+    client: httpx.AsyncClient, world: World, patch: object, path: str
+) -> None:
+    await client.put(LOG, json={})
+    before = world.everything()
+    check_problem(await client.patch(LOG, json=patch), 422, path)
+    assert world.everything() == before
+
+
+async def test_what_changes_nothing_is_not_written(client: httpx.AsyncClient) -> None:
+    for _ in range(2):
+        assert (await client.put(LOG, json={"max_concurrency": 3})).json()["rev"] == 1
+
+
+async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await client.put(LOG, json={})
+    world.rewrite(Collection.DEFINITIONS, "log", max_concurrency="many")
+    check_problem(await client.get(LOG), 500)
+    check_problem(await client.patch(LOG, json={"max_concurrency": 3}), 500)
+    assert [one["id"] for one in (await get(client, "/v1/definitions"))["unreadable"]] == ["log"]
+    assert (await client.put(LOG, json={})).json()["rev"] == 2
+
+
+async def test_a_patch_that_is_always_overtaken_is_a_conflict(client: httpx.AsyncClient, world: World) -> None:
+    await client.put(LOG, json={})
+
+    async def overtake() -> None:
+        rev = world.stored(Collection.DEFINITIONS, "log")["rev"]
+        world.rewrite(Collection.DEFINITIONS, "log", rev=rev + 1)
+
+    world.definitions.overtakers = [overtake] * 5
+    check_problem(await client.patch(LOG, json={"max_concurrency": 3}), 409)

@@ -1,0 +1,189 @@
+"""``ETag``, ``If-Match`` and ``If-None-Match``, of all that is written by name."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import TICK, check_problem
+
+THINGS: dict[str, dict[str, Any]] = {
+    "/v1/schedules/tick": TICK,
+    "/v1/definitions/log": {"max_concurrency": 3},
+    "/v1/lanes/bulk": {"weight": 3},
+    "/v1/tenants/acme": {"max_running": 3},
+}
+CHANGES: dict[str, dict[str, Any]] = {
+    "/v1/schedules/tick": {"overlap": "skip"},
+    "/v1/definitions/log": {"max_concurrency": 4},
+    "/v1/lanes/bulk": {"weight": 4},
+    "/v1/tenants/acme": {"max_running": 4},
+}
+each_thing = pytest.mark.parametrize("path", THINGS)
+
+
+async def made(client: httpx.AsyncClient, path: str) -> None:
+    """It is there, at revision 1."""
+    answer = await client.put(path, json=THINGS[path])
+    if answer.status_code == 404:
+        answer = await client.post("/v1/schedules", json=TICK)
+    assert answer.status_code == 201
+    assert answer.headers["etag"] == '"1"'
+
+
+@each_thing
+async def test_every_answer_with_one_thing_has_its_revision_as_a_tag(client: httpx.AsyncClient, path: str) -> None:
+    await made(client, path)
+    assert (await client.patch(path, json=CHANGES[path])).headers["etag"] == '"2"'
+    assert (await client.put(path, json=THINGS[path])).headers["etag"] == '"3"'
+    assert (await client.get(path)).headers["etag"] == '"3"'
+
+
+async def test_pausing_and_resuming_answer_with_the_tag(client: httpx.AsyncClient) -> None:
+    await made(client, "/v1/schedules/tick")
+    assert (await client.post("/v1/schedules/tick/pause")).headers["etag"] == '"2"'
+    assert (await client.post("/v1/schedules/tick/resume")).headers["etag"] == '"3"'
+
+
+@each_thing
+@pytest.mark.parametrize(
+    ("known", "status"),
+    [
+        ('"1"', 304),
+        ('W/"1"', 304),
+        ("*", 304),
+        ('"0", "1"', 304),
+        ('"2"', 200),
+        ('"2", "x", ""', 200),
+        ("1", 422),
+        ('"1', 422),
+        ('"1"; "2"', 422),
+        (",", 422),
+    ],
+)
+async def test_what_the_caller_has_is_not_sent_again(
+    client: httpx.AsyncClient, path: str, known: str, status: int
+) -> None:
+    await made(client, path)
+    answer = await client.get(path, headers={"if-none-match": known})
+    if status == 422:
+        check_problem(answer, 422, "If-None-Match")
+        return
+    assert answer.status_code == status
+    assert answer.headers["etag"] == '"1"'
+    assert (answer.content == b"") == (status == 304)
+
+
+REQUESTS: list[tuple[str, str, Any]] = [
+    *(("PUT", path, body) for path, body in THINGS.items()),
+    *(("PATCH", path, body) for path, body in CHANGES.items()),
+    *(("DELETE", path, None) for path in THINGS),
+    ("POST", "/v1/schedules/tick/pause", {"because": "x"}),
+    ("POST", "/v1/schedules/tick/resume", {}),
+]
+
+
+@pytest.mark.parametrize("request_line", REQUESTS, ids=[f"{row[0]} {row[1]}" for row in REQUESTS])
+@pytest.mark.parametrize(
+    ("tags", "is_meant"),
+    [('"2"', True), ('"7", "2"', True), ("*", True), ('"1"', False), ('W/"2"', False), ('"x"', False)],
+)
+async def test_a_change_is_made_to_the_revision_that_it_is_meant_for_or_not_at_all(
+    client: httpx.AsyncClient, world: World, request_line: tuple[str, str, Any], tags: str, is_meant: bool
+) -> None:
+    for path in THINGS:
+        await made(client, path)
+        await client.patch(path, json=CHANGES[path])
+    before = world.everything()
+    method, path, body = request_line
+    answer = await client.request(method, path, json=body, headers={"if-match": tags})
+    if is_meant:
+        assert answer.status_code in (200, 204), answer.text
+    else:
+        problem = check_problem(answer, 412)
+        assert problem["type"] == "urn:hascheduler:problem:revision-mismatch"
+        assert "revision 2" in problem["detail"]
+        assert world.everything() == before
+
+
+async def test_several_headers_are_one_list(client: httpx.AsyncClient) -> None:
+    await made(client, "/v1/definitions/log")
+    headers = [("if-match", '"9"'), ("if-match", '"1"')]
+    assert (await client.patch("/v1/definitions/log", json={}, headers=headers)).status_code == 200
+
+
+@each_thing
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("tags", ["1", '"1" "2"', "", '"' + "x" * 2_000])
+async def test_what_names_no_revision_is_refused(
+    client: httpx.AsyncClient, world: World, path: str, method: str, tags: str
+) -> None:
+    await made(client, path)
+    before = world.everything()
+    body = None if method == "DELETE" else CHANGES[path] if method == "PATCH" else THINGS[path]
+    answer = await client.request(method, path, json=body, headers={"if-match": tags})
+    check_problem(answer, 422, "If-Match")
+    assert world.everything() == before
+
+
+async def test_what_is_not_there_is_at_no_revision(client: httpx.AsyncClient, world: World) -> None:
+    headers = {"if-match": "*"}
+    check_problem(await client.put("/v1/definitions/log", json={}, headers=headers), 412)
+    check_problem(await client.patch("/v1/definitions/log", json={}, headers=headers), 404)
+    check_problem(await client.delete("/v1/definitions/log", headers=headers), 404)
+    check_problem(await client.put("/v1/schedules/tick", json=TICK, headers=headers), 404)
+    check_problem(await client.delete("/v1/schedules/tick", headers=headers), 404)
+    assert world.everything() == World().everything()
+
+
+def overtaken(world: World, client: httpx.AsyncClient, path: str) -> None:
+    """Somebody else is first with a change, once."""
+    kind = path.split("/")[2]
+
+    async def change() -> None:
+        world.rewrite(Collection(kind), path.rpartition("/")[2], rev=2, labels={"first": "1"}, attempts_max=9)
+
+    getattr(world, kind).overtakers.append(change)
+
+
+@each_thing
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+async def test_a_change_that_is_overtaken_is_refused_where_it_names_the_revision(
+    client: httpx.AsyncClient, world: World, path: str, method: str
+) -> None:
+    await made(client, path)
+    overtaken(world, client, path)
+    body = None if method == "DELETE" else THINGS[path] | CHANGES[path]
+    answer = await client.request(method, path, json=body, headers={"if-match": '"1"'})
+    check_problem(answer, 412)
+    assert (await client.get(path)).headers["etag"] == '"2"'
+
+
+@each_thing
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_a_change_that_is_overtaken_is_made_where_any_revision_will_do(
+    client: httpx.AsyncClient, world: World, path: str, method: str
+) -> None:
+    await made(client, path)
+    overtaken(world, client, path)
+    body = None if method == "DELETE" else CHANGES[path]
+    answer = await client.request(method, path, json=body, headers={"if-match": "*"})
+    assert answer.status_code == (204 if method == "DELETE" else 200)
+    if method == "PATCH":
+        shown = answer.json()
+        assert shown["rev"] == 3
+        assert shown.get("labels", {"first": "1"}) == {"first": "1"}
+        assert shown.get("retry", {"attempts": 9})["attempts"] == 9
+
+
+@each_thing
+async def test_of_two_edits_of_one_revision_one_is_made(client: httpx.AsyncClient, path: str) -> None:
+    await made(client, path)
+    [(field, value)] = CHANGES[path].items()
+    bodies = ({"labels": {"n": str(n)}} if "schedules" in path else {field: value + 1 + n} for n in range(2))
+    answers = await asyncio.gather(*(client.patch(path, json=body, headers={"if-match": '"1"'}) for body in bodies))
+    assert sorted(answer.status_code for answer in answers) == [200, 412]
+    assert (await client.get(path)).headers["etag"] == '"2"'

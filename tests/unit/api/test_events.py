@@ -1,0 +1,307 @@
+"""``/v1/events``: what is sent, from where on, to whom, and when it ends; over real connections where that matters."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.api import event_stream
+from hascheduler.api.server import ApiServer
+from hascheduler.daemon.events import FOLLOWERS_MAX, EventLog
+from hascheduler.model.event import EventType, position
+from hascheduler.model.token import Role
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import check_problem
+from tests.unit.api.test_server import serving
+from tests.unit.daemon.happenings import ALL, happened, log_of
+
+PATH = "/v1/events"
+LIMIT_S = 20
+
+
+class Sent:
+    """The stream of one client, piece by piece."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self.answer = answer
+        self._lines = answer.aiter_lines()
+
+    async def next(self) -> dict[str, str]:
+        """The next event, with its fields; a comment is one of ``""``."""
+        fields: dict[str, str] = {}
+        async with asyncio.timeout(LIMIT_S):
+            async for line in self._lines:
+                if not line and fields:
+                    return fields
+                name, _, value = line.partition(":")
+                fields[name] = value.strip()
+        raise EOFError
+
+    async def data(self) -> Any:
+        return json.loads((await self.next())["data"])
+
+    async def types(self, count: int) -> list[str]:
+        return [(await self.next())["event"] for _ in range(count)]
+
+    async def to_the_end(self) -> list[dict[str, str]]:
+        said = []
+        with contextlib.suppress(EOFError):
+            while True:
+                said.append(await self.next())
+        return said
+
+
+@contextlib.asynccontextmanager
+async def following(server: ApiServer, query: str = "", headers: dict[str, str] | None = None) -> AsyncIterator[Sent]:
+    """A client of its own; what a stream begins with is read already."""
+    url = f"http://127.0.0.1:{server.port}{PATH}?{query}"
+    async with httpx.AsyncClient(timeout=LIMIT_S) as client, client.stream("GET", url, headers=headers) as answer:
+        assert answer.status_code == 200, await answer.aread()
+        sent = Sent(answer)
+        assert await sent.next() == {"retry": "2000"}
+        yield sent
+
+
+@pytest.fixture
+def log(world: World) -> EventLog:
+    """That of the replica: it has begun at second 10, and tells of 11 and 12."""
+    world.events = log_of(11, 12, begun_at=10)
+    return world.events
+
+
+@pytest.fixture
+async def server(world: World, log: EventLog) -> AsyncIterator[ApiServer]:
+    async with serving(world) as server:
+        yield server
+
+
+async def until_nobody_follows(log: EventLog) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        while log.followers:  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(0.01)
+
+
+# What is sent
+
+
+async def test_what_happens_is_sent_as_it_happens(server: ApiServer, log: EventLog) -> None:
+    async with following(server) as sent:
+        assert sent.answer.headers["content-type"].startswith("text/event-stream")
+        assert sent.answer.headers["cache-control"] == "no-store"
+        assert await sent.next() == {"": "still here", "id": position(12, 1)}
+        log.append([happened(13, "job:1", type=EventType.FAILED, attempt=2)], position(13, 1))
+        told = await sent.next()
+        assert (told["id"], told["event"]) == (position(13, 1), "failed")
+        data = json.loads(told["data"])
+        assert (data["id"], data["type"], data["job"], data["attempt"]) == (told["id"], "failed", "job:1", 2)
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "first"),
+    [
+        (f"after={position(11, 1)}", {}, 12),
+        ("", {"Last-Event-ID": position(11, 1)}, 12),
+        (f"after={position(12, 1)}", {"Last-Event-ID": position(10, 1)}, 11),
+    ],
+)
+async def test_a_client_that_comes_back_goes_on_where_it_was(
+    server: ApiServer, query: str, headers: dict[str, str], first: int
+) -> None:
+    """A browser repeats the URL it began with, so what it says it has read comes first."""
+    async with following(server, query, headers) as sent:
+        assert (await sent.next())["id"] == position(first, 1)
+
+
+async def test_an_id_that_is_too_old_is_a_reset_and_it_goes_on_from_now(server: ApiServer, log: EventLog) -> None:
+    async with following(server, f"after={position(9, 1)}") as sent:
+        reset = await sent.next()
+        assert (reset["event"], reset["id"]) == ("reset", position(12, 1))
+        assert "list the jobs again" in json.loads(reset["data"])["reason"]
+        assert await sent.next() == {"": "still here", "id": position(12, 1)}
+        log.append([happened(13)], position(13, 1))
+        assert (await sent.next())["id"] == position(13, 1)
+
+
+async def test_a_resync_is_a_reset_for_those_who_follow(server: ApiServer, log: EventLog) -> None:
+    async with following(server) as sent:
+        await sent.next()
+        log.restart()
+        log.begin(position(20, 1))
+        assert (await sent.next())["event"] == "reset"
+        log.append([happened(21)], position(21, 1))
+        assert (await sent.next())["event"] == "submitted"
+
+
+async def test_only_what_is_asked_for_is_sent(
+    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "_SILENCE_MS", 20)
+    after = f"after={position(12, 1)}"
+    streams = {
+        "type=failed&type=cancelled": ["failed", "cancelled"],
+        "job=fire:tick:1": ["started"],
+        "schedule=tick": ["started"],
+        "definition=resize": ["cancelled"],
+        "tenant=acme": ["failed"],
+    }
+    log.append(
+        [
+            happened(13, "fire:tick:1", type=EventType.STARTED, schedule="tick"),
+            happened(14, type=EventType.FAILED, tenant="acme"),
+            happened(15, type=EventType.CANCELLED, definition="resize"),
+        ],
+        position(15, 1),
+    )
+    for query, types in streams.items():
+        async with following(server, f"{query}&{after}") as sent:
+            assert await sent.types(len(types)) == types
+            assert await sent.next() == {"": "still here", "id": position(15, 1)}
+
+
+async def test_silence_is_broken_with_a_comment_and_the_id_to_come_back_with(
+    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "_SILENCE_MS", 20)
+    async with following(server, "job=another") as sent:
+        await sent.next()
+        log.append([happened(13)], position(14, 7))
+        while (said := await sent.next()) == {"": "still here", "id": position(12, 1)}:
+            pass
+        assert said == {"": "still here", "id": position(14, 7)}
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    "query", ["after=1", "after=now", "type=exploded", "tenant=-", "since=1", f"after={position(1, 1)}x", "job=%00"]
+)
+async def test_nonsense_is_refused(client: httpx.AsyncClient, log: EventLog, query: str) -> None:
+    check_problem(await client.get(f"{PATH}?{query}"), 422)
+    assert log.followers == 0
+
+
+async def test_a_last_event_id_that_is_none_is_refused(client: httpx.AsyncClient) -> None:
+    check_problem(await client.get(PATH, headers={"Last-Event-ID": "7"}), 422)
+
+
+async def test_too_many_followers_are_told_when_to_come_again(server: ApiServer, log: EventLog) -> None:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+        with contextlib.ExitStack() as others:
+            for _ in range(FOLLOWERS_MAX):
+                others.enter_context(log.follow(None, ALL))
+            answer = await client.get(PATH)
+            check_problem(answer, 503)
+            assert int(answer.headers["retry-after"]) > 0
+        # Others are answered all the same.
+        assert (await client.get("/v1/jobs")).status_code == 200
+
+
+# How it ends
+
+
+async def test_a_client_that_leaves_is_noticed(server: ApiServer, log: EventLog) -> None:
+    async with following(server), following(server) as sent:
+        await sent.next()
+        assert log.followers == 2
+    await until_nobody_follows(log)
+
+
+async def test_a_connection_that_is_cut_off_is_noticed(server: ApiServer, log: EventLog) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(f"GET {PATH} HTTP/1.1\r\nhost: a\r\n\r\n".encode())
+    await reader.readuntil(b"retry: 2000")
+    assert log.followers == 1
+    writer.transport.abort()
+    await until_nobody_follows(log)
+
+
+async def test_who_reads_too_slowly_is_told_so_and_may_come_back(world: World) -> None:
+    world.events = log = log_of(11, begun_at=10, events_max=3)
+    async with serving(world) as server, following(server) as sent:
+        await sent.next()
+        # All at once, so that it can't keep up.
+        for second in range(12, 20):
+            log.append([happened(second)], position(second, 1))
+        lagging = await sent.next()
+        assert (lagging["event"], json.loads(lagging["data"]), "id" in lagging) == ("lagging", {"missed": 5}, False)
+        assert await sent.to_the_end() == []
+        await until_nobody_follows(log)
+        async with following(server, f"after={position(17, 1)}") as again:
+            assert await again.types(2) == ["submitted"] * 2
+
+
+async def test_a_client_that_takes_nothing_any_more_is_given_up(
+    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "_WRITE_PATIENCE_S", 0.2)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1_024)
+    writer.write(f"GET {PATH} HTTP/1.1\r\nhost: a\r\n\r\n".encode())
+    await reader.readuntil(b"retry: 2000")
+    large = "x" * 100_000
+    async with asyncio.timeout(LIMIT_S):
+        second = 12
+        while log.followers:
+            second += 1
+            log.append([happened(second, large)], position(second, 1))
+            await asyncio.sleep(0.005)
+    writer.transport.abort()
+
+
+async def test_the_end_of_the_replica_ends_the_stream_as_it_should(server: ApiServer, log: EventLog) -> None:
+    async with following(server) as sent:
+        await sent.next()
+        log.close()
+        assert await sent.to_the_end() == []
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+        check_problem(await client.get(PATH), 503)
+
+
+async def test_a_stream_does_not_go_on_for_ever(
+    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "EVENTS_S_MAX", 0)
+    async with following(server) as sent:
+        assert await sent.to_the_end() == []
+
+
+# Who may
+
+
+async def token(client: httpx.AsyncClient, tenant: str, role: Role = Role.VIEWER) -> tuple[str, dict[str, str]]:
+    """Its id, and the header."""
+    answer = await client.post("/v1/tokens", json={"name": "t", "role": role.value, "tenant": tenant})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"], {"Authorization": f"Bearer {answer.json()['token']}"}
+
+
+async def test_a_token_of_one_tenant_sees_the_events_of_its_jobs(server: ApiServer, log: EventLog) -> None:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+        _, header = await token(client, "acme")
+        assert (await client.get(f"{PATH}?tenant=other", headers=header)).status_code == 403
+    async with following(server, headers=header) as sent:
+        await sent.next()
+        log.append([happened(13), happened(14, tenant=None), happened(15, tenant="acme")], position(15, 1))
+        assert (await sent.data())["tenant"] == "acme"
+
+
+async def test_a_token_that_is_revoked_ends_its_streams(
+    server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "_SILENCE_MS", 20)
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+        id, header = await token(client, "*")
+        async with following(server, headers=header) as sent:
+            await sent.next()
+            assert (await client.delete(f"/v1/tokens/{id}")).status_code == 204
+            assert all(set(said) == {"", "id"} for said in await sent.to_the_end())
+
+
+async def test_a_worker_has_no_business_here(server: ApiServer) -> None:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+        _, header = await token(client, "*", Role.WORKER)
+        check_problem(await client.get(PATH, headers=header), 403)

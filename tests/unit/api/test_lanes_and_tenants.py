@@ -1,0 +1,130 @@
+"""Lanes and tenants: what is stored, what is shown, what an edit keeps."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.definition import RateLimit
+from hascheduler.model.documents.lane import decode_lane
+from hascheduler.model.documents.tenant import decode_tenant
+from hascheduler.model.lane import Lane
+from hascheduler.model.policy import PRESETS, Criterion
+from hascheduler.model.tenant import Tenant
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import check_problem, get
+
+BULK, ACME = "/v1/lanes/bulk", "/v1/tenants/acme"
+PLAIN: dict[str, Any] = {"name": "bulk", "rev": 1, "weight": 1, "promote_after": "1m", "policy": None}
+
+
+async def test_a_lane_has_its_defaults(client: httpx.AsyncClient, world: World) -> None:
+    answer = await client.put(BULK, json={})
+    assert (answer.status_code, answer.json()) == (201, PLAIN)
+    assert answer.headers["location"] == BULK
+    assert decode_lane("bulk", world.stored(Collection.LANES, "bulk")) == Lane("bulk", 1)
+    assert (await client.put(BULK, json={"weight": None, "promote_after": None, "policy": None})).json() == PLAIN
+    assert (await get(client, "/v1/lanes"))["items"] == [PLAIN]
+
+
+@pytest.mark.parametrize(
+    ("policy", "criteria"),
+    [
+        ("fair", PRESETS["fair"]),
+        ("aged_priority", (Criterion.AGED_PRIORITY, Criterion.ARRIVAL)),
+        (["tier", "score"], (Criterion.TIER, Criterion.SCORE, Criterion.ARRIVAL)),
+        (["arrival"], (Criterion.ARRIVAL,)),
+    ],
+)
+async def test_a_lanes_policy_is_a_preset_or_a_list(
+    client: httpx.AsyncClient, world: World, policy: object, criteria: tuple[Criterion, ...]
+) -> None:
+    shown = (await client.put(BULK, json={"policy": policy})).json()
+    assert shown["policy"] == list(criteria)
+    assert decode_lane("bulk", world.stored(Collection.LANES, "bulk")).criteria == criteria
+
+
+async def test_each_priority_may_have_its_own_step(client: httpx.AsyncClient, world: World) -> None:
+    steps = [f"{step}m" for step in range(11, 0, -1)]
+    assert (await client.put(BULK, json={"promote_after": steps})).json()["promote_after"] == steps
+    lane = decode_lane("bulk", world.stored(Collection.LANES, "bulk"))
+    assert (lane.promote_after(0), lane.promote_after(10)) == (660_000, 60_000)
+
+
+@pytest.mark.parametrize(
+    ("patch", "shown"),
+    [
+        ({}, {"rev": 1}),
+        ({"weight": 2}, {"rev": 1}),
+        ({"weight": None}, {"rev": 2, "weight": 1}),
+        ({"policy": None, "promote_after": None}, {"rev": 2, "policy": None, "promote_after": "1m"}),
+        ({"promote_after": 90}, {"rev": 2, "promote_after": "1m30s"}),
+    ],
+)
+async def test_a_patch_changes_what_it_names(
+    client: httpx.AsyncClient, patch: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    before = (await client.put(BULK, json={"weight": 2, "policy": "fair", "promote_after": "30s"})).json()
+    assert (await client.patch(BULK, json=patch)).json() == {**before, **shown}
+
+
+async def test_a_mistake_says_what_would_be_right(client: httpx.AsyncClient) -> None:
+    answer = await client.put(BULK, json={"policy": ["tier", "luck"], "promote_after": "1ms"})
+    told = {error["path"]: error for error in answer.json()["errors"]}
+    assert "'luck'" in told["policy"]["problem"]
+    assert "aged_priority" in told["policy"]["expected"]
+    assert told["promote_after"] == {
+        "path": "promote_after", "problem": "1ms is out of range", "expected": "1s to 7d"
+    }  # fmt: skip
+
+
+async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: World) -> None:
+    quota = {
+        "max_running": 10, "max_pending": 10_000, "submit_rate": {"count": 100, "per": "1s"}, "max_schedules": 200,
+        "fire_rate": {"count": 600, "per": "1m"},
+    }  # fmt: skip
+    none = {"name": "acme", "rev": 1, **dict.fromkeys(quota)}
+    assert (await client.put(ACME, json=quota)).json() == none | quota
+    stored = decode_tenant("acme", world.stored(Collection.TENANTS, "acme"))
+    assert stored == Tenant("acme", 1, 10, 10_000, RateLimit(100, 1_000), 200, RateLimit(600, 60_000))
+    shown = (
+        await client.patch(ACME, json={"max_running": None, "submit_rate": {"count": 5}, "fire_rate": None})
+    ).json()
+    assert shown == none | {
+        "rev": 2, "max_pending": 10_000, "submit_rate": {"count": 5, "per": "1s"}, "max_schedules": 200
+    }  # fmt: skip
+    shown = (await client.patch(ACME, json=dict.fromkeys(quota))).json()
+    assert shown == await get(client, ACME) == none | {"rev": 3}
+    assert (await client.delete(ACME)).status_code == 204
+    check_problem(await client.get(ACME), 404)
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"max_pending": 0}, "max_pending"),
+        ({"submit_rate": 100}, "submit_rate"),
+        ({"submit_rate": {"count": 0, "per": "1s"}}, "submit_rate.count"),
+        ({"submit_rate": {"count": 100}}, "submit_rate.per"),
+        ({"max_schedules": 0}, "max_schedules"),
+        ({"fire_rate": {"count": 0, "per": "1s"}}, "fire_rate.count"),
+    ],
+)
+async def test_a_tenants_quota_is_checked(client: httpx.AsyncClient, body: dict[str, Any], path: str) -> None:
+    check_problem(await client.put(ACME, json=body), 422, path)
+
+
+@pytest.mark.parametrize(
+    ("path", "broken"), [(BULK, {"weight": "heavy"}), (BULK, {"criteria": ["luck"]}), (ACME, {"max_running": -1})]
+)
+async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
+    client: httpx.AsyncClient, world: World, path: str, broken: dict[str, Any]
+) -> None:
+    await client.put(path, json={})
+    kind, name = path.split("/")[2:]
+    world.rewrite(Collection(kind), name, **broken)
+    check_problem(await client.get(path), 500)
+    check_problem(await client.patch(path, json={}), 500)
+    assert [one["id"] for one in (await get(client, f"/v1/{kind}"))["unreadable"]] == [name]
+    assert (await client.put(path, json={})).json()["rev"] == 2

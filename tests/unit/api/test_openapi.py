@@ -1,0 +1,191 @@
+"""The OpenAPI document is the contract: nothing is left unsaid, and its examples are true."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.api.app import create_app
+from hascheduler.api.definition_schemas import DefinitionBody, DefinitionResponse
+from hascheduler.api.job_bodies import SubmitJobBody
+from hascheduler.api.job_schemas import JobResponse, JobSummary
+from hascheduler.api.job_why import WhyResponse
+from hascheduler.api.lane_schemas import LaneBody, LaneResponse
+from hascheduler.api.preview_schemas import EditPreviewResponse, PreviewResponse
+from hascheduler.api.query_once import LISTS
+from hascheduler.api.schedule_backfill import BackfillBody, BackfillResponse
+from hascheduler.api.schedule_pauses import PauseBody, ResumeBody
+from hascheduler.api.schedule_previews import PreviewBody
+from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceScheduleBody
+from hascheduler.api.schedule_shown import ScheduleResponse
+from hascheduler.api.schedule_trigger import TriggerNowBody
+from hascheduler.api.schedule_verdicts import VerdictsResponse
+from hascheduler.api.tenant_schemas import TenantBody, TenantResponse
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import check_problem, create
+
+DOCUMENT = create_app(World().services()).openapi()
+JSON, MERGE_PATCH, PROBLEM = "application/json", "application/merge-patch+json", "application/problem+json"
+
+OPERATIONS = {
+    "list_schedules": ("GET", "/v1/schedules", {"200", "422"}),
+    "create_schedule": ("POST", "/v1/schedules", {"201", "409", "413", "422"}),
+    "get_schedule": ("GET", "/v1/schedules/{name}", {"200", "304", "404", "422"}),
+    "replace_schedule": ("PUT", "/v1/schedules/{name}", {"200", "404", "409", "412", "413", "422"}),
+    "patch_schedule": ("PATCH", "/v1/schedules/{name}", {"200", "404", "409", "412", "413", "422"}),
+    "delete_schedule": ("DELETE", "/v1/schedules/{name}", {"204", "404", "409", "412", "422"}),
+    "pause_schedule": ("POST", "/v1/schedules/{name}/pause", {"200", "404", "409", "412", "422"}),
+    "resume_schedule": ("POST", "/v1/schedules/{name}/resume", {"200", "404", "409", "412", "422"}),
+    "trigger_schedule": ("POST", "/v1/schedules/{name}/trigger", {"201", "404", "409", "413", "422", "429"}),
+    "backfill_schedule": ("POST", "/v1/schedules/{name}/backfill", {"200", "404", "409", "413", "422", "429"}),
+    "preview_schedule": ("GET", "/v1/schedules/{name}/preview", {"200", "404", "422"}),
+    "preview_edit": ("POST", "/v1/schedules/{name}/preview", {"200", "404", "409", "413", "422"}),
+    "preview_trigger": ("POST", "/v1/schedules/preview", {"200", "413", "422"}),
+    "list_verdicts": ("GET", "/v1/schedules/{name}/verdicts", {"200", "404", "422"}),
+    "list_definitions": ("GET", "/v1/definitions", {"200", "422"}),
+    "get_definition": ("GET", "/v1/definitions/{name}", {"200", "304", "404", "422"}),
+    "put_definition": ("PUT", "/v1/definitions/{name}", {"200", "201", "409", "412", "413", "422"}),
+    "patch_definition": ("PATCH", "/v1/definitions/{name}", {"200", "404", "409", "412", "413", "422"}),
+    "delete_definition": ("DELETE", "/v1/definitions/{name}", {"204", "404", "409", "412", "422"}),
+    "list_lanes": ("GET", "/v1/lanes", {"200", "422"}),
+    "get_lane": ("GET", "/v1/lanes/{name}", {"200", "304", "404", "422"}),
+    "put_lane": ("PUT", "/v1/lanes/{name}", {"200", "201", "409", "412", "413", "422"}),
+    "patch_lane": ("PATCH", "/v1/lanes/{name}", {"200", "404", "409", "412", "413", "422"}),
+    "delete_lane": ("DELETE", "/v1/lanes/{name}", {"204", "404", "409", "412", "422"}),
+    "list_tenants": ("GET", "/v1/tenants", {"200", "422"}),
+    "get_tenant": ("GET", "/v1/tenants/{name}", {"200", "304", "404", "422"}),
+    "put_tenant": ("PUT", "/v1/tenants/{name}", {"200", "201", "409", "412", "413", "422"}),
+    "patch_tenant": ("PATCH", "/v1/tenants/{name}", {"200", "404", "409", "412", "413", "422"}),
+    "delete_tenant": ("DELETE", "/v1/tenants/{name}", {"204", "404", "409", "412", "422"}),
+    "submit_job": ("POST", "/v1/jobs", {"200", "201", "202", "409", "413", "422", "429"}),
+    "submit_batch": ("POST", "/v1/jobs:batch", {"200", "413", "422", "429"}),
+    "cancel_jobs": ("POST", "/v1/jobs:cancel", {"200", "413", "422"}),
+    "reprioritize_jobs": ("POST", "/v1/jobs:reprioritize", {"200", "413", "422"}),
+    "retry_jobs": ("POST", "/v1/jobs:retry", {"200", "413", "422"}),
+    "list_jobs": ("GET", "/v1/jobs", {"200", "422"}),
+    "get_job": ("GET", "/v1/jobs/{id}", {"200", "404"}),
+    "explain_job": ("GET", "/v1/jobs/{id}/why", {"200", "404"}),
+    "cancel_job": ("POST", "/v1/jobs/{id}/cancel", {"200", "404"}),
+    "reprioritize_job": ("POST", "/v1/jobs/{id}/reprioritize", {"200", "404", "413", "422"}),
+    "retry_job": ("POST", "/v1/jobs/{id}/retry", {"200", "404"}),
+}
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in DOCUMENT["paths"].items():
+        for method, operation in item.items():
+            yield method.upper(), path, operation
+
+
+def test_the_operations_are_these() -> None:
+    found = {
+        operation["operationId"]: (method, path, set(operation["responses"]) - {"4XX", "5XX"})
+        for method, path, operation in operations()
+        if {"schedules", "definitions", "lanes", "tenants", "jobs"} & set(operation["tags"])
+    }
+    assert found == OPERATIONS
+
+
+def test_every_operation_has_a_name_a_tag_and_its_refusals() -> None:
+    names = [operation["operationId"] for _, _, operation in operations()]
+    assert len(set(names)) == len(names)
+    for _, path, operation in operations():
+        assert operation["tags"], path
+        if not path.startswith("/v1"):
+            continue
+        for status, answer in operation["responses"].items():
+            if status[0] in "45":
+                assert answer["content"] == {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    assert "HTTPValidationError" not in DOCUMENT["components"]["schemas"]
+
+
+def test_answers_with_one_thing_tell_of_their_tag() -> None:
+    tagged = {
+        operation["operationId"]
+        for _, _, operation in operations()
+        if any("ETag" in answer.get("headers", {}) for answer in operation["responses"].values())
+    }
+    assert tagged == {
+        "create_schedule", "get_schedule", "replace_schedule", "patch_schedule", "pause_schedule", "resume_schedule",
+        "get_definition", "put_definition", "patch_definition", "get_lane", "put_lane", "patch_lane", "get_tenant",
+        "put_tenant", "patch_tenant",
+    }  # fmt: skip
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    schema = next((one for one in schema.get("anyOf", []) if "$ref" in one), schema)
+    if "$ref" not in schema:
+        return schema
+    found: dict[str, Any] = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return found
+
+
+def test_every_body_and_every_answer_has_an_example() -> None:
+    for name, (method, path, _) in OPERATIONS.items():
+        operation = DOCUMENT["paths"][path][method.lower()]
+        bodies = operation.get("requestBody", {}).get("content", {})
+        assert set(bodies) == ({JSON, MERGE_PATCH} if method == "PATCH" else set(bodies) & {JSON}), name
+        answers = [
+            answer["content"][JSON]
+            for status, answer in operation["responses"].items()
+            if status[0] == "2" and JSON in answer.get("content", {})
+        ]
+        for content in (*bodies.values(), *answers):
+            assert resolved(content["schema"]).get("examples"), (name, content)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CreateScheduleBody, ReplaceScheduleBody, ScheduleResponse, PauseBody, ResumeBody, TriggerNowBody, BackfillBody,
+        BackfillResponse, PreviewBody, PreviewResponse, EditPreviewResponse, VerdictsResponse,
+        JobSummary, JobResponse, SubmitJobBody, WhyResponse, DefinitionBody, DefinitionResponse, LaneBody, LaneResponse,
+        TenantBody, TenantResponse,
+    ],
+)  # fmt: skip
+def test_examples_are_what_they_are_examples_of(model: Any) -> None:
+    # FastAPI leaves nulls out of its document, so the models are asked themselves.
+    for example in model.model_json_schema()["examples"]:
+        model.model_validate(example)
+
+
+async def test_the_examples_of_a_schedule_are_taken(client: httpx.AsyncClient) -> None:
+    for example in DOCUMENT["components"]["schemas"]["CreateScheduleBody"]["examples"]:
+        shown = await create(client, **example)
+        assert set(shown) == set(ScheduleResponse.model_json_schema()["examples"][0])
+
+
+@pytest.mark.parametrize("kind", ["definition", "lane", "tenant"])
+async def test_the_examples_of_what_has_a_name_are_taken_and_shown_so(client: httpx.AsyncClient, kind: str) -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    [example] = schemas[f"{kind.capitalize()}Body"]["examples"]
+    answer = await client.put(f"/v1/{kind}s/a", json=example)
+    assert answer.json() == {"name": "a", "rev": 1, **example}
+    [shown] = schemas[f"{kind.capitalize()}Response"]["examples"]
+    assert set(shown) == set(answer.json())
+
+
+def test_what_a_request_must_have_is_said() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    assert set(schemas["CreateScheduleBody"]["required"]) == {"name", "trigger", "job"}
+    assert set(schemas["ReplaceScheduleBody"]["required"]) == {"trigger", "job"}
+    assert "paused" in schemas["CreateScheduleBody"]["properties"]
+    assert "paused" not in schemas["ReplaceScheduleBody"]["properties"]
+    assert set(schemas["BackfillBody"]["required"]) == {"from", "to"}
+
+
+def test_the_parameters_that_may_be_there_several_times_are_the_lists() -> None:
+    found = {
+        parameter["name"]
+        for _, _, operation in operations()
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] == "query" and parameter["schema"].get("type") == "array"
+    }
+    assert found == LISTS
+
+
+@pytest.mark.parametrize("query", ["state=failed&state=pending", "after=a&after=b", "limit=1&limit=1"])
+async def test_any_other_parameter_is_refused_the_second_time(client: httpx.AsyncClient, query: str) -> None:
+    check_problem(await client.get(f"/v1/jobs?{query}"), 422, query.partition("=")[0])
+    assert (await client.get("/v1/jobs?label=a%3Db&label=c%3Dd")).status_code == 200

@@ -1,0 +1,206 @@
+"""``…/preview``: the fires to come of a schedule, of a trigger that is not stored, and of an edit."""
+
+from datetime import datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.instants import WallMs, format_instant
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import TICK, check_problem, create, get, post
+
+PARIS = {"type": "cron", "expression": "30 2 * * *", "timezone": "Europe/Paris"}
+
+
+def nominal(fires: list[dict[str, Any]]) -> list[str]:
+    return [fire["nominal_at"] for fire in fires]
+
+
+def seconds(*after_now: int) -> list[str]:
+    return [format_instant(NOW + second * 1_000) for second in after_now]
+
+
+async def test_the_next_fires_are_told(client: httpx.AsyncClient, world: World) -> None:
+    await create(client)
+    before = world.everything()
+    answer = await get(client, "/v1/schedules/tick/preview?count=3")
+    assert nominal(answer["fires"]) == seconds(1, 2, 3)
+    assert answer["fires"][0] == {
+        "nominal_at": "2030-01-01T00:00:01.000Z",
+        "due_at": "2030-01-01T00:00:01.000Z",
+        "local": "2030-01-01T00:00:01+00:00",
+        "weekday": "Tue",
+        "excluded": False,
+        "note": None,
+    }
+    assert (answer["timezone"], answer["clock_changes"]) == ("UTC", [])
+    assert len((await get(client, "/v1/schedules/tick/preview"))["fires"]) == 10
+    assert world.everything() == before
+
+
+async def test_a_preview_may_begin_at_any_instant(client: httpx.AsyncClient) -> None:
+    await create(client)
+    answer = await get(client, "/v1/schedules/tick/preview?count=2&from=2030-01-01T01:00:00%2B01:00")
+    assert nominal(answer["fires"]) == seconds(0, 1)
+    answer = await get(client, "/v1/schedules/tick/preview?count=2&from=2030-01-01T00:01:00Z")
+    assert nominal(answer["fires"]) == seconds(60, 61)
+
+
+async def test_what_is_decided_is_not_to_come(client: httpx.AsyncClient, world: World) -> None:
+    await create(client)
+    for second in (1, 2, 3):
+        await world.fire(NOW + second * 1_000)
+    world.clock.now = WallMs(NOW + 1_500)
+    assert nominal((await get(client, "/v1/schedules/tick/preview?count=1"))["fires"]) == seconds(4)
+
+
+async def test_a_paused_schedule_shows_what_would_be(client: httpx.AsyncClient) -> None:
+    await create(client, paused=True)
+    assert nominal((await get(client, "/v1/schedules/tick/preview?count=1"))["fires"]) == seconds(1)
+
+
+async def test_excluded_times_are_shown_as_such_and_do_not_use_up_the_fires(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    window = {"from": seconds(3)[0], "to": seconds(5)[0]}
+    await create(client, trigger={**TICK["trigger"], "exclude": [window], "max_fires": 4})
+    await world.fire(NOW + 1_000)
+    answer = await get(client, "/v1/schedules/tick/preview")
+    assert nominal(answer["fires"]) == seconds(2, 3, 4, 5, 6)
+    assert [fire["excluded"] for fire in answer["fires"]] == [False, True, True, False, False]
+
+
+@pytest.mark.parametrize(("second", "expected"), [(2, [2, 3, 4, 5, 6]), (4, [4, 5, 6]), (6, [6]), (7, [])])
+async def test_the_fires_before_a_later_beginning_are_used_up(
+    client: httpx.AsyncClient, second: int, expected: list[int]
+) -> None:
+    window = {"from": seconds(3)[0], "to": seconds(5)[0]}
+    await create(client, trigger={**TICK["trigger"], "exclude": [window], "max_fires": 4})
+    answer = await get(client, f"/v1/schedules/tick/preview?from={seconds(second)[0]}")
+    assert nominal(answer["fires"]) == seconds(*expected)
+
+
+async def test_jitter_follows_from_the_name(client: httpx.AsyncClient) -> None:
+    trigger = {"type": "interval", "every": "1h", "anchor": seconds(0)[0], "jitter": "30m"}
+    await create(client, trigger=trigger)
+    stored = await get(client, "/v1/schedules/tick/preview")
+    assert (await post(client, "/v1/schedules/preview", {"name": "tick", "trigger": trigger})) == stored
+    other = await post(client, "/v1/schedules/preview", {"name": "tock", "trigger": trigger})
+    assert nominal(other["fires"]) == nominal(stored["fires"])
+    assert [fire["due_at"] for fire in other["fires"]] != [fire["due_at"] for fire in stored["fires"]]
+    for fire in stored["fires"]:
+        late = datetime.fromisoformat(fire["due_at"]) - datetime.fromisoformat(fire["nominal_at"])
+        assert 0 <= late.total_seconds() <= 1_800
+    shown = await get(client, "/v1/schedules/tick")
+    assert shown["next_due_at"] == stored["fires"][0]["due_at"]
+
+
+async def test_local_time_and_clock_changes_are_those_of_the_zone(client: httpx.AsyncClient, world: World) -> None:
+    answer = await post(client, "/v1/schedules/preview?count=2", {"trigger": PARIS})
+    assert answer["timezone"] == "Europe/Paris"
+    assert [fire["local"] for fire in answer["fires"]] == ["2030-01-01T02:30:00+01:00", "2030-01-02T02:30:00+01:00"]
+    assert [fire["weekday"] for fire in answer["fires"]] == ["Tue", "Wed"]
+    gap, fold = answer["clock_changes"][:2]
+    assert (gap["at"], gap["kind"]) == ("2030-03-31T01:00:00.000Z", "gap")
+    assert (gap["offset_before"], gap["offset_after"]) == ("+01:00", "+02:00")
+    assert gap["explanation"]
+    assert "2030-03-31T03:00:00+02:00" in [fire["local"] for fire in gap["fires"]]
+    assert (fold["at"], fold["kind"]) == ("2030-10-27T01:00:00.000Z", "fold")
+    assert (fold["offset_before"], fold["offset_after"]) == ("+02:00", "+01:00")
+    assert "2030-10-27T02:30:00+02:00" in [fire["local"] for fire in fold["fires"]]
+    assert world.everything() == World().everything()
+
+
+async def test_a_clock_change_shows_no_more_fires_than_people_read(client: httpx.AsyncClient) -> None:
+    trigger = {**PARIS, "expression": "* * * * * *"}
+    for change in (await post(client, "/v1/schedules/preview?count=1", {"trigger": trigger}))["clock_changes"]:
+        assert 0 < len(change["fires"]) <= 100
+
+
+async def test_an_unsaved_trigger_is_checked(client: httpx.AsyncClient) -> None:
+    path = "/v1/schedules/preview"
+    for trigger, where in [
+        ({"type": "cron", "expression": "* * *"}, "trigger.expression"),
+        ({"type": "cron", "expression": "* * * * *", "timezone": "Mars/X"}, "trigger.timezone"),
+        ({"type": "once", "at": "2029-12-31T23:59:59Z"}, "trigger.at"),
+        ({"type": "interval", "every": "1s", "jitter": "2s"}, "trigger.jitter"),
+    ]:
+        check_problem(await client.post(path, json={"trigger": trigger}), 422, where)
+    check_problem(await client.post(path, json={"name": "a b", "trigger": PARIS}), 422, "name")
+    check_problem(await client.post(path, json={"trigger": PARIS, "job": {}}), 422, "job")
+
+
+# Edits
+
+
+async def preview_of(client: httpx.AsyncClient, patch: object, count: int = 3) -> dict[str, Any]:
+    answer: dict[str, Any] = await post(client, f"/v1/schedules/tick/preview?count={count}", patch)
+    return answer
+
+
+async def test_a_preview_of_an_edit_tells_what_it_adds_and_removes(client: httpx.AsyncClient, world: World) -> None:
+    await create(client, trigger={"type": "interval", "every": "2s"})
+    before = world.everything()
+    answer = await preview_of(client, {"trigger": {"every": "3s"}})
+    assert nominal(answer["fires"]) == seconds(3, 6, 9)
+    assert nominal(answer["removed"]) == seconds(2, 4, 8)
+    assert nominal(answer["added"]) == seconds(3, 9)
+    assert answer["until"] == seconds(9)[0]
+    assert world.everything() == before
+
+
+@pytest.mark.parametrize(
+    "patch", [{}, {"overlap": "skip"}, {"trigger": {"jitter": "100ms"}}, {"labels": {"team": "a"}}], ids=str
+)
+async def test_an_edit_of_something_else_adds_and_removes_nothing(client: httpx.AsyncClient, patch: object) -> None:
+    await create(client)
+    answer = await preview_of(client, patch)
+    assert (answer["added"], answer["removed"], answer["until"]) == ([], [], seconds(3)[0])
+    assert nominal(answer["fires"]) == seconds(1, 2, 3)
+
+
+async def test_a_time_that_becomes_excluded_is_removed(client: httpx.AsyncClient) -> None:
+    await create(client)
+    window = {"from": seconds(2)[0], "to": seconds(3)[0]}
+    answer = await preview_of(client, {"trigger": {"exclude": [window]}})
+    assert nominal(answer["removed"]) == seconds(2)
+    assert nominal(answer["fires"]) == seconds(1, 2, 3)
+    assert answer["added"] == []
+
+
+async def test_both_are_compared_through_the_same_instant_however_different_they_are(
+    client: httpx.AsyncClient,
+) -> None:
+    await create(client)
+    answer = await preview_of(client, {"trigger": {"type": "cron", "expression": "0 0 * * *"}})
+    assert nominal(answer["fires"]) == [
+        "2030-01-02T00:00:00.000Z",
+        "2030-01-03T00:00:00.000Z",
+        "2030-01-04T00:00:00.000Z",
+    ]
+    assert nominal(answer["removed"]) == seconds(*range(1, 1_001))
+    assert (answer["added"], answer["until"]) == ([], seconds(1_000)[0])
+
+
+async def test_a_trigger_that_ends_is_compared_through_the_end_of_the_other(client: httpx.AsyncClient) -> None:
+    await create(client, trigger={"type": "interval", "every": "10s"})
+    answer = await preview_of(client, {"trigger": {"type": "once", "at": seconds(25)[0]}})
+    assert nominal(answer["fires"]) == seconds(25)
+    assert nominal(answer["added"]) == seconds(25)
+    assert nominal(answer["removed"]) == seconds(10, 20, 30)
+    assert answer["until"] == seconds(30)[0]
+
+
+async def test_a_preview_of_an_edit_is_checked_like_the_edit(client: httpx.AsyncClient, world: World) -> None:
+    await create(client)
+    before = world.everything()
+    for patch, where in [
+        ({"trigger": {"every": "1ms"}}, "trigger.every"),
+        ({"overlap": "sometimes"}, "overlap"),
+        ({"name": "tock"}, "name"),
+        ({"paused": True}, "paused"),
+        ({"job": {"render": True, "payload": "${nothing}"}}, "job.payload"),
+    ]:
+        check_problem(await client.post("/v1/schedules/tick/preview", json=patch), 422, where)
+    assert world.everything() == before

@@ -1,0 +1,57 @@
+"""Edits that somebody else overtakes: none is lost, none is made to what it was not made from."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import check_problem, create, get, patch
+
+
+async def test_an_edit_that_is_overtaken_is_made_anew_on_what_is_there_then(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client)
+    world.schedules.overtakers = [lambda: patch(client, {"labels": {"first": "1"}})]
+    shown = await patch(client, {"overlap": "skip"})
+    assert (shown["labels"], shown["overlap"], shown["rev"]) == ({"first": "1"}, "skip", 3)
+
+
+@pytest.mark.parametrize("bodies", [("overlap", "labels"), ("labels", "overlap")], ids=" then ".join)
+async def test_edits_at_the_same_time_all_take_effect(client: httpx.AsyncClient, bodies: tuple[str, str]) -> None:
+    await create(client)
+    patches: dict[str, Any] = {"overlap": {"overlap": "skip"}, "labels": {"labels": {"team": "a"}}}
+    await asyncio.gather(*(patch(client, patches[name]) for name in bodies))
+    shown = await get(client, "/v1/schedules/tick")
+    assert (shown["overlap"], shown["labels"], shown["rev"]) == ("skip", {"team": "a"}, 3)
+
+
+async def test_an_edit_that_is_always_overtaken_is_a_conflict(client: httpx.AsyncClient, world: World) -> None:
+    await create(client)
+
+    async def overtake() -> None:
+        world.rewrite(Collection.SCHEDULES, "tick", rev=world.schedule()["rev"] + 1)
+
+    world.schedules.overtakers = [overtake] * 5
+    check_problem(await client.patch("/v1/schedules/tick", json={"overlap": "skip"}), 409)
+    assert world.schedule()["policy"]["overlap"] == "allow"
+
+
+async def test_an_edit_of_what_is_deleted_meanwhile_finds_nothing(client: httpx.AsyncClient, world: World) -> None:
+    await create(client)
+    world.schedules.overtakers = [lambda: client.delete("/v1/schedules/tick"), _nothing]
+    check_problem(await client.patch("/v1/schedules/tick", json={"overlap": "skip"}), 404)
+
+
+async def test_a_fire_meanwhile_does_not_get_in_the_way_and_stays(client: httpx.AsyncClient, world: World) -> None:
+    await create(client)
+    world.schedules.overtakers = [lambda: world.fire(NOW + 1_000)]
+    shown = await patch(client, {"overlap": "skip"})
+    assert (shown["rev"], shown["counts"]["fired"], shown["last_nominal_at"]) == (2, 1, "2030-01-01T00:00:01.000Z")
+
+
+async def _nothing() -> None:
+    pass

@@ -1,0 +1,184 @@
+"""What is shown may be sent again, and changes nothing."""
+
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import format_instant
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import REQUESTED, create, get
+
+DAY_MS = 86_400_000
+instants = st.integers(NOW + 1, NOW + 1_000 * DAY_MS).map(format_instant)
+patterns = st.one_of(
+    st.builds(
+        lambda every_ms, anchor: {"type": "interval", "every": f"{every_ms}ms", "anchor": anchor},
+        st.integers(60_000, 100 * DAY_MS),
+        instants,
+    ),
+    st.sampled_from(["*/5 * * * *", "0 0 1 * *", "30 2 * * 1", "@daily", "0 12 * * * 30"]).flatmap(
+        lambda expression: st.sampled_from(["UTC", "Europe/Paris", "Australia/Lord_Howe"]).map(
+            lambda zone: {"type": "cron", "expression": expression, "timezone": zone}
+        )
+    ),
+    st.lists(st.integers(2, 9), min_size=1, max_size=9, unique=True).map(
+        lambda days: {"type": "times", "at": [format_instant(NOW + day * DAY_MS + day) for day in sorted(days)]}
+    ),
+    st.builds(lambda at: {"type": "once", "at": at}, instants),
+)
+windows = st.lists(st.integers(0, 40), min_size=0, max_size=6, unique=True).map(
+    lambda days: [
+        {"from": format_instant(NOW + first * DAY_MS // 8), "to": format_instant(NOW + first * DAY_MS // 8 + 1)}
+        for first in sorted(days)
+    ]
+)
+narrowings = st.fixed_dictionaries(
+    {},
+    optional={
+        "jitter": st.integers(0, 59_999).map(lambda ms: f"{ms}ms"),
+        "start_at": st.integers(NOW - DAY_MS, NOW).map(format_instant),
+        "end_at": st.just("2099-12-31T23:59:59.999Z"),
+        "max_fires": st.integers(1, 2**53 - 1),
+        "exclude": windows,
+    },
+)
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
+payloads = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(texts.filter(lambda key: not key.startswith("$")), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+amounts = st.dictionaries(st.sampled_from(["cpu", "gpu", "a-b_1"]), st.integers(1, 10**9))
+bodies = st.fixed_dictionaries(
+    {
+        "trigger": st.builds(lambda pattern, narrowing: {**pattern, **narrowing}, patterns, narrowings),
+        "job": st.fixed_dictionaries(
+            {"definition": st.just("log"), "payload": payloads},
+            optional={
+                "target": st.just("a b"),
+                "priority": st.integers(0, 10),
+                "mode": st.just("on_demand"),
+                "tenant": st.sampled_from(["default", "acme"]),
+                "fairness_key": st.sampled_from([None, "", "default", "acme"]),
+                "resources": st.none() | amounts,
+            },
+        ),
+    },
+    optional={
+        "misfire": st.fixed_dictionaries(
+            {},
+            optional={
+                "grace": st.integers(0, DAY_MS).map(lambda ms: f"{ms}ms"),
+                "catch_up": st.sampled_from(["none", "latest", "all"]),
+                "limit": st.integers(1, 1_000),
+            },
+        ),
+        "overlap": st.sampled_from(["allow", "skip", "buffer_one", "cancel_running"]),
+        "pause_after_failures": st.none() | st.integers(1, 1_000),
+        "labels": st.dictionaries(st.sampled_from(["team", "a.b", "x-1"]), st.sampled_from(["", "a", "zoë"])),
+    },
+)  # fmt: skip
+
+
+@settings(
+    max_examples=80,
+    deadline=None,
+    # Each example makes and deletes its own schedule.
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(body=bodies, name=st.sampled_from(["one", "two"]))
+async def test_what_is_shown_may_be_sent_again_and_changes_nothing(
+    client: httpx.AsyncClient, world: World, body: dict[str, Any], name: str
+) -> None:
+    path = f"/v1/schedules/{name}"
+    await create(client, **{**body, "name": name})
+    shown, stored = await get(client, path), world.schedule(name)
+    sent = {field: shown[field] for field in REQUESTED}
+    for method, again in [
+        ("PUT", sent),
+        ("PUT", {**body, "name": name}),
+        ("PATCH", {}),
+        ("PATCH", without_nulls(sent)),
+    ]:
+        answer = await client.request(method, path, json=again)
+        assert answer.status_code == 200, answer.text
+        assert answer.json() == shown
+        assert repr(world.schedule(name)) == repr(stored)
+    assert (await client.delete(path)).status_code == 204
+    assert world.database.find(Collection.SCHEDULES, name) is None
+    # Created anew from what was shown it is the same schedule.
+    assert await create(client, **sent, name=name) == shown
+    await client.delete(path)
+
+
+spans = st.integers(1_000, 7 * DAY_MS).map(lambda ms: f"{ms}ms")
+counts = st.none() | st.integers(1, 1_000_000)
+rates = st.builds(lambda count, per: {"count": count, "per": per}, st.integers(1, 9), spans)
+NOUNS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+    "definitions": {
+        "default_cost": st.none() | spans | st.just(0),
+        "max_concurrency": counts,
+        "conflict_group": st.sampled_from([None, "git"]),
+        "conflict_scope": st.sampled_from([None, "tenant", "shared"]),
+        "tier": counts,
+        "rate_limit": st.none() | rates,
+        "resources": st.none() | amounts,
+        "retry": st.fixed_dictionaries(
+            {},
+            optional={
+                "attempts": st.integers(1, 100),
+                "backoff": st.integers(0, 60_000).map(lambda ms: f"{ms}ms"),
+                "factor": st.integers(1_000, 10_000).map(lambda thousandths: thousandths / 1_000),
+            },
+        ),
+        "timeout": st.none() | spans,
+        "total_timeout": st.none() | spans,
+    },
+    "lanes": {
+        "weight": counts,
+        "promote_after": st.none() | spans | st.lists(spans, min_size=11, max_size=11),
+        "policy": st.sampled_from([None, "fair", "tier,score", ["lane", "aged_priority"], ["arrival"], []]),
+    },
+    "tenants": {
+        "max_running": counts,
+        "max_pending": counts,
+        "submit_rate": st.none() | rates,
+        "max_schedules": counts,
+        "fire_rate": st.none() | rates,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", NOUNS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+async def test_so_may_definitions_lanes_and_tenants(client: httpx.AsyncClient, kind: str, data: st.DataObject) -> None:
+    path = f"/v1/{kind}/a"
+    body = data.draw(st.fixed_dictionaries({}, optional=NOUNS[kind]))
+    created = await client.put(path, json=body)
+    assert created.status_code == 201, created.text
+    shown = created.json()
+    assert shown == await get(client, path)
+    sent = {field: shown[field] for field in NOUNS[kind]}
+    for method, again in [("PUT", sent), ("PUT", body), ("PATCH", {}), ("PATCH", without_nulls(sent))]:
+        answer = await client.request(method, path, json=again)
+        assert (answer.status_code, answer.json()) == (200, shown)
+    assert (await client.delete(path)).status_code == 204
+
+
+def without_nulls(value: Any) -> Any:
+    """In a merge patch a null is no value."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return value

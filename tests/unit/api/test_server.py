@@ -1,0 +1,151 @@
+"""The server on a real port: what the network can do to it, and how it ends."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from hascheduler.api import connection
+from hascheduler.api import server as server_module
+from hascheduler.api.app import create_app
+from hascheduler.api.server import ApiServer
+from hascheduler.errors import InvalidInput
+from tests.unit.api.doubles import World
+
+
+@contextlib.asynccontextmanager
+async def serving(world: World) -> AsyncIterator[ApiServer]:
+    server = ApiServer(create_app(world.services()), "127.0.0.1", 0)
+    await server.bind()
+    task = asyncio.create_task(server.run())
+    try:
+        yield server
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def exchange(server: ApiServer, request: bytes) -> bytes:
+    """Everything that comes back until the server closes the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    try:
+        writer.write(request)
+        async with asyncio.timeout(10):
+            return await reader.read()
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def test_the_port_is_known_before_serving_and_requests_are_answered(world: World) -> None:
+    async with serving(world) as server, httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+        assert server.port > 0
+        answer = await client.post("/v1/jobs", json={"definition": "log"})
+        assert answer.status_code == 201
+        assert "server" not in answer.headers
+
+
+async def test_a_port_in_use_is_one_readable_line(world: World) -> None:
+    async with serving(world) as server:
+        second = ApiServer(create_app(world.services()), "127.0.0.1", server.port)
+        with pytest.raises(InvalidInput, match=rf"127\.0\.0\.1:{server.port} is in use; expected a free port"):
+            await second.bind()
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "192.0.2.1"])
+async def test_a_host_that_is_not_here_is_one_readable_line(world: World, host: str) -> None:
+    with pytest.raises(InvalidInput, match="HASCHEDULER_HTTP_HOST"):
+        await ApiServer(create_app(world.services()), host, 0).bind()
+
+
+async def test_what_is_not_http_is_a_problem(world: World) -> None:
+    async with serving(world) as server:
+        head, _, body = (await exchange(server, b"\x16\x03\x01 hello\r\n\r\n")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert b"application/problem+json" in head
+    assert json.loads(body)["type"] == "urn:hascheduler:problem:malformed-http"
+
+
+async def test_a_head_that_is_too_large_is_refused(world: World) -> None:
+    async with serving(world) as server:
+        answer = await exchange(server, b"GET / HTTP/1.1\r\nhost: a\r\nx: " + b"y" * 100_000)
+    assert answer.startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /livez HTTP/1.1\r\nhost: a\r\n"])
+async def test_a_head_that_never_ends_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    monkeypatch.setattr(connection, "HEAD_PATIENCE_S", 0.1)
+    async with serving(world) as server:
+        assert await exchange(server, sent) == b""
+
+
+async def test_the_rest_of_a_refused_body_is_not_waited_for(world: World) -> None:
+    head = b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 999999999\r\n\r\n{"
+    async with serving(world) as server:
+        answer = await exchange(server, head)
+    assert answer.startswith(b"HTTP/1.1 413")
+
+
+async def test_garbage_in_a_chunked_body_ends_the_connection_and_nothing_else(world: World) -> None:
+    head = b"POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+    async with serving(world) as server:
+        await exchange(server, head + b"zz\r\n")
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+            assert (await client.get("/livez")).status_code == 200
+    assert world.everything() == World().everything()
+
+
+async def test_a_connection_is_kept_for_several_requests(world: World) -> None:
+    request = b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n"
+    last = b"GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
+    async with serving(world) as server:
+        assert (await exchange(server, request * 3 + last)).count(b"HTTP/1.1 200") == 4
+
+
+async def test_cancelling_lets_what_is_in_flight_finish(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def slow(job_id: str) -> None:
+        entered.set()
+        await leave.wait()
+
+    monkeypatch.setattr(world.jobs, "get", slow)
+    server = ApiServer(create_app(world.services()), "127.0.0.1", 0)
+    await server.bind()
+    task = asyncio.create_task(server.run())
+    request = asyncio.create_task(exchange(server, b"GET /v1/jobs/job:1 HTTP/1.1\r\nhost: a\r\n\r\n"))
+    async with asyncio.timeout(10):
+        await entered.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        leave.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await request).startswith(b"HTTP/1.1 404")
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", server.port)
+
+
+async def test_a_request_that_never_ends_does_not_hold_up_the_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered = asyncio.Event()
+
+    async def stuck(job_id: str) -> None:
+        entered.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(world.jobs, "get", stuck)
+    monkeypatch.setattr(server_module, "_DRAIN_S", 0.1)
+    async with asyncio.timeout(10):
+        async with serving(world) as server:
+            request = asyncio.create_task(exchange(server, b"GET /v1/jobs/job:1 HTTP/1.1\r\nhost: a\r\n\r\n"))
+            await entered.wait()
+        request.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await request

@@ -1,0 +1,136 @@
+"""``/v1/tokens``: a secret is shown once and stored nowhere, and nobody gives what he has not."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.token import SECRET, digest_of
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import NOW_TEXT, check_problem
+from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
+
+CI: dict[str, Any] = {"name": "ci", "role": "submitter", "tenant": "acme"}
+
+
+async def make(client: httpx.AsyncClient, **changes: Any) -> dict[str, Any]:
+    answer = await client.post("/v1/tokens", json={**CI, **changes})
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    made: dict[str, Any] = answer.json()
+    assert answer.headers["location"] == f"/v1/tokens/{made['id']}"
+    return made
+
+
+async def test_the_settings_token_makes_the_first_one_which_then_opens(guarded: Guarded) -> None:
+    async with guarded.showing(ADMIN_TOKEN) as first:
+        made = await make(first, expires_in="24h")
+    secret = made.pop("token")
+    assert SECRET.fullmatch(secret)
+    assert made == {
+        "id": made["id"], "name": "ci", "role": "submitter", "tenant": "acme", "created_at": NOW_TEXT,
+        "created_by": "HASCHEDULER_ADMIN_TOKEN", "expires_at": "2030-01-02T00:00:00.000Z", "expired": False,
+    }  # fmt: skip
+    async with guarded.showing(secret) as client:
+        shown = (await client.get("/v1/whoami")).json()
+    assert (shown["name"], shown["token"], shown["role"], shown["tenant"]) == ("ci", made["id"], "submitter", "acme")
+
+
+async def test_the_secret_is_stored_nowhere(guarded: Guarded) -> None:
+    async with guarded.showing(ADMIN_TOKEN) as client:
+        secret = (await make(client))["token"]
+        listed = await client.get("/v1/tokens")
+        await guarded.world.audit_writer.flush()
+        audited = await client.get("/v1/audit")
+    assert guarded.world.stored(Collection.TOKENS, digest_of(secret))["name"] == "ci"
+    for text in (str(guarded.world.everything()), listed.text, audited.text):
+        assert secret not in text
+        assert ADMIN_TOKEN not in text
+    # What is stored is in no answer either: it would tell who can look into the database which one it is.
+    assert digest_of(secret) not in listed.text + audited.text
+
+
+async def test_several_live_under_one_name_until_each_is_revoked(guarded: Guarded) -> None:
+    async with guarded.showing(ADMIN_TOKEN) as client:
+        old, new = await make(client), await make(client)
+        assert old["token"] != new["token"]
+        assert (await client.delete(f"/v1/tokens/{old['id']}")).status_code == 204
+        check_problem(await client.delete(f"/v1/tokens/{old['id']}"), 404)
+        assert [item["id"] for item in (await client.get("/v1/tokens")).json()["items"]] == [new["id"]]
+    async with guarded.showing(old["token"]) as client:
+        check_problem(await client.get("/v1/lanes"), 401)
+    async with guarded.showing(new["token"]) as client:
+        assert (await client.get("/v1/lanes")).status_code == 200
+
+
+async def test_they_are_listed_by_id_in_pages_with_those_that_have_expired(guarded: Guarded) -> None:
+    for expires_at_ms in (None, NOW + 1, NOW):
+        await guarded.token("viewer", "acme", expires_at_ms=expires_at_ms)
+    async with guarded.showing(ADMIN_TOKEN) as client:
+        first = (await client.get("/v1/tokens?limit=2")).json()
+        rest = (await client.get(f"/v1/tokens?limit=2&after={first['next']}")).json()
+    items = [*first["items"], *rest["items"]]
+    assert [item["id"] for item in items] == ["token-1", "token-2", "token-3"]
+    assert [item["expired"] for item in items] == [False, False, True]
+    assert rest["next"] is None
+
+
+async def test_one_that_can_not_be_read_is_named_without_its_digest(guarded: Guarded) -> None:
+    secret = await guarded.token("viewer")
+    guarded.world.rewrite(Collection.TOKENS, digest_of(secret), role="root")
+    async with guarded.showing(ADMIN_TOKEN) as client:
+        answer = await client.get("/v1/tokens")
+    [unreadable] = answer.json()["unreadable"]
+    assert unreadable["id"] == "token-1"
+    assert "role" in unreadable["reason"]
+    assert digest_of(secret) not in answer.text
+
+
+async def test_an_admin_of_one_tenant_gives_what_is_that_tenants(guarded: Guarded) -> None:
+    async with await guarded.client("admin", "acme") as client, guarded.showing(ADMIN_TOKEN) as boss:
+        made = await make(client, role="admin")
+        assert made["created_by"] == "admin-1"
+        for tenant in ("other", "*"):
+            check_problem(await client.post("/v1/tokens", json={**CI, "tenant": tenant}), 403, "tenant")
+        theirs = await make(boss, tenant="other")
+        listed = [item["id"] for item in (await client.get("/v1/tokens")).json()["items"]]
+        assert sorted(listed) == sorted(["token-1", made["id"]])
+        check_problem(await client.delete(f"/v1/tokens/{theirs['id']}"), 404)
+        assert (await client.delete(f"/v1/tokens/{made['id']}")).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"role": "root"}, "role"),
+        ({"role": None}, "role"),
+        ({"role": "worker"}, "tenant"),
+        ({"tenant": ""}, "tenant"),
+        ({"tenant": "a b"}, "tenant"),
+        ({"tenant": "**"}, "tenant"),
+        ({"tenant": None}, "tenant"),
+        ({"name": ""}, "name"),
+        ({"name": "a\nb"}, "name"),
+        ({"expires_in": "0s"}, "expires_in"),
+        ({"expires_in": "-1s"}, "expires_in"),
+        ({"expires_in": "100000d"}, "expires_in"),
+        ({"expires_in": "soon"}, "expires_in"),
+        ({"token": "hsk_of-my-own"}, "token"),
+    ],
+)
+async def test_what_is_no_token_is_refused(
+    client: httpx.AsyncClient, world: World, changes: dict[str, Any], path: str
+) -> None:
+    check_problem(await client.post("/v1/tokens", json={**CI, **changes}), 422, path)
+    assert world.everything()["tokens"] == []
+
+
+@pytest.mark.parametrize("missing", CI)
+async def test_nothing_of_a_token_goes_without_saying(client: httpx.AsyncClient, missing: str) -> None:
+    body = {field: value for field, value in CI.items() if field != missing}
+    check_problem(await client.post("/v1/tokens", json=body), 422, missing)
+
+
+async def test_workers_serve_all_tenants(client: httpx.AsyncClient) -> None:
+    assert (await make(client, role="worker", tenant="*"))["role"] == "worker"

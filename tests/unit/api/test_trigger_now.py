@@ -1,0 +1,138 @@
+"""``…/trigger``: a job now, beside, after or instead of those that have not ended."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import NOW_TEXT, check_problem, create, get, post
+
+PATH = "/v1/schedules/tick/trigger"
+
+
+async def test_a_job_is_made_as_a_fire_would_make_it(client: httpx.AsyncClient, world: World) -> None:
+    job = {"definition": "log", "target": "demo", "payload": {"n": 1}, "priority": 9, "lane": "slow"}
+    before = await create(client, job=job, labels={"team": "a"})
+    answer = await client.post(PATH)
+    assert answer.status_code == 201
+    shown = answer.json()
+    assert shown["id"] == "trigger:tick:0001"
+    assert answer.headers["location"] == "/v1/jobs/trigger:tick:0001"
+    assert {name: shown[name] for name in job} == job
+    assert (shown["schedule"], shown["labels"], shown["state"]) == ("tick", {"team": "a"}, "pending")
+    assert (shown["submitted_at"], shown["nominal_at"]) == (NOW_TEXT, NOW_TEXT)
+    assert await get(client, answer.headers["location"]) == shown
+    assert await get(client, "/v1/schedules/tick") == before
+    assert world.job(shown["id"])["serial"] is False
+
+
+async def test_each_request_makes_another_job_paused_or_not(client: httpx.AsyncClient) -> None:
+    await create(client, paused=True)
+    ids = [(await post(client, PATH, status=201))["id"] for _ in range(2)]
+    assert ids == ["trigger:tick:0001", "trigger:tick:0002"]
+
+
+@pytest.mark.parametrize("payload", [{"other": 1}, None, 0, [], "x"])
+async def test_the_payload_may_be_another_even_null(client: httpx.AsyncClient, payload: object) -> None:
+    await create(client, job={"definition": "log", "payload": {"n": 1}})
+    assert (await post(client, PATH, {"payload": payload}, 201))["payload"] == payload
+    assert (await post(client, PATH, {"overlap": "allow"}, 201))["payload"] == {"n": 1}
+
+
+async def test_the_payload_is_filled_in(client: httpx.AsyncClient) -> None:
+    template = {"to": "${schedule} ${target} ${job_id}", "on": ["${nominal_date}", "${label.team} $$5 $HOME"]}
+    job = {"definition": "log", "payload": template, "render": True, "target": "demo"}
+    await create(client, job=job, labels={"team": "a"})
+    filled = (await post(client, PATH, status=201))["payload"]
+    assert filled == {"to": "tick demo trigger:tick:0001", "on": ["2030-01-01", "a $5 $HOME"]}
+    other = await post(client, PATH, {"payload": "${nominal_ms} ${nominal_at}"}, 201)
+    assert other["payload"] == f"{NOW} {NOW_TEXT}"
+    problem = check_problem(await client.post(PATH, json={"payload": {"a": ["${day}"]}}), 422, "payload.a.0")
+    assert "label.team" in problem["detail"]
+
+
+async def live(world: World, states: list[str]) -> list[str]:
+    """A fired job in each of ``states``, oldest first."""
+    ids = []
+    for n, state in enumerate(states):
+        id = await world.fire(NOW + 1_000 * (n + 1))
+        world.rewrite(Collection.JOBS, id, state=state)
+        ids.append(id)
+    return ids
+
+
+OVERLAPS: list[tuple[str, list[str], int | None]] = [
+    ("allow", ["running", "pending", "dispatched"], None),
+    ("skip", [], None),
+    ("skip", ["succeeded", "failed", "cancelled"], None),
+    ("skip", ["succeeded", "running"], 1),
+    ("skip", ["dispatched", "pending"], 0),
+    ("buffer_one", [], None),
+    ("buffer_one", ["running"], None),
+    ("buffer_one", ["failed", "pending"], None),
+    ("buffer_one", ["running", "succeeded", "pending"], 2),
+    ("cancel_running", [], None),
+    ("cancel_running", ["running", "pending", "succeeded"], None),
+]
+
+
+@pytest.mark.parametrize("says", ["the request", "the schedule"])
+@pytest.mark.parametrize("row", OVERLAPS, ids=[f"{row[0]} {row[1]}" for row in OVERLAPS])
+async def test_the_overlap_policy_decides(
+    client: httpx.AsyncClient, world: World, says: str, row: tuple[str, list[str], int | None]
+) -> None:
+    overlap, states, in_the_way = row
+    await create(client, overlap=overlap if says == "the schedule" else "allow")
+    ids = await live(world, states)
+    before = world.everything()
+    body = {"overlap": overlap} if says == "the request" else {}
+    answer = await client.post(PATH, json=body)
+    if in_the_way is not None:
+        assert ids[in_the_way] in check_problem(answer, 409)["detail"]
+        assert world.everything() == before
+        return
+    assert answer.status_code == 201
+    assert world.job(answer.json()["id"])["serial"] is (overlap != "allow")
+    asked = [state_and_request(world, id) for id in ids]
+    assert asked == [after_cancel(state) if overlap == "cancel_running" else (state, False) for state in states]
+
+
+def state_and_request(world: World, id: str) -> tuple[str, bool]:
+    job = world.job(id)
+    return job["state"], job["cancel_requested_at_ms"] is not None
+
+
+def after_cancel(state: str) -> tuple[str, bool]:
+    return ("cancelled" if state in ("pending", "dispatched") else state, state == "running")
+
+
+async def test_a_job_that_somebody_asked_for_is_not_cancelled_for_another(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client)
+    [fired] = await live(world, ["pending"])
+    first = await post(client, PATH, status=201)
+    await post(client, PATH, {"overlap": "cancel_running"}, 201)
+    assert (world.job(first["id"])["state"], world.job(fired)["state"]) == ("pending", "cancelled")
+
+
+async def test_jobs_of_another_schedule_are_not_in_the_way(client: httpx.AsyncClient, world: World) -> None:
+    await create(client)
+    await create(client, name="tick-2")
+    await world.fire(NOW + 1_000, name="tick-2")
+    await client.post("/v1/jobs", json={"definition": "log", "target": "tick"})
+    await post(client, PATH, {"overlap": "skip"}, 201)
+
+
+async def test_more_live_jobs_than_anybody_looks_through_are_a_conflict(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client)
+    job: dict[str, Any] = world.job((await post(client, PATH, status=201))["id"])
+    for n in range(1_000):
+        world.database.insert(Collection.JOBS, {**job, "_id": f"trigger:tick:x{n}"})
+    problem = check_problem(await client.post(PATH, json={"overlap": "cancel_running"}), 409)
+    assert "1000" in problem["detail"]
+    await post(client, PATH, {"overlap": "allow"}, 201)

@@ -1,0 +1,197 @@
+"""Work over HTTP: registering, starting, showing life."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.processor import is_polling
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import check_problem, post
+from tests.unit.api.work import NOBODY, attempt, promised, registered, started
+
+
+async def test_a_registration_is_stored_and_told_the_terms(client: httpx.AsyncClient, world: World) -> None:
+    body = {"name": "far", "definitions": ["log", "*"], "slots": 3, "resources": {"gpu": 1}}
+    answer = await post(client, "/v1/work/processors", body, 201)
+    id = answer.pop("processor")
+    assert answer == {"heartbeat_interval": 1.0, "heartbeat_deadline": 4.0}
+    assert id.startswith("http:far.")
+    assert is_polling(id)
+    stored = world.stored(Collection.PROCESSORS, id)
+    assert {name: stored[name] for name in ("name", "shard", "slots", "draining", "resources")} == {
+        "name": "far", "shard": "default", "slots": 3, "draining": False, "resources": {"gpu": 1},
+    }  # fmt: skip
+    assert sorted(stored["definitions"]) == ["*", "log"]
+    assert await registered(client) != await registered(client)
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "a b"}, "name"),
+        ({"definitions": []}, "definitions"),
+        ({"definitions": ["a b"]}, "definitions.0"),
+        ({"definitions": "log"}, "definitions"),
+        ({"slots": 0}, "slots"),
+        ({"slots": True}, "slots"),
+        ({"resources": {"slots": 1}}, "resources.slots"),
+        ({"draining": True}, "draining"),
+    ],
+)
+async def test_a_wrong_registration_is_refused(
+    client: httpx.AsyncClient, world: World, changes: dict[str, Any], path: str
+) -> None:
+    answer = await client.post("/v1/work/processors", json={"name": "far", "definitions": ["log"], **changes})
+    check_problem(answer, 422)
+    assert [error["path"] for error in answer.json()["errors"]] == [path]
+    assert not world.everything()["processors"]
+
+
+async def test_who_leaves_is_gone_and_leaving_twice_is_harmless(client: httpx.AsyncClient, world: World) -> None:
+    processor = await registered(client)
+    for _ in range(2):
+        assert (await client.delete(f"/v1/work/processors/{processor}")).status_code == 204
+    assert not world.everything()["processors"]
+
+
+async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx.AsyncClient, world: World) -> None:
+    named = await promised(
+        client, world, await registered(client), target="t", payload={"n": 1}, labels={"a": "b"}, tenant="acme"
+    )
+    answer = await post(client, "/v1/work/start", named)
+    assert answer == {
+        **attempt(named),
+        "definition": "log",
+        "target": "t",
+        "payload": {"n": 1},
+        "tenant": "acme",
+        "labels": {"a": "b"},
+        "schedule": None,
+        "nominal_at": None,
+        "submitted_at": "2030-01-01T00:00:00.000Z",
+        "started_at": "2030-01-01T00:00:00.000Z",
+        "failures": 0,
+        "timeout": None,
+        "traceparent": None,
+    }
+    assert world.job(named["job"])["state"] == "running"
+    assert await post(client, "/v1/work/start", named) == answer
+
+
+@pytest.mark.parametrize(
+    ("definition", "passed_ms", "timeout"),
+    [
+        ({"timeout": "5m"}, 0, 300.0),
+        ({"timeout": "5m"}, 1_500, 298.5),
+        ({"timeout": "5m", "total_timeout": "1m"}, 0, 60.0),
+        ({"total_timeout": "1m"}, 61_000, 0.0),
+        ({}, 0, None),
+    ],
+)
+async def test_a_start_says_how_much_time_there_is_and_a_repeat_what_is_left_of_it(
+    client: httpx.AsyncClient, world: World, definition: dict[str, Any], passed_ms: int, timeout: float | None
+) -> None:
+    await client.put("/v1/definitions/log", json=definition)
+    named = await started(client, world, await registered(client))
+    world.clock.now = NOW + passed_ms  # type: ignore[assignment]  # an instant
+    assert (await post(client, "/v1/work/start", named))["timeout"] == timeout
+
+
+async def test_only_its_own_attempt_is_started(client: httpx.AsyncClient, world: World) -> None:
+    named = await promised(client, world, await registered(client))
+    before = world.everything()
+    for other in ({"processor": await registered(client)}, {"attempt": 2}, {"job": "job:none"}):
+        check_problem(await client.post("/v1/work/start", json={**named, **other}), 409)
+    assert world.everything()["jobs"] == before["jobs"]
+
+
+async def test_what_is_cancelled_before_it_began_is_not_started(client: httpx.AsyncClient, world: World) -> None:
+    named = await promised(client, world, await registered(client))
+    await post(client, f"/v1/jobs/{named['job']}/cancel")
+    check_problem(await client.post("/v1/work/start", json=named), 409)
+
+
+async def test_a_heartbeat_is_later_than_all_before_it_and_says_whether_it_drains(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    processor = await registered(client)
+    beats = [world.stored(Collection.PROCESSORS, processor)["beat"]]
+    for draining in (True, False):
+        await post(client, "/v1/work/heartbeat", {"processor": processor, "draining": draining})
+        stored = world.stored(Collection.PROCESSORS, processor)
+        beats.append(stored["beat"])
+        assert stored["draining"] is draining
+    assert beats == sorted(set(beats))
+
+
+async def test_a_heartbeat_tells_what_is_to_stop(client: httpx.AsyncClient, world: World) -> None:
+    processor = await registered(client)
+    on, asked = [await started(client, world, processor, target=target) for target in ("a", "b")]
+    await post(client, f"/v1/jobs/{asked['job']}/cancel")
+    strange = {"job": "job:none", "attempt": 1}
+    body = {"processor": processor, "running": [attempt(on), attempt(asked), strange]}
+    assert await post(client, "/v1/work/heartbeat", body) == {"cancelled": [attempt(asked)], "revoked": [strange]}
+
+
+async def test_progress_is_shown_and_nothing_said_changes_nothing(client: httpx.AsyncClient, world: World) -> None:
+    processor = await registered(client)
+    named = await started(client, world, processor)
+    shown = {"percent": 40.0, "text": "2 of 5", "at": "2030-01-01T00:00:00.000Z"}
+    for said in ({"percent": 40, "text": " 2 of\n5 "}, {}):
+        await post(client, "/v1/work/heartbeat", {"processor": processor, "running": [{**attempt(named), **said}]})
+        assert (await client.get(f"/v1/jobs/{named['job']}")).json()["progress"] == shown
+
+
+@pytest.mark.parametrize(
+    ("said", "path"),
+    [
+        ({"percent": 101}, "percent"),
+        ({"percent": -0.1}, "percent"),
+        ({"percent": "40"}, "percent"),
+        ({"percent": True}, "percent"),
+        ({"text": "x" * 501}, "text"),
+        ({"attempt": 0}, "attempt"),
+        ({"attempt": 2**31}, "attempt"),
+        ({"job": ""}, "job"),
+    ],
+)
+async def test_a_wrong_heartbeat_is_refused_and_is_none(
+    client: httpx.AsyncClient, world: World, said: dict[str, Any], path: str
+) -> None:
+    processor = await registered(client)
+    before = world.everything()
+    running = [{"job": "a", "attempt": 1, **said}]
+    answer = await client.post("/v1/work/heartbeat", json={"processor": processor, "running": running})
+    check_problem(answer, 422)
+    assert [error["path"] for error in answer.json()["errors"]] == [f"running.0.{path}"]
+    assert world.everything() == before
+
+
+@pytest.mark.parametrize("processor", [NOBODY, "p-1.bb"])
+async def test_who_is_not_registered_is_told_to_register_again(client: httpx.AsyncClient, processor: str) -> None:
+    for path in ("fetch", "heartbeat"):
+        answer = await client.post(f"/v1/work/{path}", json={"processor": processor})
+        check_problem(answer, 404)
+        assert answer.json()["type"] == "urn:hascheduler:problem:not-registered"
+        assert "register again" in answer.json()["detail"]
+
+
+async def test_processors_that_do_not_speak_http_are_out_of_reach(client: httpx.AsyncClient, world: World) -> None:
+    job_id = (await post(client, "/v1/jobs", {"definition": "log"}, 201))["id"]
+    await world.dispatch(job_id, "p-1.bb")
+    named = {"processor": "p-1.bb", "job": job_id, "attempt": 1}
+    before = world.everything()
+    check_problem(await client.post("/v1/work/start", json=named), 404)
+    check_problem(await client.post("/v1/work/finish", json={**named, "outcome": "succeeded"}), 404)
+    check_problem(await client.delete("/v1/work/processors/p-1.bb"), 404)
+    assert world.everything() == before
+
+
+async def test_without_the_database_nobody_is_told_to_register_again(client: httpx.AsyncClient, world: World) -> None:
+    processor = await registered(client)
+    world.go_away()
+    for path in ("fetch", "heartbeat"):
+        check_problem(await client.post(f"/v1/work/{path}", json={"processor": processor}), 503)

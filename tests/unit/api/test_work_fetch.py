@@ -1,0 +1,138 @@
+"""The long poll for work."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import check_problem, post
+from tests.unit.api.work import attempt, promised, registered, started, waits
+
+
+async def test_what_is_promised_already_is_told_at_once_and_again_until_it_is_started(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    processor = await registered(client)
+    named = await promised(client, world, processor)
+    await promised(client, world, await registered(client))
+    asked = {"processor": processor, "wait": "60s"}
+    for _ in range(2):
+        told = await post(client, "/v1/work/fetch", asked)
+        assert told == {"attempts": [attempt(named)], "cancelled": [], "revoked": []}
+    await post(client, "/v1/work/start", named)
+    assert (await post(client, "/v1/work/fetch", {**asked, "wait": 0}))["attempts"] == []
+
+
+async def test_a_fetch_that_waits_is_answered_when_the_stream_has_told(client: httpx.AsyncClient, world: World) -> None:
+    processor = await registered(client)
+    async with asyncio.TaskGroup() as tasks:
+        fetch = tasks.create_task(post(client, "/v1/work/fetch", {"processor": processor, "wait": "60s"}))
+        await waits(world, processor)
+        named = await promised(client, world, processor)
+    assert fetch.result()["attempts"] == [attempt(named)]
+
+
+async def test_a_bell_that_rings_before_the_core_knows_is_looked_into_again(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    processor = await registered(client)
+    look, looks = world.view.promised, 0
+
+    def slow(id: str) -> Any:
+        nonlocal looks
+        looks += 1
+        return look(id) if looks > 2 else ()
+
+    world.view.promised = slow
+    async with asyncio.TaskGroup() as tasks:
+        fetch = tasks.create_task(post(client, "/v1/work/fetch", {"processor": processor, "wait": "60s"}))
+        await waits(world, processor)
+        named = await promised(client, world, processor)
+    assert (fetch.result()["attempts"], looks) == ([attempt(named)], 3)
+
+
+async def test_no_more_is_told_than_was_asked_for_and_nothing_that_it_holds(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    processor = await registered(client)
+    first, second, third = [
+        attempt(await promised(client, world, processor, target=target)) for target in ("a", "b", "c")
+    ]
+    asked = {"processor": processor, "wait": 0, "limit": 1, "running": [first]}
+    assert (await post(client, "/v1/work/fetch", asked))["attempts"] == [second]
+    assert (await post(client, "/v1/work/fetch", {**asked, "running": [first, second, third]}))["attempts"] == []
+
+
+async def test_a_fetch_is_a_heartbeat_and_tells_what_is_to_stop(client: httpx.AsyncClient, world: World) -> None:
+    processor = await registered(client)
+    asked = await started(client, world, processor)
+    await post(client, f"/v1/jobs/{asked['job']}/cancel")
+    await post(client, "/v1/work/heartbeat", {"processor": processor, "draining": True})
+    before = world.stored(Collection.PROCESSORS, processor)
+    strange = {"job": "job:none", "attempt": 1}
+    body = {"processor": processor, "wait": 0, "running": [attempt(asked), strange]}
+    told = await post(client, "/v1/work/fetch", body)
+    assert told == {"attempts": [], "cancelled": [attempt(asked)], "revoked": [strange]}
+    after = world.stored(Collection.PROCESSORS, processor)
+    assert (after["beat"], after["draining"]) == (before["beat"] + 1, True)
+
+
+async def test_a_replica_that_ends_keeps_nobody_waiting(client: httpx.AsyncClient, world: World) -> None:
+    processor = await registered(client)
+    asked = {"processor": processor, "wait": "60s"}
+    async with asyncio.TaskGroup() as tasks:
+        fetch = tasks.create_task(post(client, "/v1/work/fetch", asked))
+        await waits(world, processor)
+        world.view.bells.close()
+    assert fetch.result()["attempts"] == []
+    answer = await client.post("/v1/work/fetch", json=asked)
+    check_problem(answer, 503)
+    assert answer.headers["retry-after"] == "1"
+
+
+async def test_who_leaves_while_he_waits_gives_his_place_up(client: httpx.AsyncClient, world: World, app: Any) -> None:
+    processor = await registered(client)
+    left = asyncio.Event()
+    body = [
+        {"type": "http.request", "body": b'{"processor": "%s", "wait": 60}' % processor.encode(), "more_body": False}
+    ]
+
+    async def receive() -> Any:
+        if body:
+            return body.pop()
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        pass
+
+    scope = {
+        "type": "http", "method": "POST", "path": "/v1/work/fetch", "raw_path": b"/v1/work/fetch", "query_string": b"",
+        "headers": [(b"content-type", b"application/json")], "http_version": "1.1", "scheme": "http",
+        "server": ("api", 80), "client": ("a", 1), "root_path": "", "app": app,
+    }  # fmt: skip
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(app(scope, receive, send))
+        await waits(world, processor)
+        left.set()
+    assert not world.view.bells.names
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [
+        ({"wait": "61s"}, "wait"),
+        ({"wait": "-1s"}, "wait"),
+        ({"limit": 0}, "limit"),
+        ({"processor": ""}, "processor"),
+        ({"running": [{"job": "a"}]}, "running.0.attempt"),
+        ({"slots": 1}, "slots"),
+    ],
+)
+async def test_a_wrong_fetch_is_refused(client: httpx.AsyncClient, asked: dict[str, Any], path: str) -> None:
+    answer = await client.post("/v1/work/fetch", json={"processor": await registered(client), **asked})
+    check_problem(answer, 422)
+    assert [error["path"] for error in answer.json()["errors"]] == [path]

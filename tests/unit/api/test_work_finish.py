@@ -1,0 +1,165 @@
+"""How attempts end that are told of over HTTP."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import format_instant
+from hascheduler.model.retry import DEFAULT_RETRY
+from tests.unit.api.doubles import NOW, World
+from tests.unit.api.requests import check_problem, post
+from tests.unit.api.work import promised, registered, started
+
+
+async def _job(client: httpx.AsyncClient, named: dict[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = (await client.get(f"/v1/jobs/{named['job']}")).json()
+    return shown
+
+
+async def _finish(client: httpx.AsyncClient, named: dict[str, Any], outcome: str, **more: Any) -> Any:
+    return await post(client, "/v1/work/finish", {**named, "outcome": outcome, **more})
+
+
+async def test_a_success_has_its_result_and_a_repeat_changes_nothing(client: httpx.AsyncClient, world: World) -> None:
+    named = await started(client, world, await registered(client))
+    for _ in range(2):
+        assert await _finish(client, named, "succeeded", result={"n": [1]}) == {"answer": "done", "retry_at": None}
+    job = await _job(client, named)
+    assert (job["state"], job["result"], len(job["attempts"])) == ("succeeded", {"n": [1]}, 1)
+
+
+async def test_a_failure_is_tried_again_as_the_rule_of_all_processors_says(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    named = await started(client, world, await registered(client))
+    retry_at = format_instant(NOW + DEFAULT_RETRY.pause_ms(named["job"], 1))
+    for _ in range(2):
+        assert await _finish(client, named, "failed", error="no") == {"answer": "done", "retry_at": retry_at}
+    job = await _job(client, named)
+    assert (job["state"], job["failures"], job["retry_at"]) == ("pending", 1, retry_at)
+    assert [(attempt["outcome"], attempt["error"]) for attempt in job["attempts"]] == [("failed", "no")]
+
+
+@pytest.mark.parametrize(
+    ("definition", "more"),
+    [
+        ({}, {"retryable": False}),
+        ({"retry": {"attempts": 1}}, {}),
+        ({"total_timeout": "1s"}, {}),
+        ({"total_timeout": "1m"}, {"retry_after": "1m"}),
+    ],
+)
+async def test_a_failure_that_is_not_to_be_tried_again_is_the_end(
+    client: httpx.AsyncClient, world: World, definition: dict[str, Any], more: dict[str, Any]
+) -> None:
+    await client.put("/v1/definitions/log", json=definition)
+    named = await started(client, world, await registered(client))
+    assert await _finish(client, named, "failed", error="no", **more) == {"answer": "done", "retry_at": None}
+    job = await _job(client, named)
+    assert (job["state"], job["error"]) == ("failed", "no")
+
+
+async def test_a_worker_may_choose_the_pause_before_the_next_try(client: httpx.AsyncClient, world: World) -> None:
+    named = await started(client, world, await registered(client))
+    answer = await _finish(client, named, "failed", error="busy", retry_after="90s")
+    assert answer == {"answer": "done", "retry_at": "2030-01-01T00:01:30.000Z"}
+
+
+async def test_a_failure_of_a_definition_that_can_not_be_read_has_the_defaults(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await client.put("/v1/definitions/log", json={"retry": {"attempts": 1}})
+    world.rewrite(Collection.DEFINITIONS, "log", max_concurrency="many")
+    named = await started(client, world, await registered(client))
+    assert (await _finish(client, named, "failed", error="no"))["retry_at"] is not None
+
+
+async def test_what_was_asked_to_stop_ends_as_cancelled_instead_of_being_tried_again(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    named = await started(client, world, await registered(client))
+    await post(client, f"/v1/jobs/{named['job']}/cancel")
+    assert await _finish(client, named, "failed", error="stopped") == {"answer": "done", "retry_at": None}
+    assert (await _job(client, named))["state"] == "cancelled"
+
+
+async def test_only_what_somebody_asked_for_ends_as_cancelled(client: httpx.AsyncClient, world: World) -> None:
+    named = await started(client, world, await registered(client))
+    before = world.everything()
+    check_problem(await client.post("/v1/work/finish", json={**named, "outcome": "cancelled"}), 409)
+    assert world.everything() == before
+    await post(client, f"/v1/jobs/{named['job']}/cancel")
+    for _ in range(2):
+        assert await _finish(client, named, "cancelled") == {"answer": "done", "retry_at": None}
+    assert (await _job(client, named))["state"] == "cancelled"
+
+
+@pytest.mark.parametrize("bring", [promised, started])
+async def test_what_is_given_back_waits_again_without_a_failure(
+    client: httpx.AsyncClient, world: World, bring: Any
+) -> None:
+    named = await bring(client, world, await registered(client))
+    for _ in range(2):
+        assert await _finish(client, named, "given_back", error="going") == {"answer": "done", "retry_at": None}
+    job = await _job(client, named)
+    assert (job["state"], job["failures"]) == ("pending", 0)
+    assert [(attempt["outcome"], attempt["error"]) for attempt in job["attempts"]] == [("given_back", "going")]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        {"outcome": "succeeded"},
+        {"outcome": "failed", "error": "no"},
+        {"outcome": "cancelled"},
+        {"outcome": "given_back"},
+    ],
+    ids=lambda end: end["outcome"],
+)
+@pytest.mark.parametrize("other", [{"processor": "http:other.1"}, {"attempt": 2}, {"job": "job:none"}], ids=str)
+async def test_the_end_of_what_is_not_its_own_is_late(
+    client: httpx.AsyncClient, world: World, end: dict[str, Any], other: dict[str, Any]
+) -> None:
+    named = await started(client, world, await registered(client))
+    answer = await post(client, "/v1/work/finish", {**named, **other, **end})
+    assert answer == {"answer": "late", "retry_at": None}
+    job = await _job(client, named)
+    assert (job["state"], job["attempts"]) == ("running", [])
+
+
+async def test_a_long_error_is_cut(client: httpx.AsyncClient, world: World) -> None:
+    named = await started(client, world, await registered(client))
+    await _finish(client, named, "failed", error="é" * 5_000, retryable=False)
+    error = (await _job(client, named))["error"]
+    assert error.startswith("é")
+    assert error.endswith("…")
+    assert 4_000 < len(error.encode()) <= 4_096
+
+
+@pytest.mark.parametrize(
+    ("end", "path"),
+    [
+        ({"outcome": "lost"}, "outcome"),
+        ({"outcome": "failed"}, ""),
+        ({"outcome": "failed", "error": ""}, ""),
+        ({"outcome": "failed", "error": "no", "result": 1}, ""),
+        ({"outcome": "failed", "error": "no", "retry_after": "8d"}, "retry_after"),
+        ({"outcome": "failed", "error": "no", "retryable": "no"}, "retryable"),
+        ({"outcome": "succeeded", "retry_after": "1s"}, ""),
+        ({"outcome": "succeeded", "retryable": False}, ""),
+        ({"outcome": "succeeded", "result": "x" * (256 * 1024)}, "result"),
+        ({"outcome": "given_back", "result": 1}, ""),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+async def test_an_end_that_makes_no_sense_is_refused(
+    client: httpx.AsyncClient, world: World, end: dict[str, Any], path: str
+) -> None:
+    named = await started(client, world, await registered(client))
+    before = world.everything()
+    answer = await client.post("/v1/work/finish", json={**named, **end})
+    check_problem(answer, 422)
+    assert [error["path"] for error in answer.json()["errors"]] == [path]
+    assert world.everything() == before

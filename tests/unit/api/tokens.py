@@ -1,0 +1,40 @@
+"""Clients with tokens, of a replica that demands them."""
+
+from dataclasses import replace
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+
+from hascheduler.model.token import Role, Token, digest_of
+from tests.unit.api.doubles import NOW, World
+
+ADMIN_TOKEN = "an-admin-token-of-the-settings"
+
+
+class Guarded:
+    """The application where tokens are demanded; `client` makes a token and a client that shows it."""
+
+    def __init__(self, app: FastAPI, world: World, *, demanded: bool = True) -> None:
+        self.app = app
+        self.world = world
+        lock = replace(world.lock, demanded=demanded, admin_digest=digest_of(ADMIN_TOKEN))
+        app.state.services = replace(world.services(), lock=lock)
+        self._count = 0
+
+    async def token(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> str:
+        """Its secret; ids and names go up: ``token-1``, ``viewer-1``."""
+        self._count += 1
+        secret = f"hsk_{self._count:043d}"
+        plain = Token(
+            digest_of(secret), f"token-{self._count}", f"{role}-{self._count}", Role(role), tenant, NOW, "test"
+        )
+        await self.world.tokens.create(replace(plain, **only_what_matters))
+        return secret
+
+    def showing(self, secret: str | None) -> httpx.AsyncClient:
+        headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+        return httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://api", headers=headers)
+
+    async def client(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> httpx.AsyncClient:
+        return self.showing(await self.token(role, tenant, **only_what_matters))

@@ -1,0 +1,40 @@
+"""A processor that speaks HTTP, as the tests of its routes play it."""
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import post
+
+NOBODY = "http:nobody.00000000"
+
+
+async def registered(client: httpx.AsyncClient, **changes: Any) -> str:
+    body = {"name": "far", "definitions": ["log"], "slots": 2, **changes}
+    return str((await post(client, "/v1/work/processors", body, 201))["processor"])
+
+
+async def promised(client: httpx.AsyncClient, world: World, processor: str, **job: Any) -> dict[str, Any]:
+    """A new job that is dispatched to ``processor``: how its requests name it."""
+    job_id = (await post(client, "/v1/jobs", {"definition": "log", **job}, 201))["id"]
+    await world.dispatch(job_id, processor)
+    return {"processor": processor, "job": job_id, "attempt": 1}
+
+
+async def started(client: httpx.AsyncClient, world: World, processor: str, **job: Any) -> dict[str, Any]:
+    """As `promised`, and it runs."""
+    named = await promised(client, world, processor, **job)
+    await post(client, "/v1/work/start", named)
+    return named
+
+
+def attempt(named: dict[str, Any]) -> dict[str, Any]:
+    return {"job": named["job"], "attempt": named["attempt"]}
+
+
+async def waits(world: World, processor: str) -> None:
+    """Until a fetch of the processor is held open."""
+    while processor not in world.view.bells.names:  # noqa: ASYNC110  # turns of the loop, not time
+        await asyncio.sleep(0)

@@ -1,0 +1,139 @@
+"""The strings on the processes: failpoints, clocks, and what is almost a message or a document."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from hascheduler.clock import SystemClock
+from hascheduler.errors import InvalidInput
+from hascheduler.model.message import Message, MessageKind, decode_message, encode_message
+from tests.chaos import skewed_clock
+from tests.chaos.failpoints import Ending, Failpoint, Failpoints, When, parse_failpoint
+from tests.chaos.faketime import faketime_environment, why_no_faketime
+from tests.chaos.mutations import mutated_bytes, mutated_document
+from tests.chaos.rows import ROWS
+from tests.chaos.skewed_clock import SkewedClock
+
+DAY_MS = 86_400_000
+
+
+def test_a_failpoint_reads_as_it_is_written() -> None:
+    failpoint = Failpoint("journal.insert", When.BEFORE, Ending.DIE)
+    assert str(failpoint) == "journal.insert:before:die"
+    assert parse_failpoint(str(failpoint)) == failpoint
+
+
+@pytest.mark.parametrize("text", ["", "journal.insert", "journal.insert:before:sleep", "journal.insert:soon:die"])
+def test_what_is_no_failpoint_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="such as"):
+        parse_failpoint(text)
+
+
+def test_a_process_dies_at_the_failpoint_that_is_armed_and_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "failpoint"
+    file.write_text("journal.insert:after:die")
+    program = (
+        "import sys; from pathlib import Path; from tests.chaos.failpoints import Failpoints, When\n"
+        "points = Failpoints(Path(sys.argv[1]))\n"
+        "points.pass_by('jobs.insert', When.AFTER); points.pass_by('journal.insert', When.BEFORE)\n"
+        "print('here', flush=True)\n"
+        "points.pass_by('journal.insert', When.AFTER)\n"
+        "print('and on')\n"
+    )
+    command = [sys.executable, "-c", program, str(file)]
+    run = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
+    assert run.stdout == "here\n", run.stderr
+    assert run.returncode == -signal.SIGKILL
+    assert not file.exists()
+
+
+def test_without_a_file_nobody_stops(tmp_path: Path) -> None:
+    Failpoints(tmp_path / "failpoint").pass_by("journal.insert", When.BEFORE)
+
+
+def test_a_clock_is_wrong_by_so_much_and_right_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skewed_clock, "_LOOK_EVERY_S", 0.0)
+    file, true = tmp_path / "clock", SystemClock()
+    clock = SkewedClock(file)
+    assert abs(clock.wall_ms() - true.wall_ms()) < DAY_MS / 2
+    mono_ms = clock.mono_ms()
+    file.write_text(f'{{"offset_ms": {DAY_MS}}}')
+    assert clock.wall_ms() - true.wall_ms() > DAY_MS / 2
+    assert 0 <= clock.mono_ms() - mono_ms < DAY_MS / 2
+    file.unlink()
+    assert abs(clock.wall_ms() - true.wall_ms()) < DAY_MS / 2
+
+
+def test_a_fast_clock_keeps_what_it_has_gained_and_never_goes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(skewed_clock, "_LOOK_EVERY_S", 0.0)
+    file = tmp_path / "clock"
+    clock = SkewedClock(file)
+    file.write_text('{"rate": 1000000}')
+    fast = [clock.mono_ms() for _ in range(2_000)]
+    file.unlink()
+    assert fast == sorted(fast)
+    assert clock.mono_ms() >= fast[-1] > fast[0] + 1_000
+    assert abs(clock.wall_ms() - SystemClock().wall_ms()) < 1_000
+
+
+@pytest.mark.skipif(bool(why_no_faketime()), reason=why_no_faketime())
+def test_of_a_process_that_lives_a_day_ahead_every_wall_clock_does_and_no_wait_is_longer(tmp_path: Path) -> None:
+    file = tmp_path / "faketime"
+    file.write_text("+86400")
+    program = (
+        "import datetime, threading, time\n"
+        "began = time.monotonic(); threading.Event().wait(0.05); waited = time.monotonic() - began\n"
+        "print(int(time.time()), int(datetime.datetime.now(datetime.UTC).timestamp()), waited < 10)\n"
+    )
+    environment = {**os.environ, **faketime_environment(file)}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    first, second, is_short = run.stdout.split()
+    ahead_s = DAY_MS // 1_000 - 60
+    assert int(first) - time.time() > ahead_s
+    assert int(second) - time.time() > ahead_s
+    assert is_short == "True"
+
+
+def test_mutations_of_a_message_are_refused_or_are_messages() -> None:
+    chance = Random(3)
+    body = encode_message(Message(MessageKind.RUN, "fire:tick:1", 1))
+    refused = 0
+    for _ in range(500):
+        try:
+            decode_message(mutated_bytes(body, chance))
+        except InvalidInput:
+            refused += 1
+    assert refused > 400
+
+
+def test_a_mutated_document_keeps_its_id_and_little_else() -> None:
+    chance = Random(3)
+    document = {"_id": "stray-1", "a": 1, "b": "x"}
+    mutated = [mutated_document(document, chance) for _ in range(50)]
+    assert {each["_id"] for each in mutated} == {"stray-1"}
+    assert all(each != document for each in mutated)
+
+
+def test_every_row_has_a_name_of_its_own_and_the_smoke_has_the_worst_of_each_kind() -> None:
+    assert len(ROWS) >= 40
+    assert sum(row.smoke for row in ROWS.values()) >= 10
+    assert all(row.main or row.smoke is False for row in ROWS.values())
+
+
+def test_the_list_names_every_row_and_an_unknown_one_is_told() -> None:
+    command = [sys.executable, "-m", "tests.chaos"]
+    root = Path(__file__).parents[3]
+    listed = subprocess.run([*command, "--list"], cwd=root, capture_output=True, text=True, check=True)
+    assert {line.split()[0] for line in listed.stdout.splitlines()} == set(ROWS)
+    unknown = subprocess.run([*command, "--rows", "meteor"], cwd=root, capture_output=True, text=True, check=False)
+    assert unknown.returncode == 2
+    assert unknown.stderr.startswith("--rows: unknown 'meteor'; expected some of leader-sigkill, ")
+    assert unknown.stderr.count("\n") == 1

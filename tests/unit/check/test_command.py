@@ -1,0 +1,102 @@
+"""``hascheduler audit`` as people and programs meet it: what it prints, and its status."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hascheduler.check.finding import CheckReport, Finding, FindingKind
+from hascheduler.cli.audit_command import _document, _picture
+from tests.unit.cli.invoking import invoke
+
+ROOT = Path(__file__).parents[3]
+
+
+def run(database: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("HASCHEDULER_")}
+    return subprocess.run(
+        [sys.executable, "-m", "hascheduler", "audit", "--job-retention", "1d", "--database", database, *options],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        cwd=ROOT,
+        env={**clean, "COLUMNS": "200"},
+    )
+
+
+def test_a_database_that_is_away_is_status_1_and_one_line() -> None:
+    ended = run("nowhere", "--mongodb-uri", "mongodb://127.0.0.1:1/?replicaSet=rs0", "--startup-patience", "100ms")
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr.splitlines()[-1].startswith("hascheduler: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--json", "--watch"], "--watch: can't be had with --json"),
+        (["--job-retention", "soon"], "HASCHEDULER_JOB_RETENTION"),
+        (["--every", "day"], "No such option"),
+    ],
+)
+def test_wrong_usage_is_status_2(options: list[str], said: str) -> None:
+    ended = invoke("audit", *options)
+    assert ended.status == 2
+    assert said in ended.err
+
+
+def test_a_uri_that_is_none_is_wrong_usage() -> None:
+    ended = run("nowhere", "--mongodb-uri", "http://here")
+    assert ended.returncode == 2
+    assert "mongodb_uri: not a MongoDB URI" in ended.stderr
+
+
+def test_it_is_not_to_be_confused_with_the_log_of_changes() -> None:
+    text = " ".join(invoke("--help").out.split())
+    assert "audit " in text
+    assert "audit-log" in text
+    assert "hascheduler audit-log" in " ".join(invoke("audit", "--help").out.split())
+
+
+REPORT = CheckReport(
+    at_ms=1_893_456_000_000,
+    findings=(Finding(FindingKind.OVERDUE, "schedules/tick", "due for 90 s", "look there", since_ms=2**52),),
+    counts={"overdue": 7},
+    looked_at={"jobs": 1_200, "schedules": 34},
+    complete=False,
+)
+
+
+def test_what_is_not_shown_is_counted_and_what_was_left_out_is_said() -> None:
+    from rich.console import Console
+
+    console = Console(width=120, no_color=True)
+    with console.capture() as captured:
+        console.print(_picture(REPORT, "db"))
+    shown = captured.get()
+    assert "overdue 7 (1 shown); 1,234 documents of db looked at; there is more than was looked at" in shown
+    assert f"since {2**52} ms" in shown
+
+
+def test_programs_get_it_all() -> None:
+    answer = _document(REPORT, "db")
+    assert json.loads(json.dumps(answer)) == {
+        "database": "db",
+        "at": "2030-01-01T00:00:00.000Z",
+        "complete": False,
+        "looked_at": {"jobs": 1_200, "schedules": 34},
+        "counts": {"overdue": 7},
+        "findings": [
+            {
+                "kind": "overdue",
+                "document": "schedules/tick",
+                "what": "due for 90 s",
+                "since": f"{2**52} ms",
+                "hint": "look there",
+            }
+        ],
+    }

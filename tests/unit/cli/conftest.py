@@ -1,0 +1,35 @@
+"""A replica's API on memory stores, served on a port of this machine."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from structlog.testing import capture_logs
+
+from hascheduler.api.app import create_app
+from hascheduler.api.server import ApiServer
+from tests.unit.api.doubles import World
+from tests.unit.cli.invoking import Replica
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+async def url(world: World) -> AsyncIterator[str]:
+    server = ApiServer(create_app(world.services()), "127.0.0.1", 0)
+    await server.bind()
+    serving = asyncio.create_task(server.run())
+    with capture_logs():  # what a replica says is no part of what a command does, which has the same streams here
+        yield f"http://127.0.0.1:{server.port}"
+    serving.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving
+
+
+@pytest.fixture
+def replica(url: str) -> Replica:
+    return Replica(url)

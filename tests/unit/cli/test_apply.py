@@ -1,0 +1,261 @@
+"""``hascheduler apply``: shows the difference, asks, and replaces exactly what it has shown."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hascheduler.cli.client import Client
+from hascheduler.cli.manifests import read_manifests
+from hascheduler.cli.plans import carry_out, plan
+from hascheduler.errors import Conflict
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from tests.unit.api.doubles import World
+from tests.unit.cli.invoking import Replica
+from tests.unit.cli.terminal import Terminal
+
+_WANTED = """\
+kind: Schedule
+name: nightly
+trigger: {type: cron, expression: "30 2 * * *", timezone: Europe/Paris}
+job: {definition: repack}
+---
+kind: Definition
+name: repack
+max_concurrency: 2
+---
+kind: Schedule
+name: tick
+labels: {team: a}
+trigger: {type: interval, every: 1s}
+paused: true
+job: {definition: log, payload: {day: 2030-02-01}}
+"""
+_NAMES = (("schedule", "nightly"), ("definition", "repack"), ("schedule", "tick"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "wanted.yaml"
+    want(file, _WANTED)
+    return file
+
+
+def want(file: Path, text: str) -> None:
+    file.write_text(text)
+
+
+def names(world: World, collection: Collection = Collection.SCHEDULES) -> list[str]:
+    return sorted(document["_id"] for document in world.database.documents(collection))
+
+
+async def test_what_is_new_is_shown_and_made(replica: Replica, world: World, file: Path) -> None:
+    ended = await replica.done("apply", "-f", str(file), "--yes")
+    assert "definition repack is new" in ended.out
+    assert "+  expression: 30 2 * * *" in ended.out
+    assert ended.out.endswith("\n3 created\n")
+    assert names(world) == ["nightly", "tick"]
+    tick = world.schedule("tick")
+    assert tick["paused_at_ms"] is not None
+    assert tick["labels"] == {"team": "a", "managed-by": "hascheduler-apply"}
+    assert tick["payload"] == {"day": "2030-02-01"}
+
+
+_NOUNS = """\
+kind: Tenant
+name: acme
+max_running: 5
+---
+kind: Lane
+name: bulk
+policy: fair
+promote_after: 90
+---
+kind: Definition
+name: repack
+rate_limit: {per: 60, count: 5}
+resources: {cpu: 2}
+---
+kind: Schedule
+name: nightly
+trigger: {type: cron, expression: "@daily"}
+job: {definition: repack, tenant: acme, lane: bulk, resources: {cpu: 1}}
+"""
+
+
+async def test_lanes_and_tenants_are_applied_too_and_before_the_schedules(
+    replica: Replica, world: World, file: Path
+) -> None:
+    want(file, _NOUNS)
+    assert (await replica.done("apply", "-f", str(file), "--yes")).out.endswith("\n4 created\n")
+    assert world.stored(Collection.LANES, "bulk")["criteria"] == ["tier", "fairness", "arrival"]
+    job = world.schedule("nightly")["job"]
+    assert (job["tenant"], job["fairness_key"], job["resources"]) == ("acme", "acme", {"cpu": 1})
+    assert (await replica.done("apply", "-f", str(file))).out == "4 unchanged\n"
+    shown = [await replica.done(kind, "get", name, "--yaml") for kind, name in (("lane", "bulk"), ("tenant", "acme"))]
+    again = "---\n".join(ended.out for ended in shown)
+    assert (await replica.done("apply", "-f", "-", input=again)).out == "2 unchanged\n"
+    want(file, _NOUNS.replace("policy: fair", "weight: 2").replace("max_running: 5", "max_running: 6"))
+    ended = await replica.done("apply", "-f", str(file), "--yes")
+    assert "-max_running: 5\n+max_running: 6" in ended.out
+    assert ended.out.endswith("\n2 changed, 2 unchanged\n")
+    assert world.stored(Collection.LANES, "bulk")["criteria"] is None
+
+
+async def test_applying_again_changes_nothing_and_asks_nothing(replica: Replica, world: World, file: Path) -> None:
+    await replica.done("apply", "-f", str(file), "--yes")
+    before = world.everything()
+    again = await replica.done("apply", "-f", str(file))
+    assert again.out == "3 unchanged\n"
+    assert world.everything() == before
+
+
+async def test_a_change_is_shown_as_a_difference_and_written(replica: Replica, world: World, file: Path) -> None:
+    await replica.done("apply", "-f", str(file), "--yes")
+    anchor_ms = world.schedule("tick")["trigger"]["anchor_ms"]
+    want(file, _WANTED.replace("every: 1s", "every: 2s").replace("max_concurrency: 2", "max_concurrency: 3"))
+    ended = await replica.done("apply", "-f", str(file), "--yes")
+    assert "-  every: 1s\n+  every: 2s" in ended.out
+    assert "-max_concurrency: 2\n+max_concurrency: 3" in ended.out
+    assert ended.out.endswith("\n2 changed, 1 unchanged\n")
+    assert world.schedule("tick")["trigger"] == {"type": "interval", "every_ms": 2_000, "anchor_ms": anchor_ms}
+    assert world.schedule("tick")["paused_at_ms"] is not None
+
+
+async def test_paused_is_changed_where_it_is_said_and_left_alone_where_not(
+    replica: Replica, world: World, file: Path
+) -> None:
+    await replica.done("apply", "-f", str(file), "--yes")
+    want(file, _WANTED.replace("paused: true\n", ""))
+    assert (await replica.done("apply", "-f", str(file))).out == "3 unchanged\n"
+    want(file, _WANTED.replace("paused: true", "paused: false"))
+    ended = await replica.done("apply", "-f", str(file), "--yes")
+    assert "-paused: true" in ended.out
+    assert world.schedule("tick")["paused_at_ms"] is None
+
+
+async def test_only_what_apply_wrote_is_pruned(replica: Replica, world: World, file: Path) -> None:
+    await replica.done("schedule", "add", "by-hand", "--every", "1s", "--definition", "log")
+    await replica.done("apply", "-f", str(file), "--yes")
+    want(file, _WANTED.split("---\n", 1)[1])
+    assert (await replica.done("apply", "-f", str(file))).out == "2 unchanged\n"
+    tried = await replica.done("apply", "-f", str(file), "--prune", "--dry-run")
+    assert "schedule nightly goes" in tried.out
+    assert names(world) == ["by-hand", "nightly", "tick"]
+    ended = await replica.done("apply", "-f", str(file), "--prune", "--yes")
+    assert ended.out.endswith("\n2 unchanged, 1 pruned\n")
+    assert names(world) == ["by-hand", "tick"]
+
+
+async def test_a_dry_run_writes_nothing(replica: Replica, world: World, file: Path) -> None:
+    ended = await replica.done("apply", "-f", str(file), "--dry-run")
+    assert ended.out.endswith("\nwould be: 3 created\n")
+    assert names(world) == []
+
+
+async def test_where_nobody_can_answer_it_shows_the_difference_and_does_nothing(
+    replica: Replica, world: World, file: Path
+) -> None:
+    ended = await replica.run("apply", "-f", str(file))
+    assert ended.status == 2
+    assert "schedule tick is new" in ended.out
+    assert ended.err.startswith("hascheduler: --yes: nobody is here to ask: Apply 3 changes?")
+    assert names(world) == []
+
+
+@pytest.mark.parametrize(("answer", "made"), [("y\n", ["nightly", "tick"]), ("n\n", [])])
+async def test_on_a_terminal_it_asks(url: str, world: World, file: Path, answer: str, made: list[str]) -> None:
+    terminal = Terminal("apply", "-f", str(file), "--url", url)
+    await terminal.until("Apply 3 changes?")
+    assert "\x1b[32m+" in terminal.shown, "differences have colours on a terminal"
+    terminal.type(answer)
+    assert await terminal.ended() == 0
+    assert names(world) == made
+    assert ("not done: " in terminal.shown) == (answer == "n\n")
+
+
+async def test_nothing_is_sent_while_any_document_is_wrong(replica: Replica, world: World, file: Path) -> None:
+    want(file, _WANTED.replace("30 2 * * *", "61 * * * *").replace("team: a", "team: 1"))
+    ended = await replica.run("apply", "-f", str(file), "--yes")
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert f"{file}, document 1, trigger.expression: " in ended.err
+    assert f"{file}, document 3, labels.team: a number" in ended.err
+    assert names(world) == names(world, Collection.DEFINITIONS) == []
+
+
+async def test_one_that_is_refused_does_not_stop_the_others(replica: Replica, world: World, file: Path) -> None:
+    want(file, _WANTED.replace("definition: repack", "definition: repack, priority: 99"))
+    ended = await replica.run("apply", "-f", str(file), "--yes")
+    assert ended.status == 2
+    assert ended.out.endswith("\n2 created, 1 failed\n")
+    assert ended.err == "hascheduler: schedule nightly: job.priority: 99 is too large; expected at most 10\n"
+    assert names(world) == ["tick"]
+
+
+async def test_a_replica_that_loses_its_database_is_the_worlds_fault(
+    replica: Replica, world: World, file: Path
+) -> None:
+    world.go_away()
+    ended = await replica.run("apply", "-f", str(file), "--yes")
+    assert (ended.status, ended.err.count("\n")) == (1, 1)
+
+
+async def test_documents_come_from_standard_input_too(replica: Replica, world: World) -> None:
+    ended = await replica.done("apply", "-f", "-", "--yes", input=_WANTED)
+    assert ended.out.endswith("\n3 created\n")
+    assert names(world) == ["nightly", "tick"]
+
+
+async def test_what_is_shown_as_yaml_can_be_applied(replica: Replica, world: World, file: Path) -> None:
+    await replica.done("apply", "-f", str(file), "--yes")
+    before = world.everything()
+    shown = [await replica.done(kind, "get", name, "--yaml") for kind, name in _NAMES]
+    documents = "---\n".join(ended.out for ended in shown)
+    assert (await replica.done("apply", "-f", "-", input=documents)).out == "3 unchanged\n"
+    await replica.done("schedule", "delete", "tick", "--yes")
+    await replica.done("apply", "-f", "-", "--yes", input=documents)
+    assert world.schedule("tick") == before["schedules"][names(world).index("tick")]
+
+
+async def test_programs_get_one_document(replica: Replica, file: Path) -> None:
+    asked = await replica.run("apply", "-f", str(file), "--json")
+    assert (asked.status, asked.out) == (2, "")
+    want(file, _WANTED.replace("definition: repack", "definition: repack, priority: 99"))
+    ended = await replica.run("apply", "-f", str(file), "--json", "--yes")
+    answer: Any = ended.json
+    told = [(one["kind"], one["name"], one["change"], one["problem"] is None) for one in answer["documents"]]
+    assert told == [
+        ("definition", "repack", "created", True),
+        ("schedule", "nightly", "created", False),
+        ("schedule", "tick", "created", True),
+    ]
+    assert ended.status == 2
+
+
+@pytest.mark.parametrize("name", ["tick", "nightly", "repack"])
+async def test_what_somebody_changed_meanwhile_is_not_replaced(
+    replica: Replica, url: str, world: World, file: Path, name: str
+) -> None:
+    await replica.done("apply", "-f", str(file), "--yes")
+    changed = _WANTED.replace("every: 1s", "every: 2s").replace("max_concurrency: 2", "max_concurrency: 3")
+    want(file, changed.split("---\n", 1)[1])
+
+    def planned() -> Any:
+        with Client(url) as client:
+            return plan(client, read_manifests([str(file)], WallMs(0)), prune=True)
+
+    steps = {step.name: step for step in await asyncio.to_thread(planned)}
+    kind = "definition" if name == "repack" else "schedule"
+    edit = ("--max-concurrency", "9") if kind == "definition" else ("--label", "by=hand")
+    await replica.done(kind, "edit", name, *edit)
+    before = world.everything()
+
+    def do() -> None:
+        with Client(url) as client:
+            carry_out(client, steps[name])
+
+    with pytest.raises(Conflict):
+        await asyncio.to_thread(do)
+    assert world.everything() == before

@@ -1,0 +1,31 @@
+"""``hascheduler cluster`` against the real API with a small cluster behind it."""
+
+from typing import Any
+
+from tests.unit.cli.invoking import Replica, invoke
+
+
+async def test_the_tables_show_who_leads_who_works_and_what_is_wrong(replica: Replica) -> None:
+    shown = (await replica.done("cluster", COLUMNS="100")).out
+    for text in ("leader replica-1.aa", "term 7", "p-1.bb", "2/8", "pending 1", "state: missing"):
+        assert text in shown
+    for text in ("broken: overdue 2", "its mirror differs from replica-2.bb"):
+        assert text in shown
+
+
+async def test_json_is_for_programs(replica: Replica) -> None:
+    answer: Any = (await replica.done("cluster", "--json")).json
+    assert answer["leader"]["term"] == 7
+    assert answer["processors"][0]["name"] == "p-1"
+
+
+async def test_a_server_that_is_no_replica_is_one_line(replica: Replica) -> None:
+    answer = await replica.run("cluster", HASCHEDULER_URL=f"{replica.url}/elsewhere")
+    assert answer.status == 1
+    assert (answer.err.count("\n"), "404" in answer.err) == (1, True)
+
+
+def test_what_is_to_be_watched_is_not_for_programs() -> None:
+    for command in (["cluster"], ["schedule", "list"], ["schedule", "timeline"], ["schedule", "verdicts", "x"]):
+        ended = invoke(*command, "--json", "--watch")
+        assert (ended.status, ended.err.startswith("hascheduler: --watch: ")) == (2, True)

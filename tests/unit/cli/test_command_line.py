@@ -1,0 +1,166 @@
+"""The command line as a user meets it: help that lists everything, one line for each mistake, quick starts."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hascheduler import __main__ as entry
+from hascheduler import __version__
+from hascheduler.cli.setting_options import variable
+from hascheduler.errors import Conflict, InvalidInput, InvariantBroken, StoreUnavailable
+from hascheduler.settings import Settings
+from tests.unit.cli.invoking import invoke
+
+ROOT = Path(__file__).parents[3]
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("HASCHEDULER_")}
+    return subprocess.run(
+        [sys.executable, "-m", "hascheduler", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=ROOT,
+        env={**clean, "COLUMNS": "100", **variables},
+    )
+
+
+def test_help_lists_the_commands() -> None:
+    shown = run("--help")
+    assert shown.returncode == 0
+    commands = (
+        "serve", "processor", "dev", "demo", "cluster", "schedule", "job", "why", "definition", "lane", "tenant",
+        "apply",
+    )  # fmt: skip
+    assert all(f"\n  {command} " in shown.stdout for command in commands)
+    assert "--install-completion" in shown.stdout
+
+
+@pytest.mark.parametrize("group", ["schedule", "definition", "lane", "tenant", "job", "token"])
+def test_the_commands_of_a_group_are_told_in_whole_lines_and_each_has_an_example(group: str) -> None:
+    _, _, commands = invoke(group, "--help").out.partition("Commands:\n")
+    told = [line.split(maxsplit=1) for line in commands.splitlines() if line]
+    assert len(told) >= 4
+    for name, text in told:
+        assert not text.endswith("...")
+        shown = invoke(group, name, "--help")
+        assert f"  hascheduler {group} {name}" in shown.out.partition("Example:")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [(["shedule"], "schedule"), (["schedule", "prevew"], "preview"), (["definition", "lst"], "list")],
+)
+def test_a_misspelt_command_is_told_what_was_meant(arguments: list[str], meant: str) -> None:
+    ended = invoke(*arguments)
+    assert ended.status == 2
+    assert f"Did you mean {meant}?" in ended.err
+
+
+@pytest.mark.parametrize("command", ["serve", "processor"])
+def test_help_lists_every_variable_with_description_and_default(command: str) -> None:
+    shown = " ".join(run(command, "--help").stdout.split())
+    for name, field in Settings.model_fields.items():
+        assert f"{variable(name, field)}: {field.description}" in shown
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"hascheduler {__version__}\n"
+
+
+def test_the_command_line_is_light_until_a_command_is_chosen() -> None:
+    code = "import sys, hascheduler.__main__; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    heavy = {"pydantic", "fastapi", "pymongo", "aio_pika", "uvicorn", "httpx", "uvloop", "structlog"}
+    assert not heavy & set(loaded.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["serve", "--http-port", "abc"], "HASCHEDULER_HTTP_PORT"),
+        (["serve", "--http-port", "70000"], "HASCHEDULER_HTTP_PORT"),
+        (["serve", "--lease-duration", "soon"], "HASCHEDULER_LEASE_DURATION"),
+        (["serve", "--lease-duration", "1s"], "LEASE_DURATION: must exceed RENEW_DEADLINE"),
+        (["serve", "--http-host", "0.0.0.0", "--auth", "none"], "not loopback"),
+        (["processor", "processors.log", "--slots", "0"], "HASCHEDULER_SLOTS"),
+        (["processor", "processors.log", "--resources", "cpu"], "HASCHEDULER_RESOURCES"),
+        (["serve", "--policy", "luck"], "HASCHEDULER_POLICY"),
+        (["cluster", "--url", "nonsense"], "--url"),
+        (["cluster", "--json", "--watch"], "--json"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(arguments: list[str], said: str) -> None:
+    answer = run(*arguments)
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert answer.stderr.startswith("hascheduler: ")
+    assert answer.stderr.count("\n") == 1
+    assert said in answer.stderr
+
+
+def test_a_wrong_variable_is_one_line_too() -> None:
+    answer = run("serve", HASCHEDULER_RETRY_PERIOD="never")
+    assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
+    assert "HASCHEDULER_RETRY_PERIOD" in answer.stderr
+
+
+def test_a_processor_needs_a_module() -> None:
+    answer = run("processor")
+    assert answer.returncode == 2
+    assert "MODULE" in answer.stderr
+
+
+def test_no_replica_there_is_one_line_and_status_1() -> None:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        answer = run("cluster", HASCHEDULER_URL=url)
+    assert answer.returncode == 1
+    assert answer.stderr == f"hascheduler: nothing answers at {url}; is a replica running there?\n"
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "line"),
+    [
+        (InvalidInput(("a", "b"), "wrong", "right"), 2, "hascheduler: a.b: wrong; expected right\n"),
+        (Conflict("taken"), 2, "hascheduler: taken\n"),
+        (StoreUnavailable("first\nsecond"), 1, "hascheduler: first second\n"),
+        (ExceptionGroup("", [ExceptionGroup("", [StoreUnavailable("away")])]), 1, "hascheduler: away\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_whose_fault_it_was_decides_the_status(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    raised: BaseException,
+    status: int,
+    line: str,
+) -> None:
+    monkeypatch.setattr(entry, "app", _raising(raised))
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == status
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize(
+    "raised", [InvariantBroken("ours"), ExceptionGroup("", [StoreUnavailable("away"), InvariantBroken("ours")])]
+)
+def test_a_defect_of_ours_is_not_made_small(monkeypatch: pytest.MonkeyPatch, raised: Exception) -> None:
+    monkeypatch.setattr(entry, "app", _raising(raised))
+    with pytest.raises(type(raised)):
+        entry.main()
+
+
+def _raising(error: BaseException):  # type: ignore[no-untyped-def]
+    def app(**_: object) -> None:
+        raise error
+
+    return app

@@ -1,0 +1,72 @@
+"""``hascheduler definition …`` against the real API."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.invoking import Replica
+
+
+async def test_a_definition_is_made_shown_listed_edited_and_deleted(replica: Replica) -> None:
+    assert "There are no definitions" in (await replica.done("definition", "list")).out
+    made: Any = (await replica.done("definition", "put", "repack", "--max-concurrency", "3", "--json")).json
+    assert (made["name"], made["rev"], made["max_concurrency"], made["retry"]["attempts"]) == ("repack", 1, 3, 5)
+    edited = await replica.done("definition", "edit", "repack", "--attempts", "9", "--max-concurrency", "none")
+    assert edited.out == "name: repack\nretry:\n  attempts: 9\n"
+    assert "repack" in (await replica.done("definition", "list")).out
+    assert (await replica.done("definition", "delete", "repack", "--yes")).out == "deleted repack\n"
+    assert (await replica.run("definition", "get", "repack")).err == "hascheduler: no definition 'repack'\n"
+
+
+_OPTIONS = (
+    "--default-cost", "20s", "--max-concurrency", "3", "--conflict-group", "git", "--conflict-scope",
+    "tenant", "--tier", "10", "--rate-limit",
+    "100/1s", "--resources", "cpu=2,gpu=1", "--retry-attempts", "9", "--retry-backoff", "500ms",
+    "--retry-factor", "1.5", "--retry-max", "30s", "--timeout", "5m", "--total-timeout", "1h",
+)  # fmt: skip
+
+
+async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica) -> None:
+    made = await replica.done("definition", "put", "repack", *_OPTIONS)
+    assert made.out == (
+        "name: repack\ndefault_cost: 20s\nmax_concurrency: 3\nconflict_group: git\nconflict_scope: tenant\n"
+        "tier: 10\n"
+        "rate_limit:\n  count: 100\n  per: 1s\nresources:\n  cpu: 2\n  gpu: 1\nretry:\n  attempts: 9\n"
+        "  backoff: 500ms\n  factor: 1.5\n  max: 30s\ntimeout: 5m\ntotal_timeout: 1h\n"
+    )
+    shown = (await replica.done("definition", "list", COLUMNS="140")).out
+    assert all(text in shown for text in ("20s", "git", "100/1s", "cpu=2,gpu=1"))
+    none = ["none" if not option.startswith("--") else option for option in _OPTIONS]
+    assert (await replica.done("definition", "edit", "repack", *none)).out == "name: repack\n"
+    assert (await replica.done("definition", "put", "repack", *none)).out == "name: repack\n"
+
+
+async def test_putting_replaces_the_whole(replica: Replica) -> None:
+    await replica.done("definition", "put", "repack", "--max-concurrency", "3", "--attempts", "9")
+    assert (await replica.done("definition", "put", "repack")).out == "name: repack\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["put", "repack", "--max-concurrency", "0"], "max_concurrency: 0 is too small"),
+        (["put", "repack", "--attempts", "many"], "--retry-attempts: 'many' is not a whole number"),
+        (["put", "repack", "--retry-factor", "much"], "--retry-factor: 'much' is not a number"),
+        (["put", "repack", "--retry-factor", "nan"], "--retry-factor: 'nan' is not a number"),
+        (["put", "repack", "--retry-factor", "11"], "retry.factor: 11 is out of range"),
+        (["put", "repack", "--retry-backoff", "2m"], "retry: the backoff 2m is longer than max 1m"),
+        (["put", "repack", "--timeout", "soon"], "timeout: 'soon' is not a duration"),
+        (["put", "repack", "--rate-limit", "100"], "--rate-limit: '100' is not N/SPAN"),
+        (["put", "repack", "--rate-limit", "many/1s"], "--rate-limit: 'many' is not a whole number"),
+        (["put", "repack", "--rate-limit", "5/soon"], "rate_limit.per: 'soon' is not a duration"),
+        (["put", "repack", "--resources", "cpu"], "--resources: 'cpu' is no amount"),
+        (["put", "repack", "--default-cost", "8d"], "default_cost: 8d is out of range"),
+        (["put", "a/b"], "NAME: 'a/b' is not a name"),
+        (["edit", "nobody", "--attempts", "3"], "no definition 'nobody'"),
+        (["delete", "nobody", "--yes"], "no definition 'nobody'"),
+    ],
+)
+async def test_a_mistake_is_one_line_and_status_2(replica: Replica, arguments: list[str], said: str) -> None:
+    ended = await replica.run("definition", *arguments)
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert said in ended.err

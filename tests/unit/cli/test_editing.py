@@ -1,0 +1,113 @@
+"""Editing in ``$EDITOR``: nothing is written that was not shown and agreed to, and no text is lost."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.unit.api.doubles import World
+from tests.unit.cli.invoking import Replica
+from tests.unit.cli.terminal import Terminal
+
+_TICK = ("schedule", "add", "tick", "--every", "1s", "--definition", "log")
+
+
+def editing(replica: Replica, editor: str, *more: str, kind: str = "schedule", name: str = "tick") -> Terminal:
+    return Terminal(kind, "edit", name, *more, HASCHEDULER_URL=replica.url, EDITOR=editor, VISUAL="")
+
+
+async def test_an_edit_is_shown_agreed_to_and_written(replica: Replica, world: World) -> None:
+    await replica.done(*_TICK, "--paused")
+    terminal = editing(replica, "sed -i 's/every: 1s/every: 2s/'")
+    await terminal.until("Write this?")
+    assert "+  every: 2s" in terminal.shown
+    assert world.schedule()["trigger"]["every_ms"] == 1_000
+    terminal.type("y\n")
+    assert await terminal.ended() == 0
+    assert world.schedule()["trigger"]["every_ms"] == 2_000
+    assert world.schedule()["paused_at_ms"] is not None
+
+
+async def test_what_is_not_agreed_to_is_not_written(replica: Replica, world: World) -> None:
+    await replica.done(*_TICK)
+    before = world.everything()
+    terminal = editing(replica, "sed -i 's/every: 1s/every: 2s/'")
+    await terminal.until("Write this?")
+    terminal.type("n\n")
+    assert await terminal.ended() == 0
+    assert world.everything() == before
+
+
+@pytest.mark.parametrize("editor", ["true", "sed -i '$a # a remark'", "sed -i 's/every: 1s/every: 1000ms/'"])
+async def test_an_edit_that_says_the_same_asks_nothing(replica: Replica, world: World, editor: str) -> None:
+    await replica.done(*_TICK)
+    before = world.everything()
+    assert await editing(replica, editor).ended() == 0
+    assert world.everything() == before
+
+
+async def test_after_a_mistake_the_editor_opens_again_with_what_was_written(replica: Replica, world: World) -> None:
+    await replica.done(*_TICK)
+    twice = "sed -i -e 's/every: 1ms/every: 3s/;t' -e 's/every: 1s/every: 1ms/'"
+    terminal = editing(replica, twice, "--yes")
+    await terminal.until("Edit again?")
+    assert "trigger.every: " in terminal.shown
+    terminal.type("y\n")
+    assert await terminal.ended() == 0
+    assert world.schedule()["trigger"]["every_ms"] == 3_000
+
+
+async def test_what_somebody_changed_meanwhile_is_not_replaced_and_the_text_is_kept(
+    replica: Replica, world: World
+) -> None:
+    await replica.done(*_TICK)
+    terminal = editing(replica, "sed -i 's/every: 1s/every: 2s/'")
+    await terminal.until("Write this?")
+    await replica.done("schedule", "edit", "tick", "--label", "by=hand")
+    terminal.type("y\n")
+    assert await terminal.ended() == 2
+    assert world.schedule()["trigger"]["every_ms"] == 1_000
+    kept = re.search(r"what you wrote is in (\S+\.yaml)", "".join(terminal.shown.splitlines()))
+    assert kept is not None
+    assert "every: 2s" in _taken(Path(kept[1]))
+
+
+async def test_a_replica_that_goes_away_meanwhile_does_not_cost_the_text(replica: Replica, world: World) -> None:
+    await replica.done(*_TICK)
+    terminal = editing(replica, "sed -i 's/every: 1s/every: 2s/'")
+    await terminal.until("Write this?")
+    world.go_away()
+    terminal.type("y\n")
+    assert await terminal.ended() == 1
+    kept = re.search(r"what you wrote is in (\S+\.yaml)", "".join(terminal.shown.splitlines()))
+    assert kept is not None
+    assert "every: 2s" in _taken(Path(kept[1]))
+
+
+@pytest.mark.parametrize("editor", ["false", "no-such-editor", "rm", "'"])
+async def test_an_editor_that_fails_is_one_line_and_status_2(replica: Replica, editor: str) -> None:
+    await replica.done(*_TICK)
+    terminal = editing(replica, editor)
+    assert await terminal.ended() == 2
+    assert terminal.shown.startswith(f"hascheduler: EDITOR: {editor} failed")
+    assert "Traceback" not in terminal.shown
+
+
+async def test_without_a_terminal_and_without_options_it_is_refused(replica: Replica) -> None:
+    await replica.done(*_TICK)
+    ended = await replica.run("schedule", "edit", "tick")
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert "there is no terminal for an editor" in ended.err
+
+
+async def test_definitions_are_edited_alike(replica: Replica) -> None:
+    await replica.done("definition", "put", "repack", "--max-concurrency", "3")
+    terminal = editing(replica, "sed -i 's/: 3/: 4/'", "--yes", kind="definition", name="repack")
+    assert await terminal.ended() == 0
+    assert "max_concurrency: 4" in (await replica.done("definition", "get", "repack")).out
+
+
+def _taken(file: Path) -> str:
+    text = file.read_text()
+    file.unlink()
+    return text

@@ -1,0 +1,96 @@
+"""``hascheduler job cancel``, ``reprioritize`` and ``retry``: by id, or all that match, but never unseen."""
+
+from typing import Any
+
+import pytest
+
+from hascheduler.model.collection import Collection
+from tests.unit.api.doubles import NOW, World
+from tests.unit.cli.invoking import Replica
+
+A, B = "job:0001", "job:0002"
+
+
+async def two_jobs(replica: Replica) -> None:
+    await replica.done("job", "submit", "log", "--label", "team=a")
+    await replica.done("job", "submit", "log", "--label", "team=b", "--tenant", "acme")
+
+
+async def test_each_of_several_ids_has_its_answer(replica: Replica, world: World) -> None:
+    await two_jobs(replica)
+    world.rewrite(Collection.JOBS, B, state="running")
+    ended = await replica.run("job", "cancel", A, B, "job:9")
+    assert (ended.status, ended.out) == (2, f"cancelled {A}\n{B} runs, and was asked to stop\n")
+    assert ended.err == "hascheduler: no job 'job:9'\n"
+    answer: Any = (await replica.done("job", "cancel", A, B, "--json")).json
+    assert [(one["job"], one["answer"]) for one in answer["results"]] == [(A, "already_done"), (B, "already_running")]
+
+
+async def test_a_priority_is_given_to_one_job_or_to_all_that_match(replica: Replica, world: World) -> None:
+    await two_jobs(replica)
+    assert (await replica.done("job", "reprioritize", A, "9")).out == f"reprioritized {A}\n"
+    assert world.job(A)["priority"] == 9
+    assert (await replica.done("job", "reprioritize", "8", "--tenant", "acme", "--yes")).out == "reprioritized 1 job\n"
+    assert (world.job(A)["priority"], world.job(B)["priority"]) == (9, 8)
+    world.rewrite(Collection.JOBS, A, state="running")
+    assert (await replica.done("job", "reprioritize", A, "7")).out == f"{A} is with a processor already\n"
+
+
+async def test_a_failed_job_runs_again_alone_or_with_all_others(replica: Replica, world: World) -> None:
+    await two_jobs(replica)
+    assert (await replica.done("job", "retry", A)).out == f"{A} has not ended\n"
+    for id in (A, B):
+        world.rewrite(Collection.JOBS, id, state="failed", finished_at_ms=NOW, error="it broke", failures=5)
+    assert (await replica.done("job", "retry", A)).out == f"{A} waits again\n"
+    assert (await replica.done("job", "retry", "--definition", "log", "--yes")).out == "retrying 1 job\n"
+    assert {world.job(id)["state"] for id in (A, B)} == {"pending"}
+
+
+async def test_all_that_match_are_counted_before_anything_is_done(replica: Replica, world: World) -> None:
+    await two_jobs(replica)
+    asked = ("job", "cancel", "--definition", "log")
+    assert (await replica.done(*asked, "--dry-run")).out == "would cancel 2 jobs\n"
+    assert (await replica.done(*asked, "--label", "team=a", "--dry-run")).out == "would cancel 1 job\n"
+    unasked = await replica.run(*asked)
+    assert (unasked.status, unasked.out) == (2, "")
+    assert "Cancel 2 jobs?" in unasked.err
+    assert {world.job(id)["state"] for id in (A, B)} == {"pending"}
+    world.rewrite(Collection.JOBS, B, state="running")
+    assert (await replica.done(*asked, "--yes")).out == "cancelled 1 job, asked 1 to stop\n"
+    world.rewrite(Collection.JOBS, B, state="succeeded")
+    assert (await replica.done(*asked, "--yes")).out == "There are no such jobs.\n"
+
+
+async def test_much_is_done_in_several_requests(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.api.job_filters._SLICE", 1)
+    monkeypatch.setattr("hascheduler.api.job_filters._SLICES_MAX", 1)
+    await two_jobs(replica)
+    answer: Any = (await replica.done("job", "cancel", "--definition", "log", "--yes", "--json")).json
+    assert answer == {"matched": 2, "exact": True, "changed": 2, "asked_to_stop": 0, "complete": True}
+    assert {world.job(id)["state"] for id in (A, B)} == {"cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["cancel"], "JOB: nothing says which jobs to cancel"),
+        (["cancel", A, "--definition", "log"], "JOB: ids and options can't be had together"),
+        (["cancel", A, "--dry-run"], "--dry-run: counts the jobs that match"),
+        (["cancel", "--label", "team"], "--label: 'team' is not KEY=VALUE"),
+        (["cancel", "--label", "a=1", "--label", "a=2"], "--label: 'a' is there twice"),
+        (["cancel", "--tenant", "a b", "--yes"], "filter.tenant: 'a b' is not a name"),
+        (["retry", "?x", A], "JOB: '?x' is no id of a job"),
+        (["retry", A], f"no job '{A}'"),
+        (["reprioritize", "high"], "PRIORITY: 'high' is not a whole number"),
+        (["reprioritize", A, "11"], "PRIORITY: '11' is no priority"),
+    ],
+)
+async def test_a_mistake_is_one_line_and_status_2(
+    replica: Replica, world: World, arguments: list[str], said: str
+) -> None:
+    ended = await replica.run("job", *arguments)
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert said in ended.err
+    assert not world.everything()[Collection.JOBS]

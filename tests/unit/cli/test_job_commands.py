@@ -1,0 +1,144 @@
+"""``hascheduler job …`` and ``hascheduler why`` against the real API."""
+
+from typing import Any
+
+import pytest
+
+from hascheduler.dispatch.explanation import Block, Explanation, Rule, Standing, Worth
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.policy import Criterion
+from tests.unit.api.doubles import NOW, World
+from tests.unit.cli.invoking import Replica
+
+ID = "job:0001"
+
+
+async def test_a_job_is_submitted_shown_listed_and_cancelled(replica: Replica, world: World) -> None:
+    assert (await replica.done("job", "submit", "log")).out == f"submitted {ID}\n"
+    shown = (await replica.done("job", "get", ID)).out
+    assert f"id: {ID}\nstate: pending\n" in shown
+    assert "unschedulable" not in shown
+    assert ID in (await replica.done("job", "list", "--state", "pending", COLUMNS="140")).out
+    assert (await replica.done("job", "list", "--state", "failed")).out == "There are no such jobs.\n"
+    assert (await replica.done("job", "cancel", ID)).out == f"cancelled {ID}\n"
+    assert (await replica.done("job", "cancel", ID)).out == f"{ID} had ended already\n"
+    world.rewrite(Collection.JOBS, ID, state="running")
+    assert (await replica.done("job", "cancel", ID)).out == f"{ID} runs, and was asked to stop\n"
+
+
+async def test_every_field_of_a_job_has_an_option(replica: Replica) -> None:
+    body = {
+        "definition": "log", "target": "demo", "payload": None, "priority": 9, "tenant": "acme", "fairness_key": "k",
+        "lane": "bulk", "mode": "on_demand", "resources": {"cpu": 2}, "labels": {"a": "b"},
+        "not_before": "2031-01-01T00:00:00.000Z",
+    }  # fmt: skip
+    made: Any = (
+        await replica.done(
+            "job", "submit", "log", "--target", "demo", "--payload", "null", "--priority", "9", "--tenant", "acme",
+            "--fairness-key", "k", "--lane", "bulk", "--mode", "on_demand", "--resources", "cpu=2", "--label", "a=b",
+            "--not-before", "2031-01-01T00:00:00Z", "--json",
+        )
+    ).json  # fmt: skip
+    assert {name: made[name] for name in body} == body
+
+
+async def test_one_that_can_never_run_stands_out(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log")
+    world.view.never_to_run = {ID}
+    assert "unschedulable" in (await replica.done("job", "list", COLUMNS="140")).out
+    assert "unschedulable: true" in (await replica.done("job", "get", ID)).out
+
+
+async def test_a_list_is_of_those_that_match(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log", "--target", "site", "--label", "team=a")
+    await replica.done("job", "submit", "log", "--tenant", "acme")
+    world.rewrite(Collection.JOBS, ID, batch="batch:1")
+    for filter in (["--target", "site"], ["--label", "team=a"], ["--tenant", "default"], ["--batch", "batch:1"]):
+        listed: Any = (await replica.done("job", "list", *filter, "--json")).json
+        assert [job["id"] for job in listed["items"]] == [ID]
+
+
+async def test_how_far_it_has_come_and_how_its_attempts_ended_is_shown(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log")
+    assert "progress" not in (await replica.done("job", "list", COLUMNS="160")).out
+    attempt = {"number": 1, "processor": "p-1", "dispatched_at_ms": NOW, "started_at_ms": NOW, "outcome": "failed",
+               "finished_at_ms": NOW, "error": "it broke"}  # fmt: skip
+    progress = {"percent": 40, "text": "2 of 5 pages", "at_ms": NOW}
+    world.rewrite(Collection.JOBS, ID, state="running", progress=progress, attempts=[attempt])
+    assert "40 % 2 of 5 pages" in (await replica.done("job", "list", COLUMNS="160")).out
+    shown = (await replica.done("job", "get", ID, COLUMNS="120")).out
+    assert "progress:\n  percent: 40.0\n  text: 2 of 5 pages\n" in shown
+    assert [line.split()[:2] for line in shown.splitlines() if "it broke" in line] == [["1", "failed"]]
+
+
+async def test_failed_jobs_are_listed_with_what_went_wrong(replica: Replica, world: World) -> None:
+    assert (await replica.done("job", "failed")).out == "No job has failed.\n"
+    await replica.done("job", "submit", "log")
+    await replica.done("job", "submit", "log", "--tenant", "acme")
+    world.rewrite(Collection.JOBS, ID, state="failed", finished_at_ms=NOW, error="it broke", failures=5)
+    shown = (await replica.done("job", "failed", COLUMNS="120")).out
+    [row] = [line.split() for line in shown.splitlines() if "it broke" in line]
+    assert (row[0], row[3]) == (ID, "5")
+    assert (await replica.done("job", "failed", "--tenant", "acme")).out == "No job has failed.\n"
+    listed: Any = (await replica.done("job", "failed", "--json")).json
+    assert [job["id"] for job in listed["items"]] == [ID]
+
+
+async def test_why_tells_what_holds_a_job_back_and_what_would_end_that(replica: Replica, world: World) -> None:
+    cap = Block(Rule.DEFINITION, "3 of at most 3 jobs of log run", "when one of them ends")
+    late = Block(Rule.NOT_BEFORE, "it may not run yet", "time passes", {}, WallMs(NOW + 1_000))
+    world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(cap, late))
+    shown = (await replica.done("why", ID, COLUMNS="120")).out
+    assert shown.startswith(f"{ID}  pending\n● 3 of at most 3 jobs of log run\n  → when one of them ends\n")
+    assert "● it may not run yet  (until 2030-01-01T00:00:01.000Z, in " in shown
+
+
+async def test_why_compares_a_job_with_the_next_in_line(replica: Replica, world: World) -> None:
+    worths = (Worth(Criterion.LANE, "1/8", "1/8"), Worth(Criterion.FAIRNESS, "40 s", "3 s"))
+    standing = Standing(2, True, "job:0000", Criterion.FAIRNESS, worths)
+    world.view.explanations[ID] = Explanation(ID, "waiting", standing=standing)
+    lines = (await replica.done("why", ID)).out.splitlines()
+    assert "nothing holds it back, 2 jobs go before it" in lines
+    assert any("next: job:0000" in line for line in lines)
+    [deciding] = [line.split() for line in lines if "decides" in line]
+    assert deciding == ["fairness", "40", "s", "3", "s", "decides"]
+
+
+async def test_a_job_that_waits_for_a_slot_has_its_place_too(replica: Replica, world: World) -> None:
+    full = Block(Rule.NO_SLOT, "no slot is free: p-1 has 8 of 8 slots taken", "when a job there ends")
+    standing = Standing(0, True, ID, None, (Worth(Criterion.TIER, "1", "1"),))
+    world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(full,), standing=standing)
+    assert (await replica.done("why", ID)).out.endswith("  → when a job there ends\nit is next\n")
+
+
+async def test_why_of_a_job_that_has_ended(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log")
+    world.rewrite(Collection.JOBS, ID, state="succeeded", finished_at_ms=NOW)
+    assert "it succeeded at 2030-01-01T00:00:00.000Z\n" in (await replica.done("why", ID)).out
+    answer: Any = (await replica.done("why", ID, "--json")).json
+    assert (answer["state"], answer["seen"]) == ("succeeded", False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["why", ID], "no job 'job:0001'"),
+        (["why", ".."], "JOB: '..' is no id of a job"),
+        (["why", "a/b"], "JOB: 'a/b' is no id of a job"),
+        (["why", ID, "--json", "--watch"], "--watch: can't be had with --json"),
+        (["job", "get", "?x"], "JOB: '?x' is no id of a job"),
+        (["job", "cancel", ID], "no job 'job:0001'"),
+        (["job", "submit", "a/b"], "definition: 'a/b' is not a name"),
+        (["job", "submit", "log", "--resources", "cpu=0"], "--resources: cpu: 0"),
+        (["job", "submit", "log", "--tenant", "a b"], "tenant: 'a b' is not a name"),
+        (["job", "submit", "log", "--payload", "{"], "--payload: is not JSON"),
+    ],
+)
+async def test_a_mistake_is_one_line_and_status_2(
+    replica: Replica, world: World, arguments: list[str], said: str
+) -> None:
+    ended = await replica.run(*arguments)
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert said in ended.err
+    assert world.everything() == World().everything()

@@ -1,0 +1,99 @@
+"""``hascheduler job submit`` and ``wait``: one job, once, and its end."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from hascheduler.model.collection import Collection
+from tests.unit.api.doubles import NOW, World
+from tests.unit.cli.invoking import Replica
+
+ID = "job:0001"
+
+
+async def test_under_one_key_it_is_one_job(replica: Replica) -> None:
+    asked = ("job", "submit", "log", "--idempotency-key", "order-1")
+    assert (await replica.done(*asked)).out == f"submitted {ID}\n"
+    assert (await replica.done(*asked)).out == f"known already: {ID}\n"
+    ended = await replica.run(*asked, "--target", "other")
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "'order-1'" in ended.err
+
+
+async def test_what_is_waited_for_tells_its_result(replica: Replica, world: World) -> None:
+    asked = ("job", "submit", "log", "--idempotency-key", "order-1")
+    await replica.done(*asked)
+    world.rewrite(Collection.JOBS, ID, state="succeeded", finished_at_ms=NOW, result={"n": 1})
+    assert (await replica.done(*asked, "--wait", "30s")).out == f"{ID} succeeded\nresult:\n  n: 1\n"
+    answer: Any = (await replica.done(*asked, "--wait", "30s", "--json")).json
+    assert answer["result"] == {"n": 1}
+    assert (await replica.done("job", "wait", ID)).out == f"{ID} succeeded\nresult:\n  n: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "said"),
+    [("failed", "it broke", f"{ID} failed\nit broke\n"), ("cancelled", None, f"{ID} cancelled\n")],
+)
+async def test_what_has_not_succeeded_is_status_1(
+    replica: Replica, world: World, state: str, error: str | None, said: str
+) -> None:
+    asked = ("job", "submit", "log", "--idempotency-key", "order-1")
+    await replica.done(*asked)
+    world.rewrite(Collection.JOBS, ID, state=state, finished_at_ms=NOW, error=error)
+    for waiting in ((*asked, "--wait", "30s"), ("job", "wait", ID)):
+        ended = await replica.run(*waiting)
+        assert (ended.status, ended.out, ended.err) == (1, said, "")
+
+
+async def test_what_has_not_ended_in_time_is_status_1_and_can_be_waited_for(replica: Replica) -> None:
+    for waiting in (("job", "submit", "log", "--wait", "0s"), ("job", "wait", ID, "--timeout", "0s")):
+        ended = await replica.run(*waiting)
+        assert (ended.status, ended.out) == (1, f"{ID} pending\n")
+        assert ended.err == f"hascheduler: {ID} has not ended; hascheduler job wait {ID} waits on\n"
+
+
+async def test_waiting_ends_when_the_job_does(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log")
+    waiting = asyncio.create_task(replica.done("job", "wait", ID))
+    world.rewrite(Collection.JOBS, ID, state="succeeded", finished_at_ms=NOW)
+    assert (await waiting).out == f"{ID} succeeded\n"
+
+
+async def test_where_nobody_is_nobody_is_waited_for() -> None:
+    ended = await Replica("http://127.0.0.1:1").run("job", "wait", ID)
+    assert (ended.status, ended.err.count("\n")) == (1, 1)
+
+
+async def test_jobs_depend_on_others_and_expire(replica: Replica) -> None:
+    await replica.done("job", "submit", "log")
+    made: Any = (
+        await replica.done(
+            "job", "submit", "log", "--depends-on", ID, "--on-dependency-failure", "ignore",
+            "--expires-at", "2031-01-01T00:00:00Z", "--json",
+        )
+    ).json  # fmt: skip
+    assert (made["depends_on"], made["on_dependency_failure"]) == ([ID], "ignore")
+    assert made["expires_at"] == "2031-01-01T00:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["submit", "log", "--idempotency-key", "a b"], "--idempotency-key: 'a b' can't be a key"),
+        (["submit", "log", "--wait", "soon"], "--wait: 'soon' is not a duration"),
+        (["submit", "log", "--wait", "1h"], "wait: "),
+        (["submit", "log", "--depends-on", "job:9"], "depends_on.0: "),
+        (["submit", "log", "--expires-at", "2020-01-01T00:00:00Z"], "expires_at: "),
+        (["wait", ID], f"no job '{ID}'"),
+        (["wait", "?x"], "JOB: '?x' is no id of a job"),
+        (["wait", ID, "--timeout", "soon"], "--timeout: 'soon' is not a duration"),
+    ],
+)
+async def test_a_mistake_is_one_line_and_status_2(
+    replica: Replica, world: World, arguments: list[str], said: str
+) -> None:
+    ended = await replica.run("job", *arguments)
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert said in ended.err
+    assert not world.everything()[Collection.JOBS]

@@ -1,0 +1,91 @@
+"""``hascheduler record`` against the real API, and ``hascheduler simulate`` on what it wrote."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
+from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.simulate.recording import Ended, Heading, RecordedStep
+from tests.unit.api.doubles import World
+from tests.unit.cli.invoking import Replica, invoke
+from tests.unit.simulate.test_recordings import Load, written
+
+
+def recorded(*, wrong: bool = False) -> tuple[Heading, list[RecordedStep | Ended]]:
+    """Of a busy leader; ``wrong``: with a decision that it did not make."""
+    load = Load(3, PolicyConfig())
+    steps: list[RecordedStep | Ended] = [RecordedStep(load.now, (told,), None) for told in load.core.portrait(load.now)]
+    for step in load.steps(80):
+        is_first = wrong and bool(step.decisions)
+        steps.append(replace(step, decisions=(Dispatch("made up", 1, "p"),)) if is_first else step)
+        wrong = wrong and not is_first
+    return Heading(load.now, "r1", 7, DispatchConfig()), [*steps, Ended("its time was over")]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "recording.jsonl"
+
+
+@pytest.fixture
+def precious(file: Path) -> Iterator[Path]:
+    file.write_text("precious")
+    yield file
+    assert file.read_text() == "precious"
+
+
+def write(file: Path, heading: Heading, steps: list[RecordedStep | Ended]) -> str:
+    file.write_text("\n".join(written(*steps, heading=heading)), "utf-8")
+    return str(file)
+
+
+async def test_what_was_recorded_is_replayed_alike(replica: Replica, world: World, file: Path) -> None:
+    world.view.heading, world.view.recorded = recorded()
+    ended = await replica.done("record", str(file), "--for", "3s")
+    assert f"80 steps recorded in {file}: its time was over" in ended.out.replace("\n", "")
+    assert world.view.recorded_for_ms == 3_000
+    replayed = invoke("simulate", str(file))
+    assert (replayed.status, "all are the same" in replayed.out) == (0, True)
+    answer: Any = invoke("simulate", str(file), "--json").json
+    assert (answer["identical"], answer["steps"], answer["difference"]) == (True, 80, None)
+
+
+async def test_a_file_that_is_there_is_not_overwritten(replica: Replica, world: World, precious: Path) -> None:
+    world.view.heading, world.view.recorded = recorded()
+    ended = await replica.run("record", str(precious))
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+
+
+async def test_a_replica_that_cannot_be_recorded_says_so(replica: Replica, file: Path) -> None:
+    ended = await replica.run("record", str(file))
+    assert ended.status == 2
+    assert "only the leader can be recorded" in ended.err.replace("\n", " ")
+
+
+def test_a_decision_that_was_not_made_ends_with_status_1(file: Path) -> None:
+    ended = invoke("simulate", write(file, *recorded(wrong=True)))
+    assert ended.status == 1
+    assert "recorded  dispatch made up 1 p" in ended.out
+
+
+def test_another_policy_is_shown_beside_the_one_that_was_recorded(file: Path) -> None:
+    ended = invoke("simulate", write(file, *recorded()), "--policy", "affinity", COLUMNS="120")
+    assert ended.status == 0, ended
+    assert "balanced   affinity" in ended.out
+    assert "than under balanced" in ended.out.replace("\n", " ")
+    under = json.loads(invoke("simulate", str(file), "--compare", "fair,swimlanes", "--json").out)
+    assert list(under) == ["balanced", "fair", "swimlanes"]
+
+
+def test_a_line_that_cannot_be_read_is_named(file: Path) -> None:
+    lines = write(file, *recorded())
+    file.write_text(file.read_text().replace('"now"', '"then"', 1))
+    for arguments in ((lines,), (lines, "--policy", "fair")):
+        ended = invoke("simulate", *arguments)
+        assert ended.status == 2
+        assert f"{file}, line.2: " in ended.err

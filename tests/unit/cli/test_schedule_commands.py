@@ -1,0 +1,174 @@
+"""``hascheduler schedule …`` against the real API: each command, and what it makes of refusals."""
+
+from pathlib import Path
+from typing import Any
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.verdict import Verdict
+from tests.unit.api.doubles import World
+from tests.unit.cli.invoking import Replica
+from tests.unit.cli.terminal import Terminal
+
+_TICK = ("schedule", "add", "tick", "--every", "1s", "--definition", "log")
+
+
+async def test_everything_that_an_option_says_arrives(replica: Replica) -> None:
+    await replica.done(
+        "schedule", "add", "nightly",
+        "--cron", "30 2 * * *", "--timezone", "Europe/Paris", "--jitter", "5s", "--max-fires", "7",
+        "--start-at", "2030-02-01T00:00:00Z", "--end-at", "2031-02-01T00:00:00Z",
+        "--exclude", "2030-12-24T00:00:00Z/2030-12-27T00:00:00Z",
+        "--definition", "repack", "--target", "demo", "--payload", '{"day": "${nominal_date}"}', "--render",
+        "--priority", "9", "--lane", "slow", "--fairness-key", "team-a", "--tenant", "acme", "--mode", "on_demand",
+        "--resources", "cpu=2,gpu=1",
+        "--grace", "5m", "--catch-up", "all", "--catch-up-limit", "10", "--overlap", "skip",
+        "--pause-after-failures", "3", "--label", "team=a", "--label", "why=a=b", "--paused",
+    )  # fmt: skip
+    shown: Any = (await replica.done("schedule", "get", "nightly", "--json")).json
+    assert shown["trigger"] == {
+        "type": "cron",
+        "expression": "30 2 * * *",
+        "timezone": "Europe/Paris",
+        "jitter": "5s",
+        "max_fires": 7,
+        "start_at": "2030-02-01T00:00:00.000Z",
+        "end_at": "2031-02-01T00:00:00.000Z",
+        "exclude": [{"from": "2030-12-24T00:00:00.000Z", "to": "2030-12-27T00:00:00.000Z"}],
+    }
+    assert shown["misfire"] == {"grace": "5m", "catch_up": "all", "limit": 10}
+    assert (shown["overlap"], shown["pause_after_failures"], shown["paused"]) == ("skip", 3, True)
+    assert shown["labels"] == {"team": "a", "why": "a=b"}
+    assert shown["job"] == {
+        "definition": "repack",
+        "target": "demo",
+        "payload": {"day": "${nominal_date}"},
+        "render": True,
+        "priority": 9,
+        "lane": "slow",
+        "fairness_key": "team-a",
+        "tenant": "acme",
+        "mode": "on_demand",
+        "resources": {"cpu": 2, "gpu": 1},
+    }
+
+
+async def test_a_payload_comes_from_a_file_or_standard_input(replica: Replica, tmp_path: Path) -> None:
+    file = tmp_path / "payload.json"
+    file.write_text('{"from": "file"}')
+    for name, given in (("a", f"@{file}"), ("b", "@-"), ("c", '"text"')):
+        await replica.done(
+            "schedule", "add", name, "--every", "1s", "--definition", "log", "--payload", given, input="[1]"
+        )  # fmt: skip
+    listed: Any = (await replica.done("schedule", "list", "--json")).json
+    assert [item["job"]["payload"] for item in listed["items"]] == [{"from": "file"}, [1], "text"]
+
+
+async def test_a_list_tells_how_each_stands(replica: Replica, world: World) -> None:
+    await replica.done(*_TICK, "--label", "team=a")
+    await replica.done("schedule", "add", "once", "--at", "2030-06-01T00:00:00Z", "--definition", "log")
+    await replica.done("schedule", "pause", "once", "--because", "the disk is full")
+    await world.fire(world.clock.now + 1_000)
+    shown = (await replica.done("schedule", "list")).out
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
+    shown = (await replica.done("schedule", "list", COLUMNS="120")).out
+    for text in ("tick", "every 1s", "active", "1 fired", "paused: the disk is full"):
+        assert text in " ".join(shown.split())
+    only = (await replica.done("schedule", "list", "--label", "team=a")).out
+    assert "tick" in only
+    assert "once" not in only
+
+
+async def test_all_pages_of_a_list_are_shown(replica: Replica, world: World) -> None:
+    await replica.done(*_TICK)
+    for number in range(201):
+        world.database.replace(Collection.SCHEDULES, {**world.schedule(), "_id": f"s{number:03d}"})
+    listed: Any = (await replica.done("schedule", "list", "--json")).json
+    assert [item["name"] for item in listed["items"]] == [*(f"s{number:03d}" for number in range(201)), "tick"]
+
+
+async def test_an_edit_changes_what_is_named_and_nothing_else(replica: Replica) -> None:
+    await replica.done(
+        *_TICK, "--jitter", "100ms", "--end-at", "2031-01-01T00:00:00Z", "--label", "a=1", "--label", "b=2"
+    )
+    before: Any = (await replica.done("schedule", "get", "tick", "--json")).json
+    await replica.done(
+        "schedule", "edit", "tick", "--every", "2s", "--end-at", "none", "--label", "a-", "--label", "c=3"
+    )
+    after: Any = (await replica.done("schedule", "get", "tick", "--json")).json
+    assert after["trigger"] == {**before["trigger"], "every": "2s", "end_at": None}
+    assert after["labels"] == {"b": "2", "c": "3"}
+    assert (after["rev"], after["job"]) == (before["rev"] + 1, before["job"])
+
+
+async def test_pausing_and_resuming(replica: Replica) -> None:
+    await replica.done(*_TICK)
+    paused: Any = (await replica.done("schedule", "pause", "tick", "--because", "why not", "--json")).json
+    assert (paused["paused"], paused["paused_because"], paused["next_at"]) == (True, "why not", None)
+    assert "paused: why not" in (await replica.done("schedule", "get", "tick")).out
+    resumed: Any = (await replica.done("schedule", "resume", "tick", "--catch-up", "--json")).json
+    assert resumed["paused"] is False
+
+
+async def test_triggering_by_hand(replica: Replica, world: World) -> None:
+    await replica.done(*_TICK)
+    job: Any = (await replica.done("schedule", "trigger", "tick", "--payload", '{"n": 1}', "--json")).json
+    assert world.job(job["id"])["payload"] == {"n": 1}
+    refused = await replica.run("schedule", "trigger", "tick", "--overlap", "skip")
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
+    assert job["id"] in refused.err
+
+
+async def test_backfilling(replica: Replica) -> None:
+    await replica.done(*_TICK)
+    given = ("schedule", "backfill", "tick", "--from", "2029-12-31T23:59:30Z", "--to", "2030-01-01T00:00:00Z")
+    assert (await replica.done(*given, "--dry-run")).out.startswith("31 would be created, 0 there already, of 31 times")
+    shown = (await replica.done(*given)).out
+    assert shown.startswith("31 created")
+    assert "… and 11 more" in shown
+    assert (await replica.done(*given)).out.startswith("0 created, 31 there already")
+    refused = await replica.run(*given[:-1], "2030-01-01T00:00:01Z")
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
+    assert refused.err.startswith("hascheduler: to: ")
+
+
+async def test_verdicts_tell_what_came_of_each_time(replica: Replica, world: World) -> None:
+    await replica.done(*_TICK)
+    now = world.clock.now
+    job = await world.fire(now + 1_000)
+    await world.pass_over(Verdict.SKIPPED, now + 2_000, because_of=job)
+    await world.pass_over(Verdict.COALESCED, now + 3_000, now + 9_000, count=7)
+    world.clock.now = WallMs(now + 12_000)
+    shown = " ".join((await replica.done("schedule", "verdicts", "tick", COLUMNS="120")).out.split())
+    assert "fired 1 skipped 1 missed 0 coalesced 7" in shown
+    assert "3 not decided yet since 2030-01-01T00:00:10Z (due)" in shown
+    assert f"2030-01-01T00:00:01Z fired pending {job}" in shown
+    assert f"2030-01-01T00:00:02Z skipped in the way: {job}" in shown
+    assert "2030-01-01T00:00:03Z coalesced × 7 into the next fire – 2030-01-01T00:00:09Z" in shown
+    newest: Any = (await replica.done("schedule", "verdicts", "tick", "--limit", "1", "--json")).json
+    assert [item["verdict"] for item in newest["items"]] == ["coalesced"]
+    none = await replica.done("schedule", "verdicts", "tick", "--verdict", "missed")
+    assert "No such time was decided yet." in none.out
+
+
+async def test_deleting_asks_unless_it_is_told_not_to(replica: Replica, world: World) -> None:
+    await replica.done(*_TICK)
+    refused = await replica.run("schedule", "delete", "tick")
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
+    terminal = Terminal("schedule", "delete", "tick", "--url", replica.url)
+    await terminal.until("Delete the schedule tick (every 1s)?")
+    terminal.type("n\n")
+    assert await terminal.ended() == 0
+    assert world.schedule("tick")
+    assert (await replica.done("schedule", "delete", "tick", "--yes")).out == "deleted tick\n"
+    assert (await replica.run("schedule", "delete", "tick", "--yes")).status == 2
+
+
+async def test_watching_shows_what_changes_until_it_is_interrupted(replica: Replica) -> None:
+    await replica.done(*_TICK)
+    terminal = Terminal("schedule", "list", "--watch", "--url", replica.url)
+    await terminal.until("tick")
+    await replica.done("schedule", "add", "tock", "--every", "2s", "--definition", "log")
+    await terminal.until("tock")
+    assert await terminal.interrupted() == 130
+    assert "Traceback" not in terminal.shown

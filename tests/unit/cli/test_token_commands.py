@@ -1,0 +1,128 @@
+"""``hascheduler token …``, ``hascheduler audit-log``, and what a token does for all other commands."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hascheduler.api.access_door import Lock
+from hascheduler.model.token import SECRET, digest_of
+from tests.unit.api.doubles import World
+from tests.unit.cli.invoking import Replica
+
+ADMIN = "an-admin-token-of-the-settings"
+
+
+@pytest.fixture
+def world() -> World:
+    """Where tokens are demanded."""
+    world = World()
+    world.lock = Lock(demanded=True, admin_digest=digest_of(ADMIN))
+    return world
+
+
+async def made(replica: Replica, name: str = "ci", role: str = "operator", tenant: str = "acme") -> str:
+    arguments = ("token", "create", name, "--role", role, "--tenant", tenant)
+    return (await replica.done(*arguments, HASCHEDULER_TOKEN=ADMIN)).out.strip()
+
+
+async def test_the_output_is_the_secret_alone_and_it_opens(replica: Replica) -> None:
+    ended = await replica.done(
+        "token", "create", "ci", "--role", "operator", "--tenant", "acme", HASCHEDULER_TOKEN=ADMIN
+    )
+    secret = ended.out.removesuffix("\n")
+    assert SECRET.fullmatch(secret)
+    assert "operator of acme" in ended.err
+    assert secret not in ended.err
+    shown = await replica.done("token", "whoami", HASCHEDULER_TOKEN=secret)
+    assert shown.out == "ci: operator of tenant acme; may read, submit, operate\n"
+    shown = await replica.done("token", "whoami", HASCHEDULER_TOKEN=ADMIN)
+    assert shown.out.startswith("HASCHEDULER_ADMIN_TOKEN: admin of all tenants; may ")
+
+
+async def test_a_file_may_hold_the_token(replica: Replica, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{await made(replica)}\n")
+    shown = await replica.done("token", "whoami", "--json", HASCHEDULER_TOKEN_FILE=str(file))
+    assert shown.json["name"] == "ci"
+
+
+async def test_they_are_listed_and_revoked(replica: Replica) -> None:
+    assert "There are no tokens" in (await replica.done("token", "list", HASCHEDULER_TOKEN=ADMIN)).out
+    secret = await made(replica)
+    listed: Any = (await replica.done("token", "list", "--json", HASCHEDULER_TOKEN=ADMIN)).json
+    [one] = listed["items"]
+    assert (one["name"], one["role"], one["tenant"]) == ("ci", "operator", "acme")
+    assert "token" not in one
+    shown = await replica.done("token", "list", HASCHEDULER_TOKEN=ADMIN, COLUMNS="160")
+    assert one["id"] in shown.out
+    assert secret not in shown.out
+    revoked = await replica.done("token", "revoke", one["id"], "--yes", HASCHEDULER_TOKEN=ADMIN)
+    assert revoked.out == f"revoked {one['id']}\n"
+    refused = await replica.run("schedule", "list", HASCHEDULER_TOKEN=secret)
+    assert (refused.status, "the token is unknown" in refused.err) == (2, True)
+
+
+async def test_without_a_token_one_is_told_where_it_belongs(replica: Replica) -> None:
+    refused = await replica.run("schedule", "list")
+    assert refused.status == 2
+    assert refused.err.count("\n") == 1
+    assert "HASCHEDULER_TOKEN" in refused.err
+
+
+async def test_a_role_that_is_too_low_is_one_line(replica: Replica) -> None:
+    viewer = await made(replica, role="viewer")
+    refused = await replica.run("lane", "put", "slow", HASCHEDULER_TOKEN=viewer)
+    assert refused.status == 2
+    assert refused.err == "hascheduler: a token with the role viewer may not do this; expected admin\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["token", "create", "a b", "--role", "viewer", "--tenant", "acme"], "NAME: 'a b' is not a name"),
+        (["token", "create", "a", "--role", "root", "--tenant", "acme"], "'root'"),
+        (["token", "create", "a", "--role", "viewer"], "--tenant"),
+        (["token", "create", "a", "--role", "worker", "--tenant", "acme"], "workers serve all tenants"),
+        (["token", "create", "a", "--role", "viewer", "--tenant", "acme", "--expires-in", "soon"], "expires_in"),
+        (["token", "revoke", "hsk_secret", "--yes"], "that is a secret"),
+        (["token", "revoke", "a/b", "--yes"], "is no id of a token"),
+        (["token", "revoke", "none", "--yes"], "no token 'none'"),
+        (["token", "revoke", "none"], "nobody is here to ask"),
+        (["audit-log", "--since", "yesterday"], "since: "),
+    ],
+)
+async def test_a_mistake_is_told_with_status_2(replica: Replica, arguments: list[str], said: str) -> None:
+    refused = await replica.run(*arguments, HASCHEDULER_TOKEN=ADMIN)
+    assert refused.status == 2
+    assert said in refused.err
+    assert "hsk_secret" not in refused.err
+
+
+@pytest.mark.parametrize("token", ["two words", "ä", "a\nb"])
+async def test_what_is_no_token_is_not_sent(replica: Replica, token: str) -> None:
+    refused = await replica.run("schedule", "list", HASCHEDULER_TOKEN=token)
+    assert refused.status == 2
+    assert "HASCHEDULER_TOKEN: holds no token" in refused.err
+    assert token not in refused.err
+
+
+async def test_a_token_file_that_is_not_there_is_named(replica: Replica, tmp_path: Path) -> None:
+    refused = await replica.run("schedule", "list", HASCHEDULER_TOKEN_FILE=str(tmp_path / "none"))
+    assert (refused.status, "HASCHEDULER_TOKEN_FILE" in refused.err) == (2, True)
+
+
+async def test_the_audit_log_is_shown_and_filtered(replica: Replica, world: World) -> None:
+    assert "There are no such records" in (await replica.done("audit-log", HASCHEDULER_TOKEN=ADMIN)).out
+    secret = await made(replica, tenant="*")
+    await replica.done("definition", "put", "log", HASCHEDULER_TOKEN=secret)
+    await replica.run("lane", "put", "slow", HASCHEDULER_TOKEN=secret)
+    await world.audit_writer.flush()
+    shown: Any = (await replica.done("audit-log", "--who", "ci", "--json", HASCHEDULER_TOKEN=ADMIN)).json
+    told = [(record["method"], record["path"], record["status"]) for record in shown["items"]]
+    assert told == [("PUT", "/v1/lanes/slow", 403), ("PUT", "/v1/definitions/log", 201)]
+    only = await replica.done("audit-log", "--limit", "1", "--json", HASCHEDULER_TOKEN=ADMIN)
+    assert only.json["items"] == shown["items"][:1]
+    table = (await replica.done("audit-log", "--path", "/v1/lanes", HASCHEDULER_TOKEN=ADMIN, COLUMNS="140")).out
+    assert all(text in table for text in ("ci", "127.0.0.1", "PUT /v1/lanes/slow", "403"))
+    assert "definitions" not in table

@@ -1,0 +1,77 @@
+"""Many jobs at once: submitted, listed, changed."""
+
+import pytest
+
+from hascheduler.client import Changed, InvalidInput, Refused, groups
+from hascheduler.model.collection import Collection
+from tests.unit.api.doubles import NOW, World
+from tests.unit.client.faces import Face
+
+
+async def test_each_of_many_is_submitted_or_refused_by_itself(face: Face, world: World) -> None:
+    jobs = [
+        {"ref": "fetch", "definition": "fetch", "payload": None},
+        {"definition": "index", "depends_on": ["ref:fetch"]},
+        {"definition": "a/b"},
+    ]
+    done = await face.ask.submit_many(jobs, idempotency_key="import-1")
+    assert [(one.status, one.job) for one in done.results[:2]] == [(201, "job:0001"), (201, "job:0002")]
+    assert [one.problem.errors[0].path for one in done.refused] == ["definition"]
+    assert world.job("job:0002")["waits_for"] == ["job:0001"]
+    assert [world.job("job:0001")["batch"]] == list(done.batches)
+    again = await face.ask.submit_many(jobs, idempotency_key="import-1")
+    assert [one.status for one in again.results] == [200, 200, 422]
+
+
+async def test_too_many_for_one_request_go_in_several(
+    face: Face, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 2)
+    done = await face.ask.submit_many([{"definition": "log"}] * 5, idempotency_key="import-1")
+    assert (len(done.batches), len(done.results), done.refused) == (3, 5, ())
+    await face.ask.submit_many([{"definition": "log"}] * 5, idempotency_key="import-1")
+    assert len(world.everything()[Collection.JOBS]) == 5
+    assert await face.ask.submit_many([]) == type(done)((), ())
+
+
+async def test_a_key_that_is_too_long_for_the_last_request_is_told_before_the_first(
+    face: Face, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 2)
+    with pytest.raises(InvalidInput, match="can't be a key"):
+        await face.ask.submit_many([{"definition": "log"}] * 3, idempotency_key="k" * 255)
+    assert world.everything()[Collection.JOBS] == []
+
+
+async def test_all_pages_of_a_list_are_read(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hascheduler.client.requests._PAGE", "2")
+    for n in range(5):
+        await face.ask.submit("log", target=str(n), labels={"odd": str(n % 2)})
+    assert [job.target for job in await face.listed()] == ["4", "3", "2", "1", "0"]
+    assert [job.target for job in await face.listed(labels={"odd": "1"}, state="pending")] == ["3", "1"]
+    assert await face.listed(state="failed") == []
+
+
+async def test_all_that_match_are_changed_however_many_requests_it_takes(
+    face: Face, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hascheduler.api.job_filters._SLICE", 1)
+    monkeypatch.setattr("hascheduler.api.job_filters._SLICES_MAX", 1)
+    await face.ask.submit_many([{"definition": "log", "labels": {"team": "a"}}] * 3)
+    assert await face.ask.cancel_where(dry_run=True, definition="log") == Changed(3, True, 0, 0, True)
+    assert (await face.ask.reprioritize_where(9, labels={"team": "a"}, dry_run=True)).matched == 3
+    world.rewrite(Collection.JOBS, "job:0001", state="running")
+    assert await face.ask.cancel_where(labels={"team": "a"}) == Changed(3, True, 2, 1, True)
+    world.rewrite(Collection.JOBS, "job:0002", state="failed", finished_at_ms=NOW)
+    assert await face.ask.retry_where(definition="log") == Changed(1, True, 1, 0, True)
+
+
+async def test_priorities_are_given_to_all_that_match(face: Face, world: World) -> None:
+    await face.ask.submit_many([{"definition": "log"}, {"definition": "resize"}])
+    assert (await face.ask.reprioritize_where(9, definition="log")).changed == 1
+    assert [world.job(f"job:000{n}")["priority"] for n in (1, 2)] == [9, 5]
+
+
+async def test_everything_there_is_is_never_meant(face: Face) -> None:
+    with pytest.raises(Refused, match="filter: names nothing"):
+        await face.ask.cancel_where()

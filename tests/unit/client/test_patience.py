@@ -1,0 +1,203 @@
+"""Replicas that fail, are busy, or say no: what is repeated, where, and what is told in the end."""
+
+import json
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable, groups
+from tests.unit.client.faces import Face, answered_by
+
+A, B = "http://a:1", "http://b:2"
+OK = {"answer": "cancelled"}
+faces = pytest.mark.parametrize("kind", ["sync", "async"])
+
+
+class Replicas:
+    """Answers with what is next in ``script``, the last of it for ever, and keeps what it was asked."""
+
+    def __init__(self, *script: httpx.Response | httpx.TransportError) -> None:
+        self.script = list(script)
+        self.asked: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        if isinstance(answer, httpx.TransportError):
+            raise answer
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+
+    @property
+    def hosts(self) -> list[str]:
+        return [request.url.host for request in self.asked]
+
+
+def problem(status: int, detail: str, **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(status, json={"type": "urn:x", "detail": detail}, headers=named)
+
+
+def face_of(kind: str, replicas: Callable[[httpx.Request], httpx.Response], *urls: str, patience: float = 30.0) -> Face:
+    return answered_by(kind, replicas, *urls, patience=patience)
+
+
+@faces
+@pytest.mark.parametrize(
+    "first",
+    [
+        httpx.ConnectError("refused"),
+        httpx.ReadTimeout("slow"),
+        httpx.RemoteProtocolError("broke off"),
+        problem(502, "bad gateway"),
+        problem(503, "busy", Retry_After="0"),
+        problem(504, "slow gateway"),
+    ],
+)
+async def test_what_one_replica_does_not_do_the_next_one_is_asked(
+    kind: str, first: httpx.Response | httpx.TransportError
+) -> None:
+    replicas = Replicas(first, httpx.Response(200, json=OK))
+    face = face_of(kind, replicas, A, B)
+    assert await face.ask.cancel("job:1") == "cancelled"
+    assert await face.ask.cancel("job:1") == "cancelled"
+    assert replicas.hosts == ["a", "b", "b"]
+
+
+@faces
+async def test_a_submit_is_repeated_under_its_own_key(kind: str) -> None:
+    replicas = Replicas(httpx.ReadTimeout("slow"), problem(503, "busy"), problem(422, "enough"))
+    face = face_of(kind, replicas, A)
+    for _ in range(2):
+        with pytest.raises(Refused, match="422: enough"):
+            await face.ask.submit("log", wait=1.5)
+    keys = [request.headers["idempotency-key"] for request in replicas.asked]
+    assert len(set(keys[:3])) == 1
+    assert keys[3] != keys[0]
+    assert all(request.url.params["wait"] == "1500ms" for request in replicas.asked)
+    assert json.loads(replicas.asked[0].content) == {"definition": "log", "payload": None}
+
+
+@faces
+@pytest.mark.parametrize("answer", [httpx.ReadTimeout("slow"), problem(503, "busy"), problem(500, "?")])
+async def test_what_was_not_answered_tells_the_key_to_repeat_it_under(
+    kind: str, answer: httpx.Response | httpx.TransportError
+) -> None:
+    replicas = Replicas(answer)
+    with pytest.raises(Unavailable) as unavailable:
+        await face_of(kind, replicas, A, patience=0).ask.submit("log")
+    assert unavailable.value.idempotency_key == replicas.asked[0].headers["idempotency-key"]
+    with pytest.raises(Unavailable) as unavailable:
+        await face_of(kind, replicas, A, patience=0).ask.get("job:1")
+    assert unavailable.value.idempotency_key is None
+
+
+@faces
+async def test_of_many_requests_the_key_of_all_is_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 1)
+    done = httpx.Response(200, json={"batch": "batch:1", "results": []})
+    replicas = Replicas(done, problem(429, "too many", Retry_After="60"))
+    with pytest.raises(Refused) as refused:
+        await face_of(kind, replicas, A).ask.submit_many([{"definition": "log"}] * 2)
+    first, second = (request.headers["idempotency-key"] for request in replicas.asked)
+    assert (refused.value.idempotency_key, second) == (first, f"{first}/1")
+
+
+@faces
+async def test_a_request_that_may_take_long_is_not_repeated_longer_than_others(kind: str) -> None:
+    replicas = Replicas(problem(503, "busy", Retry_After="5"))
+    with pytest.raises(Unavailable):
+        await face_of(kind, replicas, A, patience=1).ask.submit_many([{"definition": "log"}])
+    with pytest.raises(Unavailable):
+        await face_of(kind, replicas, A, patience=1).ask.cancel_where(definition="log")
+    assert len(replicas.asked) == 2
+
+
+@faces
+async def test_too_much_is_asked_again_when_it_may_and_refused_when_that_is_too_late(kind: str) -> None:
+    replicas = Replicas(problem(429, "too many", Retry_After="0"), httpx.Response(200, json=OK))
+    assert await face_of(kind, replicas, A, B).ask.cancel("job:1") == "cancelled"
+    assert replicas.hosts == ["a", "a"]
+    patient = Replicas(problem(429, "too many", Retry_After="60"))
+    with pytest.raises(Refused, match="429: too many") as refused:
+        await face_of(kind, patient, A).ask.cancel("job:1")
+    assert (refused.value.retry_after_s, len(patient.asked)) == (60, 1)
+
+
+@faces
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (httpx.ConnectError("refused"), r"http://a:1 does not answer \(refused\)"),
+        (problem(503, "busy"), "http://a:1 answered 503: busy"),
+    ],
+)
+async def test_patience_ends(kind: str, answer: httpx.Response | httpx.TransportError, said: str) -> None:
+    replicas = Replicas(answer)
+    with pytest.raises(Unavailable, match=said):
+        await face_of(kind, replicas, A, patience=0.3).ask.get("job:1")
+    with pytest.raises(Unavailable, match=said):
+        await face_of(kind, Replicas(answer), A, patience=0).ask.get("job:1")
+    assert replicas.asked
+
+
+@faces
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        (problem(401, "no token"), Refused, "401: no token"),
+        (problem(403, "not yours"), Refused, "403: not yours"),
+        (problem(500, "a defect"), Unavailable, "answered 500: a defect"),
+        (httpx.Response(404, text="nginx"), Unavailable, r"answered 404: \?"),
+        (httpx.Response(200, text="<html>"), Unavailable, "answered 200"),
+        (httpx.Response(200, json={"items": []}), Unavailable, "does not answer as a replica does"),
+        (httpx.Response(200, json={"id": "job:1"}), Unavailable, "does not answer as a replica does"),
+    ],
+)
+async def test_what_would_be_no_better_is_not_repeated(
+    kind: str, answer: httpx.Response, error: type[Exception], said: str
+) -> None:
+    replicas = Replicas(answer)
+    with pytest.raises(error, match=said):
+        await face_of(kind, replicas, A).ask.get("job:1")
+    assert len(replicas.asked) == 1
+
+
+@faces
+async def test_a_certificate_that_is_not_trusted_is_told_at_once(kind: str) -> None:
+    replicas = Replicas(httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"))
+    with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+        await face_of(kind, replicas, "https://a").ask.get("job:1")
+    assert len(replicas.asked) == 1
+
+
+@faces
+async def test_a_token_is_shown_and_never_told(kind: str) -> None:
+    replicas = Replicas(problem(401, "no such token"))
+    face = answered_by(kind, replicas, A, token="hsk_abc")
+    with pytest.raises(Refused) as refused:
+        await face.ask.get("job:1")
+    assert replicas.asked[0].headers["authorization"] == "Bearer hsk_abc"
+    down = answered_by(kind, Replicas(problem(500, "?")), "http://user:secret@a:1")
+    with pytest.raises(Unavailable) as unavailable:
+        await down.ask.get("job:1")
+    assert "hsk_abc" not in str(refused.value)
+    assert "secret" not in str(unavailable.value)
+
+
+@pytest.mark.parametrize("urls", [(), ("nowhere",), ("ftp://a",), ("http://",), ("http://a:many",)])
+def test_what_is_no_url_is_refused(urls: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidInput, match="urls: "):
+        Scheduler(*urls)
+
+
+@pytest.mark.parametrize("token", ["", "hsk_abc\n", "hsk_é", "hsk abc"])
+def test_what_is_no_token_is_refused_and_not_told(token: str) -> None:
+    with pytest.raises(InvalidInput, match="token: can't be a token") as refused:
+        Scheduler(A, token=token)
+    assert "abc" not in str(refused.value)
+
+
+def test_a_file_of_authorities_must_be_one() -> None:
+    with pytest.raises(InvalidInput, match=r"ca_file: nowhere\.pem"):
+        Scheduler(A, ca_file="nowhere.pem")

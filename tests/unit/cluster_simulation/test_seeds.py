@@ -1,0 +1,65 @@
+"""Clusters in trouble, by seed: nothing that was promised is broken. And each planted bug is noticed.
+
+Each run is a process of its own, as a simulation takes logging, chance and the event loop for itself. ``make
+cluster-sim`` runs more of them.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cluster_simulation.mutants import PLANTED
+
+SEEDS = 200
+"""``make cluster-sim SEEDS=10000`` for a night."""
+_ROOT = Path(__file__).parents[3]
+
+
+def simulate(*options: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-m", "tests.cluster_simulation", *options]
+    return subprocess.run(command, cwd=_ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.timeout(1_200)
+def test_no_promise_is_broken_whatever_goes_wrong() -> None:
+    run = simulate("--seeds", str(SEEDS))
+    assert run.returncode == 0, run.stdout + run.stderr
+    figures = re.search(r"(\d+) obligations, (\d+) effects, (\d+) terms", run.stdout)
+    assert figures is not None, run.stdout
+    obligations, effects, terms = map(int, figures.groups())
+    # There was work, it ran, and there was trouble.
+    assert obligations > 100 * SEEDS
+    assert effects > 100 * SEEDS
+    assert terms > 3 * SEEDS
+
+
+def test_a_seed_tells_the_same_story_again() -> None:
+    first, second = simulate("--seed", "7"), simulate("--seed", "7")
+    assert first.stdout.count("\n") > 500
+    assert first.stdout == second.stdout
+    assert first.stdout != simulate("--seed", "8").stdout
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_turns_a_checker_red(name: str) -> None:
+    run = simulate("--planted", name)
+    assert run.returncode == 0, f"not noticed: {run.stdout}{run.stderr}"
+    assert re.search(rf"{name} +seed \d+: \w+", run.stdout), run.stdout
+
+
+@pytest.mark.parametrize("name", sorted({planted.faults for planted in PLANTED.values()}))
+def test_without_the_bug_the_same_troubles_do_no_harm(name: tuple[str, ...]) -> None:
+    run = simulate("--seeds", "6", "--faults", ",".join(name))
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_fault_that_is_none_is_told() -> None:
+    run = simulate("--faults", "meteor")
+    assert run.returncode == 2
+    assert "unknown faults meteor" in run.stderr

@@ -1,0 +1,40 @@
+"""The leader's accounts outlive a time without any replica."""
+
+from hascheduler.daemon.bookkeeper import Bookkeeper
+from hascheduler.dispatch.accounts import Accounts
+from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.inputs import AccountsRestored, TermBegan
+from hascheduler.memory.accounts import MemoryAccountStore
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import MemoryDatabase
+from hascheduler.mirror.changes import JobSeen, ProcessorSeen
+from hascheduler.model.collection import Collection
+from tests.unit.daemon.doubles import HandClock
+from tests.unit.dispatch.nouns import make_job, make_processor, wall
+
+
+def bookkeeper(core: Dispatcher, connection: MemoryConnection, term: int | None) -> Bookkeeper:
+    return Bookkeeper(core, MemoryAccountStore(connection), HandClock(), shard="default", term=lambda: term)
+
+
+async def test_the_accounts_of_a_leader_are_those_that_the_next_start_begins_with() -> None:
+    connection = MemoryConnection(MemoryDatabase())
+    core = Dispatcher()
+    core.step(wall(0), [TermBegan(1), ProcessorSeen(make_processor("p")), JobSeen(make_job("a", fairness_key="k"))])
+    assert core.accumulated_cost_ms("default", "k") == 1_000
+    await bookkeeper(core, connection, term=1).save()
+
+    restarted = Dispatcher()
+    accounts = await bookkeeper(restarted, connection, term=None).load()
+    restarted.step(wall(0), [AccountsRestored(accounts)])
+    assert restarted.accumulated_cost_ms("default", "k") == 1_000
+    assert restarted.accumulated_cost_ms("default") == 1_000
+
+
+async def test_a_follower_saves_nothing_and_a_broken_record_counts_as_none() -> None:
+    connection = MemoryConnection(MemoryDatabase())
+    keeper = bookkeeper(Dispatcher(), connection, term=None)
+    await keeper.save()
+    assert connection.database.find(Collection.ACCOUNTS, "default") is None
+    connection.database.insert(Collection.ACCOUNTS, {"_id": "default", "accumulated": 7})
+    assert await keeper.load() == Accounts()

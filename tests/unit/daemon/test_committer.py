@@ -1,0 +1,193 @@
+"""From decisions to the journal, to the database, to the publisher; and the account of what is settled."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from hascheduler.daemon.committer import Committer
+from hascheduler.daemon.fence import Deposed, Fence
+from hascheduler.daemon.inbox import Inbox
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, Requeue, Settlement
+from hascheduler.dispatch.inputs import Settled
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import MemoryDatabase
+from hascheduler.memory.journal import MemoryJournal
+from hascheduler.model.instants import WallMs
+from hascheduler.model.schedule import Basis
+from hascheduler.ports import JournalEntry
+from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPublisher
+
+A, B, C = (Dispatch(id, 1, "p") for id in "abc")
+
+
+class GatedJournal(MemoryJournal):
+    """Writes an entry only when it is let through."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        super().__init__(connection)
+        self.gate = asyncio.Semaphore(0)
+
+    async def insert(self, entry: JournalEntry) -> bool:
+        await self.gate.acquire()
+        return await super().insert(entry)
+
+
+class Office:
+    """One term's committer, running, with everything around it in memory."""
+
+    def __init__(self, committer: Committer, journal: GatedJournal, database: MemoryDatabase, inbox: Inbox) -> None:
+        self.committer = committer
+        self.journal = journal
+        self.database = database
+        self.inbox = inbox
+        self.claims = AnsweringClaims()
+        self.publisher = RecordingPublisher()
+
+    async def commit(self, *decisions: Decision, majority: bool = False) -> None:
+        assert await self.committer.ready()
+        self.committer.submit(decisions, majority=majority)
+        self.journal.gate.release()
+        assert await self.committer.drained(5)
+
+    async def applied_through_in(self, seq: int) -> int:
+        entry = await MemoryJournal(MemoryConnection(self.database)).get("default", seq)
+        assert entry is not None
+        return entry.head.applied_through
+
+
+async def begun(journal: MemoryJournal, term: int) -> Fence:
+    fence = await Fence.begin(
+        journal, shard="default", term=term, holder=f"r{term}", now=WallMs(0), trusted=lambda: True
+    )
+    assert isinstance(fence, Fence)
+    return fence
+
+
+@asynccontextmanager
+async def office(answer: Callable[[Decision], Settlement] = lambda _: Settlement.DONE) -> AsyncIterator[Office]:
+    database = MemoryDatabase()
+    journal = GatedJournal(MemoryConnection(database))
+    inbox = Inbox()
+    journal.gate.release()
+    fence = await begun(journal, 3)
+    claims, publisher = AnsweringClaims(answer), RecordingPublisher()
+    committer = Committer(
+        fence, claims=claims, publisher=publisher, inbox=inbox, clock=HandClock(), trusted=lambda: True
+    )
+    one = Office(committer, journal, database, inbox)
+    one.claims, one.publisher = claims, publisher
+    running = asyncio.create_task(committer.run())
+    try:
+        yield one
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+async def test_decisions_are_journaled_then_applied_then_published_and_their_fate_is_told() -> None:
+    fire = Fire("s", WallMs(1_000), Basis(WallMs(0), WallMs(0)))
+    async with office() as one:
+        await one.commit(fire, A)
+        await one.commit(Requeue("b", 1, "lost"), majority=True)
+        assert one.claims.applied == [((fire, A), False), ((Requeue("b", 1, "lost"),), True)]
+        assert one.publisher.offered == [Publish("a", 1, "p")]
+        told = one.inbox.take()
+    assert told == [Settled(decision, Settlement.DONE) for decision in (fire, A, Requeue("b", 1, "lost"))]
+    entries = await MemoryJournal(MemoryConnection(one.database)).read("default", 1, 9)
+    assert [entry.decisions for entry in entries] == [(fire, A), (Requeue("b", 1, "lost"),)]
+
+
+async def test_only_what_is_done_is_published() -> None:
+    async with office(lambda decision: Settlement.LOST if decision == A else Settlement.DONE) as one:
+        await one.commit(A, B)
+        assert one.publisher.offered == [Publish("b", 1, "p")]
+        assert one.inbox.take() == [Settled(A, Settlement.LOST), Settled(B, Settlement.DONE)]
+
+
+async def test_what_has_no_answer_is_applied_again_and_told_as_unknown_in_the_end() -> None:
+    async with office(lambda _: Settlement.UNKNOWN) as one:
+        await one.commit(A)
+        assert len(one.claims.applied) == 5
+        assert one.inbox.take() == [Settled(A, Settlement.UNKNOWN)]
+        assert one.publisher.offered == []
+
+
+async def test_a_batch_waits_in_front_of_the_journal_and_the_next_has_no_room() -> None:
+    async with office() as one:
+        one.committer.submit((A,), majority=False)
+        assert await one.committer.ready()  # the first is on its way into the journal
+        one.committer.submit((B,), majority=False)
+        waiting = asyncio.create_task(one.committer.ready())
+        await asyncio.wait({waiting}, timeout=0.01)
+        assert not waiting.done()
+        one.journal.gate.release()
+        assert await waiting
+        one.journal.gate.release()
+        assert await one.committer.drained(5)
+        assert [decisions for decisions, _ in one.claims.applied] == [(A,), (B,)]
+
+
+async def test_a_term_ends_when_another_leaders_entry_is_met() -> None:
+    database = MemoryDatabase()
+    journal = MemoryJournal(MemoryConnection(database))
+    old = await begun(journal, 1)
+    await begun(journal, 2)
+    claims = AnsweringClaims()
+    committer = Committer(
+        old, claims=claims, publisher=RecordingPublisher(), inbox=Inbox(), clock=HandClock(), trusted=lambda: True
+    )
+    committer.submit((A,), majority=False)
+    assert await committer.run() == Deposed(2)
+    assert claims.applied == []
+
+
+# The account
+
+
+async def test_the_account_stops_before_the_first_entry_that_is_not_settled() -> None:
+    async with office() as one:
+        assert one.committer.applied_through == 1  # its own beginning
+        await one.commit(A, B)
+        await one.commit(C)
+        assert one.committer.applied_through == 1
+        one.committer.settled([C])
+        assert one.committer.applied_through == 1
+        one.committer.settled([A])
+        assert one.committer.applied_through == 1
+        one.committer.settled([B])
+        assert one.committer.applied_through == 3
+
+
+async def test_each_entry_carries_the_account_as_it_was_when_it_was_written() -> None:
+    async with office() as one:
+        await one.commit(A)
+        await one.commit(B)
+        one.committer.settled([A])
+        await one.commit(C)
+        assert [await one.applied_through_in(seq) for seq in (2, 3, 4)] == [1, 1, 2]
+
+
+async def test_a_decision_that_was_made_twice_settles_both_its_entries() -> None:
+    async with office() as one:
+        await one.commit(A)
+        await one.commit(A, majority=True)
+        one.committer.settled([A])
+        assert one.committer.applied_through == 3
+
+
+async def test_a_decision_that_is_settled_before_it_is_journaled_is_settled_by_the_next_report() -> None:
+    """The core reports once more when it is told that the decision was applied."""
+    async with office() as one:
+        one.committer.submit((A,), majority=False)
+        one.committer.settled([A])
+        one.journal.gate.release()
+        assert await one.committer.drained(5)
+        one.committer.settled([A])
+        assert one.committer.applied_through == 2
+
+
+async def test_a_stranger_is_settled_without_a_trace() -> None:
+    async with office() as one:
+        one.committer.settled([A])
+        await one.commit(B)
+        assert one.committer.applied_through == 1

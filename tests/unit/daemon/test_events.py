@@ -1,0 +1,195 @@
+"""The log of events: what a follower is told, and where he can't go on."""
+
+import asyncio
+
+import pytest
+
+from hascheduler.daemon.events import FOLLOWERS_MAX, NOT_YET_HERE, READ_ANEW, TOO_OLD, EventLog
+from hascheduler.errors import Overloaded
+from hascheduler.model.event import EventType, position
+from hascheduler.ports import Closing, EventFilter, Lagging, Missed, Told
+from tests.unit.daemon.happenings import ALL, happened, log_of, told_to
+
+
+async def test_without_an_id_one_is_told_what_happens_from_now_on() -> None:
+    log = log_of(1, 2)
+    with log.follow(None, ALL) as follower:
+        assert await told_to(follower) == []
+        log.append([happened(3), happened(4)], position(5, 1))
+        assert await follower.next(0) == Told([happened(3), happened(4)], position(5, 1))
+
+
+@pytest.mark.parametrize(("after", "told"), [(0, [1, 2, 3]), (1, [2, 3]), (2, [3]), (3, []), (4, [])], ids=str)
+async def test_one_goes_on_after_the_id_he_names(after: int, told: list[int]) -> None:
+    with log_of(1, 2, 3).follow(position(after, 1), ALL) as follower:
+        assert await told_to(follower) == told
+
+
+async def test_an_id_between_two_events_will_do_as_well() -> None:
+    with log_of(1, 3).follow(position(2, 7), ALL) as follower:
+        assert await told_to(follower) == [3]
+
+
+@pytest.mark.parametrize("newest", range(1, 25))
+async def test_a_ring_that_goes_round_holds_the_newest(newest: int) -> None:
+    log = log_of(*range(1, newest + 1), events_max=7)
+    kept = list(range(max(1, newest - 6), newest + 1))
+    for after in range(newest + 1):
+        with log.follow(position(after, 1), ALL) as follower:
+            if after < kept[0] - 1:
+                assert await follower.next(0) == Missed(TOO_OLD, position(newest, 1))
+                assert await told_to(follower) == []
+            else:
+                assert await told_to(follower) == list(range(after + 1, newest + 1))
+
+
+async def test_before_the_beginning_nothing_is_known() -> None:
+    log = log_of(11, 12, begun_at=10)
+    with log.follow(position(9, 9), ALL) as follower:
+        assert await follower.next(0) == Missed(TOO_OLD, position(12, 1))
+        log.append([happened(13)], position(13, 1))
+        assert await told_to(follower) == [13]
+
+
+async def test_what_another_replica_has_told_already_is_not_repeated() -> None:
+    log = log_of(1)
+    with log.follow(position(3, 1), ALL) as follower:
+        assert await told_to(follower) == []
+        for second in (2, 3, 4):
+            log.append([happened(second)], position(second, 1))
+        assert await told_to(follower) == [4]
+
+
+async def test_an_id_that_nobody_can_have_been_told_is_missed() -> None:
+    with log_of(1).follow(position(3_000, 1), ALL) as follower:
+        assert await follower.next(0) == Missed(NOT_YET_HERE, position(1, 1))
+
+
+async def test_an_event_that_comes_twice_is_told_once() -> None:
+    log = log_of(1)
+    with log.follow(position(0, 1), ALL) as follower:
+        log.append([happened(1), happened(2)], position(2, 1))
+        log.append([happened(2)], position(2, 1))
+        assert await told_to(follower) == [1, 2]
+
+
+async def test_the_filter_leaves_out_what_is_not_wanted_and_the_position_moves_on() -> None:
+    log = log_of()
+    wanted = happened(2, "k", type=EventType.FAILED, schedule="tick")
+    filters = [
+        EventFilter(frozenset({EventType.FAILED})),
+        EventFilter(job="k"),
+        EventFilter(schedule="tick"),
+        EventFilter(definition="other"),
+        EventFilter(tenant="nobody"),
+    ]
+    answers = []
+    for which in filters:
+        with log.follow(position(0, 1), which) as follower:
+            log.append([happened(1), wanted, happened(3)], position(4, 1))
+            answers.append(await follower.next(0))
+    assert answers == [*[Told([wanted], position(4, 1))] * 3, *[Told((), position(4, 1))] * 2]
+
+
+async def test_an_event_that_does_not_say_whose_it_is_is_told_to_those_who_may_see_all() -> None:
+    log = log_of()
+    log.append([happened(1, tenant=None, definition=None)], position(1, 1))
+    with log.follow(position(0, 1), ALL) as everything, log.follow(position(0, 1), EventFilter(tenant="a")) as own:
+        assert (await told_to(everything), await told_to(own)) == ([1], [])
+
+
+async def test_many_events_are_told_in_pieces() -> None:
+    log = log_of(events_max=2_000)
+    log.append([happened(second) for second in range(1, 1_501)], position(1_500, 1))
+    with log.follow(position(0, 1), ALL) as follower:
+        first = await follower.next(0)
+        assert isinstance(first, Told)
+        assert first.position == first.events[-1].id
+        assert len(first.events) + len(await told_to(follower)) == 1_500
+
+
+async def test_who_is_too_slow_is_told_how_much_he_missed() -> None:
+    log = log_of(1, events_max=3)
+    with log.follow(position(0, 1), ALL) as follower:
+        assert await told_to(follower) == [1]
+        log.append([happened(second) for second in (2, 3, 4, 5, 6)], position(6, 1))
+        assert await follower.next(0) == Lagging(2)
+
+
+async def test_news_wake_those_who_wait() -> None:
+    log = log_of()
+    with log.follow(None, ALL) as follower:
+        waiting = asyncio.create_task(follower.next(60_000))
+        await asyncio.sleep(0)
+        log.append([], position(1, 1))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        log.append([happened(2)], position(2, 1))
+        assert await waiting == Told([happened(2)], position(2, 1))
+
+
+# Beginning, beginning anew, ending
+
+
+async def test_until_it_has_begun_nothing_is_told_and_then_something_was_missed() -> None:
+    log = EventLog()
+    with log.follow(None, ALL) as follower:
+        assert await follower.next(0) == Told((), "")
+        log.begin(position(5, 1))
+        assert await follower.next(0) == Missed(READ_ANEW, position(5, 1))
+
+
+async def test_who_comes_back_before_it_has_begun_goes_on_if_that_can_be() -> None:
+    log = EventLog()
+    with log.follow(position(6, 1), ALL) as newer, log.follow(position(4, 1), ALL) as older:
+        log.begin(position(5, 1))
+        log.append([happened(6), happened(7)], position(7, 1))
+        assert await told_to(newer) == [7]
+        assert await older.next(0) == Missed(TOO_OLD, position(7, 1))
+
+
+async def test_a_resync_is_a_gap_for_everybody() -> None:
+    log = log_of(1)
+    with log.follow(position(0, 1), ALL) as follower:
+        log.restart()
+        assert await follower.next(0) == Told((), position(0, 1))
+        log.begin(position(9, 1))
+        log.append([happened(10)], position(10, 1))
+        assert await follower.next(0) == Missed(TOO_OLD, position(10, 1))
+    with log.follow(position(0, 1), ALL) as follower:
+        assert isinstance(await follower.next(0), Missed)
+
+
+async def test_who_was_told_something_before_a_resync_hears_of_it() -> None:
+    log = log_of(1)
+    with log.follow(position(0, 1), ALL) as follower:
+        assert await told_to(follower) == [1]
+        log.restart()
+        log.begin(position(9, 1))
+        assert await follower.next(0) == Missed(READ_ANEW, position(9, 1))
+        log.append([happened(10)], position(10, 1))
+        assert await told_to(follower) == [10]
+
+
+async def test_the_end_is_told_at_once_and_nobody_new_comes_in() -> None:
+    log = log_of(1)
+    with log.follow(None, ALL) as follower:
+        waiting = asyncio.create_task(follower.next(60_000))
+        await asyncio.sleep(0)
+        log.close()
+        assert await waiting == Closing()
+    with pytest.raises(Overloaded), log.follow(None, ALL):
+        pass
+
+
+def test_there_is_room_for_so_many_and_whoever_leaves_makes_room() -> None:
+    log = log_of()
+    follows = [log.follow(None, ALL) for _ in range(FOLLOWERS_MAX)]
+    for follow in follows:
+        follow.__enter__()
+    with pytest.raises(Overloaded), log.follow(None, ALL):
+        pass
+    follows.pop().__exit__(None, None, None)
+    with log.follow(None, ALL):
+        assert log.followers == FOLLOWERS_MAX
+    assert log.followers == FOLLOWERS_MAX - 1

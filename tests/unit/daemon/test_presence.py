@@ -1,0 +1,145 @@
+"""A replica's own account, and what its return tells."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from hascheduler.daemon.presence import Presence
+from hascheduler.daemon.trusted_clock import TrustedClock
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.instants import WallMs
+from hascheduler.model.replica import ReplicaStatus
+from tests.unit.daemon.doubles import CONFIG, HandClock
+
+
+class Board:
+    """`hascheduler.ports.ReplicaBoard` that keeps what is written, or is away."""
+
+    def __init__(self) -> None:
+        self.written: list[ReplicaStatus] = []
+        self.removed: list[str] = []
+        self.news = asyncio.Event()
+        self.away = False
+        self.time: WallMs | None = None
+
+    async def beat(self, status: ReplicaStatus) -> WallMs | None:
+        self.written.append(status)
+        self.news.set()
+        if self.away:
+            raise StoreUnavailable("no answer")
+        return self.time
+
+    async def remove(self, replica_id: str) -> None:
+        if self.away:
+            raise StoreUnavailable("no answer")
+        self.removed.append(replica_id)
+
+    async def next(self) -> ReplicaStatus:
+        async with asyncio.timeout(10):
+            await self.news.wait()
+        self.news.clear()
+        return self.written[-1]
+
+
+def status(beat: int, id: str = CONFIG.replica_id) -> ReplicaStatus:
+    return ReplicaStatus(id, "one", beat, WallMs(0), "", "", True, None, "", "", 0)
+
+
+def trusted(clock: HandClock) -> TrustedClock:
+    return TrustedClock(clock, CONFIG.clock_skew_max_ms)
+
+
+@asynccontextmanager
+async def presence() -> AsyncIterator[tuple[Presence, Board, HandClock]]:
+    board, clock = Board(), HandClock()
+    one = Presence(CONFIG, board, trusted(clock), status)
+    running = asyncio.create_task(one.run())
+    try:
+        yield one, board, clock
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+async def test_before_the_first_beat_came_back_nothing_is_known() -> None:
+    one = Presence(CONFIG, Board(), trusted(HandClock()), status)
+    assert (one.fresh, one.lag_ms, one.echoed(0), one.echoed(1)) == (False, None, True, False)
+
+
+async def test_the_return_of_a_beat_measures_the_lag_and_shows_the_mirror_fresh() -> None:
+    async with presence() as (one, board, clock):
+        written = await board.next()
+        assert written.beat == 1
+        clock.now += 120
+        one.seen(written)
+        assert (one.fresh, one.lag_ms) == (True, 120)
+        clock.now += CONFIG.stale_after_ms - 1
+        assert one.fresh
+        clock.now += 1
+        assert not one.fresh
+
+
+async def test_another_replicas_beat_and_ones_own_older_one_tell_nothing() -> None:
+    async with presence() as (one, board, clock):
+        await board.next()
+        one.seen(status(7, id="r2"))
+        assert not one.fresh
+        one.seen(status(5))
+        clock.now += CONFIG.stale_after_ms
+        one.seen(status(5))
+        one.seen(status(4))
+        assert not one.fresh
+
+
+async def test_a_barrier_hurries_the_next_beat_and_falls_when_it_comes_back() -> None:
+    async with presence() as (one, board, clock):
+        before = await board.next()
+        barrier = one.barrier()
+        assert barrier == before.beat + 1
+        one.seen(before)
+        assert not one.echoed(barrier)
+        after = await board.next()  # at once, long before the retry period is over
+        assert after.beat == barrier
+        one.seen(after)
+        assert one.echoed(barrier)
+        assert clock.now == HandClock().now
+
+
+async def test_a_later_beat_than_the_barrier_makes_it_fall_too() -> None:
+    async with presence() as (one, board, _):
+        await board.next()
+        barrier = one.barrier()
+        one.seen(status(barrier + 3))
+        assert one.echoed(barrier)
+
+
+async def test_a_database_that_is_away_does_not_end_the_beats() -> None:
+    async with presence() as (one, board, _):
+        first = await board.next()
+        board.away = True
+        one.barrier()
+        assert (await board.next()).beat == first.beat + 1
+        board.away = False
+        one.barrier()
+        assert (await board.next()).beat == first.beat + 2
+
+
+async def test_a_replica_takes_its_record_away_if_it_can() -> None:
+    board = Board()
+    one = Presence(CONFIG, board, trusted(HandClock()), status)
+    await one.leave()
+    assert board.removed == [CONFIG.replica_id]
+    board.away = True
+    await one.leave()
+
+
+async def test_a_beat_compares_the_clock_with_the_databases() -> None:
+    board, clock = Board(), trusted(HandClock())
+    board.time = WallMs(clock.wall_ms() - 86_400_000)
+    running = asyncio.create_task(Presence(CONFIG, board, clock, status).run())
+    await board.next()
+    # The beat is answered without a wait.
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait({running})
+    assert "86400000 ms ahead of the database's" in clock.wrong_because

@@ -1,0 +1,207 @@
+"""From the writes of a database to the log of events, by way of a stream and its fold."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from hascheduler.daemon import witness as witness_module
+from hascheduler.daemon.events import EventLog
+from hascheduler.daemon.witness import Witness
+from hascheduler.dispatch.decisions import Dispatch, Requeue
+from hascheduler.errors import StoreUnavailable
+from hascheduler.memory.claims import MemoryClaimStore
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import MemoryDatabase
+from hascheduler.memory.jobs import MemoryJobStore
+from hascheduler.memory.stream import MemoryChangeSource
+from hascheduler.mirror.changes import Change
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
+from hascheduler.model.event import Event
+from hascheduler.ports import ChangeSource, ChangeStream, Told
+from tests.factories import NOW, make_job
+from tests.unit.daemon.happenings import ALL
+
+JOBS = Collection.JOBS
+
+
+class Refusing:
+    """A `ChangeSource` that can't be asked for documents, the first ``times``."""
+
+    def __init__(self, source: ChangeSource, times: int) -> None:
+        self._source = source
+        self.open = source.open
+        self.times = times
+
+    async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
+        if self.times > 0:
+            self.times -= 1
+            raise StoreUnavailable("not now")
+        return await self._source.fetch(collection, ids)
+
+
+class Scene:
+    """A database, and a replica's way from its stream to the log: one `turn` a batch."""
+
+    def __init__(self, *, refusals: int = 0) -> None:
+        connection = MemoryConnection(MemoryDatabase())
+        self.database = connection.database
+        self.jobs = MemoryJobStore(connection, 600_000)
+        self.claims = MemoryClaimStore(connection, 600_000)
+        self.source = MemoryChangeSource(connection)
+        self.mirror = Mirror()
+        self.position = ""
+        self.complete = False
+        self.log = EventLog()
+        self.witness = Witness(self.log, self, Refusing(self.source, refusals))
+        self.stream: ChangeStream | None = None
+
+    async def turn(self) -> None:
+        """One batch of the stream, as the feeder has it."""
+        if self.stream is None:
+            self.stream = await self.source.open(None)
+        batch = await self.stream.next_batch(0)
+        self.mirror.fold(batch.changes)
+        self.position = batch.position or self.position
+        self.witness.look()
+
+    async def begin(self) -> None:
+        await self.jobs.submit(make_job("a marker"))
+        await self.turn()
+        self.complete = True
+        await self.turn()
+        assert self.log.is_open
+
+    def told(self) -> list[Event]:
+        return [self.log.at(place) for place in range(self.log.first, self.log.end)]
+
+    def types(self, job: str = "j") -> list[str]:
+        return [event.type.value for event in self.told() if event.job == job]
+
+    async def told_one_more(self) -> list[Event]:
+        """All, once there is an event that is not there yet; the witness runs meanwhile."""
+        running = asyncio.create_task(self.witness.run())
+        try:
+            with self.log.follow(None, ALL) as follower:
+                told = await follower.next(10_000)
+                assert isinstance(told, Told)
+                assert told.events
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+        return self.told()
+
+
+async def test_what_happened_before_the_mirror_was_complete_is_not_told() -> None:
+    scene = Scene()
+    await scene.jobs.submit(make_job("before"))
+    await scene.begin()
+    await scene.jobs.submit(make_job("j"))
+    await scene.turn()
+    assert [event.job for event in scene.told()] == ["j"]
+    assert scene.log.position == scene.position == scene.told()[0].id
+
+
+async def test_what_a_job_goes_through_in_one_batch_is_told_step_by_step() -> None:
+    scene = Scene()
+    await scene.begin()
+    await scene.jobs.submit(make_job("j"))
+    await scene.claims.apply([Dispatch("j", 1, "p")], NOW, majority=True)
+    await scene.claims.apply([Requeue("j", 1, "lost")], NOW, majority=True)
+    await scene.jobs.reprioritize("j", 9)
+    await scene.jobs.cancel("j", NOW)
+    await scene.turn()
+    assert scene.types() == ["submitted", "dispatched", "returned", "reprioritized", "cancelled"]
+    assert [event.id for event in scene.told()] == sorted({event.id for event in scene.told()})
+
+
+async def test_two_replicas_tell_the_same_events_with_the_same_ids() -> None:
+    one, other = Scene(), Scene()
+    other.database, other.jobs, other.source = one.database, one.jobs, one.source
+    await one.begin()
+    await other.begin()
+    await one.jobs.submit(make_job("j"))
+    await one.turn()
+    await one.jobs.cancel("j", NOW)
+    await one.turn()
+    await other.turn()
+    assert [event for event in one.told() if event.job == "j"] == [event for event in other.told() if event.job == "j"]
+    assert one.types() == ["submitted", "cancelled"]
+
+
+async def test_a_revived_job_is_read_to_say_whose_it_is_and_what_came_later_waits() -> None:
+    scene = Scene()
+    await scene.begin()
+    await scene.jobs.submit(make_job("j"))
+    await scene.turn()
+    scene.database.update(JOBS, scene.database.find(JOBS, "j") or {}, {"state": "failed", "rev": 2, "attempt": 1})
+    await scene.turn()
+    await scene.jobs.retry("j", NOW)
+    await scene.turn()
+    await scene.jobs.submit(make_job("k"))
+    await scene.turn()
+    assert scene.types() == ["submitted", "failed"]
+    assert scene.types("k") == []
+    told = await scene.told_one_more()
+    assert (told[2].type, told[2].tenant, told[2].definition, told[2].attempt) == ("revived", "tenant", "log", 2)
+    assert [event.job for event in told[2:]] == ["j", "k"]
+
+
+async def test_an_end_that_a_fetch_was_ahead_of_says_whose_it_was_and_which_attempt() -> None:
+    scene = Scene(refusals=1)
+    await scene.begin()
+    await scene.jobs.submit(make_job("j"))
+    await scene.turn()
+    await scene.claims.apply([Dispatch("j", 1, "p")], NOW, majority=True)
+    await scene.turn()
+    await scene.jobs.cancel("j", NOW)
+    scene.mirror.want(JOBS, "j")
+    asked = scene.mirror.take_wanted()
+    scene.mirror.fold_fetched(asked, await scene.source.fetch(JOBS, ["j"]))
+    await scene.turn()
+    cancelled = (await scene.told_one_more())[-1]
+    assert (cancelled.type, cancelled.tenant, cancelled.attempt) == ("cancelled", "tenant", 1)
+
+
+@pytest.mark.parametrize("why", ["it is deleted", "it can't be read", "it makes no sense"])
+async def test_an_event_whose_job_nobody_knows_is_told_as_it_is(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness_module, "_AGAIN_S", 0)
+    scene = Scene(refusals=99 if why == "it can't be read" else 0)
+    await scene.begin()
+    scene.database.insert(JOBS, {"_id": "j", "state": "running", "rev": 4})
+    await scene.turn()
+    scene.database.update(JOBS, scene.database.find(JOBS, "j") or {}, {"state": "failed", "rev": 5})
+    if why == "it is deleted":
+        scene.database.delete(JOBS, "j")
+    await scene.turn()
+    [event] = await scene.told_one_more()
+    assert (event.type, event.job, event.is_identified) == ("failed", "j", False)
+
+
+async def test_more_than_may_wait_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness_module, "WAITING_MAX", 2)
+    scene = Scene()
+    await scene.begin()
+    for name in "abc":
+        scene.database.insert(JOBS, {"_id": name, "state": "running", "rev": 4})
+        scene.database.update(JOBS, scene.database.find(JOBS, name) or {}, {"state": "failed", "rev": 5})
+        await scene.turn()
+    assert [event.job for event in scene.told()] == ["a", "b", "c"]
+
+
+async def test_a_resync_ends_what_waits_and_it_begins_anew() -> None:
+    scene = Scene()
+    await scene.begin()
+    scene.database.insert(JOBS, {"_id": "j", "state": "running", "rev": 4})
+    scene.database.update(JOBS, scene.database.find(JOBS, "j") or {}, {"state": "failed", "rev": 5})
+    await scene.turn()
+    scene.complete, scene.mirror = False, Mirror()
+    scene.witness.restarted()
+    assert not scene.log.is_open
+    await scene.jobs.submit(make_job("meanwhile"))
+    await scene.turn()
+    scene.complete = True
+    await scene.jobs.submit(make_job("after"))
+    await scene.turn()
+    assert [event.job for event in scene.told()] == ["after"]

@@ -1,0 +1,206 @@
+"""One leadership after another over the database in memory: mirror, core, journal and pipeline, as the daemon has them.
+
+Nothing here waits: whoever drives it says when a batch of the stream arrives, when an entry is journaled, when and
+with what luck it is applied, and when a leader dies between any two of these.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, PassOver, Publish, Send, Settlement
+from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.inputs import Input, Resynced, Settled, TermBegan, TrustLost
+from hascheduler.dispatch.step import Step
+from hascheduler.mirror.changes import Quarantined, Seen
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from tests.unit.dispatch.database import Database
+
+
+class Luck(Enum):
+    """How the application of an entry goes."""
+
+    GOOD = "good"
+    UNANSWERED = "carried out, but no answer came"
+    LOST_ON_THE_WAY = "not carried out, and no answer came"
+    ROLLED_BACK = "answered, and then lost with the primary"
+
+
+@dataclass(frozen=True)
+class Entry:
+    seq: int
+    decisions: tuple[Decision, ...]
+    majority: bool
+    applied_through: int
+
+
+@dataclass
+class Term:
+    """The pipeline and the account of one term, as `hascheduler.daemon.committer` keeps them."""
+
+    number: int
+    last_seq: int
+    to_journal: list[tuple[tuple[Decision, ...], bool]] = field(default_factory=list)
+    to_apply: list[Entry] = field(default_factory=list)
+    open: dict[int, set[Decision]] = field(default_factory=dict)
+
+    @property
+    def applied_through(self) -> int:
+        return next(iter(self.open), self.last_seq + 1) - 1
+
+    def settle(self, decisions: Sequence[Decision]) -> None:
+        for seq in list(self.open):
+            self.open[seq] -= set(decisions)
+            if not self.open[seq]:
+                del self.open[seq]
+
+
+class Leadership:
+    def __init__(self, database: Database, publish: Callable[[Send], None]) -> None:
+        self.database = database
+        self._publish = publish
+        self.journal: list[Entry] = []
+        self.paused: list[list[Entry]] = []
+        """What old leaders had journaled and not applied when they lost the term; they may still try."""
+        self.term: Term | None = None
+        self._began: tuple[int, tuple[Decision, ...]] | None = None
+        self.told: list[Input] = []
+        self.start_over(0)
+
+    # The stream
+
+    def start_over(self, overlap: int) -> None:
+        """A fresh replica: a snapshot of now, and a stream that begins up to ``overlap`` events before it."""
+        self.core = Dispatcher(DispatchConfig())
+        self._read_all(overlap)
+
+    def resync(self, overlap: int) -> None:
+        """The same replica has lost its stream."""
+        self.lose_term()
+        self.told.append(Resynced())
+        self._read_all(overlap)
+
+    def _read_all(self, overlap: int) -> None:
+        self.mirror = Mirror()
+        self.place = max(len(self.database.stream) - overlap, 0)
+        self._tell(self.mirror.fold(self.database.snapshot()))
+
+    def deliver(self, count: int) -> None:
+        self._tell(self.mirror.fold(self.database.stream[self.place : self.place + count]))
+        self.place = min(self.place + count, len(self.database.stream))
+
+    def fetch(self) -> None:
+        wanted = self.mirror.take_wanted()
+        self._tell(self.mirror.fold_fetched(wanted, [self.database.read(*key) for key in wanted]))
+
+    def _tell(self, facts: Sequence[Seen]) -> None:
+        assert not any(isinstance(fact, Quarantined) for fact in facts)
+        self.told += facts  # type: ignore[arg-type]  # the others concern the daemon, and there are none
+
+    # The term
+
+    @property
+    def taking_over(self) -> bool:
+        return self._began is not None
+
+    def lose_term(self) -> None:
+        """Trust is lost: what is journaled may be applied late, what is not never happened."""
+        if self.term is not None and self.term.to_apply:
+            self.paused.append(list(self.term.to_apply))
+        self.term = self._began = None
+        self.told.append(TrustLost())
+
+    def crash(self, overlap: int) -> None:
+        self.lose_term()
+        self.told = []
+        self.start_over(overlap)
+
+    def take_over(self, now: WallMs) -> None:
+        """Insert ``term_began`` and apply again whatever may be undone; `begin` waits for the stream."""
+        barrier = len(self.database.stream)
+        applied_through = self.journal[-1].applied_through if self.journal else 0
+        reapplied: list[Decision] = []
+        for entry in self.journal[applied_through:]:
+            in_order = _in_order(entry.decisions)
+            over = (Settlement.DONE, Settlement.REFUSED)
+            reapplied += [each for each in in_order if self.database.apply(each, now) in over]
+        self.journal.append(Entry(len(self.journal) + 1, (), True, applied_through))
+        self._began = (barrier, tuple(reapplied))
+
+    @property
+    def may_begin(self) -> bool:
+        return self._began is not None and self.place >= self._began[0]
+
+    def begin(self) -> None:
+        assert self._began is not None
+        self.term = Term(number=len(self.journal), last_seq=len(self.journal))
+        self.told.append(TermBegan(len(self.journal), self._began[1]))
+        self._began = None
+
+    # Deciding and carrying out
+
+    @property
+    def has_room(self) -> bool:
+        """One batch may be on its way into the journal, and one more wait for it."""
+        return self.term is None or len(self.term.to_journal) < 2
+
+    def step(self, now: WallMs) -> Step:
+        told, self.told = self.told, []
+        step = self.core.step(now, told)
+        for job_id in step.doubtful:
+            self.mirror.want(Collection.JOBS, job_id)
+        if self.term is None:
+            assert not step.decisions
+            assert not step.sends
+            return step
+        self.term.settle(step.settled)
+        if step.decisions:
+            self.term.to_journal.append((step.decisions, step.reasserted))
+        for send in step.sends:
+            self._publish(send)
+        return step
+
+    def write_journal(self) -> None:
+        assert self.term is not None
+        decisions, majority = self.term.to_journal.pop(0)
+        entry = Entry(len(self.journal) + 1, decisions, majority, self.term.applied_through)
+        self.journal.append(entry)
+        self.term.last_seq = entry.seq
+        self.term.open[entry.seq] = set(decisions)
+        self.term.to_apply.append(entry)
+
+    def carry_out(self, now: WallMs, luck: Luck, from_place: int = 0) -> None:
+        """Apply the next entry; bad luck strikes its decisions from ``from_place`` on."""
+        assert self.term is not None
+        entry = self.term.to_apply.pop(0)
+        if entry.majority and luck is Luck.ROLLED_BACK:
+            luck = Luck.GOOD
+        for place, decision in enumerate(_in_order(entry.decisions)):
+            struck = luck if place >= from_place else Luck.GOOD
+            settlement = Settlement.UNKNOWN
+            if struck in (Luck.GOOD, Luck.UNANSWERED):
+                carried_out = self.database.apply(decision, now)
+                settlement = carried_out if struck is Luck.GOOD else settlement
+            elif struck is Luck.ROLLED_BACK:
+                settlement = Settlement.DONE
+                if isinstance(decision, PassOver):
+                    self.database.apply(decision, now)  # these wait for a majority
+            self.told.append(Settled(decision, settlement))
+            if isinstance(decision, Dispatch) and settlement is Settlement.DONE:
+                self._publish(Publish(decision.job_id, decision.attempt, decision.processor))
+
+    def resume_paused(self, which: int, now: WallMs) -> None:
+        """An old leader wakes up and applies the next thing it had in hand."""
+        entries = self.paused[which]
+        for decision in _in_order(entries.pop(0).decisions):
+            self.database.apply(decision, now)
+        if not entries:
+            del self.paused[which]
+
+
+def _in_order(decisions: Sequence[Decision]) -> list[Decision]:
+    # Stable: the fires first, as the claim store does it.
+    return sorted(decisions, key=lambda decision: not isinstance(decision, Fire | PassOver | CountFailures))

@@ -1,0 +1,56 @@
+"""One dispatcher and its time, and the facts that a scene is made of. Spans are milliseconds since it began."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.decisions import Decision, Dispatch, Settlement
+from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.inputs import Input, Settled, TermBegan
+from hascheduler.dispatch.step import Step
+from hascheduler.mirror.changes import (
+    JobSeen,
+    ProcessorSeen,
+)
+from hascheduler.model.job import JobRef
+from tests.unit.dispatch.nouns import dispatched, make_processor, wall
+
+CONFIG = DispatchConfig()
+START_MS, ECHO_MS, DOUBT_MS = CONFIG.start_timeout_ms, CONFIG.echo_timeout_ms, CONFIG.doubt_ms
+FAR = wall(10**9)
+"""A cursor so late that the schedule keeps out of the way."""
+
+
+class Scene:
+    """One dispatcher and its time."""
+
+    def __init__(self, *facts: Input, leading: bool = True, **limits: Any) -> None:
+        self.core = Dispatcher(DispatchConfig(**limits))
+        self.core.step(wall(0), facts)
+        self.began = self.at(0, TermBegan(1)) if leading else Step()
+
+    def at(self, span_ms: int, *inputs: Input) -> Step:
+        return self.core.step(wall(span_ms), inputs)
+
+
+def jobs(*seen: JobRef) -> list[Input]:
+    return [JobSeen(job) for job in seen]
+
+
+def processors(*ids: str, **more: Any) -> list[Input]:
+    return [ProcessorSeen(make_processor(id, **more)) for id in ids]
+
+
+def echo(step: Step, *known: JobRef, at: int = 0) -> list[Input]:
+    """What the stream shows of the dispatches of a step."""
+    revs = {job.id: job.rev for job in known}
+    shown: list[Input] = []
+    for decision in step.decisions:
+        if isinstance(decision, Dispatch):
+            job_id, attempt, rev = decision.job_id, decision.attempt, revs[decision.job_id] + 1
+            shown += jobs(dispatched(job_id, decision.processor, attempt=attempt, rev=rev, dispatched_at_ms=wall(at)))
+    return shown
+
+
+def settled(decisions: Sequence[Decision], settlement: Settlement = Settlement.DONE) -> list[Input]:
+    return [Settled(decision, settlement) for decision in decisions]

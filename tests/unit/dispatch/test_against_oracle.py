@@ -1,0 +1,59 @@
+"""The fast planner decides what the slow, obvious one decides, under every policy, whatever happens in between."""
+
+from itertools import product
+from random import Random
+
+import pytest
+
+from hascheduler.model.policy import PRESETS
+from tests.unit.dispatch.core_vs_oracle import KEYS, TENANTS, Rivals
+
+RUNS = 40
+STEPS = 40
+
+
+def check(seed: int, rivals: Rivals) -> None:
+    for step in range(STEPS):
+        decided, expected = rivals.step()
+        assert decided == expected, f"Rivals({seed}), step {step}: {rivals.policy}"
+        for tenant, key in product(TENANTS, (None, *KEYS)):
+            cost_ms = rivals.core.accumulated_cost_ms(tenant, key)
+            assert cost_ms == rivals.oracle.costs.get((tenant, key), 0), f"Rivals({seed}), {step}, {tenant}, {key}"
+        for pair, cost_ms in rivals.oracle.learned.items():
+            assert rivals.core.learned_cost_ms(*pair) == cost_ms, f"Rivals({seed}), {step}"
+
+
+@pytest.mark.parametrize("part", range(25))
+def test_any_policy_decides_as_the_oracle_does(part: int) -> None:
+    for seed in range(part * RUNS, (part + 1) * RUNS):
+        check(seed, Rivals(seed))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_each_preset_decides_as_the_oracle_does(preset: str) -> None:
+    for seed in range(10_000, 10_000 + 3 * RUNS):
+        check(seed, Rivals(seed, PRESETS[preset]))
+
+
+def test_policies_that_nobody_has_tried_before_decide_as_the_oracle_does() -> None:
+    """Another seed each time; a failure names the one that replays it."""
+    for _ in range(RUNS):
+        seed = Random().randrange(10**9)
+        check(seed, Rivals(seed))
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_an_explanation_names_the_rules_that_hold_a_job_back_and_no_others(part: int) -> None:
+    for seed in range(part * RUNS, (part + 1) * RUNS):
+        rivals = Rivals(seed)
+        for step in range(STEPS):
+            rivals.step()
+            for job in rivals.waiting(4):
+                explanation = rivals.core.explain(job.id, rivals.now)
+                assert explanation is not None
+                named = {_named(block.rule.value) for block in explanation.blocks}
+                assert named == rivals.oracle.blocks(job), f"Rivals({seed}), step {step}, {job.id}"
+
+
+def _named(rule: str) -> str:
+    return "slot" if rule in ("no_slot", "unschedulable") else rule

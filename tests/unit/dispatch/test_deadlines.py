@@ -1,0 +1,101 @@
+"""Jobs whose time is over: before they began, in one attempt, or in all."""
+
+from typing import Any
+
+from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue
+from hascheduler.dispatch.explanation import Rule
+from hascheduler.dispatch.inputs import Input, TermBegan
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen
+from hascheduler.model.definition import Definition
+from hascheduler.model.retry import RetryPolicy
+from tests.unit.dispatch.nouns import dispatched, make_job, running, wall
+from tests.unit.dispatch.scene import CONFIG, Scene, jobs, processors
+
+GRACE_MS = CONFIG.timeout_grace_ms
+
+
+def define(**limits: Any) -> Input:
+    return DefinitionSeen(Definition("log", 1, retry=RetryPolicy(3), **limits))
+
+
+def test_a_job_that_has_not_begun_in_time_expires() -> None:
+    scene = Scene(*jobs(make_job("a", expires_at_ms=wall(100))))
+    assert scene.began.wake_at_ms == wall(100)
+    assert scene.at(99).decisions == ()
+    assert scene.at(100).decisions == (Fail("a", 0, "expired before it could begin"),)
+
+
+def test_one_that_is_with_a_processor_or_has_begun_once_does_not() -> None:
+    begun = make_job("b", expires_at_ms=wall(100), first_started_at_ms=wall(1), attempt=1)
+    scene = Scene(*processors("p"), *jobs(dispatched("a", "p", expires_at_ms=wall(100)), begun))
+    assert scene.began.decisions == (Dispatch("b", 2, "p"),)
+    assert scene.at(100).decisions == ()
+
+
+def test_an_expired_job_is_not_dispatched_in_the_step_that_finds_it() -> None:
+    scene = Scene(*jobs(make_job("a", expires_at_ms=wall(100))))
+    assert [type(d) for d in scene.at(200, *processors("p")).decisions] == [Fail]
+
+
+def test_an_attempt_whose_processor_does_not_end_it_is_given_to_another() -> None:
+    scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(running("a", "p", started_at_ms=wall(0))))
+    assert scene.at(1_000 + GRACE_MS - 1).decisions == ()
+    assert scene.at(1_000 + GRACE_MS).decisions == (Requeue("a", 1, "timed out"),)
+
+
+def test_or_fails_when_its_tries_are_used_up() -> None:
+    late = running("a", "p", started_at_ms=wall(0), failures=2)
+    scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(late))
+    assert scene.at(1_000 + GRACE_MS).decisions == (Fail("a", 1, "timed out; attempts used up"),)
+
+
+def test_the_total_timeout_ends_a_job_that_runs_and_one_that_waits_for_its_next_try() -> None:
+    runs = running("a", "p", started_at_ms=wall(0), first_started_at_ms=wall(0))
+    waits = make_job("b", attempt=1, first_started_at_ms=wall(0), retry_at_ms=wall(10**6), failures=1)
+    scene = Scene(*processors("p"), define(total_timeout_ms=5_000), *jobs(runs, waits))
+    assert scene.at(5_000).decisions == (Fail("b", 1, "timed out in all"),)
+    assert scene.at(5_000 + GRACE_MS, JobGone("b")).decisions == (Fail("a", 1, "timed out in all"),)
+
+
+def test_a_processor_whose_clock_is_ahead_gets_no_more_time_and_one_behind_no_less() -> None:
+    ahead = running("a", "p", started_at_ms=wall(10**7))
+    behind = running("b", "p", started_at_ms=wall(-(10**7)), dispatched_at_ms=wall(0))
+    scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(ahead, behind))
+    assert scene.at(1_000 + GRACE_MS - 1).decisions == ()
+    assert {d.job_id for d in scene.at(1_000 + GRACE_MS).decisions if isinstance(d, Requeue)} == {"a", "b"}
+
+
+def test_the_next_attempt_has_its_own_time() -> None:
+    scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(running("a", "p", started_at_ms=wall(0))))
+    second = running("a", "p", rev=6, attempt=2, started_at_ms=wall(5_000), dispatched_at_ms=wall(5_000))
+    scene.at(5_000, JobSeen(second))
+    assert scene.at(1_000 + GRACE_MS).decisions == ()
+    assert [type(d) for d in scene.at(6_000 + GRACE_MS).decisions] == [Requeue]
+
+
+def test_a_timeout_that_is_set_later_holds_for_what_runs_already() -> None:
+    scene = Scene(*processors("p"), *jobs(running("a", "p", started_at_ms=wall(0))))
+    assert scene.at(10, define(timeout_ms=1_000)).wake_at_ms == wall(1_000 + GRACE_MS)
+    assert scene.at(20, define()).wake_at_ms is None
+
+
+def test_a_follower_leaves_it_to_whoever_leads_next() -> None:
+    scene = Scene(*jobs(make_job("a", expires_at_ms=wall(100))), leading=False)
+    assert scene.at(200).decisions == ()
+    assert [type(d) for d in scene.at(300, TermBegan(1)).decisions] == [Fail]
+
+
+def test_a_job_waits_for_its_next_try() -> None:
+    scene = Scene(*processors("p"), *jobs(make_job("a", attempt=1, failures=1, retry_at_ms=wall(2_000))))
+    assert (scene.began.decisions, scene.began.wake_at_ms) == ((), wall(2_000))
+    explanation = scene.core.explain("a", wall(1))
+    assert explanation is not None
+    assert [(block.rule, block.until_ms) for block in explanation.blocks] == [(Rule.BACKOFF, wall(2_000))]
+    assert scene.at(2_000).decisions == (Dispatch("a", 2, "p"),)
+
+
+def test_jobs_that_wait_are_counted_by_tenant() -> None:
+    scene = Scene(*processors("p"), *jobs(make_job("a"), make_job("b", tenant="acme"), running("c", "p")))
+    assert (scene.core.pending(), scene.core.pending("acme"), scene.core.pending("nobody")) == (2, 1, 0)
+    scene.at(1, JobSeen(make_job("c", rev=9, attempt=1)), JobSeen(running("b", "p", rev=9, tenant="acme")))
+    assert (scene.core.pending(), scene.core.pending("acme")) == (2, 0)

@@ -1,0 +1,225 @@
+"""When the dispatcher decides, and what: fires and dispatches, scene by scene."""
+
+from dataclasses import replace
+
+from hascheduler.dispatch.decisions import Dispatch, Fire, Settlement
+from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced, Settled, TermBegan, TransportSeen, TrustLost
+from hascheduler.dispatch.step import Step
+from hascheduler.mirror.changes import (
+    DefinitionGone,
+    DefinitionSeen,
+    JobGone,
+    JobSeen,
+    ScheduleGone,
+    ScheduleSeen,
+)
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents.fired_job import fired_job
+from hascheduler.model.job import JobState
+from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_schedule, wall
+from tests.unit.dispatch.scene import ECHO_MS, Scene, echo, jobs, processors, settled
+
+# Who decides
+
+
+def test_nothing_is_decided_before_a_term_has_begun() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")), *jobs(make_job("j")), *processors("p"), leading=False)
+    step = scene.at(60_000, JobSeen(dispatched("k", "gone")), ProcessorLost("p", 1))
+    assert step == Step()
+    assert not scene.core.leading
+
+
+def test_a_term_that_begins_decides_at_once() -> None:
+    scene = Scene(*jobs(make_job("j")), *processors("p"))
+    assert scene.began.decisions == (Dispatch("j", 1, "p"),)
+    assert scene.core.leading
+
+
+def test_nothing_is_decided_after_trust_is_lost() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")), *processors("p"))
+    step = scene.at(1_000, *jobs(make_job("j")), TrustLost())
+    assert step == Step()
+    assert scene.at(60_000) == Step()
+    assert scene.core.occupied("p") == 0
+
+
+def test_nothing_is_decided_after_a_resync_until_the_next_term() -> None:
+    scene = Scene(*processors("p"))
+    assert scene.at(100, Resynced(), *jobs(make_job("j")), *processors("p")) == Step()
+    assert scene.at(200, TermBegan(2)).decisions == (Dispatch("j", 1, "p"),)
+
+
+def test_promises_are_forgotten_with_the_trust_and_decided_again_in_the_next_term() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s", every_ms=1_000)), *processors("p"))
+    first = scene.at(1_000, *jobs(make_job("j")))
+    assert len(first.decisions) == 3
+    assert scene.at(1_100, TrustLost()) == Step()
+    assert scene.core.occupied("p") == 0
+    second = scene.at(1_200, TermBegan(2))
+    assert second.decisions == first.decisions
+    assert not second.reasserted
+
+
+def test_a_job_that_was_only_promised_goes_with_the_trust() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")))
+    assert [type(d) for d in scene.at(1_000).decisions] == [Fire]
+    scene.at(1_100, TrustLost())
+    assert scene.at(1_200, ScheduleGone("s"), *processors("p"), TermBegan(2)).decisions == ()
+
+
+def test_a_late_settlement_of_a_lost_term_changes_nothing() -> None:
+    scene = Scene(*processors("p"))
+    first = scene.at(100, *jobs(make_job("j")))
+    scene.at(200, TrustLost())
+    step = scene.at(300, *settled(first.decisions, Settlement.LOST))
+    assert (step.decisions, step.doubtful) == ((), ())
+
+
+# Fires and dispatches
+
+
+def test_a_nominal_time_is_fired_once_and_its_job_goes_out_in_the_same_step() -> None:
+    schedule = make_schedule("s")
+    scene = Scene(ScheduleSeen(schedule), *processors("p"))
+    step = scene.at(1_000)
+    first = fire("s", wall(1_000))
+    assert step.decisions == (first, Dispatch(first.job_id, 1, "p"))
+    assert scene.at(1_100).decisions == ()
+    job = fired_job(schedule, wall(1_000))
+    step = scene.at(1_200, JobSeen(job), JobSeen(dispatched(job.id, "p")))
+    assert step.settled == (Dispatch(job.id, 1, "p"),)
+    step = scene.at(1_300, ScheduleSeen(replace(schedule, cursor_ms=wall(1_000))))
+    assert step.settled == (first,)
+    assert scene.at(1_999).decisions == ()
+    assert [d for d in scene.at(2_000).decisions if isinstance(d, Fire)] == [fire("s", wall(2_000))]
+
+
+def test_it_wakes_for_the_next_nominal_time() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")))
+    assert scene.began.wake_at_ms == wall(1_000)
+
+
+def test_a_fire_whose_job_is_known_already_makes_no_second_one() -> None:
+    """An earlier leader inserted it, and the cursor did not follow."""
+    schedule = make_schedule("s", cursor_ms=wall(0))
+    job = replace(fired_job(schedule, wall(1_000)), rev=7, state=JobState.RUNNING, attempt=2, processor="p")
+    scene = Scene(ScheduleSeen(schedule), *processors("p"), JobSeen(job))
+    assert scene.at(1_000).decisions == (fire("s", wall(1_000)),)
+    step = scene.at(1_100, ScheduleSeen(replace(schedule, cursor_ms=wall(1_000))))
+    assert step.settled == (fire("s", wall(1_000)),)
+    assert scene.core.occupied("p") == 1
+
+
+def test_a_fire_that_lost_takes_its_provisional_job_back() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")))
+    first = fire("s", wall(1_000))
+    assert scene.at(1_000).decisions == (first,)
+    step = scene.at(1_100, ScheduleGone("s"), Settled(first, Settlement.LOST))
+    assert step.settled == (first,)
+    assert scene.at(1_200, *processors("p")).decisions == ()
+
+
+def test_a_fire_that_lost_after_its_job_was_promised_has_the_job_read() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")), *processors("p"))
+    first, dispatch = scene.at(1_000).decisions
+    assert isinstance(first, Fire)
+    step = scene.at(1_100, ScheduleGone("s"), *settled([first, dispatch], Settlement.LOST))
+    assert step.doubtful == (first.job_id,)
+    assert scene.at(1_150).decisions == ()
+    scene.at(1_200, JobGone(first.job_id))
+    assert scene.at(1_200 + 2 * ECHO_MS).decisions == ()
+
+
+def test_a_step_is_bounded_and_the_rest_follows_at_once() -> None:
+    seen = [make_job(f"j{i}") for i in range(5)]
+    scene = Scene(ScheduleSeen(make_schedule("s")), *processors("p", slots=100), fires_max=2, dispatches_max=3)
+    step = scene.at(5_000, *jobs(*seen))
+    assert [type(d) for d in step.decisions] == [Fire, Fire, Dispatch, Dispatch, Dispatch]
+    assert step.wake_at_ms == wall(5_000)
+    decided = [scene.at(5_000).decisions for _ in range(4)]
+    assert [len(decisions) for decisions in decided] == [5, 4, 1, 0]
+
+
+def test_the_most_urgent_job_gets_the_slot() -> None:
+    scene = Scene(*processors("p", slots=1))
+    step = scene.at(100, *jobs(make_job("a", priority=1), make_job("b", priority=9)))
+    assert step.decisions == (Dispatch("b", 1, "p"),)
+    assert scene.at(200).decisions == ()
+    assert scene.at(300, JobGone("b")).decisions == (Dispatch("a", 1, "p"),)
+
+
+def test_a_definition_runs_at_most_as_often_as_it_may() -> None:
+    scene = Scene(*processors("p", slots=10), DefinitionSeen(Definition("log", 1, max_concurrency=2)))
+    step = scene.at(
+        100, *jobs(*(make_job(f"j{i}", sequence=i) for i in range(4)), make_job("k", definition="x", priority=0))
+    )
+    assert [d.job_id for d in step.decisions if isinstance(d, Dispatch)] == ["j0", "j1", "k"]
+    assert scene.at(200, JobGone("j0")).decisions == (Dispatch("j2", 1, "p"),)
+    assert scene.at(300, DefinitionSeen(Definition("log", 2, max_concurrency=1))).decisions == ()
+    assert scene.at(400, JobGone("j1")).decisions == ()
+    assert scene.at(500, DefinitionGone("log")).decisions == (Dispatch("j3", 1, "p"),)
+
+
+def test_a_job_waits_for_its_time() -> None:
+    scene = Scene(*processors("p"))
+    step = scene.at(100, *jobs(make_job("j", not_before_ms=wall(700))))
+    assert (step.decisions, step.wake_at_ms) == ((), wall(700))
+    assert scene.at(699).decisions == ()
+    assert scene.at(700).decisions == (Dispatch("j", 1, "p"),)
+
+
+def test_a_job_whose_time_is_moved_waits_for_the_new_one() -> None:
+    scene = Scene(*processors("p"))
+    scene.at(100, *jobs(make_job("j", not_before_ms=wall(700))))
+    scene.at(200, *jobs(make_job("j", rev=2, not_before_ms=wall(900))))
+    assert scene.at(800).decisions == ()
+    assert scene.at(900).decisions == (Dispatch("j", 1, "p"),)
+
+
+def test_a_slot_is_promised_once() -> None:
+    scene = Scene(*processors("p", slots=2))
+    step = scene.at(100, *jobs(*(make_job(f"j{i}", sequence=i) for i in range(5))))
+    assert [d.job_id for d in step.decisions if isinstance(d, Dispatch)] == ["j0", "j1"]
+    assert scene.core.occupied("p") == 2
+    assert scene.at(200, *settled(step.decisions)).decisions == ()
+    assert scene.at(300, *echo(step, make_job("j0"), make_job("j1"), at=100)).decisions == ()
+
+
+def test_a_cancelled_job_frees_its_slot() -> None:
+    scene = Scene(*processors("p", slots=1))
+    first = scene.at(100, *jobs(make_job("a"), make_job("b", sequence=1)))
+    step = scene.at(200, JobGone("a"))
+    assert step.settled == first.decisions
+    assert step.decisions == (Dispatch("b", 1, "p"),)
+
+
+def test_a_decision_that_ends_before_it_is_applied_is_settled_when_it_is() -> None:
+    """The account of the journal opens an entry only once it is written, perhaps after the job was cancelled."""
+    scene = Scene(*processors("p", slots=1))
+    first = scene.at(100, *jobs(make_job("a")))
+    scene.at(200, JobGone("a"))
+    assert scene.at(300, *settled(first.decisions, Settlement.LOST)).settled == first.decisions
+
+
+# The broker
+
+
+def test_while_the_broker_blocks_nothing_is_dispatched_but_fires_go_on() -> None:
+    scene = Scene(ScheduleSeen(make_schedule("s")), *processors("p"), TransportSeen(False))
+    step = scene.at(1_000, *jobs(make_job("j")))
+    assert step.decisions == (fire("s", wall(1_000)),)
+    step = scene.at(1_500, TransportSeen(True))
+    assert {type(d) for d in step.decisions} == {Dispatch}
+    assert len(step.decisions) == 2
+
+
+# Equal minds
+
+
+def test_the_same_facts_lead_to_the_same_decisions() -> None:
+    facts: list[Input] = [
+        ScheduleSeen(make_schedule("s")), *processors("p", "q", slots=3),
+        *jobs(*(make_job(f"j{i}", priority=i % 3, sequence=i) for i in range(9))),
+    ]  # fmt: skip
+    steps = [[scene.began, scene.at(1_000), scene.at(2_000, JobGone("j8"))] for scene in (Scene(*facts), Scene(*facts))]
+    assert steps[0] == steps[1]

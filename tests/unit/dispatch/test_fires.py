@@ -1,0 +1,111 @@
+"""Which nominal times are due."""
+
+from hascheduler.dispatch.decisions import Conclusion, Fire
+from hascheduler.dispatch.fires import Fires
+from hascheduler.model.schedule import Stretch
+from hascheduler.model.trigger import Cron, Interval, Once, Trigger
+from tests.unit.dispatch.nouns import fire, make_schedule, wall
+
+
+def fires_of(*spans_ms: int, schedule: str = "s") -> list[Fire]:
+    return [fire(schedule, wall(span_ms)) for span_ms in spans_ms]
+
+
+def take_due(fires: Fires, span_ms: int, limit: int = 10) -> list[Conclusion]:
+    return [conclusion for of_one in fires.take_due(wall(span_ms), limit, lambda _: {}) for conclusion in of_one]
+
+
+def test_a_nominal_time_is_due_when_it_has_come_and_once() -> None:
+    fires = Fires()
+    fires.seen(make_schedule("s"))
+    assert fires.next_at() == wall(1_000)
+    assert take_due(fires, 999) == []
+    assert take_due(fires, 1_000) == fires_of(1_000)
+    assert take_due(fires, 1_000) == []
+    assert fires.next_at() == wall(2_000)
+
+
+def test_the_phase_follows_the_anchor_and_not_the_moment_of_firing() -> None:
+    fires = Fires()
+    fires.seen(make_schedule("s", trigger=Trigger(Interval(1_000, wall(250)))))
+    assert take_due(fires, 700) == fires_of(250)
+    assert take_due(fires, 1_300) == fires_of(1_250)
+
+
+def test_what_was_missed_is_fired_in_order_earliest_first_and_in_portions() -> None:
+    fires = Fires()
+    fires.seen(make_schedule("s"))
+    fires.seen(make_schedule("a", every_ms=1_500, trigger=Trigger(Interval(1_500, wall(0)))))
+    due = take_due(fires, 3_000, 2)
+    assert due == fires_of(1_000, 2_000)
+    assert take_due(fires, 3_000) == [*fires_of(1_500, 3_000, schedule="a"), *fires_of(3_000)]
+
+
+def test_an_older_cursor_does_not_bring_back_what_was_promised() -> None:
+    fires = Fires()
+    fires.seen(make_schedule("s"))
+    take_due(fires, 2_000)
+    fires.seen(make_schedule("s", cursor_ms=wall(1_000)))
+    assert take_due(fires, 2_500) == []
+    fires.seen(make_schedule("s", cursor_ms=wall(2_000)))
+    assert take_due(fires, 3_000) == fires_of(3_000)
+
+
+def test_forgotten_promises_are_due_again_from_the_cursor_that_was_seen() -> None:
+    fires = Fires()
+    fires.seen(make_schedule("s"))
+    take_due(fires, 3_000)
+    fires.seen(make_schedule("s", cursor_ms=wall(1_000)))
+    fires.forget_promises()
+    assert take_due(fires, 3_000) == fires_of(2_000, 3_000)
+
+
+def test_a_trigger_that_somebody_broke_never_fires_and_holds_up_no_other() -> None:
+    broken = Trigger(Cron("nonsense"))
+    fires = Fires()
+    fires.seen(make_schedule("a", trigger=broken))
+    fires.seen(make_schedule("b", past=(Stretch(broken, wall(1_500), wall(9_000)),)))
+    fires.seen(make_schedule("s"))
+    assert take_due(fires, 1_000) == fires_of(1_000)
+    assert sorted(fires.unreadable) == ["a", "b"]
+    fires.seen(make_schedule("a", rev=2, cursor_ms=wall(1_000)))
+    fires.gone("b")
+    assert fires.unreadable == {}
+    assert take_due(fires, 2_000) == [*fires_of(2_000, schedule="a"), *fires_of(2_000)]
+
+
+def test_a_promise_made_elsewhere_is_kept() -> None:
+    fires = Fires()
+    fires.seen(make_schedule("s"))
+    fires.promise(fire("s", wall(2_000)))
+    fires.promise(fire("s", wall(1_000)))
+    fires.promise(fire("stranger", wall(2_000)))
+    assert take_due(fires, 3_000) == fires_of(3_000)
+
+
+def test_a_one_off_fires_once_and_then_never() -> None:
+    fires = Fires()
+    fires.seen(make_schedule("s", trigger=Trigger(Once(wall(500)))))
+    assert take_due(fires, 500) == fires_of(500)
+    assert fires.next_at() is None
+    fires.seen(make_schedule("s", trigger=Trigger(Once(wall(500))), cursor_ms=wall(500)))
+    assert take_due(fires, 10_000) == []
+
+
+def test_a_schedule_that_is_gone_fires_no_more_and_one_made_anew_begins_anew() -> None:
+    fires = Fires()
+    fires.seen(make_schedule("s"))
+    take_due(fires, 5_000)
+    fires.gone("s")
+    assert fires.schedule("s") is None
+    assert take_due(fires, 9_000) == []
+    fires.forget_promises()
+    fires.seen(make_schedule("s", cursor_ms=wall(2_500), created_at_ms=wall(2_500), since_ms=wall(2_500)))
+    assert take_due(fires, 3_000) == fires_of(3_000)
+
+
+def test_another_trigger_counts_from_when_it_came_into_force() -> None:
+    fires = Fires()
+    fires.seen(make_schedule("s"))
+    fires.seen(make_schedule("s", rev=2, trigger=Trigger(Interval(10_000, wall(0))), since_ms=wall(3_500)))
+    assert fires.next_at() == wall(10_000)

@@ -1,0 +1,63 @@
+"""Everything at once, by chance: as a stateful machine that shrinks what it finds, and as long runs from seeds."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from tests.unit.dispatch.world import World
+
+T = TypeVar("T")
+
+
+class Drawn:
+    """Chance that Hypothesis can shrink."""
+
+    def __init__(self) -> None:
+        self.data: st.DataObject | None = None
+
+    def among(self, choices: Sequence[T]) -> T:
+        assert self.data is not None
+        return self.data.draw(st.sampled_from(choices))
+
+
+class Seeded:
+    """Chance that depends on a number."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def among(self, choices: Sequence[T]) -> T:
+        return self._random.choice(choices)
+
+
+class Machine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.chance = Drawn()
+        self.world = World(self.chance)
+
+    @rule(data=st.data())
+    def act(self, data: st.DataObject) -> None:
+        self.chance.data = data
+        self.world.act()
+
+    def teardown(self) -> None:
+        self.world.heal()
+
+
+Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None, print_blob=True)
+TestMachine = Machine.TestCase
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=60)
+@example(217)  # two edits in one millisecond: what was decided by the first was applied to the second
+def test_whatever_happens_nothing_is_done_twice_and_in_the_end_nothing_is_left_undone(seed: int) -> None:
+    world = World(Seeded(seed))
+    for _ in range(300):
+        world.act()
+    world.heal()

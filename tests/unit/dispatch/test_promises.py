@@ -1,0 +1,132 @@
+"""What becomes of decisions: they come back, are repeated, are lost, or are taken over, scene by scene."""
+
+from hascheduler.dispatch.decisions import Dispatch, Publish, Requeue, Settlement
+from hascheduler.dispatch.inputs import Input, TermBegan, TrustLost
+from hascheduler.mirror.changes import (
+    JobGone,
+    JobSeen,
+    ScheduleSeen,
+)
+from hascheduler.model.documents.fired_job import fired_job
+from tests.unit.dispatch.nouns import dispatched, fire, make_job, make_schedule, running, wall
+from tests.unit.dispatch.scene import DOUBT_MS, ECHO_MS, FAR, START_MS, Scene, echo, jobs, processors, settled
+
+# Promises that do not come back
+
+
+def test_a_promise_that_does_not_come_back_is_decided_again_with_a_majority() -> None:
+    scene = Scene(*processors("p"))
+    first = scene.at(100, *jobs(make_job("j")))
+    assert first.wake_at_ms == wall(100 + ECHO_MS)
+    assert scene.at(99 + ECHO_MS, *settled(first.decisions)).decisions == ()
+    again = scene.at(100 + ECHO_MS)
+    assert again.decisions == first.decisions
+    assert again.reasserted
+    assert scene.at(101 + ECHO_MS).decisions == ()
+
+
+def test_a_promise_kept_with_a_majority_has_the_job_read_and_keeps_its_slot_until_then() -> None:
+    scene = Scene(*processors("p"))
+    first = scene.at(100, *jobs(make_job("j")))
+    scene.at(100 + ECHO_MS)
+    step = scene.at(200 + ECHO_MS, *settled(first.decisions))
+    assert (step.settled, step.doubtful, step.decisions) == ((), ("j",), ())
+    assert scene.core.occupied("p") == 1
+    step = scene.at(300 + ECHO_MS, *echo(first, make_job("j")))
+    assert (step.settled, step.decisions) == (first.decisions, ())
+    assert scene.core.occupied("p") == 1
+
+
+def test_an_unknown_answer_leaves_the_promise_standing() -> None:
+    scene = Scene(*processors("p", slots=1))
+    first = scene.at(100, *jobs(make_job("j"), make_job("k", sequence=1)))
+    step = scene.at(200, *settled(first.decisions, Settlement.UNKNOWN))
+    assert (step.decisions, step.settled, step.doubtful) == ((), (), ())
+    assert scene.core.occupied("p") == 1
+
+
+def test_a_lost_claim_is_read_again_held_back_and_then_tried_again() -> None:
+    scene = Scene(*processors("p", slots=1))
+    first = scene.at(100, *jobs(make_job("a"), make_job("b", sequence=1)))
+    step = scene.at(200, *settled(first.decisions, Settlement.LOST))
+    assert (step.settled, step.doubtful) == (first.decisions, ("a",))
+    assert step.decisions == (Dispatch("b", 1, "p"),)
+    assert scene.at(300, JobGone("b")).decisions == ()
+    assert scene.at(199 + DOUBT_MS).decisions == ()
+    assert scene.at(200 + DOUBT_MS).decisions == (Dispatch("a", 1, "p"),)
+
+
+def test_news_of_a_doubtful_job_ends_the_doubt() -> None:
+    scene = Scene(*processors("p"))
+    first = scene.at(100, *jobs(make_job("a")))
+    scene.at(200, *settled(first.decisions, Settlement.LOST))
+    assert scene.at(300, *jobs(make_job("a", rev=4, attempt=1))).decisions == (Dispatch("a", 2, "p"),)
+
+
+def test_a_job_that_was_taken_back_with_its_fire_keeps_its_slot_until_both_are_decided_again() -> None:
+    """Both are in the journal: a successor would apply them, and give it that slot beside whoever had it by then."""
+    scene = Scene(*processors("p", slots=1), ScheduleSeen(make_schedule("s", every_ms=3_600_000)))
+    began = scene.at(3_600_000)
+    move = next(decision for decision in began.decisions if isinstance(decision, Dispatch))
+    scene.at(3_600_100, *settled([decision for decision in began.decisions if decision != move]))
+    step = scene.at(3_600_200, *settled([move], Settlement.LOST), *jobs(make_job("other")))
+    assert (step.decisions, step.settled) == ((), ())
+    assert scene.core.occupied("p") == 1
+    again = scene.at(3_600_200 + ECHO_MS)
+    assert (again.decisions, again.reasserted) == (began.decisions, True)
+
+
+# Taking over
+
+
+def test_a_new_term_publishes_again_what_is_dispatched() -> None:
+    scene = Scene(*processors("p"), *jobs(dispatched("a", "p"), running("b", "p"), make_job("c", not_before_ms=FAR)))
+    assert scene.began.sends == (Publish("a", 1, "p"),)
+    scene.at(100, TrustLost())
+    assert scene.at(200, TermBegan(2)).sends == (Publish("a", 1, "p"),)
+
+
+def test_decisions_that_were_applied_again_are_not_decided_again() -> None:
+    schedule = make_schedule("s", every_ms=1_000)
+    first = fire("s", wall(1_000))
+    reapplied = (Dispatch("a", 1, "p"), first, Dispatch(first.job_id, 1, "p"), Requeue("b", 1, "processor lost"))
+    scene = Scene(
+        ScheduleSeen(schedule), *processors("p", slots=9), *jobs(make_job("a"), running("b", "p")), leading=False
+    )
+    step = scene.at(1_500, TermBegan(2, reapplied))
+    assert step.decisions == ()
+    # The job that the first inserted has not been seen yet, but its slot is spoken for.
+    assert (scene.core.occupied("p"), step.doubtful) == (2, (first.job_id,))
+    assert scene.at(1_600, JobSeen(fired_job(schedule, wall(1_000)))).decisions == ()
+    assert scene.core.occupied("p") == 2
+    step = scene.at(1_700, *jobs(make_job("b", rev=4, attempt=1)))
+    assert step.decisions == (Dispatch("b", 2, "p"),)
+    assert step.settled == (Requeue("b", 1, "processor lost"),)
+
+
+def test_the_slot_of_a_reapplied_job_is_free_again_when_the_reading_finds_that_it_has_ended() -> None:
+    first = fire("s", wall(1_000))
+    reapplied = (first, Dispatch(first.job_id, 1, "p"))
+    facts: list[Input] = [ScheduleSeen(make_schedule("s", cursor_ms=FAR)), *processors("p", slots=1)]
+    for news in (JobGone(first.job_id), TrustLost()):
+        scene = Scene(*facts, leading=False)
+        assert scene.at(100, TermBegan(2, reapplied), *jobs(make_job("j"))).decisions == ()
+        scene.at(200, news)
+        assert scene.core.occupied("p") == (1 if news == JobGone(first.job_id) else 0)  # by j, if at all
+
+
+def test_what_the_mirror_shows_of_the_reapplied_is_settled_at_once() -> None:
+    reapplied = (Dispatch("a", 1, "p"), Dispatch("ended", 1, "p"), Dispatch("b", 1, "p"), Requeue("b", 1, "lost"))
+    scene = Scene(*processors("p"), *jobs(dispatched("a", "p"), dispatched("b", "p", attempt=2)), leading=False)
+    step = scene.at(100, TermBegan(2, reapplied))
+    assert step.decisions == ()
+    assert step.wake_at_ms == wall(START_MS) or step.wake_at_ms == wall(100 + START_MS)
+    assert scene.core.occupied("p") == 2
+
+
+def test_a_reapplied_requeue_is_awaited_although_the_mirror_still_shows_the_attempt_before() -> None:
+    reapplied = (Dispatch("j", 1, "p"), Requeue("j", 1, "lost"))
+    scene = Scene(*processors("p"), *jobs(make_job("j")), leading=False)
+    assert scene.at(100, TermBegan(2, reapplied)).decisions == ()
+    assert scene.at(200, *jobs(dispatched("j", "p"))).decisions == ()
+    assert scene.at(300, *jobs(make_job("j", rev=3, attempt=1))).decisions == (Dispatch("j", 2, "p"),)

@@ -1,0 +1,176 @@
+"""What the policies promise, on random loads and under floods: nobody starves, shares are fair, no line is blocked."""
+
+from collections import Counter
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+
+from hascheduler.model.policy import PRESETS
+from hascheduler.simulate.outcome import JobRecord, Outcome
+from tests.unit.simulate.scenarios import job, outcome_of, processor
+
+STEP_MS = 64_000
+"""By so much later may a job arrive, for each step of priority that it has more, and still go first."""
+LEAD_MS = 1_280_000
+"""And so much an on-demand job before a queued one."""
+
+
+def overtakings(outcome: Outcome) -> list[tuple[JobRecord, JobRecord]]:
+    """All (overtaken, overtaker): the second came later and started earlier."""
+    by_start = sorted((each for each in outcome.jobs if each.attempts), key=lambda each: each.attempts[0].order)
+    return [
+        (late, early)
+        for n, early in enumerate(by_start)
+        for late in by_start[n + 1 :]
+        if late.job.submit_at_ms < early.job.submit_at_ms
+    ]
+
+
+def bound_ms(overtaken: JobRecord, overtaker: JobRecord) -> int:
+    """By how much later the overtaker may have come: strictly less than this."""
+    bound = STEP_MS * (overtaker.job.priority - overtaken.job.priority)
+    modes = (overtaken.job.mode, overtaker.job.mode)
+    return bound + (LEAD_MS if modes == ("queued", "on_demand") else 0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_job_is_overtaken_only_by_those_that_come_soon_enough_after_it(seed: int) -> None:
+    chance = Random(seed)
+    load = [
+        job(
+            f"j{n}", chance.choice((5, 30, 60)), priority=chance.randrange(11), submit_at=chance.randrange(3_000),
+            mode=chance.choice(("queued", "queued", "on_demand")),
+        )
+        for n in range(150)
+    ]  # fmt: skip
+    outcome = outcome_of(*load, policy=["score"])
+    assert len(outcome.completed) == len(load)
+    found = overtakings(outcome)
+    assert found
+    for overtaken, overtaker in found:
+        modes = (overtaken.job.mode, overtaker.job.mode)
+        if modes != ("on_demand", "queued"):  # that the bonus stops growing is bound by nothing but the other's age
+            assert overtaker.job.submit_at_ms - overtaken.job.submit_at_ms < bound_ms(overtaken, overtaker), modes
+
+
+@pytest.mark.parametrize("preset", ["balanced", "affinity"])
+def test_under_a_flood_of_on_demand_jobs_a_queued_one_starts_in_time(preset: str) -> None:
+    """They come at twice the capacity for two hours, and all have the priority of the one that waits."""
+    flood = [job(f"o{n}", 10, mode="on_demand", submit_at=5 * n) for n in range(1_440)]
+    outcome = outcome_of(
+        job("q", 10, submit_at=0.5), *flood, policy=preset, on_demand_bonus_max=20_480_000,
+        until=7_200,
+    )  # fmt: skip
+    [queued] = [each for each in outcome.jobs if each.job.id == "q"]
+    assert queued.started_at_ms is not None
+    before = [each for each in outcome.jobs if each.attempts and each.attempts[0].order < queued.attempts[0].order]
+    assert max(each.job.submit_at_ms for each in before) - queued.job.submit_at_ms < LEAD_MS
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_lane_with_work_progresses_by_its_weight(seed: int) -> None:
+    chance = Random(seed)
+    weights = {name: chance.randint(1, 4) for name in ("a", "b", "c")}
+    load = [job(f"{name}{n}", 10, lane=name) for name in weights for n in range(150)]
+    outcome = outcome_of(
+        *load,
+        policy=chance.choice(("swimlanes", "balanced")),
+        lanes={name: {"weight": weight} for name, weight in weights.items()},
+        processors=[processor("p", slots=2 * sum(weights.values()))],
+        until=55,
+    )
+    running = Counter(each.job.lane for each in outcome.jobs if each.is_running)
+    assert running == {name: 2 * weight for name, weight in weights.items()}
+
+
+def test_lanes_are_within_one_job_of_equal_dominant_shares() -> None:
+    needs = {"cpu-bound": {"cpu": 3, "mem": 1}, "mem-bound": {"cpu": 1, "mem": 4}, "light": {"cpu": 1}}
+    load = [job(f"{lane}{n}", 100, lane=lane, resources=amounts) for lane, amounts in needs.items() for n in range(90)]
+    cluster = {"cpu": 90, "mem": 180}
+    outcome = outcome_of(*load, policy="swimlanes", processors=[processor("p", slots=900, resources=cluster)], until=50)
+    running = Counter(each.job.lane for each in outcome.jobs if each.is_running)
+    shares = {
+        lane: max(running[lane] * amount / cluster[name] for name, amount in needs[lane].items()) for lane in needs
+    }
+    one_job = max(amount / cluster[name] for amounts in needs.values() for name, amount in amounts.items())
+    assert max(shares.values()) - min(shares.values()) <= one_job
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_keys_with_equal_demand_are_never_apart_by_more_than_one_job(seed: int) -> None:
+    chance = Random(seed)
+    keys = [f"k{n}" for n in range(chance.randint(2, 5))]
+    costs = {"small": 2, "large": 7}
+    load = [
+        job(f"{key}-{n}", chance.choice((3, 8)), definition=chance.choice(sorted(costs)), fairness_key=key)
+        for n in range(60)
+        for key in keys
+    ]
+    outcome = outcome_of(
+        *load,
+        policy="fair",
+        learn_cost=False,
+        definitions={name: {"default_cost": cost} for name, cost in costs.items()},
+        processors=[processor("p", slots=chance.randint(1, 4))],
+        until=200,
+    )
+    charged: Counter[str] = Counter(dict.fromkeys(keys, 0))
+    key_of = {each.job.id: each.job.fairness_key for each in outcome.jobs}
+    for attempt in outcome.attempts:
+        charged[key_of[attempt.job]] += attempt.cost_ms
+        assert max(charged.values()) - min(charged.values()) <= 1_000 * max(costs.values())
+    assert len(outcome.attempts) > 30
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(
+    "held_back",
+    [
+        {"definition": "capped"},
+        {"definition": "nobody's"},
+        {"definition": "grouped", "target": "busy"},
+        {"resources": {"cpu": 8}},
+        {"tenant": "full"},
+        {"definition": "slow"},
+        {"definition": "tiered"},
+    ],
+    ids=lambda each: next(iter(each.values())) if isinstance(next(iter(each.values())), str) else "resources",
+)
+def test_a_job_that_may_not_run_holds_up_nobody(preset: str, held_back: dict[str, Any]) -> None:
+    """Before each instant's job come a hundred older and more urgent ones that something holds back."""
+    stuck = [job(f"stuck{n}", 1, priority=10, mode="on_demand", **held_back) for n in range(100)]
+    holders = [
+        job("holder", 900, **{name: value for name, value in held_back.items() if name != "resources"}),
+        job("cpu", 900, resources={"cpu": 8}),
+    ]
+    free = [job(f"free{n}", 1, definition="free", submit_at=10 + n, priority=0, fairness_key="late") for n in range(50)]
+    outcome = outcome_of(
+        *holders,
+        *stuck,
+        *free,
+        policy=preset,
+        definitions={
+            "x": {}, "free": {}, "capped": {"max_concurrency": 1}, "grouped": {"conflict_group": "g"}, "nobody's": {},
+            "slow": {"rate_limit": {"count": 1, "per": 900}}, "tiered": {"tier": 1},
+        },
+        tenants={"full": {"max_running": 1}},
+        processors=[
+            processor("p", slots=4, types=["x", "free", "capped", "grouped", "slow", "tiered"], resources={"cpu": 8})
+        ],
+        until=100,
+    )  # fmt: skip
+    started = {each.job.id: each.started_at_ms for each in outcome.jobs if each.attempts}
+    assert [started.get(f"free{n}") for n in range(50)] == [1_000 * (10 + n) for n in range(50)]
+
+
+def test_a_rate_limit_holds_in_every_window() -> None:
+    load = [job(f"j{n}", 0.01) for n in range(60)]
+    limited = {"x": {"rate_limit": {"count": 5, "per": 10}}}
+    outcome = outcome_of(*load, definitions=limited, processors=[processor("p", slots=9)])
+    starts = [attempt.started_at_ms for attempt in outcome.attempts]
+    assert starts[:5] == [0] * 5
+    assert {after - before for before, after in pairwise(starts[4:])} == {2_000}
+    # Of a token bucket: what it holds when it is full, and what comes in during the window.
+    assert max(sum(at <= start < at + 10_000 for start in starts) for at in starts) <= 10

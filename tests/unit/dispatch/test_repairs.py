@@ -1,0 +1,204 @@
+"""What the dispatcher repairs: processors that are lost, attempts that do not start, jobs that are to stop."""
+
+from dataclasses import replace
+
+import pytest
+
+from hascheduler.dispatch.decisions import (
+    NOT_STARTED,
+    UNREGISTERED,
+    Cancel,
+    CancelNotice,
+    Decision,
+    Dispatch,
+    Fail,
+    JobMove,
+    Publish,
+    Requeue,
+    Settlement,
+)
+from hascheduler.dispatch.inputs import Input, ProcessorLost, TermBegan, TransportSeen
+from hascheduler.mirror.changes import (
+    DefinitionSeen,
+    JobGone,
+    ProcessorGone,
+)
+from hascheduler.model.definition import Definition
+from hascheduler.model.retry import RetryPolicy
+from tests.unit.dispatch.nouns import dispatched, make_job, running, wall
+from tests.unit.dispatch.scene import CONFIG, DOUBT_MS, START_MS, Scene, echo, jobs, processors, settled
+
+# Processors that are lost
+
+
+@pytest.mark.parametrize(
+    ("gone", "unstarted"), [(ProcessorLost("p", 1), "processor lost"), (ProcessorGone("p"), UNREGISTERED)]
+)
+def test_the_jobs_of_a_dead_processor_are_requeued_and_go_elsewhere_with_the_next_attempt(
+    gone: Input, unstarted: str
+) -> None:
+    scene = Scene(*processors("p", "q"), *jobs(running("a", "p"), dispatched("b", "p")))
+    step = scene.at(100, gone)
+    assert step.decisions == (Requeue("a", 1, "processor lost"), Requeue("b", 1, unstarted))
+    # Where it may start yet, it keeps its slot until it is known that it has not.
+    assert scene.core.occupied("p") == (unstarted == UNREGISTERED)
+    assert scene.at(200).decisions == ()
+    step = scene.at(300, *jobs(make_job("a", rev=4, attempt=1), make_job("b", rev=3, attempt=1)))
+    assert step.decisions == (Dispatch("a", 2, "q"), Dispatch("b", 2, "q"))
+
+
+def test_a_job_whose_attempts_are_used_up_fails_but_one_that_never_ran_does_not() -> None:
+    scene = Scene(
+        *processors("p"), DefinitionSeen(Definition("log", 1, retry=RetryPolicy(3))),
+        *jobs(running("a", "p", failures=2), dispatched("b", "p", failures=8), running("c", "p", attempt=9)),
+    )  # fmt: skip
+    decided = scene.at(100, ProcessorLost("p", 1)).decisions
+    assert [type(d) for d in decided] == [Fail, Requeue, Requeue]
+    assert [d.job_id for d in decided if isinstance(d, JobMove)] == ["a", "b", "c"]
+
+
+def test_a_job_that_was_given_back_after_its_fail_was_promised_is_not_dispatched_again() -> None:
+    scene = Scene(
+        *processors("p", "q"), DefinitionSeen(Definition("log", 1, retry=RetryPolicy(1))), *jobs(running("a", "p"))
+    )
+    assert [type(d) for d in scene.at(100, ProcessorLost("p", 1)).decisions] == [Fail]
+    assert scene.at(200, *jobs(make_job("a", rev=4, attempt=1))).decisions == ()
+    assert scene.at(300, JobGone("a")).settled == (Fail("a", 1, "processor lost; attempts used up"),)
+
+
+def test_a_processor_that_comes_back_in_time_keeps_its_jobs() -> None:
+    scene = Scene(*processors("p"), *jobs(running("a", "p")), leading=False)
+    scene.at(100, ProcessorLost("p", 1))
+    scene.at(200, *processors("p", beat=2))
+    assert scene.at(300, TermBegan(1)).decisions == ()
+
+
+def test_a_promise_to_a_processor_that_dies_is_moved_once_it_shows() -> None:
+    scene = Scene(*processors("p", slots=1))
+    first = scene.at(100, *jobs(make_job("a")))
+    assert scene.at(200, ProcessorLost("p", 1)).decisions == ()
+    assert scene.at(300, *echo(first, make_job("a"))).decisions == (Requeue("a", 1, "processor lost"),)
+
+
+def test_a_requeue_that_lost_is_tried_again_only_if_the_job_is_still_held() -> None:
+    scene = Scene(*processors("p"), *jobs(running("a", "p"), running("b", "p")))
+    decided = scene.at(100, ProcessorGone("p")).decisions
+    step = scene.at(200, *settled(decided, Settlement.LOST))
+    assert step.doubtful == ("a", "b")
+    scene.at(300, JobGone("a"))
+    assert scene.at(199 + DOUBT_MS).decisions == ()
+    assert scene.at(200 + DOUBT_MS).decisions == (Requeue("b", 1, "processor lost"),)
+
+
+SPARED_MS = START_MS - 1_000
+
+
+def test_what_runs_at_a_processor_that_is_not_registered_is_spared_for_a_while() -> None:
+    scene = Scene(*processors("p", "q"), *jobs(running("a", "p"), dispatched("b", "p")), unknown_spared_ms=SPARED_MS)
+    step = scene.at(100, ProcessorGone("p"))
+    # What has not started is called back, and stays where it is if it starts in this moment.
+    assert step.decisions == (Requeue("b", 1, UNREGISTERED),)
+    assert step.wake_at_ms == wall(100 + SPARED_MS)
+    assert scene.at(99 + SPARED_MS, *jobs(make_job("b", rev=3, attempt=1, not_before_ms=wall(60_000)))).decisions == ()
+    assert scene.at(100 + SPARED_MS).decisions == (Requeue("a", 1, "processor lost"),)
+
+
+def test_whoever_registers_again_in_time_keeps_what_it_runs() -> None:
+    scene = Scene(*processors("p"), *jobs(running("a", "p")), unknown_spared_ms=SPARED_MS)
+    scene.at(100, ProcessorGone("p"))
+    scene.at(1_000, *processors("p"))
+    assert scene.at(100 + SPARED_MS).decisions == ()
+
+
+def test_a_processor_that_fell_silent_is_dead_at_once_as_it_was_waited_for() -> None:
+    scene = Scene(*processors("p"), *jobs(running("a", "p")), unknown_spared_ms=SPARED_MS)
+    assert scene.at(100, ProcessorLost("p", 1)).decisions == (Requeue("a", 1, "processor lost"),)
+
+
+def test_orphans_are_moved_in_portions() -> None:
+    scene = Scene(*jobs(*(running(f"j{i}", "p") for i in range(5))), repairs_max=2)
+    assert [len(scene.began.decisions), *(len(scene.at(0).decisions) for _ in range(3))] == [2, 2, 1, 0]
+    assert scene.began.wake_at_ms == wall(0)
+
+
+# Attempts that do not start
+
+
+def test_an_attempt_that_does_not_start_is_sent_again_and_then_moved() -> None:
+    scene = Scene(*processors("p", "q"), *jobs(dispatched("j", "p", dispatched_at_ms=wall(0))))
+    assert scene.began.sends == (Publish("j", 1, "p"),)
+    assert scene.at(START_MS - 1).sends == ()
+    for turn in (1, 2):
+        step = scene.at(turn * START_MS)
+        assert (step.sends, step.decisions) == ((Publish("j", 1, "p"),), ())
+    step = scene.at(3 * START_MS)
+    assert (step.sends, step.decisions) == ((), (Requeue("j", 1, NOT_STARTED),))
+    assert scene.at(3 * START_MS + 1, *jobs(make_job("j", rev=3, attempt=1))).decisions == (Dispatch("j", 2, "p"),)
+
+
+def test_an_attempt_that_starts_is_left_alone() -> None:
+    scene = Scene(*processors("p"), *jobs(dispatched("j", "p")))
+    scene.at(100, *jobs(running("j", "p")))
+    for span_ms in range(1_000, 60_000, 1_000):
+        step = scene.at(span_ms)
+        assert (step.sends, step.decisions) == ((), ())
+
+
+def test_a_processor_is_blamed_only_for_the_time_in_which_it_could_be_told() -> None:
+    scene = Scene(*processors("p"), *jobs(dispatched("j", "p")))
+    scene.at(100, TransportSeen(False))
+    for span_ms in range(1_000, 60_000, 1_000):
+        step = scene.at(span_ms)
+        assert (step.sends, step.decisions) == ((), ())
+    unblocked = 60_000
+    scene.at(unblocked, TransportSeen(True))
+    told: list[object] = []
+    moved: list[Decision] = []
+    span_ms = unblocked
+    while not moved:
+        span_ms += 500
+        step = scene.at(span_ms)
+        told += step.sends
+        moved += step.decisions
+    assert len(told) >= 2
+    assert unblocked + CONFIG.move_after_ms <= span_ms <= unblocked + CONFIG.move_after_ms + START_MS
+
+
+def test_a_new_leader_gives_what_it_finds_dispatched_its_full_time() -> None:
+    scene = Scene(*processors("p"), *jobs(dispatched("j", "p", dispatched_at_ms=wall(-600_000))))
+    assert scene.began.sends == (Publish("j", 1, "p"),)
+    assert scene.began.decisions == ()
+    assert [scene.at(turn * START_MS).decisions for turn in (1, 2)] == [(), ()]
+    assert [type(d) for d in scene.at(3 * START_MS).decisions] == [Requeue]
+
+
+# Cancelling
+
+
+def test_a_running_job_that_is_asked_to_stop_is_told_once() -> None:
+    asked = running("j", "p", rev=4, cancel_requested_at_ms=wall(50))
+    scene = Scene(*processors("p"), *jobs(running("j", "p")))
+    assert scene.at(100, *jobs(asked)).sends == (CancelNotice("j", 1, "p"),)
+    assert scene.at(200, *jobs(replace(asked, rev=5))).sends == ()
+
+
+def test_a_new_leader_tells_again_what_the_old_one_may_not_have_told() -> None:
+    scene = Scene(*processors("p"), *jobs(running("j", "p", cancel_requested_at_ms=wall(0))), leading=False)
+    assert scene.at(100).sends == ()
+    assert scene.at(200, TermBegan(2)).sends == (CancelNotice("j", 1, "p"),)
+    assert scene.at(300).sends == ()
+
+
+def test_a_job_that_was_to_stop_ends_cancelled_even_in_its_last_try() -> None:
+    last = running("j", "p", rev=4, cancel_requested_at_ms=wall(0), failures=99)
+    scene = Scene(*processors("p", "q"), *jobs(last))
+    assert scene.at(100, ProcessorGone("p")).decisions == (Requeue("j", 1, "processor lost"),)
+
+
+def test_a_job_that_was_to_stop_and_lost_its_processor_is_not_run_again() -> None:
+    scene = Scene(*processors("p", "q"), *jobs(running("j", "p", rev=4, cancel_requested_at_ms=wall(0))))
+    assert scene.at(100, ProcessorGone("p")).decisions == (Requeue("j", 1, "processor lost"),)
+    step = scene.at(200, *jobs(make_job("j", rev=5, attempt=1, cancel_requested_at_ms=wall(0))))
+    assert step.decisions == (Cancel("j", 1, "cancel requested; the attempt was lost"),)
+    assert scene.at(300).decisions == ()
+    assert scene.at(400, JobGone("j")).settled == step.decisions

@@ -1,0 +1,201 @@
+"""Fires find room within the limits of their tenant, or wait for it, or are throttled; each time has one verdict."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hascheduler.dispatch.admitting import FIRE_RATE, MAX_PENDING, Room
+from hascheduler.dispatch.conclusions import ROOM_WAIT_MS_MAX, conclude
+from hascheduler.dispatch.decisions import (
+    Conclusion,
+    Decision,
+    Fire,
+    PassOver,
+    decode_decisions,
+    encode_decisions,
+)
+from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen, ScheduleSeen, TenantGone, TenantSeen
+from hascheduler.model.definition import RateLimit
+from hascheduler.model.job import JobState, fire_job_id
+from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
+from hascheduler.model.tenant import Tenant
+from hascheduler.model.trigger import Interval, Trigger
+from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
+from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
+from tests.unit.dispatch.scene import Scene
+from tests.unit.dispatch.test_machine import Seeded
+from tests.unit.dispatch.world import World
+
+EVERY_MS = 100
+
+
+def fast(name: str, **more: object) -> ScheduleRef:
+    return make_schedule(name, every_ms=EVERY_MS, **more)
+
+
+def told(decisions: Sequence[Decision | Conclusion]) -> Counter[Verdict]:
+    """How many nominal times got which verdict."""
+    counts: Counter[Verdict] = Counter()
+    for decision in decisions:
+        if isinstance(decision, Fire):
+            counts[Verdict.FIRED] += 1
+        elif isinstance(decision, PassOver):
+            counts[decision.run.verdict] += decision.run.count
+    return counts
+
+
+def run(scene: Scene, until_ms: int, begin_ms: int = 0) -> list[Decision]:
+    """What is decided by then, each once, however often it is decided again."""
+    steps = [scene.at(at_ms) for at_ms in range(begin_ms, until_ms + 1, 50)]
+    return list(dict.fromkeys(decision for step in steps for decision in step.decisions))
+
+
+def limited(*names: str, **limits: object) -> Scene:
+    tenant = Tenant("default", 1, **limits)  # type: ignore[arg-type]
+    return Scene(TenantSeen(tenant), *(ScheduleSeen(fast(name)) for name in names))
+
+
+def test_fires_stop_where_the_tenants_jobs_wait_and_each_time_is_accounted_for() -> None:
+    scene = limited(*"abcde", max_pending=5)
+    decisions = run(scene, 6_000)
+    assert scene.core.pending("default") == 5
+    counts = told(decisions)
+    assert counts[Verdict.FIRED] == 5
+    # Of each schedule the newest may wait still, and those since it was looked at last.
+    assert 5 * (60 - 12) <= counts.total() <= 5 * 60
+    assert set(counts) == {Verdict.FIRED, Verdict.THROTTLED}
+    assert {each.run.because_of for each in decisions if isinstance(each, PassOver)} == {MAX_PENDING}
+
+
+def test_throttled_times_are_a_record_a_second_and_not_one_each() -> None:
+    decisions = run(limited("a", max_pending=1), 20_000)
+    records = [decision for decision in decisions if isinstance(decision, PassOver)]
+    assert told(decisions)[Verdict.THROTTLED] >= 180
+    assert len(records) <= 21
+
+
+def test_without_a_limit_nothing_is_asked_and_everything_fires() -> None:
+    for facts in ((), (TenantSeen(Tenant("default", 1, max_running=1)),), (TenantSeen(Tenant("other", 1, 1, 1)),)):
+        scene = Scene(*facts, ScheduleSeen(fast("a")))
+        assert told(run(scene, 3_000)) == {Verdict.FIRED: 30}
+
+
+def test_the_newest_time_waits_for_room_and_fires_when_there_is_some() -> None:
+    tenant = TenantSeen(Tenant("default", 1, max_pending=1))
+    daily = make_schedule("daily", trigger=Trigger(Interval(86_400_000, wall(1_000))))
+    scene = Scene(tenant, JobSeen(make_job("waiting")), ScheduleSeen(daily))
+    assert run(scene, 4_000) == []
+    decided = [*scene.at(4_000, JobGone("waiting", JobState.CANCELLED, None)).decisions, *run(scene, 5_500, 4_000)]
+    assert told(list(dict.fromkeys(decided))) == {Verdict.FIRED: 1}
+
+
+def test_one_that_found_no_room_in_time_is_throttled() -> None:
+    room = Room(0, MAX_PENDING)
+    schedule = make_schedule("s", trigger=Trigger(Interval(10**9, wall(1_000))))
+    for late_ms, expected in ((0, 0), (ROOM_WAIT_MS_MAX, 0), (ROOM_WAIT_MS_MAX + 1, 1)):
+        found = conclude(schedule, wall(0), NOTHING_DECIDED, wall(1_000 + late_ms), live={}, limit=9, room=room)
+        assert told(found)[Verdict.THROTTLED] == expected
+    impatient = replace(schedule, policy=SchedulePolicy(grace_ms=500, catch_up=CatchUp.ALL))
+    found = conclude(impatient, wall(0), NOTHING_DECIDED, wall(1_501), live={}, limit=9, room=room)
+    assert told(found) == {Verdict.THROTTLED: 1}
+
+
+def test_a_time_that_has_its_job_already_fires_whatever_room_there_is() -> None:
+    """An earlier leader inserted it: a second verdict beside its job would be wrong."""
+    made = fire_job_id("s", wall(3_000))
+    found = conclude(
+        make_schedule("s"), wall(0), NOTHING_DECIDED, wall(5_000), live={made: None}, limit=9,
+        room=Room(0, MAX_PENDING),
+    )  # fmt: skip
+    shown = [(type(each), each.nominal_ms) for each in found]
+    assert shown == [(PassOver, wall(2_000)), (Fire, wall(3_000)), (PassOver, wall(4_000))]
+
+
+def test_a_time_that_is_skipped_anyway_takes_no_room() -> None:
+    schedule = make_schedule("s", policy=SchedulePolicy(overlap=Overlap.SKIP))
+    room = Room(1, MAX_PENDING)
+    found = conclude(schedule, wall(0), NOTHING_DECIDED, wall(3_000), live={"job": None}, limit=9, room=room)
+    assert told(found) == {Verdict.SKIPPED: 3}
+    assert (room.fires, room.was_short) == (1, False)
+
+
+def test_a_rate_of_fires_is_a_bucket_that_all_schedules_of_the_tenant_take_from() -> None:
+    scene = limited("a", "b", fire_rate=RateLimit(2, 1_000))
+    decisions = run(scene, 10_000)
+    # Full at first, then two a second.
+    assert 2 + 18 <= told(decisions)[Verdict.FIRED] <= 2 + 20
+    assert {each.run.because_of for each in decisions if isinstance(each, PassOver)} == {FIRE_RATE}
+
+
+def test_when_the_limit_goes_they_fire_again() -> None:
+    scene = limited("a", max_pending=1)
+    run(scene, 2_000)
+    scene.at(2_000, TenantGone("default"), ProcessorSeen(make_processor("p")))
+    later = run(scene, 6_000, begin_ms=4_000)
+    assert told(later)[Verdict.FIRED] >= 20
+    assert told(later)[Verdict.THROTTLED] == 0
+
+
+def test_the_more_schedules_wait_the_less_often_each_is_looked_at() -> None:
+    names = [f"s{n}" for n in range(300)]
+    scene = limited(*names, max_pending=1)
+    records = [decision for decision in run(scene, 10_000) if isinstance(decision, PassOver)]
+    # One record for each look: looked at each second, 300 schedules would make 3,000.
+    assert 300 <= len(records) <= 2_600
+
+
+def test_0_2_0_can_carry_out_a_journal_with_throttled_times() -> None:
+    """It knows six verdicts and six counts, and refuses whatever has another form."""
+    found = conclude(
+        make_schedule("s"), wall(0), NOTHING_DECIDED, wall(5_000), live={}, limit=9, room=Room(0, FIRE_RATE)
+    )
+    [row] = encode_decisions(tuple(found))
+    assert row[2] == "missed"
+    assert len(row) == 9
+    assert len(row[8]) == 6
+    [read] = decode_decisions([row])
+    assert isinstance(read, PassOver)
+    assert (read.run.verdict, read.run.because_of, read.run.count) == (Verdict.THROTTLED, FIRE_RATE, 4)
+
+
+@pytest.mark.parametrize("catch_up", CatchUp)
+@given(data=st.data())
+def test_it_equals_what_deciding_one_time_after_the_other_would_give(catch_up: CatchUp, data: st.DataObject) -> None:
+    """A slow and obvious reckoning, of the times that are within the grace."""
+    due = data.draw(st.integers(1, 40))
+    left = data.draw(st.integers(0, 45))
+    made = data.draw(st.sets(st.integers(1, due), max_size=3))
+    live = {fire_job_id("s", wall(1_000 * n)): None for n in sorted(made)}
+    policy = SchedulePolicy(catch_up=catch_up, grace_ms=60_000)
+    found = conclude(
+        make_schedule("s", policy=policy), wall(0), NOTHING_DECIDED, wall(1_000 * due), live=live, limit=99,
+        room=Room(left, MAX_PENDING),
+    )  # fmt: skip
+    verdicts: dict[int, str] = {}
+    for n in range(1, due + 1):
+        if n in made:
+            verdicts[n] = "fired"
+        elif left:
+            verdicts[n], left = "fired", left - 1
+        elif n < due:
+            verdicts[n] = "throttled"
+    got: dict[int, str] = {}
+    for each in found:
+        first_ms = each.run.first_ms if isinstance(each, PassOver) else each.nominal_ms
+        for at_ms in range(first_ms, each.nominal_ms + 1, 1_000):
+            assert (at_ms - wall(0)) // 1_000 not in got
+            got[(at_ms - wall(0)) // 1_000] = each.run.verdict.value if isinstance(each, PassOver) else "fired"
+    assert got == verdicts
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=25)
+def test_limits_that_come_and_go_leave_no_time_without_a_verdict(seed: int) -> None:
+    world = World(Seeded(seed), limited=True)
+    for _ in range(250):
+        world.act()
+    world.heal()

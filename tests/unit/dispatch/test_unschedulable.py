@@ -1,0 +1,31 @@
+"""The list of waiting jobs that no processor could ever run: complete, and nobody else is in it."""
+
+import pytest
+
+from hascheduler.mirror.changes import TenantGone, TenantSeen
+from hascheduler.model.tenant import Tenant
+from tests.unit.dispatch.core_vs_oracle import Rivals
+from tests.unit.dispatch.nouns import make_job
+from tests.unit.dispatch.scene import Scene, jobs, processors
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_they_are_those_that_the_oracle_finds_no_processor_for(part: int) -> None:
+    for seed in range(30_000 + part * 20, 30_000 + (part + 1) * 20):
+        rivals = Rivals(seed)
+        for step in range(40):
+            rivals.step()
+            oracle = rivals.oracle
+            due = [job for job in oracle.waiting.values() if (job.not_before_ms or 0) <= rivals.now]
+            expected = sorted(job.id for job in due if not oracle.could_run(job))
+            assert rivals.core.unschedulable() == expected, f"Rivals({seed}), step {step}"
+
+
+def test_a_job_stays_in_the_list_when_its_tenant_gets_a_quota_and_when_it_loses_it() -> None:
+    scene = Scene(*processors("p", definitions=frozenset({"x"})))
+    scene.at(0, *jobs(make_job("a", definition="y", tenant="T"), make_job("b", definition="y", tenant="U")))
+    assert scene.core.unschedulable() == ["a", "b"]
+    scene.at(1, TenantSeen(Tenant("T", 1, 5)))
+    assert scene.core.unschedulable() == ["a", "b"]
+    scene.at(2, TenantGone("T"))
+    assert scene.core.unschedulable() == ["a", "b"]

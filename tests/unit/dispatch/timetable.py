@@ -1,0 +1,170 @@
+"""People make schedules, edit, pause, resume and delete them; and what must become of each of their nominal times.
+
+An account of its own of what was in force when, to hold against what the core decided.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from hascheduler.dispatch.edits import paused, resumed, with_trigger
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import fire_job_id
+from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
+from hascheduler.model.trigger import Interval, Trigger, Window
+from hascheduler.model.verdict import Tally, Verdict, VerdictRun
+from hascheduler.triggers import next_nominal
+from tests.unit.dispatch.chance import Chance
+from tests.unit.dispatch.database import Database
+from tests.unit.dispatch.nouns import make_schedule, wall
+
+NAMES = ("tick", "tock")
+TENANTS = ("acme", "beta")
+"""Names come back: whoever deletes a schedule, either of them may make the next one of that name."""
+EVERY_MS = (1_000, 700)
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """``trigger`` was in force after ``since_ms`` through ``through_ms`` (None: it still is); ``paused`` or not."""
+
+    trigger: Trigger
+    since_ms: int
+    through_ms: int | None = None
+    paused: bool = False
+
+
+class Timetable:
+    def __init__(self, chance: Chance, database: Database) -> None:
+        self.chance = chance
+        self.database = database
+        self._stretches: dict[str, list[_Stretch]] = {}
+
+    def create_plain(self, name: str, now: WallMs) -> None:
+        self._create(name, now, Trigger(Interval(1_000, wall(0))), SchedulePolicy(), TENANTS[0])
+
+    def _create(self, name: str, now: WallMs, trigger: Trigger, policy: SchedulePolicy, tenant: str) -> None:
+        schedule = make_schedule(name, trigger=trigger, since_ms=now, cursor_ms=now, created_at_ms=now, policy=policy)
+        schedule = replace(schedule, template=replace(schedule.template, tenant=tenant))
+        self.database.put_schedule(schedule)
+        self._stretches[name] = [_Stretch(trigger, now)]
+
+    def change(self, now: WallMs) -> WallMs:
+        """One change of one of them, at ``now``; the instant after it."""
+        name = self.chance.among(NAMES)
+        if name not in self.database.documents[Collection.SCHEDULES]:
+            self._create(name, now, self._trigger(now), self._policy(), self.chance.among(TENANTS))
+            return now
+        schedule = self.database.schedule(name)
+        match self.chance.among(["delete", "template", "policy", "trigger", "pause", "resume", "catch up"]):
+            case "delete":
+                self.database.delete(Collection.SCHEDULES, name)
+                # The same instant would make the new one's first nominal time the old one's last.
+                return WallMs(now + 1)
+            case "template":
+                priority = (schedule.template.priority + 1) % 11
+                self.database.edit_schedule(replace(schedule, template=replace(schedule.template, priority=priority)))
+            case "policy":
+                self.database.edit_schedule(replace(schedule, policy=self._policy()))
+            case "trigger":
+                self._change_trigger(schedule, self._trigger(now), now)
+            case "pause":
+                self._pause(schedule, now)
+            case "resume":
+                self._resume(schedule, now, from_now=True)
+            case _:
+                self._resume(schedule, now, from_now=False)
+        return now
+
+    def _trigger(self, now: WallMs) -> Trigger:
+        pattern = Interval(self.chance.among(EVERY_MS), wall(0))
+        window = Window(WallMs(now + 1_500), WallMs(now + 4_000))
+        jitter_ms = self.chance.among([0, 0, 300])
+        return Trigger(pattern, jitter_ms=jitter_ms, exclude=self.chance.among([(), (), (window,)]))
+
+    def _policy(self) -> SchedulePolicy:
+        return SchedulePolicy(
+            grace_ms=self.chance.among([60_000, 500]),
+            catch_up=self.chance.among([CatchUp.ALL, *CatchUp]),
+            catch_up_max=self.chance.among([1_000, 3]),
+            overlap=self.chance.among([Overlap.ALLOW, *Overlap]),
+        )
+
+    def _change_trigger(self, schedule: ScheduleRef, trigger: Trigger, now: WallMs) -> None:
+        if trigger == schedule.trigger:
+            return
+        self.database.edit_schedule(with_trigger(schedule, trigger, now))
+        end_ms = self._close(schedule, now)
+        self._stretches[schedule.name].append(_Stretch(trigger, end_ms, paused=schedule.paused_at_ms is not None))
+
+    def _pause(self, schedule: ScheduleRef, now: WallMs) -> None:
+        if schedule.paused_at_ms is None:
+            self.database.edit_schedule(paused(schedule, now))
+            end_ms = self._close(schedule, now)
+            self._stretches[schedule.name].append(_Stretch(schedule.trigger, end_ms, paused=True))
+
+    def _resume(self, schedule: ScheduleRef, now: WallMs, *, from_now: bool) -> None:
+        if schedule.paused_at_ms is None:
+            return
+        self.database.edit_schedule(resumed(schedule, now, from_now=from_now))
+        if from_now:
+            end_ms = self._close(schedule, now)
+            self._stretches[schedule.name].append(_Stretch(schedule.trigger, end_ms))
+        else:
+            self._stretches[schedule.name][-1].paused = False
+
+    def _close(self, schedule: ScheduleRef, now: WallMs) -> int:
+        """When what is in force ends: of two edits in one millisecond, the second counts one later."""
+        last = self._stretches[schedule.name][-1]
+        last.through_ms = max(now, last.since_ms + 1)
+        return last.through_ms
+
+    # What must have become of them
+
+    def undecided(self, horizon: WallMs) -> list[str]:
+        """The nominal times up to then without a verdict; raises where one has two, or another than it must have."""
+        return [
+            f"{name} at {nominal_ms} is undecided"
+            for name in self.database.documents[Collection.SCHEDULES]
+            for nominal_ms, stretch in self._in_force(name, horizon)
+            if self._verdict(name, nominal_ms, stretch) is None
+        ]
+
+    def check_tallies(self) -> None:
+        """The tally of each schedule counts exactly what has become of its times."""
+        for name in self.database.documents[Collection.SCHEDULES]:
+            schedule = self.database.schedule(name)
+            jobs = [job for job in self.database.jobs.values() if job["schedule"] == name]
+            tally = Tally(fired=sum(schedule.created_at_ms < job["nominal_ms"] for job in jobs))
+            for run in self._runs(name):
+                if run.first_ms > schedule.created_at_ms:
+                    tally = tally.plus(run.verdict, run.count)
+            assert schedule.tally == tally, f"the tally of {name}"
+
+    def _verdict(self, name: str, nominal_ms: WallMs, stretch: _Stretch) -> Verdict | None:
+        verdicts = [run.verdict for run in self._runs(name) if run.first_ms <= nominal_ms <= run.last_ms]
+        if fire_job_id(name, nominal_ms) in self.database.jobs:
+            verdicts.append(Verdict.FIRED)
+        assert len(verdicts) <= 1, f"{name} at {nominal_ms} is {' and '.join(verdicts)}"
+        verdict = verdicts[0] if verdicts else None
+        excluded = any(window.from_ms <= nominal_ms < window.to_ms for window in stretch.trigger.exclude)
+        if verdict is not None:
+            assert (verdict is Verdict.PAUSED) == stretch.paused, f"{name} at {nominal_ms} is {verdict}"
+            assert (verdict is Verdict.EXCLUDED) == (excluded and not stretch.paused), f"{nominal_ms} is {verdict}"
+        return verdict
+
+    def _in_force(self, name: str, horizon: WallMs) -> Iterator[tuple[WallMs, _Stretch]]:
+        stretches = self._stretches[name]
+        for stretch in stretches:
+            is_open = stretch is stretches[-1]
+            if is_open and stretch.paused:
+                return  # what becomes of them is settled when it is resumed
+            # A run of excluded times is recorded when its window is over.
+            through_ms = horizon - 2_500 if is_open and stretch.trigger.exclude else horizon
+            nominal_ms = next_nominal(stretch.trigger, stretch.since_ms)
+            while nominal_ms is not None and nominal_ms <= min(through_ms, stretch.through_ms or through_ms):
+                yield nominal_ms, stretch
+                nominal_ms = next_nominal(stretch.trigger, nominal_ms)
+
+    def _runs(self, name: str) -> list[VerdictRun]:
+        return [run for (schedule, _), run in self.database.passed_over.items() if schedule == name]

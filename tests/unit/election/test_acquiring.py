@@ -1,0 +1,248 @@
+"""When an elector challenges, and in which term."""
+
+import pytest
+
+from hascheduler.election.config import ElectionConfig
+from hascheduler.election.elector import Answer, Elector
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import MonoMs
+from hascheduler.model.lease import LeaseRecord
+from tests.unit.election.candidates import (
+    LEASE_MS,
+    RETRY_MS,
+    START,
+    WALL,
+    at,
+    attempt_of,
+    candidate,
+    config,
+    leader,
+    lease,
+)
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("lease_duration_ms", "renew_deadline_ms", "retry_period_ms", "fits"),
+    [
+        (10_000, 6_000, 1_000, True),
+        (10_000, 10_000, 1_000, False),
+        (10_000, 12_000, 1_000, False),
+        (10_000, 6_000, 5_000, False),
+        (10_000, 6_001, 5_000, True),
+        (10_000, 6_000, 0, False),
+        (10_000, 6_000, -1, False),
+    ],
+)
+def test_the_times_are_checked_against_each_other(
+    lease_duration_ms: int, renew_deadline_ms: int, retry_period_ms: int, fits: bool
+) -> None:
+    def build() -> ElectionConfig:
+        return ElectionConfig("default", "me", "", lease_duration_ms, renew_deadline_ms, retry_period_ms)
+
+    if fits:
+        build()
+    else:
+        with pytest.raises(InvalidInput):
+            build()
+
+
+def test_a_candidate_has_an_id() -> None:
+    with pytest.raises(InvalidInput):
+        config("")
+
+
+# Acquiring
+
+
+def test_nothing_is_tried_before_the_lease_or_its_absence_was_seen() -> None:
+    elector = Elector(config(), START)
+    assert elector.next_attempt(at(100_000), WALL) is None
+    assert not elector.observed
+    assert not elector.leads(at(100_000))
+    elector.observe(None, at(0))
+    assert elector.observed
+    assert attempt_of(elector, 0).expected is None
+
+
+def test_the_first_lease_is_created_in_term_one() -> None:
+    attempt = attempt_of(candidate(None), 0)
+    assert attempt.expected is None
+    assert (attempt.proposed.holder, attempt.proposed.term, attempt.proposed.transitions) == ("me", 1, 0)
+    assert attempt.proposed.endpoint == "me:1"
+    assert attempt.proposed.lease_duration_ms == LEASE_MS
+
+
+@pytest.mark.parametrize(
+    ("record", "waited_ms", "tries"),
+    [
+        (lease(), 0, False),
+        (lease(), LEASE_MS - 1, False),
+        (lease(), LEASE_MS, True),
+        (lease(holder=""), 0, True),
+        # The longer of the two durations: the holder may have been started with other settings.
+        (lease(lease_duration_ms=20_000), 19_999, False),
+        (lease(lease_duration_ms=20_000), 20_000, True),
+        (lease(lease_duration_ms=1), LEASE_MS - 1, False),
+        (lease(lease_duration_ms=-5), LEASE_MS, True),
+        # What another's clock said is nobody's business.
+        (lease(renewed_at_ms=0), LEASE_MS - 1, False),
+        (lease(renewed_at_ms=WALL + 10**9), LEASE_MS, True),
+        # One's own name in a lease one does not trust: nobody else renews it.
+        (lease(holder="me"), 0, True),
+    ],
+)
+def test_a_lease_is_challenged_when_it_is_free(record: LeaseRecord, waited_ms: int, tries: bool) -> None:
+    elector = candidate(record)
+    assert (elector.next_attempt(at(waited_ms), WALL) is not None) is tries
+
+
+def test_a_challenge_raises_the_term_and_names_what_it_replaces() -> None:
+    held = lease(term=5, renewals=7)
+    attempt = attempt_of(candidate(held), LEASE_MS)
+    assert attempt.expected == held
+    assert (attempt.proposed.holder, attempt.proposed.term, attempt.proposed.renewals) == ("me", 6, 8)
+    assert attempt.proposed.transitions == held.transitions + 1
+
+
+def test_a_lease_expires_only_after_it_has_not_changed_for_its_whole_duration() -> None:
+    elector = candidate(lease(renewals=0))
+    for renewal in range(1, 30):
+        assert elector.next_attempt(at(renewal * 900), WALL) is None
+        elector.observe(lease(renewals=renewal), at(renewal * 900))
+    last = 29 * 900
+    assert elector.next_attempt(at(last + LEASE_MS - 1), WALL) is None
+    assert elector.next_attempt(at(last + LEASE_MS), WALL) is not None
+
+
+def test_seeing_the_same_record_again_is_no_sign_of_life() -> None:
+    elector = candidate(lease())
+    elector.observe(lease(), at(9_000))
+    assert elector.next_attempt(at(LEASE_MS), WALL) is not None
+
+
+def test_a_record_older_than_the_known_one_is_ignored() -> None:
+    newest = lease(term=6, renewals=9)
+    elector = candidate(newest)
+    for older in (
+        lease(term=6, renewals=8),
+        lease("third", term=5, renewals=100),
+        lease(holder="", term=6, renewals=1),
+    ):
+        elector.observe(older, at(5_000))
+    assert elector.record == newest
+    assert elector.next_attempt(at(5_000), WALL) is None
+    assert elector.next_attempt(at(LEASE_MS), WALL) is not None
+
+
+def test_a_failed_challenge_is_repeated_once_a_retry_period() -> None:
+    elector = candidate(lease())
+    attempt = attempt_of(elector, LEASE_MS)
+    elector.concluded(attempt, Answer.UNKNOWN, at(LEASE_MS), at(LEASE_MS + 10))
+    assert elector.next_attempt(at(LEASE_MS + RETRY_MS - 1), WALL) is None
+    assert elector.next_attempt(at(LEASE_MS + RETRY_MS), WALL) == attempt
+
+
+def test_the_one_who_was_faster_is_left_alone_for_a_whole_lease() -> None:
+    elector = candidate(lease())
+    attempt = attempt_of(elector, LEASE_MS)
+    elector.observe(lease("third", term=6, renewals=1), at(LEASE_MS + 5))
+    elector.concluded(attempt, Answer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
+    assert not elector.leads(at(LEASE_MS + 10))
+    assert elector.next_attempt(at(2 * LEASE_MS + 4), WALL) is None
+    assert attempt_of(elector, 2 * LEASE_MS + 5).proposed.term == 7
+
+
+# Terms
+
+
+def test_the_term_exceeds_whatever_the_journal_has_shown() -> None:
+    elector = candidate(lease(term=5))
+    elector.observe_term(40)
+    assert attempt_of(elector, LEASE_MS).proposed.term == 41
+
+
+def test_a_deleted_lease_is_free_at_once_and_never_lowers_the_term() -> None:
+    elector = candidate(lease(term=12))
+    elector.observe(None, at(100))
+    attempt = attempt_of(elector, 100)
+    assert attempt.expected is None
+    assert attempt.proposed.term == 13
+
+
+def test_a_lease_that_was_deleted_while_one_led_ends_the_leadership() -> None:
+    elector = leader()
+    elector.observe(None, at(500))
+    assert not elector.leads(at(500))
+    assert attempt_of(elector, 500).proposed.term == 2
+
+
+def test_a_lease_that_was_set_back_by_hand_is_read_anew_and_challenged() -> None:
+    elector = candidate(lease(term=50, renewals=900))
+    restored = lease(term=40, renewals=3)
+    elector.observe(restored, at(0))
+    attempt = attempt_of(elector, LEASE_MS)
+    elector.observe(restored, at(LEASE_MS + 5))  # the read after the lost write: older than what is known
+    elector.concluded(attempt, Answer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
+    assert not elector.observed
+    elector.observe(restored, at(LEASE_MS + 20))
+    again = attempt_of(elector, 2 * LEASE_MS + 20)
+    assert again.expected == restored
+    assert again.proposed.term == 51
+
+
+# Proof of death
+
+
+def test_the_lease_of_a_dead_holder_need_not_be_waited_for() -> None:
+    elector = candidate(lease("other"))
+    assert elector.next_attempt(at(10), WALL) is None
+    elector.holder_died("other")
+    assert elector.wake_at_ms(at(10)) <= at(10)
+    assert attempt_of(elector, 10).proposed.term == 6
+
+
+def test_another_holder_is_not_dead_because_one_was() -> None:
+    elector = candidate(lease("other"))
+    elector.holder_died("other")
+    elector.observe(lease("third", term=6), at(10))
+    assert elector.next_attempt(at(10), WALL) is None
+    assert elector.next_attempt(at(10 + LEASE_MS - 1), WALL) is None
+
+
+# When to look again
+
+
+@pytest.mark.parametrize(
+    ("elector", "now", "wake_at"),
+    [
+        (Elector(config(), START), 0, RETRY_MS),
+        (candidate(None), 0, 0),
+        (candidate(lease()), 0, LEASE_MS),
+        (candidate(lease(), seen_at=700), 700, 700 + LEASE_MS),
+        (candidate(lease(lease_duration_ms=20_000)), 0, 20_000),
+        (candidate(lease(holder="")), 0, 0),
+        (leader(), 5, RETRY_MS),
+    ],
+)
+def test_it_wakes_when_there_may_be_something_to_do(elector: Elector, now: int, wake_at: int) -> None:
+    assert elector.wake_at_ms(at(now)) == at(wake_at)
+
+
+@pytest.mark.parametrize(
+    "record", [None, lease(), lease(holder=""), lease(holder="me"), lease(lease_duration_ms=30_000)]
+)
+def test_it_does_not_sleep_through_its_own_appointments(record: LeaseRecord | None) -> None:
+    elector = candidate(record)
+    attempt = None
+    now = 0
+    for _ in range(5):
+        attempt = elector.next_attempt(at(now), WALL)
+        if attempt is not None:
+            break
+        wake_at = elector.wake_at_ms(at(now))
+        assert wake_at > at(now)
+        assert elector.next_attempt(MonoMs(wake_at - 1), WALL) is None
+        now = wake_at - START
+    assert attempt is not None

@@ -1,0 +1,185 @@
+"""Whatever the API server does or says, the store answers with a value or with `StoreUnavailable`, and in time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+
+from hascheduler.errors import StoreUnavailable
+from hascheduler.kubernetes import faults
+from hascheduler.kubernetes.leases import KubernetesLeaseStore
+from tests.doubles.kubernetes.api_server import ApiServerDouble
+from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount
+from tests.factories import make_lease
+from tests.unit.tls.certificates import Authority
+
+Call = Callable[[KubernetesLeaseStore], Awaitable[object]]
+NAME = "hascheduler-default"
+
+
+async def _get(leases: KubernetesLeaseStore) -> object:
+    return await leases.get("default")
+
+
+async def _create(leases: KubernetesLeaseStore) -> object:
+    return await leases.create(make_lease())
+
+
+async def _update(leases: KubernetesLeaseStore) -> object:
+    return await leases.update(make_lease(), make_lease(renewals=1))
+
+
+CALLS: dict[str, Call] = {"get": _get, "create": _create, "update": _update}
+
+
+@pytest.fixture(params=CALLS)
+async def call(request: pytest.FixtureRequest, leases: KubernetesLeaseStore) -> Call:
+    """Each method of the port, where it would succeed."""
+    if request.param != "create":
+        await leases.create(make_lease())
+    return CALLS[request.param]
+
+
+def _said(status: int, message: str = "no reason") -> Response:
+    return JSONResponse({"kind": "Status", "message": message, "code": status}, status)
+
+
+ANSWERS: tuple[tuple[Response, str], ...] = (
+    (_said(500), "answers 500"),
+    (_said(503, "the server is shutting down"), "answers 503 (the server is shutting down)"),
+    (JSONResponse({"message": "slow down"}, 429, {"Retry-After": "7"}), "has too much to do (slow down)"),
+    (PlainTextResponse("Bad Gateway", 502), "answers 502"),
+    (RedirectResponse("https://login.example.com/"), "answers 307"),
+    (_said(400), "answers 400"),
+    (_said(422), "answers 422"),
+    (JSONResponse([], 500), "answers 500"),
+    (PlainTextResponse("<html>log in"), "is no Lease"),
+    (JSONResponse(["no", "object"]), "is no Lease"),
+    (JSONResponse({}), "is no Lease"),
+    (JSONResponse({"metadata": {"uid": "u"}}), "is no Lease"),
+    (JSONResponse({"metadata": {"uid": 5, "resourceVersion": "1"}}), "is no Lease"),
+    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1", "annotations": ["a"]}}), "is no Lease"),
+    (JSONResponse({"metadata": {"uid": "u", "resourceVersion": "1"}, "spec": "s"}), "is no Lease"),
+)
+
+
+@pytest.mark.parametrize(("answer", "said"), ANSWERS, ids=[said for _, said in ANSWERS])
+async def test_an_answer_that_says_nothing_is_the_store_s_absence(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call, answer: Response, said: str
+) -> None:
+    cluster.next_answer(answer)
+    with pytest.raises(StoreUnavailable) as raised:
+        await call(leases)
+    assert said in str(raised.value)
+    await call(leases)
+
+
+RIGHTS = {"get": f"get leases.coordination.k8s.io {NAME}", "create": "create leases.coordination.k8s.io",
+          "update": f"update leases.coordination.k8s.io {NAME}"}  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", RIGHTS)
+async def test_a_missing_right_is_named(leases: KubernetesLeaseStore, cluster: ApiServerDouble, verb: str) -> None:
+    await leases.create(make_lease("somebody", shard="other"))
+    if verb != "create":
+        await leases.create(make_lease())
+    verbs = [each for each in RIGHTS if each != verb]
+    cluster.rules = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}]
+    with pytest.raises(StoreUnavailable, match=f"needs the right to {RIGHTS[verb]} in namespace {NAMESPACE} "):
+        await CALLS[verb](leases)
+
+
+async def test_a_token_that_nobody_knows_is_said_by_its_file(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, account: ServiceAccount, call: Call
+) -> None:
+    cluster.tokens = {"another"}
+    with pytest.raises(StoreUnavailable, match="does not know the token in") as raised:
+        await call(leases)
+    assert str(account.folder / "token") in str(raised.value)
+
+
+async def test_a_rotated_token_is_used_at_once(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, account: ServiceAccount, call: Call
+) -> None:
+    cluster.tokens = {"the-second-token"}
+    account.rotate("the-second-token\n")
+    await call(leases)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"a\nb", b"caf\xc3\xa9", b"\xff\xfe"])
+async def test_a_token_that_is_none_is_the_store_s_absence_and_is_never_told(
+    leases: KubernetesLeaseStore, account: ServiceAccount, call: Call, content: bytes | None
+) -> None:
+    token = account.folder / "token"
+    token.unlink()
+    if content is not None:
+        token.write_bytes(content)
+    with pytest.raises(StoreUnavailable) as raised:
+        await call(leases)
+    assert "a\\nb" not in str(raised.value)
+    account.rotate("the-first-token")
+    await call(leases)
+
+
+async def test_who_is_away_is_the_store_s_absence_until_it_is_back(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call
+) -> None:
+    await cluster.close()
+    with pytest.raises(StoreUnavailable, match="no connection"):
+        await call(leases)
+    await cluster.open()
+    await call(leases)
+
+
+async def test_who_falls_silent_is_waited_for_only_so_long(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.silent()
+    with monkeypatch.context() as short:
+        short.setattr(faults, "EXCHANGE_LIMIT_S", 0.1)
+        with pytest.raises(StoreUnavailable, match="no answer in time"):
+            await call(leases)
+    cluster.silent(0)  # who is slow here may have given up before it was asked
+    await call(leases)
+
+
+async def test_who_ends_in_the_middle_is_the_store_s_absence(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call
+) -> None:
+    cluster.silent()
+    calling = asyncio.ensure_future(call(leases))
+    await cluster.holding()
+    await cluster.close()
+    with pytest.raises(StoreUnavailable, match=r"no answer of the API server \([A-Za-z]+\)"):
+        await calling
+
+
+async def test_who_has_a_certificate_of_somebody_else_is_not_told_the_token(
+    leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    stranger = Authority(tmp_path_factory.mktemp("stranger"))
+    cluster.use(stranger.issue("api-server"))
+    await cluster.close()
+    await cluster.open()
+    asked = len(cluster.asked)
+    with pytest.raises(StoreUnavailable, match="certificate verify failed"):
+        await call(leases)
+    assert len(cluster.asked) == asked
+
+
+async def test_a_new_authority_is_trusted_once_it_is_in_the_file(
+    leases: KubernetesLeaseStore,
+    cluster: ApiServerDouble,
+    account: ServiceAccount,
+    call: Call,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    successor = Authority(tmp_path_factory.mktemp("successor"))
+    cluster.use(successor.issue("api-server"))
+    account.trust(successor)
+    await cluster.close()
+    await cluster.open()
+    with pytest.raises(StoreUnavailable, match="certificate verify failed"):
+        await call(leases)
+    await call(leases)

@@ -1,0 +1,115 @@
+"""The overlays render, and what they render is what the API servers of these versions take."""
+
+import json
+import re
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from kubernetes_validate.utils import all_versions
+
+from hascheduler import __version__
+from tests.manifests.objects import Object
+from tests.manifests.rendering import KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, rendered
+
+OLDEST = "1.32"
+NEWEST = sorted({tuple(map(int, found.split(".")[:2])) for found in all_versions()})[-3:]
+VERSIONS = [OLDEST, *(f"{major}.{minor}" for major, minor in NEWEST)]
+FOREIGN = {"ScaledObject", "Issuer", "Certificate"}
+"""Kinds of others, whose schemas are not among Kubernetes' own."""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("folder", VARIANTS)
+def test_every_object_is_valid(folder: str, version: str) -> None:
+    for found in rendered(folder).all:
+        if found["kind"] not in FOREIGN:
+            assert kubernetes_validate.validate(found, version, strict=True) == version, found["metadata"]["name"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_misspelt_field_is_not_valid(version: str) -> None:
+    deployment = rendered(KIND).copy().get("Deployment", "scheduler")
+    deployment["spec"]["template"]["spec"]["containers"][0]["livenessprobe"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError, match="livenessprobe"):
+        kubernetes_validate.validate(deployment, version, strict=True)
+
+
+@pytest.mark.parametrize("folder", [PRODUCTION, TRIAL])
+def test_what_any_cluster_may_get_holds_no_secret(folder: str) -> None:
+    assert rendered(folder).of("Secret") == []
+
+
+def test_images_are_set_in_one_place() -> None:
+    component = yaml.safe_load((ROOT / "k8s/components/images/kustomization.yaml").read_text())
+    set_there = {f"{image['name']}:{image['newTag']}" for image in component["images"]}
+    for folder in VARIANTS:
+        used = {container.spec["image"] for container in rendered(folder).containers()}
+        assert used <= set_there, folder
+    elsewhere = [path for path in (ROOT / "k8s").rglob("kustomization.yaml") if "\nimages:" in path.read_text()]
+    assert elsewhere == [ROOT / "k8s/components/images/kustomization.yaml"]
+    # The manifests are of one release with the program.
+    assert {f"hascheduler:{__version__}", f"hascheduler-processor:{__version__}"} <= set_there
+
+
+def test_members_are_named_alike_everywhere() -> None:
+    """The Job's list, the URI that clients have, and what the StatefulSet gives names to."""
+    kind, production = rendered(KIND), rendered(PRODUCTION)
+    uri = (ROOT / KIND / "secrets/hascheduler-scheduler/mongodb-uri").read_text()
+    assert _members(kind.get("Job", "bootstrap")) == re.findall(r"[@,]([^,/@]+:[0-9]+)", uri)
+    for objects in (kind, production):
+        members = objects.get("StatefulSet", "mongodb")
+        assert _members(objects.get("Job", "bootstrap")) == [
+            f"mongodb-{number}.{members['spec']['serviceName']}.hascheduler.svc.cluster.local:27017"
+            for number in range(members["spec"]["replicas"])
+        ]
+
+
+def _members(job: Object) -> list[str]:
+    [container] = job["spec"]["template"]["spec"]["initContainers"]
+    [members] = [variable["value"] for variable in container["env"] if variable["name"] == "MEMBERS"]
+    return str(members).split(",")
+
+
+@pytest.mark.parametrize("folder", [KIND, PRODUCTION])
+def test_the_cache_leaves_room_in_the_memory(folder: str) -> None:
+    """Connections, sorts and the members' own needs take some hundred MiB besides; the broker stops in time as well."""
+    objects = rendered(folder)
+    cache = yaml.safe_load(objects.get("ConfigMap", "mongodb-config")["data"]["mongod.conf"])["storage"]["wiredTiger"]
+    assert cache["engineConfig"]["cacheSizeGB"] * 1024 <= _memory_mi(objects.get("StatefulSet", "mongodb")) - 512
+    conf = objects.get("ConfigMap", "rabbitmq-config")["data"]["rabbitmq.conf"]
+    [watermark] = re.findall(r"^vm_memory_high_watermark\.absolute = ([0-9]+)MB$", conf, re.MULTILINE)
+    assert int(watermark) <= 0.65 * _memory_mi(objects.get("StatefulSet", "rabbitmq"))
+
+
+def _memory_mi(owner: Object) -> int:
+    limit: str = owner["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
+    return int(limit[:-2]) * {"Mi": 1, "Gi": 1024}[limit[-2:]]
+
+
+def test_the_brokers_configuration_with_tls_differs_in_that_alone() -> None:
+    base, secured = ((ROOT / folder / "rabbitmq.conf").read_text().splitlines()
+                     for folder in ("k8s/base/rabbitmq", "k8s/components/tls"))  # fmt: skip
+    assert [line for line in base if line not in secured] == ["listeners.tcp.default = 5672"]
+    added = [line for line in secured if line not in base and not line.startswith("#")]
+    assert all(line.startswith(("listeners.", "ssl_options.")) for line in added), added
+
+
+def test_the_small_configuration_differs_in_sizes_alone() -> None:
+    for path in ("mongodb/mongod.conf", "rabbitmq/rabbitmq.conf"):
+        base, small = ((ROOT / folder / name).read_text().splitlines()
+                       for folder, name in (("k8s/base", path), (TRIAL, Path(path).name)))  # fmt: skip
+        differing = [line for line in [*base, *small] if line not in base or line not in small]
+        assert all(re.search(r"oplogSizeMB|cacheSizeGB|watermark|disk_free", line) for line in differing), differing
+
+
+def test_the_broker_s_definitions_are_what_clients_have() -> None:
+    """A user for each URL; the rest of it is tested where it is made."""
+    folder = ROOT / KIND / "secrets"
+    definitions = json.loads((folder / "hascheduler-rabbitmq/definitions.json").read_text())
+    users = {user["name"] for user in definitions["users"]}
+    for name in ("scheduler", "processor"):
+        url = (folder / f"hascheduler-{name}/amqp-url").read_text()
+        assert url.startswith(f"amqp://{name}:")
+        assert name in users

@@ -1,0 +1,186 @@
+"""What the changes of a job tell: every step of its life, by patches and by whole documents, and nothing made up."""
+
+from typing import Any
+
+import pytest
+
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import REVIVED_FIELDS
+from hascheduler.model.event import Event, EventType, position
+from hascheduler.model.job import JobState, fire_job_id
+from tests.unit.mirror.nouns import delete, job_fields, patch, put
+
+JOBS = Collection.JOBS
+FIRE = fire_job_id("tick", 1_000)
+AT_MS = 7_000_123
+
+LIFE: list[tuple[str, dict[str, Any]]] = [
+    ("dispatched", {"state": "dispatched", "attempt": 1, "processor": "p", "dispatched_at_ms": 20}),
+    ("started", {"state": "running", "started_at_ms": 30, "first_started_at_ms": 30}),
+    ("returned", {"state": "pending", "processor": None, "failures": 1, "retry_at_ms": 90, "started_at_ms": None}),
+    ("reprioritized", {"priority": 9}),
+    ("dispatched", {"state": "dispatched", "attempt": 2, "processor": "q", "dispatched_at_ms": 95}),
+    ("started", {"state": "running", "started_at_ms": 96}),
+    ("cancel_requested", {"cancel_requested_at_ms": 97}),
+    ("cancelled", {"state": "cancelled", "processor": None, "finished_at_ms": 99}),
+]
+
+
+class Stream:
+    """Changes as a stream numbers them, one a second, folded into ``mirror``."""
+
+    def __init__(self) -> None:
+        self.mirror = Mirror()
+        self.seconds = 0
+
+    def tell(self, change: Change) -> list[Event]:
+        self.seconds += 1
+        told = Change(change.collection, change.operation, change.id, change.fields, self.position, AT_MS)
+        self.mirror.fold([told])
+        return self.mirror.take_events()
+
+    @property
+    def position(self) -> str:
+        return position(self.seconds, 1)
+
+
+def told_as(operation: Operation, id: str, rev: int, whole: dict[str, Any], changed: dict[str, Any]) -> Change:
+    if operation is Operation.PATCH:
+        return patch(JOBS, id, rev=rev, **changed)
+    return put(JOBS, id, {**whole, "rev": rev})
+
+
+def types(events: list[Event]) -> list[str]:
+    return [event.type.value for event in events]
+
+
+@pytest.mark.parametrize("operation", [Operation.PATCH, Operation.PUT])
+def test_every_step_of_a_life_is_one_event(operation: Operation) -> None:
+    """A server may tell an update by the fields that changed or, of a small document, whole."""
+    stream = Stream()
+    whole = job_fields()
+    told = stream.tell(put(JOBS, FIRE, whole))
+    for rev, (_, changed) in enumerate(LIFE, start=2):
+        whole |= changed
+        told += stream.tell(told_as(operation, FIRE, rev, whole, changed))
+    assert types(told) == ["submitted", *(type for type, _ in LIFE)]
+    assert [event.id for event in told] == [position(second, 1) for second in range(1, 10)]
+    assert [(event.attempt, event.processor) for event in told] == [
+        (0, None), (1, "p"), (1, "p"), (1, "p"), (1, None), (2, "q"), (2, "q"), (2, "q"), (2, "q"),
+    ]  # fmt: skip
+    assert {(event.job, event.schedule, event.tenant, event.definition, event.at_ms) for event in told} == {
+        (FIRE, "tick", "tenant", "log", AT_MS)
+    }
+    assert [(event.failures, event.retry_at_ms, event.priority) for event in told[3:5]] == [
+        (1, 90, None),
+        (None, None, 9),
+    ]
+
+
+@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
+@pytest.mark.parametrize("operation", [Operation.PATCH, Operation.PUT])
+def test_each_end_is_told(operation: Operation, state: str) -> None:
+    stream = Stream()
+    whole = job_fields(state="running", attempt=3, processor="p", failures=2)
+    stream.tell(put(JOBS, "j", whole))
+    changed = {"state": state, "processor": None}
+    [event] = stream.tell(told_as(operation, "j", 2, {**whole, **changed}, changed))
+    assert (event.type, event.attempt, event.processor) == (EventType(state), 3, "p")
+    assert event.failures == (2 if state == "failed" else None)
+
+
+def test_a_job_that_is_inserted_as_dispatched_tells_two_events() -> None:
+    whole = job_fields(state="dispatched", attempt=1, processor="p", dispatched_at_ms=5)
+    submitted, dispatched = Stream().tell(put(JOBS, FIRE, whole))
+    assert (submitted.type, submitted.attempt, submitted.processor) == (EventType.SUBMITTED, 0, None)
+    assert (dispatched.type, dispatched.attempt, dispatched.processor) == (EventType.DISPATCHED, 1, "p")
+    assert submitted.id < dispatched.id < position(1, 2)
+
+
+@pytest.mark.parametrize("operation", [Operation.PATCH, Operation.PUT])
+def test_a_failed_job_that_begins_anew_is_revived(operation: Operation) -> None:
+    """No mirror has it any more, so a patch does not say whose it is; the document is read anyway."""
+    stream = Stream()
+    changed = {**REVIVED_FIELDS, "attempt": 4}
+    [event] = stream.tell(told_as(operation, "j", 9, {**job_fields(), **changed}, changed))
+    assert (event.type, event.attempt, event.is_identified) == (EventType.REVIVED, 4, operation is Operation.PUT)
+    assert bool(stream.mirror.take_wanted()) is (operation is Operation.PATCH)
+
+
+def test_snapshots_and_fetches_tell_nothing() -> None:
+    mirror = Mirror()
+    mirror.fold([put(JOBS, "j", job_fields())])
+    mirror.want(JOBS, "j")
+    mirror.fold_fetched(mirror.take_wanted(), [put(JOBS, "j", job_fields(rev=2, state="failed"))])
+    assert mirror.take_events() == []
+
+
+def test_what_a_fetch_was_ahead_of_is_told_when_the_stream_comes_to_it() -> None:
+    stream = Stream()
+    stream.tell(put(JOBS, "j", job_fields()))
+    ahead = job_fields(rev=3, state="running", attempt=1, processor="p", started_at_ms=9)
+    stream.mirror.want(JOBS, "j")
+    stream.mirror.fold_fetched(stream.mirror.take_wanted(), [put(JOBS, "j", ahead)])
+    [dispatched] = stream.tell(patch(JOBS, "j", rev=2, state="dispatched", attempt=1, processor="p"))
+    [started] = stream.tell(patch(JOBS, "j", rev=3, state="running", started_at_ms=9))
+    assert types([dispatched, started]) == ["dispatched", "started"]
+    assert (dispatched.tenant, dispatched.attempt, dispatched.processor) == ("tenant", 1, "p")
+    # The attempt is the mirror's, which may be ahead: it is not said.
+    assert (started.tenant, started.attempt, started.processor) == ("tenant", None, None)
+
+
+def test_the_end_of_a_job_that_a_fetch_has_ended_already_is_told_without_saying_whose_it_is() -> None:
+    stream = Stream()
+    stream.tell(put(JOBS, "j", job_fields()))
+    stream.mirror.want(JOBS, "j")
+    stream.mirror.fold_fetched(stream.mirror.take_wanted(), [put(JOBS, "j", job_fields(rev=2, state="cancelled"))])
+    [event] = stream.tell(patch(JOBS, "j", rev=2, state="cancelled", finished_at_ms=9))
+    assert (event.type, event.job, event.is_identified) == (EventType.CANCELLED, "j", False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        delete(JOBS, "j"),
+        patch(JOBS, "j", rev=2),
+        patch(JOBS, "j", rev=2, waits_for=[]),
+        patch(JOBS, "j", rev=2, failures=3),
+        patch(JOBS, "j", rev=2, state="odd"),
+        patch(JOBS, "j", rev=2, state=7),
+        patch(JOBS, "j", rev=2, cancel_requested_at_ms=None),
+        put(JOBS, "j", job_fields(rev=2)),
+        put(JOBS, "j", job_fields(rev=2, waits_for=["k"])),
+        put(JOBS, "j", {}),
+        put(JOBS, {"an": "object"}, job_fields()),
+        put(JOBS, "new", job_fields(rev=7)),
+        put(JOBS, "new", job_fields(rev=7, state="running", attempt=1)),
+        put(Collection.DEFINITIONS, "log", {"rev": 1}),
+    ],
+)
+def test_what_is_no_step_is_no_event(change: Change) -> None:
+    stream = Stream()
+    stream.tell(put(JOBS, "j", job_fields()))
+    assert stream.tell(change) == []
+
+
+def test_a_database_that_does_not_say_when_it_wrote_leaves_what_the_change_carries_or_the_second_of_its_id() -> None:
+    mirror = Mirror()
+    mirror.fold([put(JOBS, "j", job_fields(state="running", attempt=1))])
+    for fields in ({"state": "pending"}, {"state": "succeeded", "finished_at_ms": 4}, {"state": "failed"}):
+        mirror.fold([Change(JOBS, Operation.PATCH, "j", {"rev": 2, **fields}, position(3, 1))])
+    assert [event.at_ms for event in mirror.take_events()] == [3_000, 4, 3_000]
+
+
+def test_instants_that_nobody_can_mean_are_left_out() -> None:
+    stream = Stream()
+    stream.tell(put(JOBS, "j", job_fields(state="running", attempt=1)))
+    [event] = stream.tell(patch(JOBS, "j", rev=2, state="pending", retry_at_ms=10**17, failures=True))
+    assert (event.retry_at_ms, event.failures) == (None, None)
+
+
+def test_states_and_ends_go_by_the_same_names() -> None:
+    assert {state.value for state in JobState} & {type.value for type in EventType} == {
+        "dispatched", "succeeded", "failed", "cancelled",
+    }  # fmt: skip

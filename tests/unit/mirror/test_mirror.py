@@ -1,0 +1,242 @@
+"""The fold, one case at a time."""
+
+from typing import Any
+
+import pytest
+
+from hascheduler.mirror.changes import (
+    Change,
+    DefinitionGone,
+    DefinitionSeen,
+    JobGone,
+    JobSeen,
+    JournalSeen,
+    LeaseGone,
+    LeaseSeen,
+    ProcessorGone,
+    ProcessorSeen,
+    ScheduleGone,
+    ScheduleSeen,
+)
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import decode_job
+from hascheduler.model.documents.journal import journal_id
+from hascheduler.model.job import JobState
+from tests.unit.mirror.nouns import (
+    delete,
+    entry_fields,
+    job_fields,
+    lease_fields,
+    patch,
+    processor_fields,
+    put,
+    schedule_fields,
+)
+
+JOBS, SCHEDULES = Collection.JOBS, Collection.SCHEDULES
+DEFINITION = {"rev": 1, "max_concurrency": None, "attempts_max": 5}
+KEY = (JOBS, "j")
+
+
+def mirror_of(*changes: Change) -> Mirror:
+    mirror = Mirror()
+    mirror.fold(changes)
+    return mirror
+
+
+def kinds(facts: list[Any]) -> list[type]:
+    return [type(fact) for fact in facts]
+
+
+# The ordinary life of a document
+
+
+def test_a_job_is_told_from_its_insert_to_its_end() -> None:
+    mirror = Mirror()
+    [seen] = mirror.fold([put(JOBS, "j", job_fields())])
+    assert isinstance(seen, JobSeen)
+    assert (seen.job.id, seen.job.state, seen.job.rev) == ("j", JobState.PENDING, 1)
+    [seen] = mirror.fold([patch(JOBS, "j", rev=2, state="dispatched", attempt=1, processor="p", dispatched_at_ms=9)])
+    assert isinstance(seen, JobSeen)
+    assert (seen.job.state, seen.job.attempt, seen.job.processor) == (JobState.DISPATCHED, 1, "p")
+    assert mirror.nouns(JOBS) == {"j": seen.job}
+    assert mirror.fold([patch(JOBS, "j", rev=3, state="succeeded", processor=None)]) == [
+        JobGone("j", JobState.SUCCEEDED)
+    ]
+    assert mirror.nouns(JOBS) == {}
+    assert mirror.digest == Mirror().digest
+
+
+@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
+def test_a_job_leaves_with_any_terminal_state_however_it_is_told(state: str) -> None:
+    for last in (put(JOBS, "j", job_fields(rev=2, state=state)), patch(JOBS, "j", rev=2, state=state)):
+        mirror = mirror_of(put(JOBS, "j", job_fields()))
+        assert mirror.fold([last]) == [JobGone("j", JobState(state))]
+        assert not mirror.nouns(JOBS)
+
+
+def test_the_end_of_a_job_is_told_even_if_it_was_never_seen() -> None:
+    assert Mirror().fold([put(JOBS, "j", job_fields(state="failed"))]) == [JobGone("j", JobState.FAILED)]
+    assert Mirror().fold([patch(JOBS, "j", rev=7, state="failed")]) == [JobGone("j", JobState.FAILED)]
+    assert Mirror().fold([delete(JOBS, "j")]) == [JobGone("j")]
+
+
+@pytest.mark.parametrize(
+    ("collection", "fields", "seen", "gone"),
+    [
+        (JOBS, job_fields(), JobSeen, JobGone),
+        (SCHEDULES, schedule_fields(), ScheduleSeen, ScheduleGone),
+        (Collection.DEFINITIONS, DEFINITION, DefinitionSeen, DefinitionGone),
+        (Collection.PROCESSORS, processor_fields(), ProcessorSeen, ProcessorGone),
+        (Collection.LEASES, lease_fields(), LeaseSeen, LeaseGone),
+    ],
+)
+def test_every_noun_comes_and_goes(collection: Collection, fields: dict[str, Any], seen: type, gone: type) -> None:
+    mirror = Mirror()
+    empty = mirror.digest
+    assert kinds(mirror.fold([put(collection, "x", fields)])) == [seen]
+    assert mirror.fold([put(collection, "x", fields)]) == []
+    assert kinds(mirror.fold([delete(collection, "x")])) == [gone]
+    assert mirror.digest == empty
+
+
+def test_an_older_version_tells_nothing() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=5, priority=9)))
+    assert mirror.fold([put(JOBS, "j", job_fields(rev=4)), patch(JOBS, "j", rev=5, priority=1)]) == []
+    assert mirror.nouns(JOBS)["j"].priority == 9
+    assert mirror.take_wanted() == []
+
+
+def test_a_cursor_advances_without_an_edit_and_never_back() -> None:
+    mirror = mirror_of(put(SCHEDULES, "s", schedule_fields(cursor_ms=1_000)))
+    assert kinds(mirror.fold([patch(SCHEDULES, "s", cursor_ms=2_000)])) == [ScheduleSeen]
+    assert mirror.fold([patch(SCHEDULES, "s", cursor_ms=1_500)]) == []
+    assert mirror.nouns(SCHEDULES)["s"].cursor_ms == 2_000
+    assert mirror.take_wanted() == []
+
+
+def test_a_schedule_made_anew_is_another_one() -> None:
+    mirror = mirror_of(put(SCHEDULES, "s", schedule_fields(rev=9, cursor_ms=9_000)))
+    facts = mirror.fold([delete(SCHEDULES, "s"), put(SCHEDULES, "s", schedule_fields(rev=1, cursor_ms=9_500))])
+    assert kinds(facts) == [ScheduleGone, ScheduleSeen]
+    assert mirror.nouns(SCHEDULES)["s"].rev == 1
+
+
+def test_the_newest_journal_entry_of_each_shard_is_known() -> None:
+    mirror = Mirror()
+    for shard, seq in (("a", 4), ("b", 1), ("a", 6), ("a", 5)):
+        mirror.fold([put(Collection.JOURNAL, journal_id(shard, seq), entry_fields(term=seq))])
+    heads = [mirror.journal_head(shard) for shard in ("a", "b", "c")]
+    assert [head and head.seq for head in heads] == [6, 1, None]
+    again = mirror.fold([put(Collection.JOURNAL, journal_id("a", 7), entry_fields(term=7))])
+    assert kinds(again) == [JournalSeen]
+
+
+# What can't be followed is asked for
+
+
+def test_a_patch_of_an_unknown_document_has_it_read() -> None:
+    mirror = Mirror()
+    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]) == []
+    assert mirror.take_wanted() == [KEY]
+    facts = mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3, priority=1))])
+    assert kinds(facts) == [JobSeen]
+    assert mirror.take_wanted() == []
+
+
+def test_a_gap_in_the_revisions_has_the_document_read() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
+    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]) == []
+    assert mirror.nouns(JOBS)["j"].rev == 1
+    assert mirror.take_wanted() == [KEY]
+    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=4))])
+    assert mirror.nouns(JOBS)["j"].rev == 4
+
+
+def test_a_read_may_be_ahead_of_the_stream() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
+    mirror.want(JOBS, "j")
+    mirror.take_wanted()
+    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3, attempt=1, state="running", processor="p"))])
+    assert mirror.fold([patch(JOBS, "j", rev=2, attempt=1, state="dispatched"), patch(JOBS, "j", rev=3)]) == []
+    assert mirror.nouns(JOBS)["j"].state is JobState.RUNNING
+
+
+def test_a_read_that_finds_nothing_ends_the_document() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields()))
+    mirror.want(JOBS, "j")
+    assert mirror.fold_fetched(mirror.take_wanted(), [delete(JOBS, "j")]) == [JobGone("j")]
+    assert mirror.fold([patch(JOBS, "j", rev=2, priority=1)]) == []
+    assert mirror.take_wanted() == [KEY]
+    assert mirror.fold_fetched([KEY], [delete(JOBS, "j")]) == [JobGone("j")]
+
+
+@pytest.mark.parametrize(
+    "overtaking", [delete(JOBS, "j"), put(JOBS, "j", job_fields(rev=8)), patch(JOBS, "j", rev=6, state="cancelled")]
+)
+def test_a_read_that_the_stream_overtook_changes_nothing(overtaking: Change) -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=5)))
+    mirror.want(JOBS, "j")
+    mirror.take_wanted()
+    mirror.fold([overtaking])
+    after = dict(mirror.nouns(JOBS))
+    assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=5))]) == []
+    assert mirror.nouns(JOBS) == after
+    assert mirror.take_wanted() == []
+
+
+def test_an_answer_that_nobody_asked_for_is_ignored() -> None:
+    assert Mirror().fold_fetched([], [put(JOBS, "j", job_fields())]) == []
+
+
+def test_a_read_that_failed_is_asked_for_again() -> None:
+    mirror = Mirror()
+    mirror.fold([patch(JOBS, "j", rev=3, priority=1), patch(JOBS, "k", rev=2, priority=1)])
+    assert mirror.take_wanted() == [KEY, (JOBS, "k")]
+    mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3))])
+    assert mirror.take_wanted() == [(JOBS, "k")]  # no answer came for that one
+    mirror.fold_fetched([(JOBS, "k")], [put(JOBS, "k", job_fields(rev=3))])
+    assert mirror.take_wanted() == []
+    assert set(mirror.nouns(JOBS)) == {"j", "k"}
+
+
+# Written by hand
+
+
+def test_a_change_by_hand_that_raised_no_revision_has_the_document_read() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=5)))
+    assert mirror.fold([patch(JOBS, "j", state="cancelled")]) == []
+    assert mirror.take_wanted() == [KEY]
+    assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=5, state="cancelled"))]) == [
+        JobGone("j", JobState.CANCELLED)
+    ]
+
+
+def test_a_read_tells_what_changed_under_the_same_revision() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=5)))
+    mirror.want(JOBS, "j")
+    facts = mirror.fold_fetched(mirror.take_wanted(), [put(JOBS, "j", job_fields(rev=5, priority=10))])
+    assert facts == [JobSeen(decode_job("j", job_fields(rev=5, priority=10)))]
+
+
+# Digests
+
+
+def test_equal_sets_have_equal_digests_however_they_came_about() -> None:
+    one = mirror_of(put(JOBS, "a", job_fields()), put(JOBS, "b", job_fields(rev=2)))
+    other = mirror_of(
+        put(JOBS, "c", job_fields()), put(JOBS, "b", job_fields()), patch(JOBS, "b", rev=2, priority=5),
+        put(JOBS, "a", job_fields()), delete(JOBS, "c"),
+    )  # fmt: skip
+    assert one.digest == other.digest
+    assert one.digest != mirror_of(put(JOBS, "a", job_fields()), put(JOBS, "b", job_fields())).digest
+    assert one.digest != Mirror().digest
+
+
+def test_heartbeats_leave_the_digest_alone() -> None:
+    mirror = mirror_of(put(JOBS, "a", job_fields()))
+    before = mirror.digest
+    mirror.fold([put(Collection.PROCESSORS, "p", processor_fields()), patch(Collection.PROCESSORS, "p", beat=2)])
+    mirror.fold([put(Collection.LEASES, "default", lease_fields())])
+    assert mirror.digest == before

@@ -1,0 +1,15 @@
+"""What a store remembers of the starts."""
+
+from hascheduler.mongo.state_updates import AttemptTimes
+from hascheduler.mongo.work.started_attempts import STARTED_ATTEMPTS_MAX, StartedAttempts
+
+
+def test_memories_are_bounded_and_taken_once() -> None:
+    begun = StartedAttempts()
+    for number in range(STARTED_ATTEMPTS_MAX + 2):
+        begun.remember({"_id": str(number), "attempt": 1, "dispatched_at_ms": 2, "kept_until": None}, 3)
+    begun.remember({"_id": "kept", "attempt": 1, "dispatched_at_ms": 2, "kept_until": 9}, 3)
+    begun.remember({"_id": "odd", "attempt": 1, "dispatched_at_ms": "2"}, 3)
+    assert [begun.take(id, 1) for id in ("0", "1", "kept", "odd")] == [None] * 4
+    assert begun.take("2", 2) is None
+    assert [begun.take("2", 1), begun.take("2", 1)] == [AttemptTimes(2, 3), None]

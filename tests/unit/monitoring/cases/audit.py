@@ -1,0 +1,45 @@
+"""Whether what should always hold does."""
+
+from tests.unit.monitoring.cases.case import NAMESPACE, Case, Fires, told
+
+FINDINGS = "hascheduler_audit_findings"
+DIFFER = "hascheduler_mirrors_differ"
+
+
+def found(kind: str, process: int = 0) -> str:
+    """The series of that kind of finding; `told` has another use for the label's name."""
+    return told(FINDINGS, process).replace("{", f'{{kind="{kind}", ', 1)
+
+
+CASES = (
+    Case(
+        "AuditFindings",
+        "two of a kind",
+        "5m",
+        {found("overdue"): "2x60", found("journal_gap"): "0x60"},
+        (Fires("The audit finds 2 overdue in hascheduler", {"namespace": NAMESPACE, "kind": "overdue"}),),
+    ),
+    Case(
+        "AuditFindings",
+        "the leader that found it has gone, and the next has yet to look",
+        "12m",
+        {found("overdue", 0): "1x20 stale", found("overdue", 1): "_x20 _x60"},
+        (Fires("The audit finds 1 overdue in hascheduler", {"namespace": NAMESPACE, "kind": "overdue"}),),
+    ),
+    Case("AuditFindings", "none", "5m", {found("overdue"): "0x60"}),
+    Case(
+        "AuditFindings",
+        "what it found is mended",
+        "25m",
+        {found("overdue"): "1x20 0x99"},
+    ),
+    Case(
+        "MirrorsDiffer",
+        "for a moment",
+        "8m",
+        {told(DIFFER, 0): "0x10 1x3 0x60", told(DIFFER, 1): "0x10 1x3 0x60"},
+        (Fires("The mirrors of replicas differ at one point of the stream in hascheduler"),),
+    ),
+    Case("MirrorsDiffer", "never", "8m", {told(DIFFER, 0): "0x60", told(DIFFER, 1): "0x60"}),
+    Case("MirrorsDiffer", "a while ago", "20m", {told(DIFFER, 0): "0x10 1x3 0x99"}),
+)

@@ -1,0 +1,97 @@
+"""The dashboard: that the file is what the generator gives, that every panel can be read, and asks for what is told."""
+
+import re
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from k8s.monitoring.generate.dashboard import dashboard
+from k8s.monitoring.generate.outputs import outputs
+from tests.unit.monitoring import contract, promql
+
+BOARD = dashboard()
+ALL = BOARD["panels"]
+PANELS = [panel for panel in ALL if panel["type"] != "row"]
+TARGETS = [(panel["title"], target) for panel in PANELS for target in panel["targets"]]
+UNITS = {"none", "s", "ops", "reqps", "bytes", "percentunit", "bool_yes_no"}
+"""Those of Grafana's that the panels may use; it shows an unknown one as a suffix."""
+
+
+@pytest.mark.parametrize("path", outputs(), ids=lambda path: path.name)
+def test_generated_files_are_what_the_generator_gives(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == outputs()[path], "run `make monitoring`"
+
+
+def test_generating_twice_gives_the_same() -> None:
+    assert outputs() == outputs()
+
+
+def test_every_panel_has_an_id_and_a_title_of_its_own() -> None:
+    assert len({panel["id"] for panel in ALL}) == len(ALL)
+    assert len({panel["title"] for panel in ALL}) == len(ALL)
+
+
+def test_panels_lie_in_the_grid_and_not_on_each_other() -> None:
+    places = [panel["gridPos"] for panel in ALL]
+    assert all(place["x"] >= 0 and place["x"] + place["w"] <= 24 for place in places)
+    for one, other in combinations(places, 2):
+        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+        below = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
+        assert beside or below, (one, other)
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+def test_panels_say_what_good_looks_like(panel: dict[str, Any]) -> None:
+    assert re.search(r"[Ww]ell:|Always", panel["description"])
+    assert panel["fieldConfig"]["defaults"]["unit"] in UNITS
+    assert {panel["datasource"]["uid"], *(target["datasource"]["uid"] for target in panel["targets"])} == {
+        "${datasource}"
+    }
+    references = [target["refId"] for target in panel["targets"]]
+    assert len(set(references)) == len(references)
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+def test_thresholds_rise_from_the_lowest(panel: dict[str, Any]) -> None:
+    steps = panel["fieldConfig"]["defaults"].get("thresholds", {"steps": [{"value": None}]})["steps"]
+    values = [step["value"] for step in steps]
+    assert values[0] is None
+    assert values[1:] == sorted(values[1:])
+
+
+@pytest.mark.parametrize(("title", "target"), TARGETS, ids=lambda value: value if isinstance(value, str) else "")
+def test_queries_ask_for_what_is_told(title: str, target: dict[str, Any]) -> None:
+    tree = promql.parsed(target["expr"])
+    assert contract.unknown(tree, contract.told()) == set(), title
+    assert all("namespace" in {m.name for m in s.matchers.matchers} for s in promql.selectors(tree)), title
+
+
+@pytest.mark.parametrize(("title", "target"), TARGETS, ids=lambda value: value if isinstance(value, str) else "")
+def test_legends_name_labels_that_the_query_keeps(title: str, target: dict[str, Any]) -> None:
+    kept = {*promql.grouped_by(promql.parsed(target["expr"]))}
+    assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= kept, title
+
+
+def test_a_line_that_stands_for_a_limit_is_one_of_the_panel() -> None:
+    for panel in PANELS:
+        legends = {target["legendFormat"] for target in panel["targets"]}
+        limits = {override["matcher"]["options"] for override in panel["fieldConfig"]["overrides"]}
+        assert limits <= legends
+
+
+def test_prometheus_takes_the_queries(promtool: Callable[..., str], tmp_path: Path) -> None:
+    queries = {promql.without_variables(target["expr"]) for _, target in TARGETS}
+    queries |= {promql.without_variables(note["expr"]) for note in BOARD["annotations"]["list"]}
+    rules = [{"record": f"panel_{number}", "expr": query} for number, query in enumerate(sorted(queries))]
+    written = tmp_path / "panels.yaml"
+    written.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}), encoding="utf-8")
+    assert promtool("check", "rules", written) == ""
+
+
+def test_every_metric_of_ours_is_shown_somewhere() -> None:
+    shown = {selector.name for _, target in TARGETS for selector in promql.selectors(promql.parsed(target["expr"]))}
+    assert contract.ours() - shown == set()

@@ -1,0 +1,97 @@
+"""The objects for the cluster, as kustomize renders them."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from k8s.monitoring.generate.dashboard import dashboard
+from tests.unit.monitoring.rules import ALERTS, FOLDER, GROUPS
+
+COMPONENTS = {"scheduler": "health", "processor": "health", "rabbitmq": "prometheus"}
+
+
+@pytest.fixture(scope="module")
+def objects() -> dict[tuple[str, str], dict[str, Any]]:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is missing; scripts/ensure-kubectl installs it")
+    rendered = subprocess.run([kubectl, "kustomize", str(FOLDER)], capture_output=True, text=True, check=True).stdout
+    return {(item["kind"], item["metadata"]["name"]): item for item in yaml.safe_load_all(rendered)}
+
+
+def test_there_is_nothing_else(objects: dict[tuple[str, str], dict[str, Any]]) -> None:
+    assert set(objects) == {
+        *(("PodMonitor", component) for component in COMPONENTS),
+        ("PrometheusRule", "hascheduler"),
+        ("ConfigMap", "hascheduler-dashboard"),
+    }
+    assert {item["metadata"]["namespace"] for item in objects.values()} == {"hascheduler"}
+
+
+@pytest.mark.parametrize(("component", "port"), COMPONENTS.items())
+def test_monitors_select_the_pods_and_name_the_job(
+    component: str, port: str, objects: dict[tuple[str, str], dict[str, Any]]
+) -> None:
+    monitor = objects["PodMonitor", component]
+    assert monitor["apiVersion"] == "monitoring.coreos.com/v1"
+    assert monitor["spec"]["selector"]["matchLabels"] == {
+        "app.kubernetes.io/name": "hascheduler",
+        "app.kubernetes.io/component": component,
+    }
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint == {
+        "port": port,
+        "path": "/metrics",
+        "interval": "15s",
+        "scrapeTimeout": "10s",
+        "relabelings": [{"targetLabel": "job", "replacement": f"hascheduler-{component}"}],
+    }
+
+
+def test_the_rule_object_holds_the_rules_as_they_are(objects: dict[tuple[str, str], dict[str, Any]]) -> None:
+    assert objects["PrometheusRule", "hascheduler"]["spec"] == {"groups": GROUPS}
+
+
+def test_the_sidecar_finds_the_dashboard(objects: dict[tuple[str, str], dict[str, Any]]) -> None:
+    found = objects["ConfigMap", "hascheduler-dashboard"]
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert json.loads(found["data"]["hascheduler.json"]) == dashboard()
+
+
+def test_the_plain_configuration_gives_the_same_labels(promtool: Callable[..., str], tmp_path: Path) -> None:
+    written = yaml.safe_load((FOLDER / "prometheus.yaml").read_text(encoding="utf-8"))
+    (scrape,) = written["scrape_configs"]
+    made = {rule["target_label"]: rule for rule in scrape["relabel_configs"] if "target_label" in rule}
+    assert set(made) == {"job", "namespace", "pod"}
+    assert made["job"]["replacement"] == "hascheduler-$1"
+    # Debian's build knows no Kubernetes; all else is checked as it is.
+    assert scrape.pop("kubernetes_sd_configs") == [{"role": "pod", "namespaces": {"names": ["hascheduler"]}}]
+    scrape["static_configs"] = [{"targets": ["127.0.0.1:9090"]}]
+    (tmp_path / "rules").symlink_to(FOLDER / "rules")
+    (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
+    assert promtool("check", "config", tmp_path / "prometheus.yaml") == ""
+
+
+def test_the_monitors_fit_the_pods_of_the_base() -> None:
+    base = FOLDER.parent / "base"
+    for component, port in COMPONENTS.items():
+        (file,) = [*(base / component).glob("deployment.yaml"), *(base / component).glob("stateful-set.yaml")]
+        pod = yaml.safe_load(file.read_text(encoding="utf-8"))["spec"]["template"]
+        labels = {"app.kubernetes.io/name": "hascheduler", "app.kubernetes.io/component": component}
+        assert labels.items() <= pod["metadata"]["labels"].items()
+        assert port in {each["name"] for container in pod["spec"]["containers"] for each in container["ports"]}
+
+
+def test_runbooks_find_the_token_where_the_pods_have_it() -> None:
+    deployment = yaml.safe_load((FOLDER.parent / "base/scheduler/deployment.yaml").read_text(encoding="utf-8"))
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    (token_file,) = [each["value"] for each in container["env"] if each["name"] == "HASCHEDULER_ADMIN_TOKEN_FILE"]
+    runbooks = "".join(rule["annotations"]["runbook"] for rule in ALERTS.values())
+    assert set(re.findall(r"HASCHEDULER_TOKEN_FILE=(\S+)", runbooks)) == {token_file}

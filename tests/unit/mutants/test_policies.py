@@ -1,0 +1,177 @@
+"""The comparison with the oracle goes red on each planted bug of the dispatch core."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hascheduler.dispatch import cells, line, locks
+from hascheduler.dispatch.accounts import FairAccounts, Rivalry
+from hascheduler.dispatch.cells import Cell
+from hascheduler.dispatch.dominant_share import LaneShares
+from hascheduler.dispatch.gates import Gates
+from hascheduler.dispatch.groups import Group, Tenancy
+from hascheduler.dispatch.line import Line
+from hascheduler.dispatch.locks import LockTable
+from hascheduler.dispatch.pool import SlotPool
+from hascheduler.dispatch.profiles import Profile
+from hascheduler.model.job import ScheduleId
+from hascheduler.model.resources import NO_RESOURCES
+from tests.unit.dispatch.core_vs_oracle import Rivals
+from tests.unit.dispatch.test_against_oracle import check
+
+SEEDS = range(400)
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def _notices() -> bool:
+    try:
+        for seed in SEEDS:
+            check(seed, Rivals(seed))
+    except (AssertionError, KeyError):
+        return True
+    return False
+
+
+def _score_without_rarity(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(line, "rarity", lambda free: 0)
+
+
+def _bonus_that_never_stops(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(line, "grown_after_ms", lambda policy: None)
+
+
+def _priority_that_does_not_age(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(line, "aged_priority", lambda job, now, lane: job.priority)
+
+
+def _cost_that_is_not_charged(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FairAccounts, "charge", lambda accounts, tenant, key, definition, target: None)
+
+
+def _account_that_is_the_key_alone(patch: pytest.MonkeyPatch) -> None:
+    for name in ("arrive", "leave", "charge", "cost"):
+        patch.setattr(FairAccounts, name, _of_one_tenant(getattr(FairAccounts, name)))
+    patch.setattr(FairAccounts, "tenant_cost", lambda accounts, tenant: 0)
+
+
+def _of_one_tenant(sound: Any) -> Any:
+    return lambda accounts, tenant, *rest: sound(accounts, "", *rest)
+
+
+def _tenant_that_pays_for_its_keys_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FairAccounts, "tenant_cost", lambda accounts, tenant: 0)
+
+
+def _tenant_that_keeps_its_place_when_it_was_charged(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = Tenancy.__init__
+
+    def make(tenancy: Tenancy, group: Group, tenant: str | None) -> None:
+        sound(tenancy, group, tenant)
+        group._accounts = _Unchanged()  # type: ignore[assignment]
+
+    patch.setattr(Tenancy, "__init__", make)
+
+
+class _Unchanged:
+    """To each group all tenants are alike."""
+
+    def tenant_cost(self, tenant: str | None) -> int:
+        return 0
+
+
+def _idle_key_that_starts_at_zero(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Rivalry, "_lowest_active", lambda rivals: None)
+
+
+def _conflict_that_is_not_released(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Line, "freed", lambda queue, locks: None)
+
+
+def _conflict_that_nobody_holds(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LockTable, "taken", lambda locks, job: ())
+
+
+def _tier_cap_off_by_one(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = Gates._is_full
+
+    def lenient(gates: Gates, rule: Any, cause: Any) -> bool:
+        return sound(gates, rule, cause + 1 if isinstance(cause, int) else cause) or False
+
+    patch.setattr(Gates, "_is_full", lenient)
+
+
+def _share_of_slots_alone(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = LaneShares.take
+    patch.setattr(LaneShares, "take", lambda shares, lane, needs: sound(shares, lane, NO_RESOURCES))
+    back: Any = LaneShares.give_back
+    patch.setattr(LaneShares, "give_back", lambda shares, lane, needs: back(shares, lane, NO_RESOURCES))
+
+
+def _tombstone_that_is_taken_for_a_job(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Line, "_is_waiting", lambda queue, job: job.id in queue._queued)
+
+
+def _late_comer_that_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
+    def append(cell: Cell, job: Any) -> bool:
+        cell._jobs.append(job)
+        return len(cell._jobs) - cell._start == 1
+
+    patch.setattr(Cell, "put", append)
+
+
+def _tie_that_the_id_breaks(patch: pytest.MonkeyPatch) -> None:
+    for room in (cells, line):
+        patch.setattr(room, "arrival", lambda job: (job.id,))
+
+
+def _generalist_first(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Profile, "supports", _supports_and_is_broad)
+
+
+def _supports_and_is_broad(profile: Profile, definition: str) -> bool:
+    profile.breadth = -abs(profile.breadth)
+    return definition in profile.definitions or "*" in profile.definitions
+
+
+def _resources_that_nobody_takes(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = SlotPool.occupy
+    patch.setattr(
+        SlotPool, "occupy", lambda pool, job_id, processor_id, needs: sound(pool, job_id, processor_id, NO_RESOURCES)
+    )
+
+
+def _schedules_that_are_known_by_their_names(patch: pytest.MonkeyPatch) -> None:
+    def by_name(schedule: ScheduleId | None) -> tuple[tuple[str, str, str], ...]:
+        return () if schedule is None else (("serial", schedule.name, ""),)
+
+    patch.setattr(locks, "_waited_for", by_name)
+    patch.setattr(locks, "_held_by_jobs_of", by_name)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        _score_without_rarity,
+        _bonus_that_never_stops,
+        _priority_that_does_not_age,
+        _cost_that_is_not_charged,
+        _account_that_is_the_key_alone,
+        _tenant_that_pays_for_its_keys_alone,
+        _tenant_that_keeps_its_place_when_it_was_charged,
+        _idle_key_that_starts_at_zero,
+        _conflict_that_is_not_released,
+        _conflict_that_nobody_holds,
+        _tier_cap_off_by_one,
+        _share_of_slots_alone,
+        _tombstone_that_is_taken_for_a_job,
+        _late_comer_that_goes_to_the_end,
+        _tie_that_the_id_breaks,
+        _generalist_first,
+        _resources_that_nobody_takes,
+        _schedules_that_are_known_by_their_names,
+    ],
+)
+def test_a_planted_bug_is_noticed(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert _notices()

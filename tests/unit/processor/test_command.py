@@ -1,0 +1,276 @@
+"""Commands that are real processes: what they are given, what is kept of them, and what may run."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hascheduler.errors import InvalidInput
+from processors.command import command
+from processors.command.allowed import ALLOW, allowed_executable
+from processors.command.capture import HALF_BYTES_MAX, Capture
+from processors.command.environment import ENV, child_environment
+from processors.command.payload import CommandPayload
+from processors.payloads import read_payload
+from tests.unit.processor.ready_made import error_of, make_job, result_of
+
+PYTHON = sys.executable
+
+
+@pytest.fixture(autouse=True)
+def allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ALLOW, f"{PYTHON} -c, /bin/sh -c")
+    monkeypatch.setenv(ENV, "TZ, A")
+
+
+def python(program: str, *arguments: str, **payload: Any) -> dict[str, Any]:
+    return {"argv": [PYTHON, "-c", program, *arguments], **payload}
+
+
+def sh(program: str, **payload: Any) -> dict[str, Any]:
+    return {"argv": ["/bin/sh", "-c", program], **payload}
+
+
+async def test_arguments_arrive_as_they_are_and_no_shell_sees_them() -> None:
+    arguments = ["$(id)", "; exit 1", "*", "", "a b", "ü", "`x`"]
+    result = await result_of("command", python("import sys, json; print(json.dumps(sys.argv[1:]))", *arguments))
+    assert json.loads(result.pop("stdout")) == arguments
+    assert result == {"exit_code": 0, "stderr": "", "truncated": False}
+
+
+async def test_the_child_sees_nothing_of_the_processors_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HASCHEDULER_MONGODB_URI", "secret")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    program = "import os, json; print(json.dumps(dict(os.environ)))"
+    result = await result_of("command", python(program, env={"TZ": "UTC", "A": "ü"}))
+    assert json.loads(result["stdout"]) == {
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "HASCHEDULER_JOB_ID": "j1",
+        "HASCHEDULER_ATTEMPT": "1",
+        "TZ": "UTC",
+        "A": "ü",
+    }
+
+
+def test_a_scheduled_job_tells_its_schedule_and_its_nominal_time() -> None:
+    environment = child_environment({}, make_job(attempt=3, schedule="tick", nominal_ms=1_700_000_000_000), {})
+    assert environment["HASCHEDULER_ATTEMPT"] == "3"
+    assert environment["HASCHEDULER_SCHEDULE"] == "tick"
+    assert environment["HASCHEDULER_NOMINAL_AT"] == "2023-11-14T22:13:20.000Z"
+    assert environment["PATH"].endswith("/bin")
+
+
+async def test_standard_input_is_the_text_and_then_its_end() -> None:
+    assert (await result_of("command", sh("cat", stdin="ü\n" * 100)))["stdout"] == "ü\n" * 100
+    assert (await result_of("command", sh("cat")))["stdout"] == ""
+
+
+async def test_a_long_input_that_nobody_reads_stops_nothing() -> None:
+    assert (await result_of("command", sh("exit 0", stdin="x" * 1_000_000)))["exit_code"] == 0
+
+
+async def test_it_runs_in_the_directory_that_was_named(tmp_path: Path) -> None:
+    assert (await result_of("command", sh("pwd")))["stdout"] == "/\n"
+    assert (await result_of("command", sh("pwd", cwd=str(tmp_path))))["stdout"] == f"{tmp_path}\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "error"),
+    [
+        ("echo first >&2; echo '  last line ' >&2; echo >&2; exit 3", "CommandFailed: exit code 3: last line"),
+        ("echo out; exit 1", "CommandFailed: exit code 1"),
+        ("printf 'a\\033[31mb\\377' >&2; exit 1", "CommandFailed: exit code 1: a [31mb\ufffd"),
+        ("kill -KILL $$", "CommandFailed: ended by SIGKILL"),
+        ("kill -TERM $$", "CommandFailed: ended by SIGTERM"),
+    ],
+)
+async def test_what_is_not_a_success_fails_with_the_last_line_of_stderr(program: str, error: str) -> None:
+    assert await error_of("command", sh(program)) == error
+
+
+async def test_the_codes_of_success_are_the_payloads_to_say() -> None:
+    assert (await result_of("command", sh("exit 3", ok_codes=[0, 3])))["exit_code"] == 3
+    assert await error_of("command", sh("exit 0", ok_codes=[3])) == "CommandFailed: exit code 0"
+
+
+async def test_a_flood_on_both_outputs_keeps_their_beginning_and_end() -> None:
+    program = """
+import os
+os.write(1, b"first out\\n"), os.write(2, b"first err\\n")
+for _ in range(200):
+    os.write(1, b"o" * 50_000), os.write(2, b"e" * 50_000)
+os.write(1, b"\\nlast out\\n"), os.write(2, b"\\nlast err\\n")
+"""
+    result = await result_of("command", python(program))
+    assert result["truncated"] is True
+    for name in ("out", "err"):
+        text = result[f"std{name}"]
+        assert text.startswith(f"first {name}\n")
+        assert text.endswith(f"\nlast {name}\n")
+        assert "\n[… of 10000020 bytes, only the beginning and the end were kept …]\n" in text
+        assert len(text) < 2 * HALF_BYTES_MAX + 200
+
+
+@pytest.mark.parametrize("byte", ["\\0", "\\377"])
+async def test_output_that_grows_in_json_is_cut_rather_than_lost(byte: str) -> None:
+    program = f"head -c 65536 /dev/zero | tr '\\0' '{byte}'"
+    result = await result_of("command", sh(f"{program}; {program} >&2"))
+    assert result["truncated"] is True
+    assert len(result["stdout"]) > 10_000
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        ([], ""),
+        ([b"a", b"\xc3", b"\xbc", b"b"], "aüb"),
+        ([b"a\xffb"], "a\ufffdb"),
+        ([b"x" * (2 * HALF_BYTES_MAX)], "x" * (2 * HALF_BYTES_MAX)),
+        ([b"x" * (HALF_BYTES_MAX - 1) + "ü".encode() + b"x" * 9], "x" * (HALF_BYTES_MAX - 1) + "ü" + "x" * 9),
+    ],
+)
+def test_an_output_that_fits_is_kept_whole(pieces: list[bytes], text: str) -> None:
+    capture = Capture()
+    for piece in pieces:
+        capture.add(piece)
+    assert capture.text() == (text, False)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2, 3])
+@pytest.mark.parametrize("piece_size", [1_000, 1_000_000])
+def test_a_cut_goes_through_no_character(shift: int, piece_size: int) -> None:
+    data = b"x" * shift + "😀".encode() * 100_000
+    capture = Capture()
+    for start in range(0, len(data), piece_size):
+        capture.add(data[start : start + piece_size])
+    head, _, tail = capture.text()[0].split("\n")
+    assert head.strip("x") + tail == "😀" * (len(head.strip("x")) + len(tail))
+    assert HALF_BYTES_MAX - 4 < len(tail.encode()) <= HALF_BYTES_MAX
+
+
+async def test_without_the_setting_nothing_runs_and_the_error_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ALLOW)
+    error = await error_of("command", sh("true"))
+    assert error == (
+        "InvalidInput: payload.argv.0: '/bin/sh' is not allowed to run;"
+        " expected HASCHEDULER_COMMAND_ALLOW on the processor, which is not set, to list it"
+    )
+
+
+def test_a_program_that_is_not_listed_does_not_run_whatever_it_is_called(tmp_path: Path) -> None:
+    box, other = tmp_path / "box", tmp_path / "other"
+    for file in (box, other):
+        file.write_text("")
+    for link, target in {"ls": box, "sh": box, "chain": tmp_path / "ls", "loop": tmp_path / "loop"}.items():
+        (tmp_path / link).symlink_to(target)
+    (tmp_path / "alias").symlink_to(tmp_path, target_is_directory=True)
+    cases = [  # listed, program, what is executed
+        (["box"], "box", "box"),
+        (["box"], "ls", "box"),  # leads to what is listed
+        (["box"], "chain", "box"),
+        (["ls"], "ls", "ls"),
+        (["ls"], "alias/ls", "ls"),
+        (["alias/ls"], "ls", "ls"),
+        (["ls"], "alias/../" + tmp_path.name + "/ls", "ls"),
+        (["ls"], "sh", None),  # the same program under another name does another thing
+        (["ls"], "box", None),
+        (["ls"], "chain", None),
+        (["ls"], "other", None),
+        (["ls"], "loop", None),
+        (["ls"], "ls/", None),
+        (["alias"], "ls", None),
+        ([], "box", None),
+    ]
+    for listed, program, executed in cases:
+        environment = {ALLOW: ", ".join(f"{tmp_path}/{name}" for name in listed)}
+        if executed is None:
+            with pytest.raises(InvalidInput, match="is not allowed to run"):
+                allowed_executable([f"{tmp_path}/{program}"], environment)
+        else:
+            assert allowed_executable([f"{tmp_path}/{program}"], environment) == f"{tmp_path}/{executed}"
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("sh", f"{ALLOW}: 'sh' is not absolute"),
+        ("/bin/ls, ./x", f"{ALLOW}: './x' is not absolute"),
+        ("/no/such/program", "payload.argv.0: there is no program at '/no/such/program' on this processor"),
+        ("/bin/ls", "payload.argv.0: '/no/such/program' is not allowed to run; expected one of /bin/ls"),
+    ],
+)
+def test_the_error_says_what_is_wrong_with_the_list_or_the_program(setting: str, problem: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        allowed_executable(["/no/such/program"], {ALLOW: setting})
+    assert str(caught.value).startswith(problem)
+
+
+async def test_what_can_not_be_started_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("no program")
+    monkeypatch.setenv(ALLOW, f"{text}, /bin/sh -c")
+    assert "payload.argv: can't be started: Permission denied" in await error_of("command", {"argv": [str(text)]})
+    text.chmod(0o755)
+    assert "payload.argv: can't be started: Exec format error" in await error_of("command", {"argv": [str(text)]})
+    long = {"argv": ["/bin/sh", "-c", ":", "x" * 200_000]}
+    assert "payload.argv: can't be started: Argument list too long" in await error_of("command", long)
+    absent = str(tmp_path / "absent")
+    assert f"payload.cwd: no directory '{absent}' here" in await error_of("command", sh("true", cwd=absent))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("LD_PRELOAD", "LD_LIBRARY_PATH", "ld_preload", "PYTHONPATH", "PYTHONSTARTUP", "PERL5OPT", "RUBYOPT"),
+        *("NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "BASH_ENV", "ENV", "IFS", "PATH", "GIT_SSH_COMMAND", "GLIBC_TUNABLES"),
+        *("HASCHEDULER_ATTEMPT", "HASCHEDULER_COMMAND_ALLOW"),
+    ],
+)
+def test_a_variable_that_decides_which_code_runs_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^payload\.env: {name} is not for the payload to set"):
+        read_payload(CommandPayload, {"argv": ["/x"], "env": {name: "1"}})
+
+
+@pytest.mark.parametrize(
+    ("payload", "path", "problem"),
+    [
+        (None, "payload", "null is not an object"),
+        ({}, "payload.argv", "missing"),
+        ({"argv": "/bin/sh"}, "payload.argv", "'/bin/sh' is not a list"),
+        ({"argv": []}, "payload.argv", "empty"),
+        ({"argv": ["sh"]}, "payload.argv", "the program 'sh' is not an absolute path"),
+        ({"argv": [""]}, "payload.argv", "the program '' is not an absolute path"),
+        ({"argv": ["/x", 1]}, "payload.argv.1", "1 is not a text"),
+        ({"argv": ["/x", "a\0b"]}, "payload.argv.1", "holds a NUL character"),
+        ({"argv": ["/x"] * 1_001}, "payload.argv", "too many; expected at most 1000"),
+        ({"argv": ["/x"], "env": {"A=B": "1"}}, "payload.env", "'A=B' is no name of a variable"),
+        ({"argv": ["/x"], "env": {"A": "\0"}}, "payload.env.A", "holds a NUL character"),
+        ({"argv": ["/x"], "env": {"A": 1}}, "payload.env.A", "1 is not a text"),
+        ({"argv": ["/x"], "cwd": "tmp"}, "payload.cwd", "'tmp' is not absolute"),
+        ({"argv": ["/x"], "timeout": "25h"}, "payload.timeout", "1d1h is out of range; expected 100ms to 24h"),
+        ({"argv": ["/x"], "ok_codes": [256]}, "payload.ok_codes.0", "256 is too large"),
+        ({"argv": ["/x"], "ok_codes": []}, "payload.ok_codes", "empty"),
+        ({"argv": ["/x"], "shell": True}, "payload.shell", "no such field; expected only argv, cwd, "),
+    ],
+)
+def test_a_payload_that_makes_no_sense_is_refused_with_its_path(payload: Any, path: str, problem: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_payload(CommandPayload, payload)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert problem in str(caught.value)
+
+
+async def test_many_at_once_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    """Each waits until all have begun, so a limit on how many are watched at once would show as a time-out."""
+    count = 12
+    program = f'cd {tmp_path}; touch "$1"; until [ "$(ls | wc -l)" = {count} ]; do sleep 0.05; done'
+    jobs = [make_job({"argv": ["/bin/sh", "-c", program, "sh", str(number)]}) for number in range(count)]
+    results = await asyncio.gather(*(command(job) for job in jobs))
+    assert [result["exit_code"] for result in results] == [0] * count
+    assert len(os.listdir(tmp_path)) == count

@@ -1,0 +1,522 @@
+"""One processor in a world of doubles: what it does with messages, jobs, outages and its end."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.job import JobState
+from hascheduler.model.message import MessageKind
+from hascheduler.ports import Outcome, StartedJob
+from hascheduler.processor import Handlers, JobContext
+from hascheduler.processor.fence import Fence
+from tests.unit.processor.world import HandClock, Stage, World, staged, until
+
+
+class Work:
+    """Handlers that the test controls: ``hold`` waits, ``echo`` returns, ``fail`` raises, ``stubborn`` won't stop."""
+
+    def __init__(self) -> None:
+        self.handlers = Handlers()
+        self.began: list[tuple[str, int]] = []
+        self.stopped: list[str] = []
+        self.contexts: dict[str, JobContext] = {}
+        self.release = asyncio.Event()
+        self.thread_release = threading.Event()
+        for definition, function in {
+            "hold": self.hold,
+            "echo": self.echo,
+            "fail": self.fail,
+            "stubborn": self.stubborn,
+            "thread": self.thread,
+        }.items():
+            self.handlers.handler(definition)(function)
+
+    async def hold(self, job: JobContext) -> Any:
+        self.began.append((job.id, job.attempt))
+        self.contexts[job.id] = job
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.stopped.append(job.id)
+            raise
+        return "held"
+
+    async def echo(self, job: JobContext) -> Any:
+        self.began.append((job.id, job.attempt))
+        return job.payload
+
+    async def fail(self, job: JobContext) -> Any:
+        raise ValueError("no good")
+
+    async def stubborn(self, job: JobContext) -> Any:
+        self.began.append((job.id, job.attempt))
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.stopped.append(job.id)
+        return "done all the same"
+
+    def thread(self, job: JobContext) -> Any:
+        self.began.append((job.id, job.attempt))
+        self.contexts[job.id] = job
+        while not self.thread_release.wait(0.002):
+            if job.stop_requested:
+                raise RuntimeError("stopped")
+        return "threaded"
+
+
+async def test_a_job_is_started_acknowledged_run_and_finished_with_its_result() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", "echo", {"n": (1, 2)})
+        await until(lambda: job.outcome is not None)
+        assert job.outcome == Outcome(JobState.SUCCEEDED, result={"n": [1, 2]})
+        assert len(stage.world.acknowledged) == 1
+
+
+async def test_registration_names_the_handlers_and_comes_back_when_it_is_gone() -> None:
+    work = Work()
+    async with staged(work.handlers, slots=3) as stage:
+        first = stage.world.registered
+        assert first is not None
+        assert first.definitions == {"hold", "echo", "fail", "stubborn", "thread"}
+        assert first.slots == 3
+        stage.world.registered = None
+        await until(lambda: stage.world.registered is not None)
+        assert stage.world.registered is not None
+        assert stage.world.registered.beat > first.beat
+
+
+@pytest.mark.parametrize(
+    ("payload", "definition", "error"),
+    [
+        (None, "fail", "ValueError: no good"),
+        ({1, 2}, "echo", "InvalidInput: result: not JSON"),
+        (float("inf"), "echo", None),
+        ("x" * 300_000, "echo", "InvalidInput: result: 300002 bytes"),
+        ("\ud800", "echo", "InvalidInput: result: not JSON"),
+    ],
+)
+async def test_what_a_handler_raises_or_may_not_return_fails_the_job(
+    payload: Any, definition: str, error: str | None
+) -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", definition, payload)
+        await until(lambda: job.outcome is not None)
+        assert job.outcome is not None
+        if error is None:
+            assert job.outcome == Outcome(JobState.SUCCEEDED, result=None)
+        else:
+            assert job.outcome.state is JobState.FAILED
+            assert (job.outcome.error or "").startswith(error)
+
+
+async def test_an_error_is_cut_to_four_kibibytes() -> None:
+    handlers = Handlers()
+
+    @handlers.handler("long")
+    async def long(job: JobContext) -> None:
+        raise ValueError("ü" * 10_000)
+
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "long")
+        await until(lambda: job.outcome is not None)
+        assert job.outcome is not None
+        assert job.outcome.error is not None
+        assert 4_000 < len(job.outcome.error.encode()) <= 4_096
+
+
+async def test_a_handler_that_exits_ends_its_own_job_only() -> None:
+    handlers = Handlers()
+
+    @handlers.handler("exit")
+    async def leave(job: JobContext) -> None:
+        raise SystemExit(3)
+
+    @handlers.handler("thread-exit")
+    def leave_thread(job: JobContext) -> None:
+        raise SystemExit(3)
+
+    @handlers.handler("cancel-itself")
+    async def cancel_itself(job: JobContext) -> None:
+        raise asyncio.CancelledError
+
+    async with staged(handlers) as stage:
+        jobs = [stage.world.dispatch(name, name) for name in ("exit", "thread-exit", "cancel-itself")]
+        await until(lambda: all(job.outcome is not None for job in jobs))
+        assert {job.state for job in jobs} == {JobState.FAILED}
+        assert not stage.task.done()
+
+
+async def test_duplicate_messages_start_an_attempt_once_and_are_acknowledged() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", "hold")
+        for _ in range(3):
+            stage.world.tell(MessageKind.RUN, "a")
+        await until(lambda: len(stage.world.acknowledged) == 4)
+        work.release.set()
+        await until(lambda: job.outcome is not None)
+        stage.world.tell(MessageKind.RUN, "a")
+        await until(lambda: len(stage.world.acknowledged) == 5)
+        assert work.began == [("a", 1)]
+
+
+async def test_a_promise_that_is_no_longer_ours_is_forgotten() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        stage.world.dispatch("a", "echo").processor = "somebody else"
+        stage.world.dispatch("b", "echo").attempt = 2
+        await until(lambda: len(stage.world.acknowledged) == 2)
+        assert work.began == []
+
+
+async def test_garbage_is_parked_and_the_others_go_on() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        stage.world.queue.put_nowait(b"\xff")
+        stage.world.queue.put_nowait(b'{"v": 9}')
+        job = stage.world.dispatch("a", "echo")
+        await until(lambda: job.outcome is not None and len(stage.world.parked) == 2)
+        assert "not JSON" in stage.world.parked[0][1]
+
+
+async def test_a_store_that_breaks_over_one_job_does_not_stop_the_others() -> None:
+    class BrokenWorld(World):
+        async def start(self, job_id: str, *rest: Any) -> StartedJob | None:
+            if job_id == "bad":
+                raise KeyError("tenant")
+            return await super().start(job_id, *rest)
+
+    work = Work()
+    async with staged(work.handlers) as stage:
+        stage.world.__class__ = BrokenWorld
+        bad, good = stage.world.dispatch("bad", "echo"), stage.world.dispatch("good", "echo")
+        await until(lambda: good.outcome is not None and bad.outcome is not None)
+        assert bad.state is JobState.FAILED
+        assert good.state is JobState.SUCCEEDED
+
+
+async def test_a_job_without_a_handler_is_given_back_with_the_reason() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", "unheard-of")
+        await until(lambda: bool(job.reasons))
+        assert job.reasons == ["no handler for 'unheard-of' here"]
+
+
+async def test_no_more_run_at_once_than_there_are_slots() -> None:
+    work = Work()
+    async with staged(work.handlers, slots=2, deadline_ms=60_000) as stage:
+        jobs = [stage.world.dispatch(f"j{n}", "hold") for n in range(5)]
+        await until(lambda: len(work.began) == 2)
+        await until(stage.world.queue.empty)
+        assert sum(job.state is JobState.RUNNING for job in jobs) == 2
+        work.release.set()
+        await until(lambda: all(job.state is JobState.SUCCEEDED for job in jobs))
+
+
+async def test_a_job_that_finds_no_slot_in_time_is_given_back() -> None:
+    work = Work()
+    async with staged(work.handlers, slots=1, deadline_ms=60) as stage:
+        stage.world.dispatch("a", "hold")
+        await until(lambda: len(work.began) == 1)
+        job = stage.world.dispatch("b", "hold")
+        await until(lambda: bool(job.reasons))
+        assert job.reasons == ["no slot became free"]
+
+
+# Cancelling
+
+
+@pytest.mark.parametrize("by_notice", [True, False])
+@pytest.mark.parametrize("definition", ["hold", "thread"])
+async def test_a_cancel_request_stops_the_handler_by_notice_or_by_the_review(by_notice: bool, definition: str) -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", definition)
+        await until(lambda: work.began == [("a", 1)])
+        if by_notice:
+            stage.world.tell(MessageKind.CANCEL, "a")
+        else:
+            job.cancel_requested = True
+        await until(lambda: job.outcome is not None)
+        assert job.outcome == Outcome(JobState.CANCELLED)
+        assert work.contexts["a"].cancel_requested
+
+
+async def test_a_cancel_notice_for_another_attempt_changes_nothing() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        stage.world.tell(MessageKind.CANCEL, "a", attempt=2)
+        await until(lambda: len(stage.world.acknowledged) == 2)
+        work.release.set()
+        await until(lambda: job.outcome is not None)
+        assert job.outcome == Outcome(JobState.SUCCEEDED, result="held")
+
+
+async def test_a_result_in_spite_of_a_cancel_request_stands() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", "stubborn")
+        await until(lambda: work.began == [("a", 1)])
+        stage.world.tell(MessageKind.CANCEL, "a")
+        await until(lambda: job.outcome is not None)
+        assert job.outcome == Outcome(JobState.SUCCEEDED, result="done all the same")
+
+
+async def test_a_revoked_attempt_is_stopped_and_nothing_is_said_about_it() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        job.attempt, job.processor = 2, "somebody else"
+        await until(lambda: work.stopped == ["a"])
+        other = stage.world.dispatch("b", "echo")
+        await until(lambda: other.outcome is not None)
+        assert stage.world.calls["finish"] == 1
+        assert stage.world.calls["give_back"] == 0
+
+
+# Unknown answers
+
+
+@pytest.mark.parametrize("write", ["start", "finish"])
+async def test_an_unknown_answer_is_asked_for_again_and_runs_the_handler_once(write: str) -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        stage.world.vague[write] = 2
+        job = stage.world.dispatch("a", "echo", 7)
+        await until(lambda: job.outcome is not None and stage.world.calls[write] == 3)
+        assert job.outcome == Outcome(JobState.SUCCEEDED, result=7)
+        assert work.began == [("a", 1)]
+
+
+async def test_a_start_that_stays_unknown_is_given_back_once_the_store_answers() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        stage.world.vague["start"] = 1_000
+        job = stage.world.dispatch("a", "echo")
+        await until(lambda: job.state is JobState.RUNNING)
+        stage.world.down = True
+        stage.clock.now_ms += 10_000
+        await until(lambda: stage.world.calls["give_back"] >= 1)
+        stage.world.down = False
+        await until(lambda: bool(job.reasons))
+        assert job.reasons == ["whether it started is unknown"]
+        assert work.began == []
+
+
+async def test_a_finish_outlives_an_outage_and_its_result_is_kept_if_the_attempt_still_is() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        stage.world.down = True
+        work.release.set()
+        await until(lambda: stage.world.calls["finish"] >= 2)
+        stage.clock.now_ms += 10_000
+        await until(lambda: stage.world.calls["finish"] >= 3)
+        stage.world.down = False
+        await until(lambda: job.outcome is not None)
+        assert job.outcome == Outcome(JobState.SUCCEEDED, result="held")
+
+
+# Self-fencing
+
+
+async def test_without_a_heartbeat_until_the_deadline_all_handlers_are_stopped_and_given_back_later() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        jobs = [stage.world.dispatch(f"j{n}", definition) for n, definition in enumerate(["hold", "thread", "hold"])]
+        await until(lambda: len(work.began) == 3)
+        stage.world.down = True
+        stage.clock.now_ms += 399
+        await until(lambda: stage.world.calls["beat"] > 3)
+        assert work.stopped == []
+        stage.clock.now_ms += 401
+        await until(lambda: sorted(work.stopped) == ["j0", "j2"])
+        assert work.contexts["j1"].stop_requested
+        stage.world.down = False
+        await until(lambda: all(job.reasons for job in jobs))
+        assert all(job.outcome is None for job in jobs)
+        assert stage.world.calls["finish"] == 0
+
+
+async def test_after_a_fence_the_processor_goes_on_and_never_runs_the_same_attempt_again() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        stage.world.down = True
+        stage.clock.now_ms += 10_000
+        await until(lambda: work.stopped == ["a"])
+        stage.world.tell(MessageKind.RUN, "a")
+        await until(stage.world.queue.empty)
+        stage.world.registered = None
+        stage.world.down = False
+        await until(lambda: stage.world.registered is not None and bool(job.reasons))
+        again = stage.world.dispatch("b", "echo", 1)
+        await until(lambda: again.outcome is not None)
+        assert work.began == [("a", 1), ("b", 1)]
+
+
+async def test_after_a_fence_nothing_starts_before_the_second_beat() -> None:
+    """The first may cross with the verdict that the processor is lost."""
+    lost: list[str] = []
+    clock = HandClock()
+    fence = Fence(clock, 800, lambda: lost.append("lost"))
+    fence.renewed(clock.mono_ms())
+    assert await opens(fence)
+    clock.now_ms += 800
+    assert not fence.check()
+    assert lost == ["lost"]
+    for waited_ms, opened in ((0, False), (900, False), (300, True), (300, True)):
+        clock.now_ms += waited_ms
+        fence.renewed(clock.mono_ms())
+        assert await opens(fence) == opened
+
+
+async def opens(fence: Fence) -> bool:
+    try:
+        async with asyncio.timeout(0.01):
+            await fence.opened()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def test_a_pause_is_noticed_before_the_results_from_before_it_count() -> None:
+    work = Work()
+    async with staged(work.handlers, interval_ms=5_000, deadline_ms=8_000) as stage:
+        job = stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        # The process was stopped: the first to run afterwards is the handler, which comes to its end.
+        stage.clock.now_ms += 60_000
+        assert work.contexts["a"].stop_requested
+        work.release.set()
+        await until(lambda: stage.world.calls["give_back"] == 1)
+        assert job.outcome is None
+
+
+async def test_a_beat_that_is_answered_after_a_pause_does_not_hide_it() -> None:
+    class SlowBeat(World):
+        async def beat(self, *args: Any, **flags: Any) -> bool:
+            stage.clock.now_ms += 60_000
+            return await super().beat(*args, **flags)
+
+    work = Work()
+    async with staged(work.handlers) as stage:
+        stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        stage.world.__class__ = SlowBeat
+        await until(lambda: work.stopped == ["a"])
+
+
+# Draining
+
+
+async def test_a_drain_lets_running_jobs_finish_and_leaves_in_good_order() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        stage.processor.drain()
+        await until(lambda: stage.world.draining)
+        late = stage.world.dispatch("b", "echo")
+        await until(lambda: late.reasons == ["the processor is draining"])
+        work.release.set()
+        await stage.drained()
+        assert job.outcome == Outcome(JobState.SUCCEEDED, result="held")
+        assert stage.world.queue_deleted
+        assert stage.world.registered is None
+
+
+async def test_a_drain_gives_back_what_waits_for_a_slot_at_once() -> None:
+    work = Work()
+    async with staged(work.handlers, slots=1, deadline_ms=60_000) as stage:
+        running = stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        waiting = stage.world.dispatch("b", "hold")
+        await until(stage.world.queue.empty)
+        stage.processor.drain()
+        await until(lambda: waiting.reasons == ["the processor is draining"])
+        assert running.state is JobState.RUNNING
+        work.release.set()
+        await stage.drained()
+
+
+@pytest.mark.parametrize("definition", ["hold", "thread"])
+async def test_what_does_not_finish_within_the_grace_is_stopped_and_given_back(definition: str) -> None:
+    work = Work()
+    async with staged(work.handlers, drain_grace_ms=20) as stage:
+        job = stage.world.dispatch("a", definition)
+        await until(lambda: work.began == [("a", 1)])
+        await stage.drained()
+        assert job.reasons == ["the processor is draining"]
+        assert stage.world.registered is None
+
+
+async def test_a_drain_ends_although_a_thread_never_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hascheduler.processor.processor._STOP_LIMIT_S", 0.05)
+    handlers = Handlers()
+    release = threading.Event()
+    began = threading.Event()
+
+    @handlers.handler("deaf")
+    def deaf(job: JobContext) -> None:
+        began.set()
+        release.wait(20)
+
+    async with staged(handlers, drain_grace_ms=20) as stage:
+        job = stage.world.dispatch("a", "deaf")
+        await until(began.is_set)
+        await stage.drained()
+        release.set()
+        assert job.reasons == ["the processor is draining"]
+
+
+async def test_a_drain_ends_although_the_store_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hascheduler.processor.processor._STOP_LIMIT_S", 0.05)
+    monkeypatch.setattr("hascheduler.processor.processor._SETTLE_LIMIT_S", 0.05)
+    work = Work()
+    async with staged(work.handlers, drain_grace_ms=20) as stage:
+        stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        stage.world.down = True
+        await stage.drained()
+        assert work.stopped == ["a"]
+
+
+async def test_cancel_requests_still_come_through_during_a_drain() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        stage.processor.drain()
+        stage.world.tell(MessageKind.CANCEL, "a")
+        await stage.drained()
+        assert job.outcome == Outcome(JobState.CANCELLED)
+
+
+async def test_an_acknowledgement_that_fails_does_not_harm_the_job() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        _break_acknowledgements(stage)
+        job = stage.world.dispatch("a", "echo", 1)
+        await until(lambda: job.outcome is not None)
+        assert job.state is JobState.SUCCEEDED
+
+
+def _break_acknowledgements(stage: Stage) -> None:
+    class Full(list[bytes]):
+        def append(self, _: bytes) -> None:
+            raise StoreUnavailable("gone")
+
+    stage.world.acknowledged = Full()

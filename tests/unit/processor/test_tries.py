@@ -1,0 +1,238 @@
+"""What becomes of an attempt that fails, takes too long, or has something to say on the way."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.definition import Definition
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from hascheduler.model.retry import RetryPolicy
+from hascheduler.ports import Outcome
+from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLater, attempts, time_limit
+from tests.unit.processor.world import staged, until
+
+NOW = 1_000_000
+TRIES = RetryPolicy(3, 1_000, 2_000, 60_000)
+
+
+def raising(error: Exception) -> Handlers:
+    handlers = Handlers()
+
+    @handlers.handler("raise")
+    async def handler(job: JobContext) -> None:
+        raise error
+
+    return handlers
+
+
+async def outcome_of(handlers: Handlers, **job: Any) -> Outcome:
+    async with staged(handlers) as stage:
+        dispatched = stage.world.dispatch("a", "raise", rules=Definition("raise", retry=TRIES), **job)
+        await until(lambda: dispatched.outcome is not None)
+        assert dispatched.outcome is not None
+        return dispatched.outcome
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+async def test_an_error_is_tried_again_after_the_pause_of_the_definition(failures: int) -> None:
+    outcome = await outcome_of(raising(ValueError("no luck")), failures=failures)
+    retry_at_ms = NOW + TRIES.pause_ms("a", failures + 1)
+    assert outcome == Outcome(JobState.FAILED, error="ValueError: no luck", retry_at_ms=WallMs(retry_at_ms))
+
+
+async def test_the_last_try_fails_for_good() -> None:
+    outcome = await outcome_of(raising(ValueError("no luck")), failures=2)
+    assert outcome == Outcome(JobState.FAILED, error="ValueError: no luck")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (PermanentError("never"), "PermanentError: never"),
+        (InvalidInput(("payload", "url"), "missing"), "InvalidInput: payload.url: missing"),
+    ],
+)
+async def test_what_can_never_succeed_is_not_tried_again(error: Exception, text: str) -> None:
+    assert await outcome_of(raising(error)) == Outcome(JobState.FAILED, error=text)
+
+
+async def test_a_handler_may_choose_the_pause_but_not_the_number_of_tries() -> None:
+    error = RetryLater("90s", "come later")
+    outcome = await outcome_of(raising(error))
+    assert outcome == Outcome(JobState.FAILED, error="RetryLater: come later", retry_at_ms=WallMs(NOW + 90_000))
+    assert (await outcome_of(raising(error), failures=2)).retry_at_ms is None
+
+
+async def test_no_try_begins_after_the_total_timeout() -> None:
+    rules = Definition("raise", retry=TRIES, total_timeout_ms=10_000)
+    async with staged(raising(ValueError("no luck"))) as stage:
+        job = stage.world.dispatch("a", "raise", rules=rules, first_started_at_ms=WallMs(NOW - 9_500))
+        await until(lambda: job.outcome is not None)
+        assert job.outcome is not None
+        assert job.outcome.retry_at_ms is None
+
+
+# Timeouts
+
+
+async def test_an_attempt_that_takes_too_long_is_stopped_and_tried_again() -> None:
+    handlers = Handlers()
+    seen: list[int | None] = []
+
+    @handlers.handler("slow")
+    async def slow(job: JobContext) -> None:
+        seen.append(job.deadline_ms)
+        await asyncio.Event().wait()
+
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "slow", rules=Definition("slow", timeout_ms=30))
+        await until(lambda: job.outcome is not None)
+        assert job.outcome is not None
+        assert (job.outcome.error, job.outcome.retry_at_ms is None) == ("timed out after 30ms", False)
+        assert seen == [NOW + 30]
+
+
+async def test_the_end_of_all_attempts_is_the_end_of_the_job() -> None:
+    handlers = Handlers()
+
+    @handlers.handler("slow")
+    async def slow(job: JobContext) -> None:
+        await asyncio.Event().wait()
+
+    rules = Definition("slow", timeout_ms=60_000, total_timeout_ms=10_000)
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "slow", rules=rules, first_started_at_ms=WallMs(NOW - 9_980))
+        await until(lambda: job.outcome is not None)
+        assert job.outcome == Outcome(JobState.FAILED, error="timed out after 10s in all")
+
+
+async def test_a_thread_learns_of_its_timeout_and_its_result_counts_if_it_comes() -> None:
+    handlers = Handlers()
+
+    @handlers.handler("thread")
+    def thread(job: JobContext) -> str:
+        while not job.stop_requested:
+            threading.Event().wait(0.001)
+        return "just in time"
+
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "thread", rules=Definition("thread", timeout_ms=20))
+        await until(lambda: job.outcome is not None)
+        assert job.outcome == Outcome(JobState.SUCCEEDED, result="just in time")
+
+
+async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_limit, "LET_GO_S", 0.02)
+    monkeypatch.setattr(attempts, "_LAST_MOMENT_S", 0.02)
+    handlers = Handlers()
+    over = asyncio.Event()
+
+    @handlers.handler("deaf")
+    async def deaf(job: JobContext) -> None:
+        while not over.is_set():
+            try:
+                await over.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async with staged(handlers, slots=1, deadline_ms=60_000) as stage:
+        rules = Definition("deaf", timeout_ms=20)
+        first, second = (stage.world.dispatch(id, "deaf", rules=rules) for id in "ab")
+        try:
+            await until(lambda: first.outcome is not None and second.outcome is not None)
+        finally:
+            over.set()
+        assert {first.outcome and first.outcome.error, second.outcome and second.outcome.error} == {
+            "timed out after 20ms"
+        }
+
+
+async def test_a_cancel_goes_before_a_timeout() -> None:
+    handlers = Handlers()
+    stopped = asyncio.Event()
+
+    @handlers.handler("stubborn")
+    async def stubborn(job: JobContext) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await stopped.wait()
+
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "stubborn", rules=Definition("stubborn", timeout_ms=20))
+        await until(lambda: job.state is JobState.RUNNING)
+        job.cancel_requested = True
+        await until(lambda: stage.world.calls["standing"] > 2)
+        stopped.set()
+        await until(lambda: job.outcome is not None)
+        assert job.outcome == Outcome(JobState.CANCELLED)
+
+
+# Progress
+
+
+async def test_the_newest_progress_is_told_once_an_interval() -> None:
+    handlers = Handlers()
+    said, again, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @handlers.handler("work")
+    async def work(job: JobContext) -> None:
+        for percent in (10, 20, 30):
+            job.progress(percent, f"{percent}\nof 100")
+        said.set()
+        await again.wait()
+        job.progress(30, "30 of 100")
+        await go_on.wait()
+
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "work")
+        await said.wait()
+        await until(lambda: bool(job.progress))
+        told = stage.world.calls["report"]
+        await until(lambda: stage.world.calls["standing"] > 5)
+        assert [(each.percent, each.text) for each in job.progress] == [(30.0, "30 of 100")]
+        assert stage.world.calls["report"] == told
+        again.set()
+        beats = stage.world.calls["standing"]
+        await until(lambda: stage.world.calls["standing"] > beats + 3)
+        assert stage.world.calls["report"] == told
+        go_on.set()
+        await until(lambda: job.outcome is not None)
+
+
+async def test_a_thread_may_tell_its_progress_and_a_lost_report_harms_nobody() -> None:
+    handlers = Handlers()
+    go_on = threading.Event()
+
+    @handlers.handler("thread")
+    def thread(job: JobContext) -> str:
+        job.progress(text="half way")
+        go_on.wait(10)
+        return "done"
+
+    async with staged(handlers) as stage:
+        stage.world.vague["report"] = 1
+        job = stage.world.dispatch("a", "thread")
+        await until(lambda: bool(job.progress))
+        go_on.set()
+        await until(lambda: job.outcome is not None)
+        assert job.outcome == Outcome(JobState.SUCCEEDED, result="done")
+
+
+@pytest.mark.parametrize("percent", [-1, 101, float("nan"), "50", True])
+async def test_what_is_no_percentage_fails_the_job_with_a_clear_error(percent: Any) -> None:
+    handlers = Handlers()
+
+    @handlers.handler("work")
+    async def work(job: JobContext) -> None:
+        job.progress(percent)
+
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "work")
+        await until(lambda: job.outcome is not None)
+        assert job.outcome is not None
+        assert "expected a number from 0 to 100" in (job.outcome.error or "")

@@ -1,0 +1,330 @@
+"""Where webhooks may go: no address that was not checked is ever connected to, whatever leads there."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import pytest
+
+from hascheduler.errors import InvalidInput
+from processors.payloads import read_payload
+from processors.webhook.addresses import Address, special_kind
+from processors.webhook.delivery import WebhookRefused, WebhookUndelivered, deliver
+from processors.webhook.destinations import ALLOW, ALLOW_PRIVATE, Destinations
+from processors.webhook.payload import WebhookPayload
+from processors.webhook.pinned import Resolve, resolved
+from tests.unit.processor.ready_made import error_of, make_job, result_of
+from tests.unit.processor.receiver import Receiver, answer, receiving
+
+LOOPBACK = Destinations(networks=(ip_network("127.0.0.1/32"),))
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+async def other() -> AsyncIterator[Receiver]:
+    async with receiving() as receiver:
+        yield receiver
+
+
+async def send(
+    url: str, destinations: Destinations = LOOPBACK, resolve: Resolve = resolved, **payload: Any
+) -> dict[str, Any]:
+    job = make_job({"url": url, **payload})
+    return await deliver(read_payload(WebhookPayload, job.payload), job, destinations, resolve)
+
+
+class Names:
+    """A DNS of the test's own, which answers each question with the next of its answers."""
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> list[Address]:
+        self.asked.append(host)
+        return [ip_address(text) for text in self._answers.pop(0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("0.0.0.0", "unspecified"),
+        ("0.1.2.3", "unspecified"),
+        ("10.1.2.3", "private"),
+        ("100.64.0.1", "carrier-grade NAT"),
+        ("100.127.255.255", "carrier-grade NAT"),
+        ("127.0.0.1", "loopback"),
+        ("127.255.255.254", "loopback"),
+        ("168.63.129.16", "the platform's own (Azure)"),
+        ("169.254.169.254", "link-local"),
+        ("172.16.0.1", "private"),
+        ("172.31.255.255", "private"),
+        ("192.0.0.192", "reserved"),
+        ("192.0.2.1", "documentation"),
+        ("192.88.99.1", "6to4 relay"),
+        ("192.168.0.1", "private"),
+        ("198.19.255.255", "benchmarking"),
+        ("203.0.113.7", "documentation"),
+        ("224.0.0.1", "multicast"),
+        ("239.255.255.255", "multicast"),
+        ("240.0.0.1", "reserved"),
+        ("255.255.255.255", "broadcast"),
+        ("::", "unspecified"),
+        ("::1", "loopback"),
+        ("::7f00:1", "IPv4-compatible"),
+        ("::ffff:127.0.0.1", "loopback"),
+        ("::ffff:169.254.169.254", "link-local"),
+        ("64:ff9b::10.0.0.1", "private"),
+        ("64:ff9b:1::1", "NAT64 of a private network"),
+        ("2002:7f00:1::", "loopback"),
+        ("2002:c0a8:1::1", "private"),
+        ("2001::1", "Teredo"),
+        ("2001:db8::1", "documentation"),
+        ("100::1", "discard-only"),
+        ("fc00::1", "private"),
+        ("fd12:3456::1", "private"),
+        ("fd00:ec2::254", "private"),
+        ("fe80::1", "link-local"),
+        ("fec0::1", "site-local"),
+        ("ff02::1", "multicast"),
+        ("4000::1", "reserved"),
+        ("5f00::1", "reserved"),
+        ("8.8.8.8", None),
+        ("100.63.255.255", None),
+        ("100.128.0.1", None),
+        ("172.32.0.1", None),
+        ("192.167.255.255", None),
+        ("223.255.255.255", None),
+        ("2606:4700:4700::1111", None),
+        ("::ffff:8.8.8.8", None),
+        ("64:ff9b::8.8.8.8", None),
+        ("2002:808:808::1", None),
+    ],
+)
+def test_only_what_is_of_the_public_internet_counts_as_public(text: str, kind: str | None) -> None:
+    assert special_kind(ip_address(text)) == kind
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.1", "0.0.0.0", "10.0.0.1", "169.254.169.254"),
+        *("[::1]", "[::]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[fd00::1]", "localhost"),
+        "LOCALHOST",
+    ],
+)
+async def test_no_way_of_writing_a_private_address_gets_through(receiver: Receiver, host: str) -> None:
+    with pytest.raises(InvalidInput, match=r"^payload\.url: .*is not allowed; expected a public address, or one that"):
+        await send(receiver.url(host=host), Destinations())
+    assert receiver.requests == []
+
+
+@pytest.mark.parametrize(
+    ("private", "host", "through"),
+    [
+        ("127.0.0.0/8", "127.0.0.1", True),
+        ("10.0.0.0/8, 127.0.0.1", "localhost", True),
+        ("127.0.0.0/8", "[::ffff:127.0.0.1]", True),
+        ("127.0.0.2/32", "127.0.0.1", False),
+        ("::/0", "127.0.0.1", False),
+        ("", "127.0.0.1", False),
+    ],
+)
+async def test_the_networks_of_the_setting_are_let_through_and_no_others(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, private: str, host: str, through: bool
+) -> None:
+    monkeypatch.setenv(ALLOW_PRIVATE, private)
+    payload = {"url": receiver.url(host=host)}
+    if through:
+        assert (await result_of("webhook", payload))["status"] == 200
+    else:
+        assert "(loopback), which is not allowed" in await error_of("webhook", payload)
+        assert receiver.requests == []
+
+
+@pytest.mark.parametrize(
+    ("allow", "host", "through"),
+    [
+        ("", "a.example.com", True),
+        ("*", "a.example.com", True),
+        ("example.com", "example.com", True),
+        ("example.com", "EXAMPLE.com.", True),
+        ("Example.COM.", "example.com", True),
+        ("other.net, *.example.com", "a.b.example.com", True),
+        ("*.example.com", "example.com", False),
+        ("*.example.com", "evilexample.com", False),
+        ("example.com", "a.example.com", False),
+        ("example.com", "example.com.evil.net", False),
+        ("127.0.0.1", "127.0.0.1", True),
+    ],
+)
+async def test_the_list_of_hosts_is_asked_before_the_name_is_resolved(
+    receiver: Receiver, allow: str, host: str, through: bool
+) -> None:
+    destinations = Destinations.of_environment({ALLOW: allow, ALLOW_PRIVATE: "127.0.0.1/32"})
+    names = Names(["127.0.0.1"])
+    if through:
+        assert (await send(receiver.url(host=host), destinations, names))["status"] == 200
+    else:
+        with pytest.raises(InvalidInput, match=rf"^payload\.url: the host '{host}' is not allowed; expected .*{ALLOW}"):
+            await send(receiver.url(host=host), destinations, names)
+        assert names.asked == []
+
+
+async def test_to_be_on_the_list_of_hosts_does_not_make_an_address_public(receiver: Receiver) -> None:
+    with pytest.raises(InvalidInput, match="loopback"):
+        await send(receiver.url(host="localhost"), Destinations(hosts=("localhost",)))
+
+
+@pytest.mark.parametrize(
+    ("environment", "problem"),
+    [
+        ({ALLOW: "a.*.com"}, f"{ALLOW}: 'a.*.com' is not understood"),
+        ({ALLOW: "**"}, f"{ALLOW}: '**' is not understood"),
+        ({ALLOW_PRIVATE: "10.0.0.1/8"}, f"{ALLOW_PRIVATE}: 10.0.0.1/8 has host bits set; expected networks such as"),
+        ({ALLOW_PRIVATE: "localhost"}, f"{ALLOW_PRIVATE}: 'localhost' does not appear to be"),
+    ],
+)
+def test_a_setting_that_can_not_be_read_is_named(environment: dict[str, str], problem: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Destinations.of_environment(environment)
+    assert str(caught.value).startswith(problem)
+
+
+async def test_a_name_is_resolved_once_and_the_connection_goes_to_that_answer(receiver: Receiver) -> None:
+    names = Names(["127.0.0.1"], ["169.254.169.254"])
+    await send(receiver.url("/a", host="rebind.test"), resolve=names)
+    assert names.asked == ["rebind.test"]
+    assert receiver.requests[0].headers["host"] == f"rebind.test:{receiver.port}"
+
+
+async def test_of_several_addresses_only_allowed_ones_are_tried_in_order(receiver: Receiver) -> None:
+    # Nobody listens on 127.0.0.2; 10.0.0.1 would hang or answer, so an attempt on it shows.
+    destinations = Destinations(networks=(ip_network("127.0.0.0/30"),))
+    names = Names(["10.0.0.1", "127.0.0.2", "127.0.0.1"])
+    assert (await send(receiver.url(host="many.test"), destinations, names))["status"] == 200
+
+
+async def test_a_name_without_an_address_may_have_one_later() -> None:
+    with pytest.raises(WebhookUndelivered, match=r"'none\.test' has no address"):
+        await send("http://none.test/", resolve=Names([]))
+    with pytest.raises(WebhookUndelivered, match="can't be resolved"):
+        await send(f"http://{'x' * 64}.test/")  # a label that long is refused without asking anybody
+
+
+async def test_tls_names_the_server_and_not_the_address() -> None:
+    named: list[str | None] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sni_callback = lambda _socket, name, _context: named.append(name)
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Reads the first flight; without a certificate the handshake can't go on, and need not."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_side=True)
+        incoming.write(await reader.read(65_536))
+        with pytest.raises(ssl.SSLError):
+            tls.do_handshake()
+        writer.close()
+
+    server = await asyncio.start_server(served, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        with pytest.raises(WebhookUndelivered):
+            await send(f"https://Name.Test:{port}/", resolve=Names(["127.0.0.1"]))
+    finally:
+        server.close()
+    assert named == ["name.test"]
+
+
+async def test_a_redirect_is_followed_only_on_request(receiver: Receiver) -> None:
+    receiver.answers["/"] = answer(302, Location="/next")
+    with pytest.raises(WebhookRefused, match="answered 302; redirects are followed with follow_redirects"):
+        await send(receiver.url())
+    assert [request.path for request in receiver.requests] == ["/"]
+    assert (await send(receiver.url(), expect=[302]))["headers"]["location"] == "/next"
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "after", "body"),
+    [
+        (301, "POST", "GET", b""),
+        (302, "POST", "GET", b""),
+        (303, "POST", "GET", b""),
+        (303, "PUT", "GET", b""),
+        (302, "PUT", "PUT", b'{"n":1}'),
+        (307, "POST", "POST", b'{"n":1}'),
+        (308, "PATCH", "PATCH", b'{"n":1}'),
+    ],
+)
+async def test_a_redirect_keeps_or_drops_the_body_as_http_says(
+    receiver: Receiver, status: int, method: str, after: str, body: bytes
+) -> None:
+    receiver.answers["/"] = answer(status, Location="/next")
+    headers = {"Authorization": "x"}
+    await send(receiver.url(), method=method, body={"n": 1}, headers=headers, follow_redirects=True)
+    request = receiver.requests[1]
+    assert (request.path, request.method, request.body) == ("/next", after, body)
+    assert ("content-type" in request.headers) == bool(body)
+    assert request.headers["authorization"] == "x"
+    assert (request.headers["idempotency-key"], request.headers["x-hascheduler-attempt"]) == ("j1", "1")
+
+
+async def test_a_redirect_elsewhere_does_not_take_the_headers_along(receiver: Receiver, other: Receiver) -> None:
+    receiver.answers["/"] = answer(307, Location=other.url("/there"))
+    headers = {"Authorization": "secret", "X-Api-Key": "secret", "Cookie": "secret", "Content-Type": "text/x"}
+    await send(receiver.url(), body="b", headers=headers, follow_redirects=True)
+    [request] = other.requests
+    assert "secret" not in request.headers.values()
+    assert request.headers["host"] == f"127.0.0.1:{other.port}"
+    assert (request.headers["content-type"], request.headers["idempotency-key"]) == ("text/x", "j1")
+
+
+@pytest.mark.parametrize(
+    ("location", "error", "problem"),
+    [
+        ("http://127.0.0.2/", InvalidInput, "'127.0.0.2' is at 127.0.0.2 (loopback)"),
+        ("http://169.254.169.254/latest/meta-data/", InvalidInput, "(link-local), which is not allowed"),
+        ("//[::1]/", InvalidInput, "(loopback)"),
+        ("file:///etc/passwd", WebhookRefused, "redirects to what can't be followed: the scheme is 'file'"),
+        ("http://user:pass@127.0.0.1/", WebhookRefused, "credentials"),
+        ("http://[", WebhookRefused, "redirects to what can't be followed"),
+    ],
+)
+async def test_a_redirect_is_checked_like_the_first_url(
+    receiver: Receiver, location: str, error: type[Exception], problem: str
+) -> None:
+    receiver.answers["/"] = answer(302, Location=location)
+    with pytest.raises(error) as caught:
+        await send(receiver.url(), follow_redirects=True)
+    assert problem in str(caught.value)
+    assert len(receiver.requests) == 1
+
+
+async def test_each_redirect_is_resolved_anew_and_held_against_the_list(receiver: Receiver) -> None:
+    destinations = Destinations(hosts=("a.test",), networks=LOOPBACK.networks)
+    names = Names(["127.0.0.1"], ["10.0.0.1"])
+    receiver.answers["/"] = answer(302, Location="/again")
+    with pytest.raises(InvalidInput, match=r"10\.0\.0\.1 \(private\)"):
+        await send(receiver.url(host="a.test"), destinations, names, follow_redirects=True)
+    receiver.answers["/"] = answer(302, Location="http://b.test/")
+    with pytest.raises(InvalidInput, match=r"the host 'b\.test' is not allowed"):
+        await send(receiver.url(host="a.test"), destinations, Names(["127.0.0.1"]), follow_redirects=True)
+
+
+@pytest.mark.parametrize(("hops", "through"), [(5, True), (6, False)])
+async def test_five_redirects_are_followed_and_no_more(receiver: Receiver, hops: int, through: bool) -> None:
+    for hop in range(hops):
+        receiver.answers[f"/{hop}"] = answer(302, Location=f"/{hop + 1}")
+    if through:
+        assert (await send(receiver.url("/0"), follow_redirects=True))["status"] == 200
+    else:
+        with pytest.raises(WebhookRefused, match="more than 5 redirects"):
+            await send(receiver.url("/0"), follow_redirects=True)
+        assert len(receiver.requests) == 6

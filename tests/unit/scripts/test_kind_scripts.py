@@ -1,0 +1,238 @@
+"""``scripts/kind-up``, ``kind-down`` and ``demo-failover``, each with stand-ins for the programs that they call."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.scripted_tools import Says, calls, put_tool
+
+ROOT = Path(__file__).parents[3]
+_NODES = "hascheduler-control-plane hascheduler-worker hascheduler-worker2 hascheduler-worker3\n"
+_NO = Says(status=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    status: int
+    text: str
+    calls: list[str]
+
+    def called(self, *parts: str) -> list[str]:
+        return [call for call in self.calls if all(part in call for part in parts)]
+
+
+def _run(folder: Path, script: str, *arguments: str, **variables: str) -> Ended:
+    """With nothing on the path but the stand-ins and what any script takes."""
+    for program in ("bash", "dirname", "env"):
+        if not (folder / program).exists():
+            (folder / program).symlink_to(str(shutil.which(program)))
+    (folder / "calls").unlink(missing_ok=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HASCHEDULER_", "KIND_"))}
+    ended = subprocess.run(
+        [ROOT / "scripts" / script, *arguments],
+        env={**kept, **variables, "PATH": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return Ended(ended.returncode, ended.stdout, calls(folder))
+
+
+def _workload(name: str, wanted: int, ready: int) -> dict[str, Any]:
+    status = {"observedGeneration": 1, "readyReplicas": ready, "updatedReplicas": wanted}
+    return {"metadata": {"name": name, "generation": 1}, "spec": {"replicas": wanted}, "status": status}
+
+
+def _list(*items: Any) -> Says:
+    return Says(out=json.dumps({"items": items}))
+
+
+def _deployment() -> Says:
+    container = {
+        "name": "scheduler",
+        "env": [{"name": "HASCHEDULER_ADMIN_TOKEN_FILE", "value": "/run/secrets/hascheduler/admin-token"}],
+        "volumeMounts": [{"name": "secrets", "mountPath": "/run/secrets/hascheduler"}],
+    }
+    volumes = [{"name": "secrets", "secret": {"secretName": "hascheduler-scheduler-7h2"}}]
+    return Says(out=json.dumps({"spec": {"template": {"spec": {"containers": [container], "volumes": volumes}}}}))
+
+
+def _put(
+    folder: Path,
+    *,
+    engine: str = "docker",
+    kind: Mapping[str, Says] | None = None,
+    kubectl: Mapping[str, Says] | None = None,
+    container: Mapping[str, Says] | None = None,
+) -> None:
+    usual: dict[str, dict[str, Says]] = {
+        "kind": {
+            "version": Says(out="kind v0.29.0 go1.24.2 linux/amd64\n"),
+            "get clusters": Says(err="No kind clusters found.\n"),
+            "get nodes": Says(out=_NODES.replace(" ", "\n")),
+            "": Says(),
+        },
+        "kubectl": {
+            "get job bootstrap": _NO,
+            "get deployment scheduler": _deployment(),
+            "get deployments,statefulsets": _list(_workload("mongodb", 1, 1), _workload("scheduler", 3, 3)),
+            "get pods": _list(),
+            "": Says(),
+        },
+        engine: {"image inspect": Says(out="sha256:1\n"), "": Says()},
+    }
+    for tool, changed in (("kind", kind or {}), ("kubectl", kubectl or {}), (engine, container or {})):
+        rest = {part: says for part, says in usual[tool].items() if part not in changed}
+        put_tool(folder, tool, {**changed, **rest})
+
+
+def test_up_makes_the_cluster_builds_loads_applies_and_says_the_way_in(tmp_path: Path) -> None:
+    _put(tmp_path, container={"crictl inspecti": _NO})
+    ended = _run(tmp_path, "kind-up")
+    assert ended.status == 0, ended.text
+    order = [
+        ended.calls.index(call)
+        for call in (
+            *ended.called("kind create cluster --name hascheduler --config", "kind/cluster.yaml"),
+            *ended.called("docker build --target scheduler --tag docker.io/library/hascheduler:"),
+            *ended.called("docker build --target processor --tag docker.io/library/hascheduler-processor:"),
+            *ended.called("kind load docker-image --name hascheduler hascheduler:", " hascheduler-processor:"),
+            *ended.called("docker exec hascheduler-worker crictl pull docker.io/library/mongo:"),
+            *ended.called("docker exec hascheduler-worker crictl pull docker.io/library/rabbitmq:"),
+            *ended.called("kubectl --context kind-hascheduler apply --kustomize", "k8s/overlays/kind"),
+        )
+    ]
+    assert len(order) == 7
+    assert order == sorted(order)
+    assert not ended.called("control-plane", "crictl")
+    assert not ended.called("rollout restart")
+    assert not ended.called("delete job")
+    assert "http://127.0.0.1:8080" in ended.text
+    assert "get secret hascheduler-scheduler-7h2 -o jsonpath='{.data.admin-token}' | base64 -d" in ended.text
+    assert "scheduler 3/3" in ended.text
+    kubectl_calls = ended.called("kubectl ")
+    assert kubectl_calls == [call for call in kubectl_calls if "--context kind-hascheduler" in call]
+
+
+def test_up_again_does_only_what_is_left(tmp_path: Path) -> None:
+    complete = {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    _put(
+        tmp_path,
+        kind={"get clusters": Says(out="hascheduler\n")},
+        kubectl={"get job bootstrap": Says(out=json.dumps(complete))},
+    )
+    ended = _run(tmp_path, "kind-up")
+    assert ended.status == 0, ended.text
+    assert not ended.called("create cluster")
+    assert not ended.called("crictl pull")
+    assert not ended.called("rollout restart"), "the images are those of before"
+    deleted, applied = ended.called("delete job bootstrap"), ended.called("apply")
+    assert ended.calls.index(deleted[0]) < ended.calls.index(applied[0])
+
+
+def test_a_job_that_still_runs_is_left_alone(tmp_path: Path) -> None:
+    _put(tmp_path, kubectl={"get job bootstrap": Says(out='{"status": {"active": 1}}')})
+    ended = _run(tmp_path, "kind-up")
+    assert (ended.status, ended.called("delete job")) == (0, [])
+
+
+def test_a_node_that_can_not_pull_gets_the_image_from_here(tmp_path: Path) -> None:
+    _put(tmp_path, container={"crictl inspecti": _NO, "crictl pull docker.io/library/mongo": _NO})
+    ended = _run(tmp_path, "kind-up")
+    assert ended.status == 0, ended.text
+    assert len(ended.called("docker pull docker.io/library/mongo:")) == 1
+    assert len(ended.called("kind load docker-image --name hascheduler mongo:")) == 1
+    assert not ended.called("docker pull docker.io/library/rabbitmq")
+
+
+def test_podman_is_told_whole_names_and_loads_archives(tmp_path: Path) -> None:
+    _put(tmp_path, engine="podman")
+    ended = _run(tmp_path, "kind-up", KIND_EXPERIMENTAL_PROVIDER="podman")
+    assert ended.status == 0, ended.text
+    assert len(ended.called("podman build --target scheduler --tag docker.io/library/hascheduler:")) == 1
+    assert len(ended.called("podman save --output", "docker.io/library/hascheduler")) == 2
+    assert len(ended.called("kind load image-archive --name hascheduler")) == 2
+    assert not ended.called("load docker-image")
+
+
+@pytest.mark.parametrize("missing", ["kind", "kubectl", "docker"])
+def test_what_is_missing_is_said_with_where_to_get_it(tmp_path: Path, missing: str) -> None:
+    _put(tmp_path)
+    (tmp_path / missing).unlink()
+    ended = _run(tmp_path, "kind-up")
+    assert (ended.status, ended.calls) == (2, [])
+    assert re.fullmatch(rf"kind-up: not on the PATH: {missing} \(https://\S+.*\)\n", ended.text)
+
+
+def test_all_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
+    ended = _run(tmp_path, "kind-up")
+    assert ended.status == 2
+    assert all(f"{name} (https://" in ended.text for name in ("kind", "kubectl", "docker"))
+
+
+@pytest.mark.parametrize(
+    ("put", "status", "said"),
+    [
+        ({"container": {"info": _NO}}, 2, "docker is installed but does not answer"),
+        ({"kind": {"version": Says(out="kind v0.20.0 go1.20.4\n")}}, 2, "kind v0.20 is too old"),
+        ({"kind": {"create cluster": _NO}}, 1, "is port 8080 taken"),
+        ({"container": {"build --target processor": _NO}}, 1, "docker build --target processor"),
+        ({"kind": {"load": _NO}}, 1, "kind load docker-image"),
+        ({"kubectl": {"apply": Says(err="error: no\n", status=1)}}, 1, "kubectl --context kind-hascheduler apply"),
+    ],
+)
+def test_a_step_that_fails_is_the_last_and_is_named(
+    tmp_path: Path, put: dict[str, dict[str, Says]], status: int, said: str
+) -> None:
+    _put(tmp_path, kind=put.get("kind"), kubectl=put.get("kubectl"), container=put.get("container"))
+    ended = _run(tmp_path, "kind-up")
+    assert ended.status == status, ended.text
+    assert said in ended.text.splitlines()[-1]
+    assert "Traceback" not in ended.text
+
+
+def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
+    _put(tmp_path)
+    ended = _run(tmp_path, "kind-up", KIND_EXPERIMENTAL_PROVIDER="lxc")
+    assert (ended.status, ended.text.count("\n")) == (2, 1)
+    assert "'lxc' is unknown; expected one of docker, podman, nerdctl" in ended.text
+
+
+def test_down_deletes_that_cluster(tmp_path: Path) -> None:
+    _put(tmp_path)
+    ended = _run(tmp_path, "kind-down")
+    assert (ended.status, ended.calls) == (0, ["kind delete cluster --name hascheduler"])
+
+
+def test_down_without_kind_says_where_to_get_it(tmp_path: Path) -> None:
+    ended = _run(tmp_path, "kind-down")
+    assert (ended.status, ended.text.count("\n")) == (2, 1)
+    assert "https://kind.sigs.k8s.io/" in ended.text
+
+
+def test_the_demo_gets_its_options_and_says_what_is_missing(tmp_path: Path) -> None:
+    put_tool(tmp_path, "kubectl", {"": Says(err="error: current-context is not set\n", status=1)})
+    ended = _run(tmp_path, "demo-failover", "--namespace", "elsewhere", "--kills", "2")
+    assert (ended.status, ended.text) == (
+        2,
+        "hascheduler: the cluster can't be used: error: current-context is not set\n",
+    )
+    assert ended.calls == ["kubectl --namespace elsewhere get namespace elsewhere -o json"]
+
+
+def test_the_demo_without_kubectl_says_where_to_get_it(tmp_path: Path) -> None:
+    ended = _run(tmp_path, "demo-failover")
+    assert (ended.status, ended.text) == (
+        2,
+        "hascheduler: kubectl: is not on the PATH; expected https://kubernetes.io/docs/tasks/tools/\n",
+    )

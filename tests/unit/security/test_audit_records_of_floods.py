@@ -1,0 +1,126 @@
+"""Nobody fills the audit log: strangers leave no record, refusals of one caller few, and no party takes all room."""
+
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+from fastapi import FastAPI
+
+from hascheduler.api import audit_trail
+from hascheduler.api.audit_shares import Sample
+from hascheduler.api.audit_trail import SHARE_MAX, TRIM_EVERY, AuditWriter
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.ports import AuditRecord, audit_id
+from tests.unit.api.doubles import NOW, StandingClock, World
+from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
+
+FLOOD = 300
+
+
+class MovingClock(StandingClock):
+    """Its monotonic side goes along."""
+
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(self.now - NOW)
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.clock = MovingClock()
+    return world
+
+
+def records(world: World) -> list[dict[str, Any]]:
+    return sorted(world.everything()["audit"], key=lambda record: str(record["_id"]))
+
+
+def left_out(world: World, reason: str) -> float | None:
+    return world.metrics.registry.get_sample_value("hascheduler_audit_left_out_total", {"reason": reason})
+
+
+async def test_strangers_are_counted_and_sampled_and_not_stored(app: FastAPI, world: World) -> None:
+    guarded = Guarded(app, world)
+    with structlog.testing.capture_logs() as lines:
+        async with guarded.showing("hsk_" + "x" * 43) as stranger:
+            for _ in range(FLOOD):
+                assert (await stranger.delete("/v1/lanes/slow")).status_code == 401
+    await world.audit_writer.flush()
+    assert records(world) == []
+    assert left_out(world, "stranger") == FLOOD
+    shown = [line for line in lines if line["event"] == "audit"]
+    assert 0 < len(shown) <= 20
+    assert {(line["who"], line["status"]) for line in shown} == {("anonymous", 401)}
+
+
+async def test_the_next_line_of_a_stranger_says_how_many_were_left_out(app: FastAPI, world: World) -> None:
+    guarded = Guarded(app, world)
+    async with guarded.showing("hsk_" + "x" * 43) as stranger:
+        for _ in range(FLOOD):
+            await stranger.delete("/v1/lanes/slow")
+        world.clock.now = WallMs(NOW + 10_000)
+        with structlog.testing.capture_logs() as lines:
+            await stranger.delete("/v1/lanes/slow")
+    assert [line["left_out"] for line in lines if line["event"] == "audit"] == [FLOOD - 20]
+
+
+async def test_what_one_caller_is_refused_again_and_again_is_stored_now_and_then(app: FastAPI, world: World) -> None:
+    guarded = Guarded(app, world)
+    async with await guarded.client("viewer", "acme") as viewer, await guarded.client("operator", "acme") as other:
+        for _ in range(FLOOD):
+            assert (await viewer.delete("/v1/lanes/slow")).status_code == 403
+        assert (await other.post("/v1/schedules/none/pause")).status_code == 404
+        world.clock.now = WallMs(NOW + 10_000)
+        await viewer.delete("/v1/lanes/slow")
+    await world.audit_writer.flush()
+    stored = records(world)
+    assert [record["who"] for record in stored] == ["viewer-1"] * 100 + ["operator-2", "viewer-1"]
+    assert stored[-1]["left_out"] == FLOOD - 100 == left_out(world, "refusal")
+    async with guarded.showing(ADMIN_TOKEN) as boss:
+        [newest] = (await boss.get("/v1/audit?limit=1")).json()["items"]
+    assert newest["left_out"] == FLOOD - 100
+
+
+async def test_what_a_caller_did_is_stored_although_it_was_refused_much(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    for _ in range(FLOOD):
+        await client.patch("/v1/lanes/none", json={})
+    assert (await client.put("/v1/lanes/slow", json={})).status_code == 201
+    await world.audit_writer.flush()
+    assert records(world)[-1]["status"] == 201
+
+
+def record(number: int, who: str, at_ms: int = NOW) -> AuditRecord:
+    id = audit_id(at_ms, number, "aa")
+    return AuditRecord(id, WallMs(at_ms), who, who, "operator", "*", "", "POST", "/v1/x", None, None, 200, "r")
+
+
+async def test_one_party_does_not_push_out_the_records_of_others(world: World) -> None:
+    writer = AuditWriter(world.audit, StandingClock())
+    flood = [writer.add(record(number, "mallory")) for number in range(audit_trail.QUEUE_MAX)]
+    assert sum(flood) == SHARE_MAX
+    assert writer.add(record(99_999, "alice"))
+    await writer.flush()
+    # What is stored waits no more.
+    assert writer.add(record(100_000, "mallory"))
+    await writer.flush()
+    assert len(records(world)) == SHARE_MAX + 2
+
+
+async def test_the_collection_keeps_the_newest(world: World) -> None:
+    kept = 50
+    writer = AuditWriter(world.audit, StandingClock(), kept)
+    for number in range(TRIM_EVERY):
+        assert writer.add(record(number, f"ci-{number % 2}", NOW + number))
+    await writer.flush()
+    assert [record["at_ms"] for record in records(world)] == [NOW + TRIM_EVERY - kept + n for n in range(kept)]
+    assert not world.database.find(Collection.AUDIT, record(0, "ci-0").id)
+
+
+def test_a_sample_regains_what_it_took_and_counts_the_rest() -> None:
+    sample = Sample(2, 100)
+    assert [sample.take(MonoMs(at)) for at in (0, 0, 50, 99, 100, 150, 200)] == [0, 0, None, None, 2, None, 1]
+    assert [sample.take(MonoMs(at)) for at in (10_000, 10_000, 10_000)] == [0, 0, None]

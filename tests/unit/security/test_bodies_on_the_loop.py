@@ -1,0 +1,196 @@
+"""A body belongs to its sender: it costs nothing before its sender is judged, and then never the loop of all others."""
+
+import json
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import orjson
+import pytest
+from fastapi import FastAPI
+
+from hascheduler.api import body, job_batch
+from hascheduler.api.app import create_app
+from hascheduler.api.body import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
+from hascheduler.api.json_text import JsonReader
+from hascheduler.model.token import Role
+from tests.unit.api.doubles import World
+from tests.unit.security.greedy_bodies import BATCHES, FILLS, LARGE, REDACTIONS, SMALL
+from tests.unit.security.loop_watch import Asked, Cost, cost_of, least_cost_of
+
+STALL_MS_MAX = 50
+ADDED_FACTOR_MAX = 4
+WORKING_BYTES = 8 * 1024 * 1024
+"""What the handling of a small body may take for a moment, and only one request at a time."""
+ANSWER_BYTES_MAX = LARGE_BODY_BYTES_MAX // 2
+PROBLEM_BYTES_MAX = 64 * 1024
+
+
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    return create_app(World().services())
+
+
+def _large(fill: Callable[[int], bytes]) -> bytes:
+    return b'{"jobs":' + fill(LARGE - 9) + b"}"
+
+
+def _small(fill: Callable[[int], bytes]) -> bytes:
+    return b'{"definition":"log","payload":' + fill(SMALL - 32) + b"}"
+
+
+SWELLING = (
+    "as many objects as are read", "as many keys as are read", "empty objects", "one long text",
+    "a text that becomes four times as large", "texts that become four times as large", "as many values as are read",
+    "fifty unknown fields each", "as much text as there is room",
+)  # fmt: skip
+"""Whose memory is measured too: that takes its time."""
+
+
+def _rows() -> Iterator[Any]:
+    for name, fill in FILLS.items():
+        yield pytest.param("/v1/jobs:batch", lambda fill=fill: _large(fill), id=f"large: {name}")
+        yield pytest.param("/v1/jobs", lambda fill=fill: _small(fill), id=f"small: {name}")
+    for name, make in BATCHES.items():
+        yield pytest.param("/v1/jobs:batch", make, id=f"a batch: {name}")
+    for name, text in REDACTIONS.items():
+        yield pytest.param("/v1/jobs", lambda text=text: text, id=f"redacted: {name}")
+
+
+@pytest.mark.parametrize(("path", "make"), list(_rows()))
+def test_no_body_keeps_the_loop(app: FastAPI, path: str, make: Callable[[], bytes]) -> None:
+    asked = Asked("POST", path, make())
+    assert len(asked.body) <= (LARGE if path.endswith(":batch") else SMALL)
+    cost = least_cost_of(app, asked, STALL_MS_MAX)
+    _check_stall(cost)
+    assert len(cost.body) <= (ANSWER_BYTES_MAX if cost.status < 300 else PROBLEM_BYTES_MAX)
+
+
+@pytest.mark.parametrize(("path", "make"), [row for row in _rows() if str(row.id).partition(": ")[2] in SWELLING])
+def test_no_body_swells(app: FastAPI, path: str, make: Callable[[], bytes]) -> None:
+    _check_memory(cost_of(app, Asked("POST", path, make()), memory=True), path)
+
+
+def _check_stall(cost: Cost) -> None:
+    assert cost.status < 500
+    assert cost.longest_ms <= STALL_MS_MAX
+
+
+def _check_memory(cost: Cost, path: str) -> None:
+    if path.endswith(":batch"):
+        assert cost.added_bytes <= ADDED_FACTOR_MAX * LARGE_BODY_BYTES_MAX
+    else:
+        assert cost.added_bytes <= ADDED_FACTOR_MAX * BODY_BYTES_MAX + WORKING_BYTES
+
+
+@pytest.mark.parametrize("name", ["lists nested thirty deep", "small numbers", "one long text"])
+def test_one_without_the_role_gets_no_byte_read(app: FastAPI, name: str) -> None:
+    cost = cost_of(app, Asked("POST", "/v1/jobs:batch", _large(FILLS[name]), Role.VIEWER))
+    assert (cost.status, cost.received) == (403, 0)
+
+
+def _taking_a_body(app: FastAPI) -> list[tuple[str, str]]:
+    return [
+        (method.upper(), path)
+        for path, operations in app.openapi()["paths"].items()
+        for method, operation in operations.items()
+        if "requestBody" in operation
+    ]
+
+
+def test_no_route_reads_the_body_of_who_may_not_ask(app: FastAPI) -> None:
+    """Of all routes that OpenAPI says take a body; a worker may do nothing but work, and a viewer only look."""
+    looking = {("POST", "/v1/schedules/preview"), ("POST", "/v1/schedules/{name}/preview")}
+    taking = _taking_a_body(app)
+    assert len(taking) > 20
+    for method, path in taking:
+        role = Role.WORKER if (method, path) in looking else Role.VIEWER
+        cost = cost_of(app, Asked(method, path.replace("{name}", "a").replace("{id}", "a"), b"[" * 1_000, role))
+        assert (method, path, cost.status, cost.received) == (method, path, 403, 0)
+
+
+def test_no_route_reads_a_body_that_declares_too_much_or_another_type(app: FastAPI) -> None:
+    for method, path in _taking_a_body(app):
+        role = Role.WORKER if path.startswith("/v1/work") else Role.ADMIN
+        asked = Asked(method, path.replace("{name}", "a").replace("{id}", "a"), b" " * (LARGE + 1), role)
+        cost = cost_of(app, asked)
+        assert (method, path, cost.status, cost.received) == (method, path, 413, 0)
+
+
+def _wide(count: int) -> bytes:
+    return orjson.dumps({f"unknown {n}": {"a": n} for n in range(count)})
+
+
+def test_no_route_is_kept_by_thousands_of_unknown_fields(app: FastAPI) -> None:
+    for method, path in _taking_a_body(app):
+        role = Role.WORKER if path.startswith("/v1/work") else Role.ADMIN
+        asked = Asked(method, path.replace("{name}", "a").replace("{id}", "a"), _wide(3_000), role)
+        cost = least_cost_of(app, asked, STALL_MS_MAX)
+        assert (method, path, cost.status // 100) == (method, path, 4)
+        assert cost.longest_ms <= STALL_MS_MAX, (method, path)
+        assert len(cost.body) <= PROBLEM_BYTES_MAX
+
+
+def test_the_bound_of_values_is_said(app: FastAPI) -> None:
+    cost = cost_of(app, Asked("POST", "/v1/jobs", _small(FILLS["small numbers"])))
+    assert cost.status == 413
+    assert "20000 values" in cost.problem["detail"]
+    batch = cost_of(app, Asked("POST", "/v1/jobs:batch", _large(FILLS["small numbers"])))
+    assert "100000 values" in batch.problem["detail"]
+
+
+def test_the_errors_of_a_batch_share_its_answer(app: FastAPI) -> None:
+    cost = cost_of(app, Asked("POST", "/v1/jobs:batch", BATCHES["fifty unknown fields with long names each"]()))
+    results = cost.problem["results"]
+    assert len(results) == 1_000
+    assert all(result["status"] == 422 and result["problem"]["errors"] for result in results)
+
+
+# Planted: what was there before turns the watch red.
+
+
+class _AtOnce(JsonReader):
+    """Parses all of it in one go, and walks through it, without an end to the turn."""
+
+    def steps(self) -> Generator[None, None, None]:
+        self.value = _walked(json.loads(self._body))
+        yield
+
+
+def _walked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _walked(item) for key, item in value.items()}
+    return [_walked(item) for item in value] if isinstance(value, list) else value
+
+
+def test_a_parser_that_reads_all_at_once_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "JsonReader", _AtOnce)
+    cost = cost_of(app, Asked("POST", "/v1/jobs:batch", _large(FILLS["lists nested thirty deep"])))
+    with pytest.raises(AssertionError):
+        _check_stall(cost)
+
+
+def test_a_batch_that_is_read_without_turns_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def at_once(steps: Generator[None, None, Any]) -> Any:
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value
+
+    monkeypatch.setattr(job_batch, "in_turns", at_once)
+    cost = cost_of(app, Asked("POST", "/v1/jobs:batch", BATCHES["fifty unknown fields each"]()))
+    with pytest.raises(AssertionError):
+        _check_stall(cost)
+
+
+def test_a_reader_without_a_bound_of_values_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JsonReader, "_count", lambda *_: None)
+    sent = b'{"jobs":' + FILLS["empty objects"](LARGE // 32) + b"}"
+    cost = cost_of(app, Asked("POST", "/v1/jobs:batch", sent), memory=True)
+    assert cost.added_bytes > ADDED_FACTOR_MAX * len(sent)
+
+
+def test_a_route_that_judges_after_it_has_read_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body.JsonRoute, "_judge", lambda *_: None)
+    cost = cost_of(app, Asked("POST", "/v1/jobs:batch", _large(FILLS["small numbers"]), Role.VIEWER))
+    assert cost.received > 0

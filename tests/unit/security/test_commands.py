@@ -1,0 +1,141 @@
+"""A list of programs is what may run, and nothing else: neither by arguments, nor by names, nor by the environment."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hascheduler.errors import InvalidInput
+from processors.command.allowed import ALLOW, allowed_executable
+from processors.command.environment import ENV, child_environment
+from processors.command.running import run
+from tests.unit.processor.ready_made import error_of, make_job, result_of
+
+
+def judged(setting: str, *argv: str) -> str | None:
+    """What is executed, or None where it is refused."""
+    try:
+        return allowed_executable(argv, {ALLOW: setting})
+    except InvalidInput as error:
+        if error.path != ("payload", "argv", 0):
+            raise
+        return None
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *("sh", "bash", "busybox", "env", "find", "xargs", "git", "rsync", "ssh", "tar", "sudo", "timeout", "awk"),
+        *("perl", "python", "python3", "python3.11", "pypy3", "perl5.36.0", "ruby2.7", "lua5.4", "node", "php8.2"),
+    ],
+)
+def test_a_program_that_starts_others_is_not_listed_alone(program: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"{ALLOW}: .* alone would allow every program"):
+        allowed_executable(["/bin/ls"], {ALLOW: f"/bin/ls, /usr/bin/{program}"})
+
+
+@pytest.mark.parametrize(
+    ("setting", "arguments", "runs"),
+    [
+        ("{0} fetch", ["fetch"], True),
+        ("{0} fetch", ["fetch", "origin"], True),
+        ("{0} fetch", [], False),
+        ("{0} fetch", ["push"], False),
+        ("{0} fetch", ["fetch2"], False),
+        ("{0} fetch", ["-c", "alias.x=!sh", "fetch"], False),
+        ("{0} fetch", ["--upload-pack=sh", "fetch"], False),
+        ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch", "origin"], True),
+        ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch", "origin", "--upload-pack=sh"], False),
+        ("{0} -C /srv fetch origin $", ["-C", "/srv", "fetch"], False),
+        ("{0} fetch $, {0} status", ["status", "-s"], True),
+        ("{0} fetch $, {0} status", ["fetch", "-s"], False),
+        ("{0} 'a b, c' \"$\"", ["a b, c"], True),
+        ("{0} 'a b, c'", ["a", "b,", "c"], False),
+        ("{0} '#'", ["#"], True),
+        ("{0} $", [], True),
+        ("{0} $", ["x"], False),
+        ("{0}", ["anything"], True),
+    ],
+)
+def test_arguments_begin_as_the_list_says(tmp_path: Path, setting: str, arguments: list[str], runs: bool) -> None:
+    program = tmp_path / "tool"
+    program.write_text("")
+    assert judged(setting.format(program), str(program), *arguments) == (str(program) if runs else None)
+
+
+async def test_no_name_makes_a_program_of_many_another_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Such a program does what it is called; it may be called by links to it."""
+    box = tmp_path / "box"
+    box.write_text('#!/bin/sh\necho "$0" "$@"\n')
+    box.chmod(0o755)
+    (tmp_path / "other").symlink_to(box)
+    monkeypatch.setenv(ALLOW, f"{box} list")
+    called: list[Any] = []
+
+    async def watched(invocation: Any, *rest: Any) -> Any:
+        called.append((invocation.executable, invocation.argv[0]))
+        return await run(invocation, *rest)
+
+    monkeypatch.setattr("processors.command.run", watched)
+    await result_of("command", {"argv": [f"{tmp_path}/other", "list"]})
+    assert called == [(str(box), str(box))]
+
+
+async def test_a_refusal_says_what_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ALLOW, "/bin/ls -l $")
+    error = await error_of("command", {"argv": ["/bin/ls", "-a"]})
+    said = "'/bin/ls' is not allowed to run with these arguments; expected one of /bin/ls -l"
+    assert error == f"InvalidInput: payload.argv.0: {said}"
+
+
+@pytest.mark.parametrize("setting", ["/bin/ls 'x", '/bin/ls "', "/bin/ls \\"])
+def test_a_list_that_can_not_be_read_lets_nothing_run(setting: str) -> None:
+    with pytest.raises(InvalidInput, match=ALLOW):
+        allowed_executable(["/bin/ls"], {ALLOW: setting})
+
+
+# The environment
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "passes"),
+    [
+        (None, "TZ", True),
+        (None, "LANG", True),
+        (None, "LC_ALL", True),
+        (None, "HOME", False),
+        (None, "XDG_CONFIG_HOME", False),
+        (None, "SSH_ASKPASS", False),
+        (None, "MAKEFLAGS", False),
+        (None, "LESS", False),
+        (None, "http_proxy", False),
+        (None, "tz", False),
+        (None, "TZDIR", False),
+        ("APP_*, MODE", "APP_DEBUG", True),
+        ("APP_*, MODE", "MODE", True),
+        ("APP_*, MODE", "MODES", False),
+        ("APP_*, MODE", "TZ", False),
+        ("", "TZ", False),
+    ],
+)
+def test_the_payload_sets_only_what_is_listed(setting: str | None, name: str, passes: bool) -> None:
+    own = {} if setting is None else {ENV: setting}
+    if passes:
+        assert child_environment({name: "x"}, make_job(), own)[name] == "x"
+        return
+    with pytest.raises(InvalidInput) as refused:
+        child_environment({name: "x"}, make_job(), own)
+    assert refused.value.path == ("payload", "env", name)
+
+
+async def test_a_pattern_lets_nothing_in_that_decides_which_code_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ALLOW, "/bin/ls")
+    monkeypatch.setenv(ENV, "L*, LD_PRELOAD")
+    error = await error_of("command", {"argv": ["/bin/ls"], "env": {"LD_PRELOAD": "/tmp/x.so"}})
+    assert "LD_PRELOAD is not for the payload to set" in error
+
+
+@pytest.mark.parametrize("setting", ["*", "A B", "A=B", "A*B"])
+def test_a_pattern_for_everything_is_not_understood(setting: str) -> None:
+    with pytest.raises(InvalidInput, match=ENV):
+        child_environment({}, make_job(), {ENV: setting})

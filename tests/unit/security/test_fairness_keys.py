@@ -1,0 +1,229 @@
+"""A fairness key is free text: it divides a tenant's own share, and neither adds to that nor touches another's."""
+
+from collections import Counter
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import bson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hascheduler.daemon.bookkeeper import Bookkeeper
+from hascheduler.dispatch import accounts as room
+from hascheduler.dispatch.accounts import Accounts, FairAccounts, encode_accounts
+from hascheduler.dispatch.config import PolicyConfig
+from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.inputs import AccountsRestored, TermBegan
+from hascheduler.dispatch.rules import Rules
+from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen
+from hascheduler.model.job import JobState
+from hascheduler.model.policy import PRESETS, Criterion
+from tests.unit.daemon.doubles import HandClock
+from tests.unit.dispatch.nouns import make_job, make_processor, wall
+from tests.unit.simulate.scenarios import job, outcome_of
+
+FAIR = [name for name, criteria in PRESETS.items() if Criterion.FAIRNESS in criteria]
+
+
+def starts_of(*jobs: dict[str, Any], **rest: object) -> list[str]:
+    """The tenants in the order in which their jobs started."""
+    outcome = outcome_of(*jobs, **{"learn_cost": False, **rest})
+    tenant_of = {each.job.id: each.job.tenant for each in outcome.jobs}
+    return [tenant_of[attempt.job] for attempt in outcome.attempts]
+
+
+# The two attacks
+
+
+@pytest.mark.parametrize("policy", [*FAIR, "lane,fairness", "fairness,score", "tier,fairness,aged_priority"])
+def test_forty_keys_of_one_tenant_start_no_more_jobs_than_the_one_key_of_another(policy: str) -> None:
+    crowd = [job(f"crowd-{n}", tenant="acme", fairness_key=f"k{n}") for n in range(40)]
+    plain = [job(f"plain-{n}", tenant="globex", fairness_key="globex") for n in range(40)]
+    starts = starts_of(*crowd, *plain, policy=policy.split(",") if "," in policy else policy)
+    assert all(one != other for one, other in pairwise(starts))
+
+
+@pytest.mark.parametrize("policy", FAIR)
+def test_jobs_under_the_name_of_another_tenant_are_not_charged_to_it(policy: str) -> None:
+    """What they cost would put the other tenant behind all who come after them."""
+    abuse = [job(f"abuse-{n}", 1, tenant="acme", fairness_key="globex", definition="dear") for n in range(4)]
+    later = [job(f"{name}-{n}", tenant=name, fairness_key=name, submit_at=10) for n in range(3) for name in TENANTS]
+    starts = starts_of(*abuse, *later, policy=policy, definitions={"x": {}, "dear": {"default_cost": 500}})
+    assert starts[4:10].count("globex") == 3, "its three jobs alternate with those of a third, before any of acme's"
+    assert starts[-3:] == ["acme"] * 3
+
+
+TENANTS = ("globex", "initech", "acme")
+
+
+@pytest.mark.parametrize("policy", FAIR)
+def test_jobs_under_the_name_of_another_tenant_do_not_go_first_for_it(policy: str) -> None:
+    """The tenant that has consumed much takes the name of one that has consumed little."""
+    dear = [job(f"dear-{n}", 1, tenant="acme", fairness_key="acme", definition="dear") for n in range(4)]
+    known = job("known", 1, tenant="globex", fairness_key="globex", submit_at=4)
+    abuse = [job(f"abuse-{n}", tenant="acme", fairness_key="globex", submit_at=4.5) for n in range(5)]
+    plain = [job(f"plain-{n}", tenant="initech", fairness_key="initech", submit_at=4.6) for n in range(5)]
+    starts = starts_of(
+        *dear, known, *abuse, *plain, policy=policy, idle_key_start="zero",
+        definitions={"x": {}, "dear": {"default_cost": 500}},
+    )  # fmt: skip
+    assert starts[5:10] == ["initech"] * 5
+
+
+# What is promised instead
+
+
+@given(
+    keys=st.lists(st.integers(1, 9), min_size=2, max_size=5),
+    policy=st.sampled_from([*FAIR, ["fairness"], ["tier", "lane", "fairness", "score"]]),
+    start=st.sampled_from(["zero", "min"]),
+    seed=st.integers(0, 2**32),
+)
+def test_tenants_with_work_are_never_apart_by_more_than_one_job_whatever_their_keys(
+    keys: list[int], policy: object, start: str, seed: int
+) -> None:
+    """Their keys have the same names; who has more jobs than the others has only more left."""
+    chance, least = Random(seed), 8
+    load = [
+        job(f"{tenant}-{n}", tenant=f"t{tenant}", fairness_key=f"k{n % count}", submit_at=0)
+        for tenant, count in enumerate(keys)
+        for n in range(least + chance.randrange(9))
+    ]
+    chance.shuffle(load)
+    starts = starts_of(*load, policy=policy, idle_key_start=start)
+    begun: Counter[str] = Counter({f"t{tenant}": 0 for tenant in range(len(keys))})
+    for tenant in starts[: least * len(keys)]:
+        begun[tenant] += 1
+        assert max(begun.values()) - min(begun.values()) <= 1
+
+
+def test_the_keys_of_one_tenant_share_what_it_has() -> None:
+    load = [job(f"a{n}", tenant="acme", fairness_key="many") for n in range(9)]
+    load += [job("b", tenant="acme", fairness_key="few"), *(job(f"g{n}", tenant="globex") for n in range(9))]
+    outcome = outcome_of(*load, policy="fair")
+    order = [attempt.job for attempt in outcome.attempts]
+    assert order.index("b") < 5, "its tenant's second start"
+    assert outcome.accumulated_cost_ms == {"acme/many": 9_000, "acme/few": 1_000, "globex/": 9_000}
+    assert outcome.tenant_cost_ms == {"acme": 10_000, "globex": 9_000}
+
+
+def test_who_comes_back_starts_at_the_least_of_those_it_competes_with() -> None:
+    """A tenant among the tenants, a key among the keys of its tenant."""
+    accounts = FairAccounts(PolicyConfig(), Rules())
+    for tenant, key, charges in (("acme", "a", 3), ("acme", "b", 5), ("globex", "a", 6)):
+        accounts.arrive(tenant, key)
+        for _ in range(charges):
+            accounts.charge(tenant, key, "x", "t")
+    accounts.arrive("acme", "c")
+    accounts.arrive("initech", "a")
+    # "b" came when "a" had 3, and globex when acme had 8.
+    assert [accounts.cost("acme", key) for key in "abc"] == [3_000, 8_000, 3_000]
+    assert [accounts.tenant_cost(name) for name in ("acme", "globex", "initech")] == [8_000, 14_000, 8_000]
+    assert accounts.cost("initech", "a") == 0, "no other key of it has jobs"
+
+
+# What it makes replicas remember
+
+
+def churned(*tenants: str, keys: int) -> FairAccounts:
+    """Each tenant has used so many keys, one after the other."""
+    accounts = FairAccounts(PolicyConfig(), Rules())
+    for now in range(keys):
+        for tenant in tenants:
+            accounts.arrive(tenant, f"k{now}")
+            accounts.charge(tenant, f"k{now}", "x", "t")
+            accounts.leave(tenant, f"k{now}", now)
+    return accounts
+
+
+def test_of_one_tenant_so_many_keys_are_remembered_and_those_of_others_stay() -> None:
+    accounts = churned("acme", keys=room.KEYS_MAX + 20)
+    accounts.arrive("globex", "old")
+    accounts.charge("globex", "old", "x", "t")
+    accounts.leave("globex", "old", 0)
+    for more in range(room.KEYS_MAX + 20, room.KEYS_MAX + 40):
+        accounts.arrive("acme", f"k{more}")
+    remembered = [row for row in accounts.snapshot(0, 10**9).accumulated if row[0] == "acme"]
+    assert len(remembered) == room.KEYS_MAX
+    assert accounts.cost("globex", "old") == 1_000
+    assert accounts.cost("acme", "k39") == 0, "it was idle for the longest time"
+    assert accounts.cost("acme", "k40") > 0
+
+
+def test_the_same_history_forgets_the_same_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "KEYS_MAX", 7)
+    minds = []
+    for _ in range(2):
+        chance, core = Random(5), Dispatcher()
+        core.step(wall(0), [TermBegan(1), ProcessorSeen(make_processor("p", slots=3))])
+        for now in range(400):
+            core.step(
+                wall(now), [JobSeen(make_job(f"j{now}", tenant=chance.choice("TU"), fairness_key=str(chance.random())))]
+            )
+            core.step(wall(now), [JobGone(f"j{now - 5}", JobState.CANCELLED)])
+        minds.append(core.accounts(wall(400), 10**9, 10**9))
+    assert minds[0] == minds[1]
+    assert 7 < len(minds[0].accumulated) <= 2 * 7, "of each tenant at most seven"
+
+
+def test_nothing_is_left_of_tenants_and_keys_that_were_idle_for_too_long() -> None:
+    accounts = churned(*(f"t{n}" for n in range(50)), keys=3)
+    accounts.advance(10 * 24 * 3_600_000)
+    assert accounts.snapshot(0, 10**9) == Accounts()
+    assert accounts._keys == {}
+
+
+def test_the_record_has_room_for_the_key_of_a_tenant_beside_the_thousands_of_another() -> None:
+    accounts = churned("acme", keys=500)
+    accounts.arrive("globex", "only")
+    accounts.charge("globex", "only", "x", "t")
+    rows = accounts.snapshot(0, 100).accumulated
+    assert len(rows) == 100
+    assert ("globex", "only", 1_000, 0) in rows
+
+
+async def test_the_record_can_be_stored_however_long_keys_and_targets_are() -> None:
+    class Store:
+        saved = Accounts()
+
+        async def save(self, shard: str, term: int, accounts: Accounts) -> bool:
+            self.saved = accounts
+            return True
+
+        async def load(self, shard: str) -> Accounts:
+            return self.saved
+
+    core, store, long = Dispatcher(), Store(), "\U0001f600"
+    rows = range(room.KEYS_MAX)
+    core.step(
+        wall(0),
+        [
+            AccountsRestored(
+                Accounts(
+                    accumulated=tuple(("acme", f"{n}{long * 250}", 1, 0) for n in rows),
+                    learned=tuple(("x", f"{n}{long * 1_000}", 1, 0) for n in rows),
+                )
+            )
+        ],
+    )
+    await Bookkeeper(core, store, HandClock(), shard="default", term=lambda: 1).save()
+    assert len(store.saved.accumulated) > 1_000
+    assert len(bson.encode(encode_accounts(store.saved))) < 15 * 2**20
+
+
+# What others are told
+
+
+def test_who_sees_one_tenant_is_not_told_the_keys_of_the_job_that_goes_first() -> None:
+    core = Dispatcher()
+    core.step(wall(0), [TermBegan(1), ProcessorSeen(make_processor("p", slots=1))])
+    for id, tenant, key in (("runs", "acme", "a"), ("first", "globex", "secret"), ("waits", "acme", "b")):
+        core.step(wall(0), [JobSeen(make_job(id, tenant=tenant, fairness_key=key, target=id))])
+    told = core.explain("waits", wall(1), only="acme")
+    assert told is not None
+    assert told.standing is not None
+    [fairness] = [each for each in told.standing.worths if each.criterion is Criterion.FAIRNESS]
+    assert fairness.value == "tenant 'acme': 1 s, key 'b': 1 s"
+    assert fairness.first == "another tenant: 1 s, its key: 0 s"

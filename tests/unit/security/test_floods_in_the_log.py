@@ -1,0 +1,96 @@
+"""Clients that break off wherever they can leave no traceback in the log, and nothing that is held for them."""
+
+import asyncio
+import logging
+import socket
+import struct
+from typing import Any
+
+import pytest
+import structlog
+from fastapi import FastAPI
+
+from hascheduler.api import event_stream
+from tests.unit.api.doubles import World
+from tests.unit.security.crowding import Caller, crowded, until
+
+_RESET = struct.pack("ii", 1, 0)
+_HEAD = "host: a\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n"
+_CASES = {
+    "says nothing": "",
+    "part of a head": "POST /v1/jobs HTTP/1.1\r\nhost:",
+    "part of a body": "POST /v1/jobs HTTP/1.1\r\n{head}content-length: 99\r\n\r\n{{",
+    "part of a large body": "POST /v1/jobs:batch HTTP/1.1\r\n{head}content-length: 9999999\r\n\r\n{{",
+    "part of a chunk": "POST /v1/jobs HTTP/1.1\r\n{head}transfer-encoding: chunked\r\n\r\n9\r\n{{",
+    "garbage for a chunk": "POST /v1/jobs HTTP/1.1\r\n{head}transfer-encoding: chunked\r\n\r\nzz\r\n",
+    "length and chunks": "POST / HTTP/1.1\r\n{head}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "no HTTP": "\x16\x03\x01 hello\r\n\r\n",
+    "an upgrade": "GET /v1/jobs HTTP/1.1\r\n{head}connection: upgrade\r\nupgrade: websocket\r\n\r\n",
+    "expects 100": "POST /v1/jobs HTTP/1.1\r\n{head}expect: 100-continue\r\ncontent-length: 9\r\n\r\n",
+    "a request": "GET /v1/jobs HTTP/1.1\r\n{head}\r\n",
+    "a wait": 'POST /v1/jobs?wait=5m HTTP/1.1\r\n{head}content-length: 21\r\n\r\n{{"definition": "log"}}',
+    "events": "GET /v1/events HTTP/1.1\r\n{head}\r\n",
+    "a hundred requests": "GET /openapi.json HTTP/1.1\r\n{head}\r\n" * 100,
+    "a request and garbage": "GET /v1/jobs HTTP/1.1\r\n{head}\r\nG{{T\r\n\r\n",
+    "a refused body that goes on": "POST /v1/jobs HTTP/1.1\r\n{head}content-length: 999999999\r\n\r\n{{{{{{",
+}
+
+
+@pytest.mark.parametrize("resets", [False, True], ids=["closes", "resets"])
+@pytest.mark.parametrize("case", _CASES)
+async def test_who_breaks_off_leaves_no_traceback(
+    app: FastAPI,
+    world: World,
+    caplog: pytest.LogCaptureFixture,
+    case: str,
+    resets: bool,  # a case
+) -> None:
+    unhandled: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+    with structlog.testing.capture_logs() as lines:
+        async with crowded(app, world) as crowd:
+            caller = await crowd.caller("submitter")
+            sent = _CASES[case].format(head=_HEAD.format(token=caller.token)).encode("latin-1")
+            for turns in (0, 1, 2, 3, 5, 8, 20):
+                await _breaks_off(caller, sent, turns, resets=resets)
+            await crowd.others_get_in()
+            await until(lambda: not (world.pools.waits.in_use or world.pools.large_bodies.in_use))
+    assert unhandled == []
+    assert [line for line in lines if line["log_level"] in ("error", "critical")] == []
+    assert [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR] == []
+
+
+async def test_half_an_answer_that_can_not_go_on_ends_the_connection_and_leaves_no_traceback(
+    app: FastAPI, world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = event_stream._sent
+    count = 0
+
+    async def stuck(*args: Any, **options: Any) -> None:
+        nonlocal count
+        count += 1
+        if count > 1:
+            raise TimeoutError
+        await sound(*args, **options)
+
+    monkeypatch.setattr(event_stream, "_sent", stuck)
+    async with crowded(app, world) as crowd:
+        reader = await (await crowd.caller("viewer")).begin("GET", "/v1/events")
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            # The end of the chunks, by which a client knows that it has all.
+            await reader.readuntil(b"\r\n0\r\n\r\n")
+        monkeypatch.setattr(event_stream, "_sent", sound)
+        await crowd.others_get_in()
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+async def _breaks_off(caller: Caller, sent: bytes, turns: int, *, resets: bool) -> None:
+    """After so many turns of the loop, in one of which the server may be anywhere."""
+    _, writer = await caller.connect()
+    writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is one that can
+    writer.write(sent)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    if resets:
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    writer.transport.abort()

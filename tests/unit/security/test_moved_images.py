@@ -1,0 +1,55 @@
+"""Images that are pinned by digest: one file does it for every container there is."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kind.images import read_images
+from tests.manifests import rules
+from tests.manifests.objects import Objects
+from tests.manifests.rendering import ROOT, VARIANTS
+
+LIST = "k8s/components/images/kustomization.yaml"
+
+
+@pytest.fixture(scope="module")
+def pinned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The manifests with a made-up digest for each image: what the real ones are, only a registry can tell."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is missing; scripts/ensure-kubectl says how to install it")
+    root = tmp_path_factory.mktemp("pinned")
+    shutil.copytree(ROOT / "k8s", root / "k8s", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests/manifests/variants", root / "tests/manifests/variants")
+    component = yaml.safe_load((root / LIST).read_text())
+    for number, image in enumerate(component["images"]):
+        image["digest"] = f"sha256:{number:064x}"
+    (root / LIST).write_text(yaml.safe_dump(component))
+    return root
+
+
+def _rendered(root: Path, folder: str) -> Objects:
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(root / folder)], capture_output=True, text=True, check=True, timeout=60
+    )
+    return Objects([document for document in yaml.safe_load_all(done.stdout) if document])
+
+
+@pytest.mark.parametrize("folder", VARIANTS)
+def test_every_container_of_every_overlay_is_pinned_by_the_one_file(pinned: Path, folder: str) -> None:
+    objects = _rendered(pinned, folder)
+    digests = {f"{image['name']}:{image['newTag']}": image["digest"]
+               for image in yaml.safe_load((pinned / LIST).read_text())["images"]}  # fmt: skip
+    used = {container.name: container.spec["image"] for container in objects.containers()}
+    assert any("Job" in name for name in used)
+    for name, image in used.items():
+        tagged, at, digest = image.partition("@")
+        assert (at, digest) == ("@", digests.get(tagged)), f"{name}: {image}"
+    # And whatever else must hold goes on holding.
+    assert [problem for rule in rules.ALL for problem in rule(objects)] == []
+
+
+def test_the_images_of_a_laptop_are_read_from_the_same_file(pinned: Path) -> None:
+    assert [image.reference for image in read_images(pinned)] == [image.reference for image in read_images(ROOT)]

@@ -1,0 +1,247 @@
+"""Every pattern of the package is listed here with how it is used, and takes linear time for whatever it is given.
+
+A new pattern that is not listed fails; a listed one is tried on the texts below, ever longer: what goes back and forth
+takes hundreds of milliseconds for the longest, what does not takes one.
+"""
+
+import ast
+import importlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hascheduler.api.problems import FieldError, path_text, problem_body
+from hascheduler.model.redaction import redacted, redacted_beginning
+from hascheduler.model.repr_limits import quoted
+from hascheduler.triggers.expressions import _FIELDS
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("hascheduler", "processors")
+_FUNCTIONS = frozenset({"compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"})
+LENGTHS = (16, 64, 256, 1_024, 4_096, 16_384)
+TOO_LONG_S = 0.05
+
+# The pattern: how it is used, and how long its texts may be; None is as long as a body, a log line or a file.
+NAMED: dict[str, tuple[str, int | None]] = {
+    "hascheduler/api/audit_trail.py:_REQUEST_ID": ("fullmatch", 16_384),
+    "hascheduler/api/browser_door.py:_HOST": ("fullmatch", 16_384),
+    "hascheduler/api/browser_door.py:_ORIGIN": ("fullmatch", 16_384),
+    "hascheduler/api/etags.py:_TAG": ("fullmatch", 16_384),
+    "hascheduler/api/json_text.py:_BLANKS": ("match", None),
+    "hascheduler/api/json_text.py:_TOKEN": ("match", None),
+    "hascheduler/api/texts.py:NAME": ("match", None),
+    "hascheduler/bootstrap/given_files.py:_KEY": ("fullmatch", None),
+    "hascheduler/bootstrap/members.py:_HOST": ("fullmatch", None),
+    "hascheduler/cli/bootstrap_mongodb.py:_REPLICA_SET": ("fullmatch", None),
+    "hascheduler/cli/client.py:_JOB_ID": ("fullmatch", None),
+    "hascheduler/cli/client.py:_NAME": ("fullmatch", None),
+    "hascheduler/cli/secrets.py:_BROKER": ("fullmatch", None),
+    "hascheduler/cli/secrets.py:_DATABASE": ("fullmatch", None),
+    "hascheduler/cli/secrets.py:_EXCHANGE": ("fullmatch", None),
+    "hascheduler/cli/secrets.py:_HOST": ("fullmatch", None),
+    "hascheduler/cli/secrets.py:_NAMESPACE": ("fullmatch", None),
+    "hascheduler/cli/secrets.py:_REPLICA_SET": ("fullmatch", None),
+    "hascheduler/cli/token_commands.py:_ID": ("fullmatch", None),
+    "hascheduler/client/requests.py:_JOB_ID": ("fullmatch", None),
+    "hascheduler/demo/kubernetes/forwards.py:_OPENED": ("search", None),
+    "hascheduler/model/durations.py:_PART": ("match", 64),
+    "hascheduler/model/event.py:_POSITION": ("match", None),
+    "hascheduler/model/payload.py:_PLACEHOLDER": ("search", None),
+    "hascheduler/model/redaction.py:_BEARER": ("search", None),
+    "hascheduler/model/redaction.py:_BLANK": ("search", None),
+    "hascheduler/model/redaction.py:_PATH": ("search", None),
+    "hascheduler/model/redaction.py:_SPECIAL": ("search", None),
+    "hascheduler/model/redaction.py:_TOKEN": ("search", None),
+    "hascheduler/model/payload.py:_Template.pattern": ("search", None),
+    "hascheduler/model/resources.py:_NAME": ("match", None),
+    "hascheduler/model/token.py:SECRET": ("fullmatch", 1_024),
+    "hascheduler/model/trace.py:_FORM": ("fullmatch", 256),
+    "hascheduler/processor/handlers.py:_NAME": ("fullmatch", None),
+    "hascheduler/settings.py:_HOST_NAME": ("fullmatch", None),
+    "hascheduler/triggers/expressions.py:_ITEM": ("fullmatch", 256),
+    "processors/command/allowed.py:_VERSION": ("search", 256),
+    "processors/command/environment.py:_PATTERN": ("fullmatch", None),
+    "processors/command/payload.py:_NAME": ("match", None),
+    "processors/webhook/payload.py:_HEADER_VALUE": ("match", 8_192),
+    "processors/webhook/payload.py:_HOST": ("match", 4_096),
+    "processors/webhook/payload.py:_TOKEN": ("match", 8_192),
+    "processors/webhook/template.py:_PLACEHOLDER": ("search", None),
+}
+# Those without a name of their own, by their text.
+INLINE: dict[str, tuple[re.Pattern[Any], str]] = {
+    "hascheduler/bootstrap/given_files.py: '- *(\\\\S+)'": (re.compile(r"- *(\S+)"), "match"),
+    "hascheduler/triggers/expressions.py: '\\\\s+'": (re.compile(r"\s+"), "search"),
+    "hascheduler/triggers/expressions.py: 'l'": (re.compile("l"), "fullmatch"),
+    "hascheduler/triggers/expressions.py: days": (_FIELDS[4].special or re.compile(""), "fullmatch"),
+}
+# In the settings, which pydantic judges: its engine knows no way back. By their text.
+OF_SETTINGS = {
+    r"^[A-Za-z0-9_-]{1,38}$",
+    r"^[A-Za-z0-9._:-]{0,127}$",
+    r"^[a-z0-9-]{1,32}$",
+    r"^[A-Za-z0-9._-]{1,128}$",
+    r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$",
+    r"^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?$",
+}
+
+_BEGINNINGS = ("", "a", "${", "a://", '"', "authorization: bearer", "0-")
+_REPEATED = (
+    "a", "0", ".", "-", "a.", "a-", " ", "\t", "$", "${", "${a", "{", ":", "://", "a://", "a.://:", "a://b:", "a://b@",
+    "a.a.a://:", "@", "hsk_", "hsk_a", "authorization: bearer ", "authorization ", '"', "/", "1s", "0.0", "\\",
+    "*/", "[", "1e",
+)  # fmt: skip
+_ENDS = ("", "\x01", "@", " ", '"', "!")
+
+
+def texts(length: int) -> Iterator[str]:
+    """About so long, each made to be read again and again."""
+    for beginning, repeated, end in product(_BEGINNINGS, _REPEATED, _ENDS):
+        yield beginning + repeated * (length // len(repeated)) + end
+
+
+def demand_linear(use: Callable[[str], object], length_max: int | None = None, pool: int = 1) -> None:
+    """Goes on to longer texts only where the shorter ones were quick, so that nothing hangs."""
+    for length in LENGTHS:
+        if length_max is not None and length > length_max:
+            return
+        for text in list(texts(length))[::pool]:
+            assert _least_seconds(use, text) < TOO_LONG_S, f"{text[:40]!r}… of {len(text)} characters"
+
+
+def _least_seconds(use: Callable[[str], object], text: str) -> float:
+    """The machine may be busy: the best of up to five."""
+    best = float("inf")
+    for _ in range(5):
+        begin = time.thread_time()
+        use(text)
+        best = min(best, time.thread_time() - begin)
+        if best < TOO_LONG_S:
+            break
+    return best
+
+
+def _used(pattern: re.Pattern[Any], how: str, text: str) -> None:
+    given: Any = text.encode() if isinstance(pattern.pattern, bytes) else text
+    if how == "search":
+        for _ in pattern.finditer(given):
+            pass
+    else:
+        getattr(pattern, how)(given)
+
+
+def _pattern(key: str) -> re.Pattern[Any]:
+    path, _, name = key.partition(":")
+    found: Any = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert isinstance(found, re.Pattern)
+    return found
+
+
+@pytest.mark.parametrize("key", NAMED)
+def test_a_pattern_takes_linear_time(key: str) -> None:
+    how, length_max = NAMED[key]
+    demand_linear(partial(_used, _pattern(key), how), length_max)
+
+
+@pytest.mark.parametrize("key", INLINE)
+def test_a_pattern_without_a_name_takes_linear_time(key: str) -> None:
+    pattern, how = INLINE[key]
+    demand_linear(partial(_used, pattern, how))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        redacted,
+        lambda text: redacted_beginning(text, 1_000),
+        lambda text: redacted_beginning(text, 128),
+        quoted,
+        lambda text: path_text((text,) * 32),
+        lambda text: problem_body(422, "invalid-request", text, [FieldError((text,) * 31, text, text)] * 5),
+    ],
+    ids=["redacted", "the beginning", "a short beginning", "quoted", "a path", "a problem"],
+)
+def test_what_shows_the_texts_of_others_takes_linear_time(use: Callable[[str], object]) -> None:
+    demand_linear(use, pool=5)
+
+
+def test_what_was_there_before_is_caught() -> None:
+    before = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{0,31}://)(?:[^\s/?#:@]{0,512}:\S{0,2048}|[^\s/?#]{0,2048})@")
+    with pytest.raises(AssertionError, match="characters"):
+        demand_linear(partial(_used, before, "search"))
+
+
+def test_every_pattern_is_listed() -> None:
+    named, inline, fields = _found()
+    assert named == set(NAMED)
+    assert inline == set(INLINE)
+    assert fields <= OF_SETTINGS
+
+
+def _found() -> tuple[set[str], set[str], set[str]]:
+    """What the sources hold: those with names, those without, and the texts of ``pattern=…``."""
+    named: set[str] = set()
+    inline: set[str] = set()
+    fields: set[str] = set()
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            shown = path.relative_to(ROOT).as_posix()
+            tree = ast.parse(path.read_text())
+            of_names = {id(node.value): node for node in ast.walk(tree) if isinstance(node, ast.Assign)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Template" for base in node.bases):
+                    named.add(f"{shown}:{node.name}.pattern")
+                if not isinstance(node, ast.Call):
+                    continue
+                fields |= {ast.literal_eval(each.value) for each in node.keywords if each.arg == "pattern"}
+                if not _is_of_re(node.func):
+                    continue
+                if id(node) in of_names and ast.unparse(node.func) == "re.compile":
+                    named.add(f"{shown}:{ast.unparse(of_names[id(node)].targets[0])}")
+                else:
+                    text = node.args[0]
+                    inline.add(f"{shown}: {ast.unparse(text) if isinstance(text, ast.Constant) else 'days'}")
+    return named, inline, fields
+
+
+def _is_of_re(function: ast.expr) -> bool:
+    return (
+        isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Name)
+        and function.value.id == "re"
+        and function.attr in _FUNCTIONS
+    )
+
+
+# Secrets that are cut.
+
+
+@pytest.mark.parametrize("at", range(1, 60))
+def test_of_a_secret_that_is_cut_nothing_is_shown(at: int) -> None:
+    for secret in ("amqp://user:s3cr3t/w0rd@host/x", "amqp://s3cr3t@host", "hsk_s3cr3tabcdefghijkl"):
+        text = "." * 20 + " " + secret + " and more" * 20
+        assert "s3c" not in redacted_beginning(text, at)
+        assert "s3c" not in quoted(text, max(at, 8))
+        assert "s3c" not in redacted_beginning(text, 200)
+
+
+def test_a_key_that_holds_a_secret_is_not_shown_by_half() -> None:
+    for length in range(60, 200):
+        key = "x" * length + " amqp://user:" + "s3c" * 60 + "@host"
+        told = problem_body(422, "invalid-request", key, [FieldError((key, "a"), key, key)])
+        assert "s3c" not in str(told)
+        assert "s3c" not in quoted(key[length + 1 :])
+
+
+def test_a_problem_is_bounded_as_a_whole() -> None:
+    errors = [FieldError(("k" * 128,) * 31, "p" * 5_000, "e" * 5_000)] * 50
+    told = problem_body(422, "invalid-request", "d" * 10_000, errors)
+    assert 1 <= len(told["errors"]) < 50
+    assert len(str(told)) < 24_000

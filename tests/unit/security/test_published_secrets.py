@@ -1,0 +1,108 @@
+"""The secrets that stand in the repository open nothing but a cluster on a laptop."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hascheduler.model.token import PUBLISHED_PREFIX
+from hascheduler.settings import read_settings
+from tests.manifests.rendering import KIND, ROOT, VARIANTS, rendered
+from tests.unit.cli.invoking import invoke
+
+ALLOWED = {"HASCHEDULER_DEVELOPMENT_SECRETS": "allowed"}
+NOWHERE = "127.0.0.1:1"
+PUBLISHED = {
+    "ADMIN_TOKEN": f"{PUBLISHED_PREFIX}admin-token",
+    "MONGODB_URI": f"mongodb://scheduler:{PUBLISHED_PREFIX}mongodb-scheduler@{NOWHERE}/?replicaSet=rs0",
+    "AMQP_URL": f"amqp://scheduler:{PUBLISHED_PREFIX}rabbitmq-scheduler@{NOWHERE}/",
+}
+OWN = {
+    "ADMIN_TOKEN": "hsk_1234567890abcdefghij",
+    "MONGODB_URI": f"mongodb://scheduler:own@{NOWHERE}/{PUBLISHED_PREFIX}database?replicaSet=rs0",
+    "AMQP_URL": f"amqp://{PUBLISHED_PREFIX}user:own@{NOWHERE}/",
+}
+COMMANDS = (("serve",), ("processor", "processors.log"), ("migrate",))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda words: words[0])
+@pytest.mark.parametrize("setting", PUBLISHED)
+@pytest.mark.parametrize("from_file", [False, True])
+def test_a_process_refuses_a_published_secret_with_a_line_that_says_what_would_be_right(
+    tmp_path: Path, command: tuple[str, ...], setting: str, from_file: bool
+) -> None:
+    file = tmp_path / "secret"
+    file.write_text(PUBLISHED[setting] + "\n")
+    given = {f"{setting}_FILE": str(file)} if from_file else {setting: PUBLISHED[setting]}
+    ended = invoke(*command, **{f"HASCHEDULER_{name}": value for name, value in given.items()})
+    assert ended.status == 2
+    assert ended.err.count("\n") == 1
+    assert ended.err.startswith(f"hascheduler: HASCHEDULER_{setting}: stands in the repository, so everybody knows it")
+    assert "hascheduler secrets" in ended.err
+    assert "HASCHEDULER_DEVELOPMENT_SECRETS" in ended.err
+    assert PUBLISHED_PREFIX not in ended.err
+
+
+def test_a_password_with_escapes_is_read_as_the_server_reads_it() -> None:
+    escaped = PUBLISHED["MONGODB_URI"].replace("development-only", "development%2Donly")
+    ended = invoke("migrate", HASCHEDULER_MONGODB_URI=escaped)
+    assert (ended.status, "HASCHEDULER_MONGODB_URI: stands in" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("secrets", "more"), [(OWN, {}), (PUBLISHED, ALLOWED)], ids=["those of one's own", "allowed for a laptop"]
+)
+def test_what_is_not_published_or_is_allowed_is_taken(
+    monkeypatch: pytest.MonkeyPatch, secrets: dict[str, str], more: dict[str, str]
+) -> None:
+    for name, value in {**{f"HASCHEDULER_{name}": value for name, value in secrets.items()}, **more}.items():
+        monkeypatch.setenv(name, value)
+    assert read_settings().admin_token.get_secret_value() == secrets["ADMIN_TOKEN"]
+
+
+@pytest.mark.parametrize(("wrong", "option"), [("keyfile", "--keyfile"), ("admin-password", "--users-from")])
+def test_no_replica_set_and_no_user_is_made_with_published_ones(tmp_path: Path, wrong: str, option: str) -> None:
+    own, published = tmp_path / "own", tmp_path / "published"
+    assert invoke("secrets", "--out", str(own)).status == 0
+    assert invoke("secrets", "--out", str(published), "--development").status == 0
+    folder = own / "hascheduler-mongodb"
+    (folder / wrong).write_text((published / "hascheduler-mongodb" / wrong).read_text())
+    command = (
+        *("bootstrap", "mongodb", "--members", NOWHERE, "--timeout", "1ms"),
+        *("--keyfile", str(folder / "keyfile"), "--users-from", str(folder)),
+    )
+    ended = invoke(*command)
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert ended.err.startswith(f"hascheduler: {option}: ")
+    assert "stands in the repository" in ended.err
+
+
+def test_none_that_is_made_anew_looks_like_a_published_one(tmp_path: Path) -> None:
+    assert invoke("secrets", "--out", str(tmp_path / "new")).status == 0
+    assert not [
+        path for path in (tmp_path / "new").rglob("*") if path.is_file() and PUBLISHED_PREFIX in path.read_text()
+    ]
+
+
+@pytest.mark.parametrize("folder", VARIANTS)
+def test_published_secrets_and_a_port_of_the_nodes_are_there_for_kind_alone(folder: str) -> None:
+    objects, is_kind = rendered(folder), folder == KIND
+    types = {one["metadata"]["name"]: one["spec"].get("type", "ClusterIP") for one in objects.of("Service")}
+    assert types["hascheduler"] == ("NodePort" if is_kind else "ClusterIP")
+    assert set(types.values()) <= {"ClusterIP", types["hascheduler"]}
+    assert bool(objects.of("Secret")) is is_kind
+    allows = {container.name: objects.settings(container).get("HASCHEDULER_DEVELOPMENT_SECRETS")
+              for container in objects.containers() if container.is_ours}  # fmt: skip
+    assert set(allows.values()) == {"allowed" if is_kind else None}
+
+
+def test_kind_shows_the_port_on_the_laptops_loopback_alone() -> None:
+    nodes = yaml.safe_load((ROOT / "kind/cluster.yaml").read_text())["nodes"]
+    mappings = [mapping for node in nodes for mapping in node.get("extraPortMappings", ())]
+    assert {mapping["listenAddress"] for mapping in mappings} == {"127.0.0.1"}
+
+
+def test_the_readme_gives_no_cluster_but_kinds_a_published_secret() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert "apply -k k8s/overlays/kind" not in text
+    assert f"{PUBLISHED_PREFIX}admin" not in text

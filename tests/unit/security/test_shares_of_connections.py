@@ -1,0 +1,78 @@
+"""Idle connections give way to newcomers, those of the address with the most first; busy ones leave a reserve."""
+
+import asyncio
+
+import pytest
+from fastapi import FastAPI
+
+from hascheduler.api import server as server_module
+from tests.unit.api.doubles import World
+from tests.unit.security.crowding import HERE, THERE, answer_of, crowded, until
+from tests.unit.telemetry.scraping import scrape
+
+MAX, RESERVE = 40, 8
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "CONNECTIONS_MAX", MAX)
+    monkeypatch.setattr(server_module, "CONNECTIONS_RESERVE", RESERVE)
+
+
+async def test_an_address_whose_connections_idle_keeps_no_one_else_out(app: FastAPI, world: World) -> None:
+    async with crowded(app, world) as crowd:
+        idle = crowd.stranger(HERE)
+        readers = [(await idle.connect())[0] for _ in range(2 * MAX)]
+        await crowd.others_get_in(THERE)
+        # Those of the same address get in too: the oldest idle ones have gone.
+        await crowd.others_get_in(HERE)
+        assert await _is_closed(readers[0])
+    assert scrape(world.metrics.registry).of("hascheduler_connections_cut_total", reason="gave_way") > MAX
+
+
+async def test_who_waits_between_two_requests_is_not_the_one_that_gives_way(app: FastAPI, world: World) -> None:
+    async with crowded(app, world) as crowd:
+        polite, idle = await crowd.caller("viewer", "*", THERE), crowd.stranger(HERE)
+        reader, writer = await polite.connect()
+        request = f"GET /v1/jobs HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {polite.token}\r\n\r\n".encode()
+        writer.write(request)
+        assert (await answer_of(reader))[0] == 200
+        for _ in range(2 * MAX):
+            await idle.connect()
+        await crowd.others_get_in(THERE)
+        writer.write(request)
+        assert (await answer_of(reader))[0] == 200
+
+
+async def test_when_all_are_busy_the_last_places_are_for_probes_operators_and_workers(
+    app: FastAPI, world: World
+) -> None:
+    async with crowded(app, world) as crowd:
+        for number in range(MAX - RESERVE):  # streams of events, each of a party of its own
+            viewer = await crowd.caller("viewer", "acme", f"127.0.2.{number + 1}")
+            stream = await viewer.begin("GET", "/v1/events")
+            assert (await stream.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        status, problem = await (await crowd.caller("viewer", "acme", THERE)).ask("GET", "/v1/jobs")
+        assert (status, problem["type"]) == (503, "urn:hascheduler:problem:too-busy")
+        assert (await (await crowd.caller("operator", "*", THERE)).ask("GET", "/v1/jobs"))[0] == 200
+        worker = {"name": "far", "definitions": ["log"], "slots": 1}
+        assert (await (await crowd.caller("worker", "*", THERE)).ask("POST", "/v1/work/processors", worker))[0] == 201
+        assert (await answer_of(await crowd.stranger(THERE).begin("GET", "/livez")))[0] == 200
+
+
+async def test_a_busy_address_is_told_that_it_is_its_own_share(app: FastAPI, world: World) -> None:
+    async with crowded(app, world) as crowd:
+        for _ in range((MAX - RESERVE) * 3 // 4):
+            viewer = await crowd.caller("viewer", "acme", HERE)
+            stream = await viewer.begin("GET", "/v1/events")
+            assert (await stream.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        assert (await answer_of((await crowd.stranger(HERE).connect())[0]))[0] == 429
+        await crowd.others_get_in(THERE)
+
+
+async def _is_closed(reader: asyncio.StreamReader) -> bool:
+    try:
+        await until(reader.at_eof)
+    except ConnectionError:
+        return True
+    return True

@@ -1,0 +1,196 @@
+"""A terminal obeys what it is given; what others said is shown to it and never obeyed."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from rich.table import Table
+from rich.text import Text
+
+from hascheduler.cli.client import Client
+from hascheduler.cli.diffs import as_yaml
+from hascheduler.cli.printable import one_printable_line, printable, printable_json, printable_text
+from hascheduler.cli.tables import console, new_table
+from tests.unit.cli.conftest import replica, url
+from tests.unit.cli.invoking import Replica
+
+__all__ = ["replica", "url"]
+
+HOSTILE = {
+    "clear": "\x1b[2J\x1b[H",
+    "title": "\x1b]0;owned\x07",
+    "clipboard": "\x1b]52;c;cm0gLXJmIC8=\x1b\\",
+    "csi as C1": "\x9b31m",
+    "osc as C1": "\x9d0;owned\x9c",
+    "back": "a\bb\rc\x0bd\x0ce",
+    "nul and del": "\x00\x7f",
+    "direction": "\u202egnp.exe\u202c\u2066\u2069\u200f\u061c",
+    "invisible": "\u200b\u2060\ufeff\U000e0041\xad",
+    "lines": "\x85\u2028\u2029",
+    "half": "\ud800",
+}
+MARKUP = "[bold]x[/bold][link=http://evil.example]y[/link][/nothing] :smile:"
+ALL = "".join(HOSTILE.values())
+_OBEYED = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+_OWN = re.compile(r"^(?:\d{4}-\d\d-\d\dT.*|[\d.]+(?:ms|s|m|h|d).*)$")
+_CHOICES = frozenset(
+    {"state", "type", "role", "kind", "answer", "misfire", "overlap", "verdict", "status", "gate", "tier", "result"}
+)
+
+
+def check(shown: str) -> None:
+    assert not _OBEYED.search(shown), shown
+
+
+def turned(value: Any, poison: str) -> Any:
+    """``value`` with ``poison`` in each of its texts, but for instants, spans and what is one of a few words."""
+    match value:
+        case str():
+            return value if _OWN.match(value) else f"{value}{poison}"
+        case list():
+            return [turned(each, poison) for each in value]
+        case dict():
+            return {
+                key: each if key in _CHOICES and isinstance(each, str) else turned(each, poison)
+                for key, each in value.items()
+            }
+        case _:
+            return value
+
+
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_it_is_escaped_and_one_sees_what_it_was(hostile: str) -> None:
+    shown = printable(f"a {hostile} ü😀b\n\t")
+    check(shown)
+    assert shown.startswith("a ")
+    assert shown.endswith(" ü😀b\n\t")
+    assert "\\x" in shown or "\\u" in shown
+
+
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_documents_mean_what_they_meant(hostile: str) -> None:
+    document = {"a": [hostile, {"k" + hostile: f"x {hostile} y\n{hostile}"}], "plain": "ü 😀 \n"}
+    as_json = printable_json(json.dumps(document, ensure_ascii=False, indent=2))
+    check(as_json)
+    assert json.loads(as_json) == document
+    if hostile != HOSTILE["half"]:  # YAML has no way to write it
+        shown = as_yaml(document)
+        check(shown)
+        assert yaml.safe_load(shown) == document
+
+
+def test_a_line_stays_one_line() -> None:
+    assert one_printable_line("a\nhascheduler: all is well\r\n\x1b[A") == "a hascheduler: all is well \\x1b[A"
+
+
+def test_styles_stay_where_they_were() -> None:
+    text = Text.assemble("a\x1b", ("red\u202e", "red"), "b", ("c", "bold"))
+    shown = printable_text(text)
+    assert shown.plain == "a\\x1bred\\u202ebc"
+    assert [(shown.plain[span.start : span.end], span.style) for span in shown.spans] == [
+        ("red\\u202e", "red"), ("c", "bold"),
+    ]  # fmt: skip
+
+
+def tables() -> Iterator[Any]:
+    for cell in (ALL + MARKUP, Text(ALL + MARKUP)):
+        table = new_table(str(cell), str(cell), "two")
+        table.add_row(cell, cell)
+        yield table
+        nested = Table()
+        nested.add_column(header=cell, footer=cell)
+        nested.add_row(table)
+        yield nested
+        yield cell
+
+
+@pytest.mark.parametrize("shown", list(tables()))
+def test_no_cell_title_or_line_gets_through(shown: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    console().print(shown)
+    out = capsys.readouterr().out
+    check(out)
+    plain = re.sub(r"[\s│┃━─┏┓┗┛┡┩└┘┴┬┼╇]", "", out)
+    assert "[bold]x[/bold]" in plain
+    assert "[link=http://evil.example]y[/link]" in plain
+    assert ":smile:" in plain
+
+
+JOB = '{"definition": "log", "labels": {"a": "b"}, "tenant": "acme", "target": "t"}'
+COMMANDS = [
+    ("job", "list"),
+    ("job", "get", "{job}"),
+    ("why", "{job}"),
+    ("schedule", "list"),
+    ("schedule", "get", "tick"),
+    ("schedule", "get", "tick", "--yaml"),
+    ("schedule", "preview", "tick"),
+    ("schedule", "verdicts", "tick"),
+    ("definition", "list"),
+    ("lane", "list"),
+    ("tenant", "list"),
+    ("token", "list"),
+    ("token", "whoami"),
+    ("audit-log",),
+    ("cluster",),
+    ("cluster", "failovers"),
+    ("job", "cancel", "{job}", "--yes"),
+    ("schedule", "trigger", "tick"),
+    ("schedule", "pause", "tick"),
+]
+
+
+@pytest.fixture
+async def job(replica: Replica) -> str:
+    made = await replica.done("job", "submit", "log", "--json")
+    await replica.done("schedule", "add", "tick", "--every", "1h", "--definition", "log", "--json")
+    await replica.done("token", "create", "ops", "--role", "viewer", "--tenant", "acme", "--json")
+    return str(made.json["id"])
+
+
+@pytest.fixture
+def hostile_replica(replica: Replica, job: str, monkeypatch: pytest.MonkeyPatch) -> Replica:
+    """It turns each text of its answers into more than was asked for."""
+    exchange = Client.exchange
+    poison = ALL.replace("\ud800", "") + MARKUP
+
+    def hostile(self: Client, *arguments: Any, **more: Any) -> Any:
+        headers, answer = exchange(self, *arguments, **more)
+        return headers, turned(answer, poison)
+
+    monkeypatch.setattr(Client, "exchange", hostile)
+    return replica
+
+
+async def test_nothing_that_a_replica_says_moves_the_terminal(hostile_replica: Replica, job: str) -> None:
+    shown = 0
+    for command in COMMANDS:
+        for more in ((), ("--json",)):
+            if more and "--yaml" in command:
+                continue
+            ended = await hostile_replica.run(*(part.format(job=job) for part in command), *more)
+            assert ended.status == 0, (command, ended)
+            check(ended.out)
+            check(ended.err)
+            shown += "x1b" in ended.out or "u001b" in ended.out
+    assert shown > len(COMMANDS)
+
+
+async def test_neither_do_its_refusals(hostile_replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    for status in (400, 401, 403, 404, 409, 412, 422, 429, 500):
+        problem = {"type": "t", "title": ALL, "detail": f"no\nhascheduler: done{ALL}", "errors": [
+            {"path": f"a{ALL}", "problem": ALL, "expected": ALL}, {"path": f"a{ALL}", "problem": ALL, "expected": ALL}
+        ]}  # fmt: skip
+
+        def refuse(self: Client, *_: Any, status: int = status, problem: Any = problem, **__: Any) -> Any:
+            raise self._refused(status, problem)
+
+        monkeypatch.setattr(Client, "exchange", refuse)
+        ended = await hostile_replica.run("job", "list")
+        assert ended.status in (1, 2)
+        check(ended.err)
+        assert ended.err.count("\n") == 1, ended.err

@@ -1,0 +1,133 @@
+"""Registrations are memory in every replica and draw jobs to them: one worker token could make any number of them, and
+speak for those of all others."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from hascheduler.api import work_speakers
+from hascheduler.api.work_terms import WorkTerms
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import MonoMs
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import check_problem, post
+from tests.unit.api.tokens import Guarded
+from tests.unit.api.work import registered
+
+MOST = 3
+
+
+@pytest.fixture
+def guarded(app: FastAPI, world: World) -> Guarded:
+    guarded = Guarded(app, world)
+    app.state.services = replace(app.state.services, work_terms=WorkTerms("default", 1_000, 4_000, MOST))
+    return guarded
+
+
+@pytest.fixture
+async def worker(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+    async with await guarded.client("worker") as client:
+        yield client
+
+
+@pytest.fixture
+async def stranger(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+    async with await guarded.client("worker") as client:
+        yield client
+
+
+@pytest.fixture
+async def boss(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+    async with await guarded.client("admin") as client:
+        yield client
+
+
+async def asked(client: httpx.AsyncClient, **changes: Any) -> httpx.Response:
+    return await client.post("/v1/work/processors", json={"name": "far", "definitions": ["log"], **changes})
+
+
+async def test_a_token_registers_so_many_processors_and_no_more(
+    worker: httpx.AsyncClient, stranger: httpx.AsyncClient, world: World
+) -> None:
+    first, *_ = [await registered(worker) for _ in range(MOST)]
+    refused = await asked(worker)
+    check_problem(refused, 429)
+    assert int(refused.headers["retry-after"]) >= 1
+    # Another's room is its own, and who leaves makes room.
+    await registered(stranger)
+    assert (await worker.delete(f"/v1/work/processors/{first}")).status_code == 204
+    await registered(worker)
+    assert len(world.everything()["processors"]) == MOST + 1
+
+
+async def test_those_that_the_stream_has_not_told_of_count_too(worker: httpx.AsyncClient, world: World) -> None:
+    world.view.processors = lambda: ()
+    for _ in range(MOST):
+        await registered(worker)
+    check_problem(await asked(worker), 429)
+    world.clock.mono_ms = lambda: MonoMs(10_000)  # type: ignore[method-assign]  # what never came is forgotten
+    await registered(worker)
+
+
+async def test_one_that_was_not_written_does_not_count(worker: httpx.AsyncClient, world: World) -> None:
+    world.go_away()
+    for _ in range(MOST + 1):
+        check_problem(await asked(worker), 503)
+
+
+@pytest.mark.parametrize(
+    ("limit", "claim"),
+    [
+        ("SLOTS_OF_TOKEN_MAX", {"slots": 6}),
+        ("DEFINITIONS_OF_TOKEN_MAX", {"definitions": ["a", "b", "c", "d", "e", "f"]}),
+    ],
+)
+async def test_so_do_the_slots_and_definitions_that_they_claim(
+    worker: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, limit: str, claim: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(work_speakers, limit, 10)
+    assert (await asked(worker, **claim)).status_code == 201
+    check_problem(await asked(worker, **claim), 429)
+    assert (await asked(worker)).status_code == 201
+
+
+async def test_there_is_a_limit_for_all_tokens_together(
+    worker: httpx.AsyncClient, stranger: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work_speakers, "IN_ALL_MAX", 2)
+    await registered(worker)
+    await registered(stranger)
+    check_problem(await asked(stranger), 429)
+
+
+async def test_a_processor_of_another_token_is_not_there(
+    worker: httpx.AsyncClient, stranger: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
+) -> None:
+    processor = await registered(worker)
+    job_id = (await post(boss, "/v1/jobs", {"definition": "log"}, 201))["id"]
+    await world.dispatch(job_id, processor)
+    named = {"processor": processor, "job": job_id, "attempt": 1}
+    before = world.stored(Collection.PROCESSORS, processor)
+    check_problem(await stranger.post("/v1/work/fetch", json={"processor": processor, "wait": "0s"}), 404)
+    check_problem(await stranger.post("/v1/work/heartbeat", json={"processor": processor}), 404)
+    check_problem(await stranger.post("/v1/work/start", json=named), 404)
+    check_problem(await stranger.post("/v1/work/finish", json={**named, "outcome": "succeeded"}), 404)
+    check_problem(await stranger.delete(f"/v1/work/processors/{processor}"), 404)
+    assert world.stored(Collection.PROCESSORS, processor) == before
+    assert (await worker.post("/v1/work/start", json=named)).status_code == 200
+
+
+async def test_a_secret_is_changed_without_losing_what_runs(guarded: Guarded, worker: httpx.AsyncClient) -> None:
+    """The next token of that name speaks for its processors."""
+    processor = await registered(worker)
+    async with await guarded.client("worker", name="worker-1") as renewed:
+        assert (await renewed.post("/v1/work/heartbeat", json={"processor": processor})).status_code == 200
+
+
+async def test_where_no_token_is_demanded_anybody_speaks_for_any(client: httpx.AsyncClient) -> None:
+    processor = await registered(client)
+    assert (await client.post("/v1/work/heartbeat", json={"processor": processor})).status_code == 200

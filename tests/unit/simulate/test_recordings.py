@@ -1,0 +1,250 @@
+"""What a leader is told and decides, written down, read again, and decided again."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from hascheduler.dispatch.accounts import Accounts
+from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, PassOver, Settlement
+from hascheduler.dispatch.dispatcher import Dispatcher
+from hascheduler.dispatch.inputs import (
+    AccountsRestored,
+    Input,
+    ProcessorLost,
+    Resynced,
+    Settled,
+    TermBegan,
+    TransportSeen,
+    TrustLost,
+)
+from hascheduler.errors import InvalidInput
+from hascheduler.mirror.changes import (
+    DefinitionGone,
+    DefinitionSeen,
+    JobGone,
+    JobSeen,
+    LaneGone,
+    LaneSeen,
+    ProcessorGone,
+    ProcessorSeen,
+    ScheduleGone,
+    ScheduleSeen,
+    TenantGone,
+    TenantSeen,
+)
+from hascheduler.model.definition import Definition, RateLimit
+from hascheduler.model.documents.fired_job import fired_job
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.lane import Lane
+from hascheduler.model.policy import PRESETS, criteria
+from hascheduler.model.retry import RetryPolicy
+from hascheduler.model.tenant import Tenant
+from hascheduler.model.verdict import Verdict, VerdictRun
+from hascheduler.simulate.recorded import recorded_scenario
+from hascheduler.simulate.recording import (
+    Ended,
+    Heading,
+    RecordedStep,
+    heading_line,
+    is_recording,
+    read_recording,
+    step_line,
+)
+from hascheduler.simulate.replay import replay
+from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
+
+INPUTS: list[Input] = [
+    JobSeen(make_job("a", resources=(("cpu", 2),), serial=True, not_before_ms=wall(5))),
+    JobGone("a", JobState.FAILED, 7),
+    JobGone("b"),
+    ScheduleSeen(make_schedule("s")),
+    ScheduleGone("s"),
+    DefinitionSeen(
+        Definition("log", 3, 2, 1_000, "git", 4, RateLimit(2, 1_000), (("cpu", 1),), RetryPolicy(2), 9_000, 99_000)
+    ),
+    DefinitionGone("log"),
+    LaneSeen(Lane("l", 1, 2, (60_000,), criteria("aged_priority"))),
+    LaneGone("l"),
+    TenantSeen(Tenant("t", 1, 3)),
+    TenantGone("t"),
+    ProcessorSeen(make_processor("p", resources=(("cpu", 8),))),
+    ProcessorGone("p"),
+    ProcessorLost("p", 4),
+    TransportSeen(False),
+    TermBegan(3, (Dispatch("a", 1, "p"),)),
+    TrustLost(),
+    Resynced(),
+    AccountsRestored(Accounts((("t", "k", 5, 6),), (("log", "t", 7, 8),), 9)),
+    Settled(Dispatch("a", 1, "p"), Settlement.LOST),
+    Settled(
+        PassOver(VerdictRun("s", Verdict.MISSED, wall(1), wall(2), 2), make_schedule("s").basis_at(0)),
+        Settlement.DONE,
+    ),
+]
+CONFIG = DispatchConfig(policy=PolicyConfig(on_demand_bonus_max=None))
+HEADING = Heading(wall(0), "r1", 7, CONFIG)
+
+
+def written(*steps: RecordedStep | Ended, heading: Heading = HEADING) -> list[str]:
+    lines = [heading_line(heading)]
+    lines += [{"end": step.reason} if isinstance(step, Ended) else step_line(step) for step in steps]
+    return [json.dumps(line) for line in lines]
+
+
+def test_whatever_a_leader_may_be_told_is_read_as_it_was_written() -> None:
+    step = RecordedStep(wall(1), tuple(INPUTS), (Dispatch("a", 1, "p"),))
+    heading, steps = read_recording(written(step, RecordedStep(wall(2), (), None), Ended("over")))
+    assert heading == HEADING
+    assert list(steps) == [step, RecordedStep(wall(2), (), None), Ended("over")]
+    assert {type(each) for each in INPUTS} == set(Input.__args__)
+
+
+def test_a_recording_is_told_from_a_scenario_by_its_beginning() -> None:
+    assert is_recording(written()[0])
+    assert not is_recording('{"policy": "fair", "jobs": []}')
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        ([], "line.1"),
+        (["{"], "line.1"),
+        (['{"hascheduler_recording": 2}'], "line.1"),
+        (['{"hascheduler_recording": 1, "config": {}}'], "line.1"),
+        ([*written(), "[]"], "line.2"),
+        ([*written(), '{"now": 1}'], "line.2"),
+        ([*written(), "", '{"now": 1, "inputs": [["nonsense"]]}'], "line.3"),
+        ([*written(), '{"now": 1, "inputs": [[]]}'], "line.2"),
+        ([*written(), '{"now": 1, "inputs": [["jobs", "a", {}]]}'], "line.2"),
+        ([*written(), '{"now": 1, "inputs": [["settled", [], "done"]]}'], "line.2"),
+        ([*written(), '{"now": 1, "inputs": 5}'], "line.2"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(lines: list[str], place: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        list(read_recording(lines)[1])
+    assert ".".join(map(str, refused.value.path)) == place
+
+
+class Load:
+    """A small busy cluster by chance: what the stream would tell its leader, and the leader's steps."""
+
+    def __init__(self, seed: int, policy: PolicyConfig) -> None:
+        self._random = Random(seed)
+        self.core = Dispatcher(DispatchConfig(policy=policy))
+        self.now = wall(0)
+        self._running: dict[str, JobRef] = {}
+        self._jobs: dict[str, JobRef] = {}
+        self._schedule = make_schedule("s")
+        self._waiting_for_echo: tuple[Decision, ...] = ()
+        self.step(
+            DefinitionSeen(Definition("x", 1, 3, tier=4)),
+            DefinitionSeen(Definition("y", 1, conflict_group="git", tier=6)),
+            LaneSeen(Lane("heavy", 1, weight=2)),
+            ScheduleSeen(self._schedule),
+            *(ProcessorSeen(make_processor(name, slots=2)) for name in "pq"),
+            TermBegan(1),
+        )
+
+    def step(self, *inputs: Input) -> RecordedStep:
+        decisions = self.core.step(self.now, inputs).decisions
+        self._waiting_for_echo = decisions
+        return RecordedStep(self.now, inputs, decisions)
+
+    def steps(self, count: int) -> Iterator[RecordedStep]:
+        for n in range(count):
+            self.now = WallMs(self.now + self._random.choice((0, 1, 40, 700)))
+            yield self.step(*self._echoes(), *self._happens(n))
+
+    def _echoes(self) -> Iterator[Input]:
+        for decision in self._waiting_for_echo:
+            if isinstance(decision, Fire | PassOver):
+                if isinstance(decision, Fire):
+                    self._jobs[decision.job_id] = fired_job(self._schedule, decision.nominal_ms)
+                    yield JobSeen(self._jobs[decision.job_id])
+                self._schedule = replace(self._schedule, cursor_ms=decision.nominal_ms, tally=decision.tally)
+                yield ScheduleSeen(self._schedule)
+            if isinstance(decision, Dispatch):
+                known = self._jobs[decision.job_id]
+                job = replace(
+                    known, rev=known.rev + 2, state=JobState.RUNNING, attempt=decision.attempt,
+                    processor=decision.processor, dispatched_at_ms=self.now, started_at_ms=self.now,
+                )  # fmt: skip
+                self._jobs[job.id] = self._running[job.id] = job
+                yield JobSeen(job)
+            yield Settled(decision, Settlement.DONE)
+
+    def _happens(self, n: int) -> Iterator[Input]:
+        chance = self._random
+        if chance.random() < 0.6:
+            job = make_job(
+                f"j{n}", definition=chance.choice("xyz"), target=chance.choice("tu"),
+                lane=chance.choice(("heavy", "d")), fairness_key=chance.choice("abc"), priority=chance.randrange(11),
+                submitted_at_ms=self.now,
+                mode=chance.choice(("queued", "on_demand")),
+            )  # fmt: skip
+            self._jobs[job.id] = job
+            yield JobSeen(job)
+        if self._running and chance.random() < 0.7:
+            job_id = chance.choice(sorted(self._running))
+            del self._running[job_id], self._jobs[job_id]
+            yield JobGone(job_id, JobState.SUCCEEDED, self.now)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("seed", range(12))
+def test_the_replay_of_a_busy_leader_decides_the_same_from_whichever_moment_on(preset: str, seed: int) -> None:
+    policy = PolicyConfig(criteria=PRESETS[preset])
+    load = Load(seed, policy)
+    list(load.steps(60))
+    known = [RecordedStep(load.now, (told,), None) for told in load.core.portrait(load.now)]
+    recorded = list(load.steps(150))
+    heading = Heading(load.now, "r1", 1, DispatchConfig(policy=policy))
+    read, steps = read_recording(written(*known, *recorded, Ended("over"), heading=heading))
+    replayed = replay(read, steps)
+    assert replayed.difference is None
+    assert (replayed.steps, replayed.end) == (150, "over")
+    assert replayed.decisions == sum(len(step.decisions or ()) for step in recorded) > 20
+
+
+def test_a_decision_that_is_not_what_was_recorded_is_shown() -> None:
+    load = Load(1, PolicyConfig())
+    known = [RecordedStep(load.now, (told,), None) for told in load.core.portrait(load.now)]
+    recorded = list(load.steps(40))
+    number, step = next((n, step) for n, step in enumerate(recorded, 1) if step.decisions)
+    recorded[number - 1] = replace(step, decisions=(Dispatch("other", 1, "p"),))
+    difference = replay(Heading(load.now, "r1", 1, DispatchConfig()), [*known, *recorded]).difference
+    assert difference is not None
+    assert (difference.step, difference.now, difference.replayed) == (number, step.now, step.decisions)
+
+
+def test_a_recording_gives_the_work_that_was_asked_for() -> None:
+    def seen(id: str, **fields: Any) -> JobSeen:
+        return JobSeen(make_job(id, definition="x", submitted_at_ms=wall(0), **fields))
+
+    def running(id: str, since: int) -> JobSeen:
+        return seen(id, state=JobState.RUNNING, attempt=1, processor="p", started_at_ms=wall(since))
+
+    definition = DefinitionSeen(Definition("x", 1, default_cost_ms=9_000))
+    steps = [
+        RecordedStep(wall(10_000), (definition, ProcessorSeen(make_processor("p"))), None),
+        RecordedStep(wall(10_000), (running("before", 4_000), seen("waits"), seen("dropped")), None),
+        RecordedStep(wall(10_500), (JobGone("before", JobState.SUCCEEDED, wall(10_400)), running("waits", 10_450)), ()),
+        RecordedStep(wall(10_600), (JobGone("dropped", JobState.CANCELLED), running("goes on", 10_550)), ()),
+        RecordedStep(wall(12_000), (JobGone("waits", JobState.FAILED, wall(11_450)), ProcessorGone("p")), ()),
+    ]
+    scenario = recorded_scenario(Heading(wall(10_000), "r1", 1, CONFIG), steps)
+    assert {job.id: (job.submit_at_ms, job.duration_ms) for job in scenario.jobs} == {
+        "before": (-10_000, 400),
+        "waits": (-10_000, 1_000),
+        "goes on": (-10_000, 9_000),
+    }
+    [processor] = scenario.processors
+    assert (processor.join_at_ms, processor.leave_at_ms) == (0, 2_000)
+    assert scenario.policy.criteria == CONFIG.policy.criteria

@@ -1,0 +1,223 @@
+"""Three questions, never mixed up: alive, ready, leading. And a process that ends says so before it does."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from hascheduler.clock import SystemClock
+from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.liveness import Liveness
+from hascheduler.daemon.replica import Replica
+from hascheduler.memory.accounts import MemoryAccountStore
+from hascheduler.memory.broker import MemoryBroker
+from hascheduler.memory.claims import MemoryClaimStore
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import MemoryDatabase
+from hascheduler.memory.journal import MemoryJournal
+from hascheduler.memory.leases import MemoryLeaseStore
+from hascheduler.memory.replicas import MemoryReplicaBoard
+from hascheduler.memory.stream import MemoryChangeSource
+from hascheduler.memory.transport import MemoryTransport
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.processor import health as of_processors
+from hascheduler.processor.handlers import Handlers
+from hascheduler.telemetry.health import (
+    ABOUT_TO_END,
+    NOT_LEADING,
+    NOT_TURNING,
+    WAITING_FOR_DATABASE,
+    Health,
+    ReplicaHealth,
+    Vitals,
+)
+from hascheduler.telemetry.health_port import health_application
+from hascheduler.telemetry.registry import new_registry
+from tests.unit.api.doubles import StandingView
+from tests.unit.processor.world import staged, until
+
+Answers = dict[str, tuple[int, str]]
+
+
+async def answers(health: Health, *, leads: bool = True) -> Answers:
+    """The status and the reason of each question."""
+    application = health_application(health, new_registry(), leads=leads)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://health") as client:
+        told = {}
+        for path, name in (("/livez", "alive"), ("/readyz", "ready"), ("/leaderz", "leading")):
+            answer = await client.get(path)
+            if answer.status_code != 404:
+                assert answer.json()[name] is (answer.status_code == 200)
+                told[path] = answer.status_code, answer.json()["reason"]
+        assert (await client.get("/metrics")).headers["content-type"].startswith("text/plain; version=")
+        return told
+
+
+YES = (200, "")
+INCOMPLETE = (503, "the mirror is not complete yet")
+
+
+@pytest.mark.parametrize(
+    ("view", "alive", "ready", "leading"),
+    [
+        (StandingView(), YES, YES, YES),
+        (StandingView(leading=False), YES, YES, (503, NOT_LEADING)),
+        (StandingView(ready=False, leading=False), YES, INCOMPLETE, (503, NOT_LEADING)),
+        (StandingView(stopping=True), YES, (503, ABOUT_TO_END), YES),
+        (StandingView(stopping=True, ready=False), YES, (503, ABOUT_TO_END), YES),
+        (StandingView(alive=False), (503, NOT_TURNING), YES, YES),
+    ],
+)
+async def test_what_a_replica_says(
+    view: StandingView, alive: tuple[int, str], ready: tuple[int, str], leading: tuple[int, str]
+) -> None:
+    assert await answers(ReplicaHealth(view)) == {"/livez": alive, "/readyz": ready, "/leaderz": leading}
+
+
+async def test_a_process_that_waits_for_its_database_lives_and_is_not_ready() -> None:
+    vitals = Vitals()
+    waiting = {"/livez": YES, "/readyz": (503, WAITING_FOR_DATABASE), "/leaderz": (503, NOT_LEADING)}
+    assert await answers(vitals) == waiting
+    vitals.become(ReplicaHealth(StandingView()))
+    assert await answers(vitals) == {"/livez": YES, "/readyz": YES, "/leaderz": YES}
+
+
+@dataclass
+class At:
+    """`Heartbeat`, `Fence` and `Deliveries`, as far as their health goes; the clock stands at 100 s."""
+
+    turned_at_ms: int = 99_000
+    looked_at_ms: int = 99_900
+    registered: bool = True
+    trusted: bool = True
+    consuming: bool = True
+
+    def mono_ms(self) -> int:
+        return 100_000
+
+
+@pytest.mark.parametrize(
+    ("at", "draining", "alive", "ready"),
+    [
+        (At(), False, YES, YES),
+        (At(), True, YES, (503, of_processors.DRAINING)),
+        (At(registered=False, trusted=False, consuming=False), False, YES, (503, of_processors.NOT_REGISTERED)),
+        (At(trusted=False), False, YES, (503, of_processors.FENCED)),
+        (At(consuming=False), False, YES, (503, of_processors.NOT_CONSUMING)),
+        (At(turned_at_ms=40_000), False, (503, NOT_TURNING), YES),
+        (At(looked_at_ms=40_000), False, (503, NOT_TURNING), YES),
+        (At(turned_at_ms=40_001, trusted=False), False, YES, (503, of_processors.FENCED)),
+    ],
+)
+async def test_what_a_processor_says(at: At, draining: bool, alive: tuple[int, str], ready: tuple[int, str]) -> None:
+    event = asyncio.Event()
+    if draining:
+        event.set()
+    health = of_processors.ProcessorHealth(
+        clock=at,  # type: ignore[arg-type]  # one double for four, as the fields say
+        slots=8,
+        attempts=at,  # type: ignore[arg-type]
+        fence=at,  # type: ignore[arg-type]
+        heartbeat=at,  # type: ignore[arg-type]
+        receipts=at,  # type: ignore[arg-type]
+        deliveries=at,  # type: ignore[arg-type]
+        draining=event,
+    )
+    assert await answers(health, leads=False) == {"/livez": alive, "/readyz": ready}
+
+
+async def test_a_processor_is_ready_once_it_is_registered_and_never_again_once_it_drains() -> None:
+    async with staged(Handlers()) as stage:
+        await until(lambda: not stage.processor.health.not_ready())
+        stage.processor.drain()
+        assert stage.processor.health.not_ready() == of_processors.DRAINING
+        assert not stage.processor.health.not_alive()
+
+
+async def test_a_processor_whose_heartbeats_fail_is_not_ready_and_lives() -> None:
+    async with staged(Handlers()) as stage:
+        await until(lambda: not stage.processor.health.not_ready())
+        stage.world.down = True
+        stage.clock.now_ms += 400
+        assert stage.processor.health.not_ready() == of_processors.FENCED
+        assert not stage.processor.health.not_alive()
+        stage.world.down = False
+        await until(lambda: not stage.processor.health.not_ready())
+
+
+class HeldRelease(MemoryLeaseStore):
+    """A release waits until it is let through."""
+
+    def __init__(self, connection: MemoryConnection) -> None:
+        super().__init__(connection)
+        self.asked = asyncio.Event()
+        self.let_through = asyncio.Event()
+
+    async def update(self, expected: LeaseRecord, proposed: LeaseRecord) -> bool:
+        if not proposed.holder:
+            self.asked.set()
+            await self.let_through.wait()
+        return await super().update(expected, proposed)
+
+
+@contextlib.asynccontextmanager
+async def leader() -> AsyncIterator[tuple[Replica, HeldRelease, asyncio.Task[None]]]:
+    clock, connection = SystemClock(), MemoryConnection(MemoryDatabase())
+    liveness, leases = Liveness("127.0.0.1", 0, "r1"), HeldRelease(connection)
+    await liveness.bind()
+    config = ReplicaConfig(
+        shard="default",
+        replica_id="r1",
+        name="one",
+        started_at_ms=clock.wall_ms(),
+        liveness_endpoint=f"127.0.0.1:{liveness.port}",
+        lease_duration_ms=60_000,
+        renew_deadline_ms=40_000,
+        retry_period_ms=10_000,
+        heartbeat_timeout_ms=60_000,
+        journal_retention_ms=600_000,
+    )
+    replica = Replica(
+        config,
+        source=MemoryChangeSource(connection),
+        leases=leases,
+        journal=MemoryJournal(connection),
+        claims=MemoryClaimStore(connection, job_retention_ms=600_000),
+        accounts=MemoryAccountStore(connection),
+        board=MemoryReplicaBoard(connection),
+        transport=MemoryTransport(MemoryBroker()),
+        liveness=liveness,
+        clock=clock,
+    )
+    running = asyncio.create_task(replica.run())
+    try:
+        await until(lambda: replica.view.leading)
+        yield replica, leases, running
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+async def test_a_leader_that_ends_is_not_ready_at_once_and_gives_up_its_lease_after() -> None:
+    async with leader() as (replica, leases, running):
+        health = ReplicaHealth(replica.view)
+        assert await answers(health) == {"/livez": YES, "/readyz": YES, "/leaderz": YES}
+        replica.stop()
+        assert health.not_ready() == ABOUT_TO_END
+        async with asyncio.timeout(10):
+            await leases.asked.wait()
+        # Handing over: it decides no more, has the lease still, and answers whoever asks it.
+        assert await answers(health) == {"/livez": YES, "/readyz": (503, ABOUT_TO_END), "/leaderz": (503, NOT_LEADING)}
+        assert replica.view.ready
+        held = await leases.get("default")
+        assert held is not None
+        assert held.holder == "r1"
+        leases.let_through.set()
+        async with asyncio.timeout(10):
+            await running
+        given_up = await leases.get("default")
+        assert given_up is not None
+        assert given_up.holder == ""

@@ -1,0 +1,162 @@
+"""The API over HTTPS, on a port of this machine, with certificates made for the purpose."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from hascheduler.api.access_door import Lock
+from hascheduler.api.app import create_app
+from hascheduler.api.server import ApiServer
+from hascheduler.model.token import digest_of
+from hascheduler.tls import PemFile, client_context, server_context
+from tests.unit.api.doubles import World
+from tests.unit.cli.invoking import Replica, invoke
+from tests.unit.tls.certificates import Authority
+
+ADMIN = "an-admin-token-of-the-settings"
+
+
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    return create_app(World().services())
+
+
+@asynccontextmanager
+async def served(app: FastAPI, tls: ssl.SSLContext) -> AsyncIterator[str]:
+    app.state.services = replace(World().services(), lock=Lock(demanded=True, admin_digest=digest_of(ADMIN)))
+    server = ApiServer(app, "127.0.0.1", 0, tls)
+    await server.bind()
+    serving = asyncio.create_task(server.run())
+    try:
+        yield f"https://127.0.0.1:{server.port}"
+    finally:
+        serving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+
+
+def of_server(authority: Authority, names: str = "IP:127.0.0.1", client_ca: str = "") -> ssl.SSLContext:
+    issued = authority.issue("server", names)
+    return server_context(PemFile("CERT", issued.cert), PemFile("KEY", issued.key), PemFile("CA", client_ca))
+
+
+@pytest.fixture
+async def url(app: FastAPI, authority: Authority) -> AsyncIterator[str]:
+    async with served(app, of_server(authority)) as url:
+        yield url
+
+
+async def test_a_replica_speaks_https(url: str, authority: Authority) -> None:
+    context = client_context(PemFile("CA", authority.cert), PemFile("CERT", ""), PemFile("KEY", ""))
+    async with httpx.AsyncClient(base_url=url, verify=context) as client:
+        assert (await client.get("/readyz")).json()["ready"] is True
+        assert (await client.get("/v1/lanes")).status_code == 401
+        shown = await client.get("/v1/whoami", headers={"Authorization": f"Bearer {ADMIN}"})
+        assert shown.json()["role"] == "admin"
+
+
+async def test_it_does_not_speak_http_there(url: str) -> None:
+    async with httpx.AsyncClient(base_url=url.replace("https", "http")) as client:
+        with pytest.raises(httpx.TransportError):
+            await client.get("/readyz")
+
+
+async def test_a_client_that_speaks_nonsense_ends_with_its_connection(url: str, authority: Authority) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    writer.write(b"\x16\x03\x01\x00\x05nonsense")
+    async with asyncio.timeout(10):
+        await reader.read()
+    writer.close()
+    context = client_context(PemFile("CA", authority.cert), PemFile("CERT", ""), PemFile("KEY", ""))
+    async with httpx.AsyncClient(base_url=url, verify=context) as client:
+        assert (await client.get("/livez")).status_code == 200
+
+
+async def test_with_an_authority_only_its_clients_get_in(
+    app: FastAPI, authority: Authority, stranger: Authority
+) -> None:
+    ca = PemFile("CA", authority.cert)
+    async with served(app, of_server(authority, client_ca=authority.cert)) as url:
+        for issued, gets_in in ((authority.issue("client"), True), (stranger.issue("client"), False), (None, False)):
+            cert = PemFile("CERT", issued.cert if issued else "")
+            context = client_context(ca, cert, PemFile("KEY", issued.key if issued else ""))
+            async with httpx.AsyncClient(base_url=url, verify=context) as client:
+                if gets_in:
+                    assert (await client.get("/livez")).status_code == 200
+                else:
+                    with pytest.raises(httpx.TransportError):
+                        await client.get("/livez")
+
+
+# The command line
+
+
+async def test_the_commands_trust_whom_they_are_told_to(url: str, authority: Authority) -> None:
+    replica = Replica(url)
+    shown = await replica.done("--ca-file", authority.cert, "token", "whoami", HASCHEDULER_TOKEN=ADMIN)
+    assert shown.out.startswith("HASCHEDULER_ADMIN_TOKEN: admin of all tenants")
+    named = {"HASCHEDULER_CA_FILE": authority.cert, "HASCHEDULER_TOKEN": ADMIN}
+    await replica.done("schedule", "list", **named)
+
+
+async def test_the_commands_trust_nobody_else(url: str, stranger: Authority) -> None:
+    for arguments in ((), ("--ca-file", stranger.cert)):
+        refused = await Replica(url).run(*arguments, "token", "whoami", HASCHEDULER_TOKEN=ADMIN)
+        assert refused.status == 2
+        assert refused.err.count("\n") == 1
+        assert "is not trusted" in refused.err
+        assert "--ca-file" in refused.err
+
+
+async def test_a_certificate_for_another_name_is_not_trusted(app: FastAPI, authority: Authority) -> None:
+    async with served(app, of_server(authority, "DNS:elsewhere.example.com")) as url:
+        refused = await Replica(url).run("--ca-file", authority.cert, "token", "whoami", HASCHEDULER_TOKEN=ADMIN)
+    assert (refused.status, "is not trusted" in refused.err) == (2, True)
+
+
+async def test_the_commands_show_their_certificate(app: FastAPI, authority: Authority) -> None:
+    issued = authority.issue("client")
+    named = {"HASCHEDULER_CA_FILE": authority.cert, "HASCHEDULER_TOKEN": ADMIN}
+    own = {"HASCHEDULER_CLIENT_CERT_FILE": issued.cert, "HASCHEDULER_CLIENT_KEY_FILE": issued.key}
+    async with served(app, of_server(authority, client_ca=authority.cert)) as url:
+        await Replica(url).done("schedule", "list", **named, **own)
+        assert (await Replica(url).run("schedule", "list", **named)).status == 1
+    one = {"HASCHEDULER_CLIENT_CERT_FILE": issued.cert}
+    assert invoke("schedule", "list", HASCHEDULER_URL="https://127.0.0.1:1", **one).status == 2
+
+
+def test_a_ca_file_that_is_none_is_named(tmp_path: Path) -> None:
+    refused = invoke("--ca-file", str(tmp_path / "none"), "schedule", "list", HASCHEDULER_URL="https://127.0.0.1:1")
+    assert refused.status == 2
+    assert (
+        refused.err
+        == f"hascheduler: --ca-file: {tmp_path / 'none'}: No such file or directory; expected a readable file\n"
+    )
+
+
+# At start
+
+
+@pytest.mark.parametrize("wrong", ["HTTP_TLS_CERT_FILE", "HTTP_TLS_KEY_FILE", "HTTP_TLS_CLIENT_CA_FILE"])
+def test_a_replica_with_a_wrong_file_says_which_and_does_not_start(
+    authority: Authority, tmp_path: Path, wrong: str
+) -> None:
+    issued = authority.issue("server")
+    files = {
+        "HASCHEDULER_HTTP_TLS_CERT_FILE": issued.cert,
+        "HASCHEDULER_HTTP_TLS_KEY_FILE": issued.key,
+        "HASCHEDULER_HTTP_TLS_CLIENT_CA_FILE": authority.cert,
+        f"HASCHEDULER_{wrong}": str(tmp_path / "none"),
+    }
+    refused = invoke("serve", **files)
+    assert refused.status == 2
+    assert refused.err.count("\n") == 1
+    assert f"HASCHEDULER_{wrong}: {tmp_path / 'none'}: No such file" in refused.err
