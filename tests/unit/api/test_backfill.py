@@ -78,7 +78,7 @@ async def test_a_time_that_may_still_fire_is_left_alone(client: httpx.AsyncClien
     ]  # fmt: skip
 
 
-async def test_what_may_still_fire_is_told_by_the_triggers_that_were_in_force(
+async def test_the_triggers_that_were_in_force_decide_what_may_still_fire(
     client: httpx.AsyncClient, world: World
 ) -> None:
     await hourly(client)
@@ -92,20 +92,20 @@ async def test_what_may_still_fire_is_told_by_the_triggers_that_were_in_force(
     assert answer["jobs"] == [f"backfill:tick:{NOW + half * HOUR_MS // 2}" for half in (1, 3)]
 
 
-async def test_times_since_a_pause_are_not_waited_for(client: httpx.AsyncClient, world: World) -> None:
+async def test_times_since_a_pause_are_backfilled(client: httpx.AsyncClient, world: World) -> None:
     await create(client, trigger={"type": "interval", "every": "1h"}, paused=True)
     world.clock.now = WallMs(NOW + 2 * HOUR_MS)
     assert (await post(client, PATH, span(1, 2)))["created"] == 2
 
 
-async def test_a_dry_run_tells_the_same_and_makes_nothing(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_dry_run_gives_the_same_answer_and_makes_nothing(client: httpx.AsyncClient, world: World) -> None:
     await hourly(client)
     await post(client, PATH, span(-2, -2))
     before = world.everything()
-    told = await post(client, PATH, span(-3, 0, dry_run=True))
+    answer = await post(client, PATH, span(-3, 0, dry_run=True))
     assert world.everything() == before
-    assert told == await post(client, PATH, span(-3, 0))
-    assert (told["count"], told["created"], told["existing"]) == (4, 3, 1)
+    assert answer == await post(client, PATH, span(-3, 0))
+    assert (answer["count"], answer["created"], answer["existing"]) == (4, 3, 1)
 
 
 async def test_one_at_a_time_or_all_at_once(client: httpx.AsyncClient, world: World) -> None:
@@ -125,7 +125,7 @@ NARROWED: list[tuple[dict[str, Any], list[int]]] = [
 
 
 @pytest.mark.parametrize(("narrowing", "hours"), NARROWED, ids=[str(row[0]) for row in NARROWED])
-async def test_what_narrows_the_trigger_counts_but_the_number_of_fires(
+async def test_all_bounds_of_the_trigger_apply_except_max_fires(
     client: httpx.AsyncClient, narrowing: dict[str, Any], hours: list[int]
 ) -> None:
     await hourly(client, **narrowing)
@@ -145,7 +145,7 @@ async def test_a_span_without_nominal_times_makes_nothing(client: httpx.AsyncCli
     assert world.everything() == before
 
 
-async def test_the_payload_is_filled_in_for_each(client: httpx.AsyncClient, world: World) -> None:
+async def test_the_payload_is_rendered_for_each_time(client: httpx.AsyncClient, world: World) -> None:
     await create(client, trigger={"type": "interval", "every": "1h"}, job={
         "definition": "log", "payload": "${job_id} ${nominal_at}", "render": True,
     })  # fmt: skip
@@ -153,7 +153,7 @@ async def test_the_payload_is_filled_in_for_each(client: httpx.AsyncClient, worl
     assert world.job(id_of(-1))["payload"] == f"{id_of(-1)} 2029-12-31T23:00:00.000Z"
 
 
-async def test_a_paused_schedule_is_filled_in_too(client: httpx.AsyncClient) -> None:
+async def test_a_paused_schedule_is_backfilled_too(client: httpx.AsyncClient) -> None:
     await create(client, trigger={"type": "interval", "every": "1h"}, paused=True)
     assert (await post(client, PATH, span(-1, 0)))["created"] == 2
 
@@ -180,7 +180,7 @@ async def test_excluded_times_do_not_count_against_the_limit(client: httpx.Async
 
 
 async def test_many_jobs_beside_the_span_do_not_hide_those_in_it(client: httpx.AsyncClient, world: World) -> None:
-    """An earlier trigger fired far more often; its jobs are read past, a page at a time."""
+    """An earlier trigger fired far more often; the jobs of its times are in the store beside those of the span."""
     await create(client)
     for n in range(1, 2_600):
         await world.fire(NOW + n * 1_000)

@@ -1,4 +1,4 @@
-"""Many jobs at once: each with its own answer, and in the order in which they need each other."""
+"""Batches: each job has its own answer, and is inserted after those that it depends on."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ async def test_a_thousand_jobs_are_submitted_and_found_by_their_batch(client: ht
     check_problem(await client.post("/v1/jobs:batch", json={"jobs": []}), 422, "jobs")
 
 
-async def test_what_is_wrong_with_one_is_told_in_its_place_and_keeps_no_other_back(
+async def test_a_refused_job_gets_its_problem_in_its_place_and_keeps_no_other_back(
     client: httpx.AsyncClient, world: World
 ) -> None:
     answer = await batch(client, LOG, {"definition": "log", "priority": 11}, 7, {**LOG, "idempotency_key": "a b"}, LOG)
@@ -43,7 +43,7 @@ async def test_what_is_wrong_with_one_is_told_in_its_place_and_keeps_no_other_ba
     assert len(world.everything()["jobs"]) == 2
 
 
-async def test_they_depend_on_each_other_by_their_refs(client: httpx.AsyncClient, world: World) -> None:
+async def test_jobs_of_a_batch_depend_on_each_other_by_ref(client: httpx.AsyncClient, world: World) -> None:
     answer = await batch(
         client,
         {**LOG, "depends_on": ["ref:left", "ref:right"]},
@@ -59,7 +59,7 @@ async def test_they_depend_on_each_other_by_their_refs(client: httpx.AsyncClient
     assert inserted.index(right) < inserted.index(last)
 
 
-async def test_circles_are_refused_with_all_that_needs_them(client: httpx.AsyncClient, world: World) -> None:
+async def test_cycles_are_refused_with_all_jobs_behind_them(client: httpx.AsyncClient, world: World) -> None:
     answer = await batch(
         client,
         {**LOG, "ref": "a", "depends_on": ["ref:b"]},
@@ -82,7 +82,7 @@ async def test_circles_are_refused_with_all_that_needs_them(client: httpx.AsyncC
         ([{**LOG, "ref": "a", "expires_at": "2000-01-01T00:00:00Z"}, {**LOG, "depends_on": ["ref:a"]}], [422, 422]),
     ],
 )
-async def test_what_can_not_be_waited_for_is_refused(
+async def test_dependencies_that_do_not_exist_are_refused(
     client: httpx.AsyncClient, jobs: list[Any], statuses: list[int]
 ) -> None:
     answer = await batch(client, *jobs)
@@ -100,7 +100,7 @@ async def test_a_repeated_batch_is_the_same_batch(client: httpx.AsyncClient, wor
     assert world.everything() == before
 
 
-async def test_a_key_of_its_own_goes_before_that_of_the_batch(client: httpx.AsyncClient) -> None:
+async def test_a_jobs_own_key_goes_before_that_of_the_batch(client: httpx.AsyncClient) -> None:
     first = await batch(client, {**LOG, "idempotency_key": "own"}, LOG, key="k")
     other = await batch(client, {**LOG, "idempotency_key": "own"}, {**LOG, "priority": 6}, key="k")
     assert [result["status"] for result in other["results"]] == [200, 409]
@@ -113,7 +113,7 @@ async def test_a_job_may_wait_for_a_whole_batch(client: httpx.AsyncClient, world
     assert sorted(world.job(job["id"])["waits_for"]) == sorted(result["job"] for result in answer["results"])
 
 
-async def test_levels_are_in_order_and_leave_out_circles() -> None:
+async def test_topological_levels_are_in_order_and_leave_out_cycles() -> None:
     order = await in_turns(levels([[1], [2], [], [4], [3], [3], [2, 2]]))
     assert [list(level) for level in order.levels] == [[2], [1, 6], [0]]
     assert list(order.in_circles) == [3, 4, 5]

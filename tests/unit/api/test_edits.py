@@ -1,4 +1,4 @@
-"""PUT and PATCH: what is kept, what is replaced, and who is first."""
+"""PUT and PATCH of schedules: which fields are kept and which are replaced."""
 
 from typing import Any
 
@@ -109,7 +109,7 @@ PATCHES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("a label more", {"labels": {"tier": "1"}}, {"labels": {"team": "a", "tier": "1"}}),
     ("a label less", {"labels": {"team": None}}, {"labels": {}}),
     ("all labels", {"labels": None}, {"labels": {}}),
-    ("what is not there can be removed", {"labels": {"x": None}, "nothing": None}, {}),
+    ("a field that is not set can be removed", {"labels": {"x": None}, "nothing": None}, {}),
     ("never pause", {"pause_after_failures": None}, {"pause_after_failures": None}),
     ("the name, as it is", {"name": "tick"}, {}),
     ("paused as null is nothing", {"paused": None}, {}),
@@ -117,7 +117,7 @@ PATCHES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("patch_body", "changed"), [row[1:] for row in PATCHES], ids=[row[0] for row in PATCHES])
-async def test_a_patch_changes_what_it_names(
+async def test_a_patch_changes_only_the_fields_that_it_names(
     client: httpx.AsyncClient, patch_body: dict[str, Any], changed: dict[str, Any]
 ) -> None:
     before = await create(
@@ -151,7 +151,7 @@ async def test_a_patch_merges_into_the_trigger(
     assert (await patch(client, {"trigger": trigger}))["trigger"] == {**before, **changed}
 
 
-async def test_a_trigger_of_another_type_replaces_the_whole(client: httpx.AsyncClient) -> None:
+async def test_a_trigger_of_another_type_replaces_the_stored_one(client: httpx.AsyncClient) -> None:
     await create(client, trigger={**TICK["trigger"], "jitter": "200ms", "max_fires": 9})
     shown = await patch(client, {"trigger": {"type": "cron", "expression": "0 3 * * *", "jitter": None}})
     assert shown["trigger"] == {"type": "cron", "expression": "0 3 * * *", "timezone": "UTC", **DEFAULT_NARROWING}
@@ -160,7 +160,7 @@ async def test_a_trigger_of_another_type_replaces_the_whole(client: httpx.AsyncC
     )
 
 
-async def test_a_patch_merges_into_the_payload_as_into_anything(client: httpx.AsyncClient) -> None:
+async def test_a_patch_merges_into_the_payload_too(client: httpx.AsyncClient) -> None:
     await create(client, job={**LOG, "payload": {"a": {"b": 1, "c": 2}, "d": [1, 2]}, "target": "x"})
     shown = await patch(client, {"job": {"payload": {"a": {"b": None, "e": True}, "d": [3]}, "target": None}})
     assert shown["job"]["payload"] == {"a": {"c": 2, "e": True}, "d": [3]}
@@ -169,7 +169,9 @@ async def test_a_patch_merges_into_the_payload_as_into_anything(client: httpx.As
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0, False), ({"a": [1]}, {"a": [True]})])
-async def test_what_is_equal_to_python_alone_is_a_change(client: httpx.AsyncClient, old: object, new: object) -> None:
+async def test_values_that_only_python_calls_equal_are_a_change(
+    client: httpx.AsyncClient, old: object, new: object
+) -> None:
     await create(client, job={**LOG, "payload": old})
     assert (await patch(client, {"job": {"payload": new}}))["rev"] == 2
 
@@ -203,12 +205,12 @@ async def test_a_patch_is_checked_like_a_replacement(
     assert world.everything() == before
 
 
-async def test_a_label_that_is_filled_in_may_not_be_removed(client: httpx.AsyncClient) -> None:
+async def test_a_label_that_a_placeholder_needs_may_not_be_removed(client: httpx.AsyncClient) -> None:
     await create(client, job={**LOG, "payload": "${label.team}", "render": True}, labels={"team": "a"})
     check_problem(await client.patch("/v1/schedules/tick", json={"labels": None}), 422, "job.payload")
 
 
-async def test_a_merge_patch_may_say_that_it_is_one(client: httpx.AsyncClient) -> None:
+async def test_a_merge_patch_may_have_its_own_media_type(client: httpx.AsyncClient) -> None:
     await create(client)
     headers = {"content-type": "application/merge-patch+json"}
     answer = await client.patch("/v1/schedules/tick", content='{"overlap": "skip"}', headers=headers)
@@ -216,7 +218,7 @@ async def test_a_merge_patch_may_say_that_it_is_one(client: httpx.AsyncClient) -
     check_problem(await client.put("/v1/schedules/tick", content="{}", headers=headers), 415)
 
 
-async def test_an_edit_keeps_a_payload_that_is_more_than_json(client: httpx.AsyncClient, world: World) -> None:
+async def test_an_edit_keeps_a_payload_that_holds_more_than_json(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     payload = {"ratio": float("inf"), "deep": [1]}
     world.rewrite(Collection.SCHEDULES, "tick", payload=payload)
@@ -232,7 +234,7 @@ async def test_the_fairness_key_follows_the_tenant_unless_it_is_another(client: 
     assert (await patch(client, {"job": {"fairness_key": None}}))["job"]["fairness_key"] == "acme"
 
 
-async def test_resources_are_merged_and_null_is_what_the_definition_says(client: httpx.AsyncClient) -> None:
+async def test_resources_are_merged_and_null_goes_back_to_the_definition(client: httpx.AsyncClient) -> None:
     await create(client)
     assert (await patch(client, {"job": {"resources": {"cpu": 2}}}))["job"]["resources"] == {"cpu": 2}
     assert (await patch(client, {"job": {"resources": {"gpu": 1, "cpu": None}}}))["job"]["resources"] == {"gpu": 1}

@@ -1,4 +1,4 @@
-"""Cancel, reprioritize and retry: one job, or all that match."""
+"""Cancel, reprioritize and retry: one job, or all matching jobs."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ async def job_in(client: httpx.AsyncClient, world: World, state: str, **body: An
         ("cancelled", "already_done", "already_done", "not_failed"),
     ],
 )
-async def test_each_answers_what_it_met(
+async def test_each_answer_says_which_state_it_met(
     client: httpx.AsyncClient, world: World, *, state: str, cancel: str, reprioritize: str, retry: str
 ) -> None:
     ids = [await job_in(client, world, state) for _ in range(3)]
@@ -41,12 +41,12 @@ async def test_each_answers_what_it_met(
 
 
 @pytest.mark.parametrize(("action", "body"), [("cancel", None), ("reprioritize", {"priority": 1}), ("retry", None)])
-async def test_a_job_that_is_not_there_is_404(client: httpx.AsyncClient, action: str, body: Any) -> None:
+async def test_an_unknown_job_is_404(client: httpx.AsyncClient, action: str, body: Any) -> None:
     check_problem(await client.post(f"/v1/jobs/job:nobody/{action}", json=body), 404)
 
 
 @pytest.mark.parametrize("priority", [-1, 11, "5", 5.5, None, True])
-async def test_what_is_no_priority_is_refused(client: httpx.AsyncClient, world: World, priority: Any) -> None:
+async def test_an_invalid_priority_is_refused(client: httpx.AsyncClient, world: World, priority: Any) -> None:
     id = await job_in(client, world, "pending")
     check_problem(await client.post(f"/v1/jobs/{id}/reprioritize", json={"priority": priority}), 422, "priority")
 
@@ -69,7 +69,7 @@ async def test_a_dry_run_counts_and_changes_nothing(client: httpx.AsyncClient, w
     assert world.everything() == before
 
 
-async def test_all_that_match_are_changed_and_no_others(client: httpx.AsyncClient, world: World) -> None:
+async def test_all_matching_jobs_are_changed_and_no_others(client: httpx.AsyncClient, world: World) -> None:
     ours = [await job_in(client, world, state, labels={"team": "a"}) for state in JobState]
     other = await job_in(client, world, "pending", labels={"team": "b"})
     which = {"filter": {"labels": {"team": "a"}}}
@@ -99,7 +99,7 @@ async def test_all_that_match_are_changed_and_no_others(client: httpx.AsyncClien
         ({"filter": {"definition": "log"}, "dry_run": "yes"}, "dry_run"),
     ],
 )
-async def test_what_is_no_filter_changes_nothing(client: httpx.AsyncClient, world: World, body: Any, path: str) -> None:
+async def test_an_invalid_filter_changes_nothing(client: httpx.AsyncClient, world: World, body: Any, path: str) -> None:
     await job_in(client, world, "pending")
     before = world.everything()
     check_problem(await client.post("/v1/jobs:cancel", json=body), 422, path)
@@ -109,7 +109,7 @@ async def test_what_is_no_filter_changes_nothing(client: httpx.AsyncClient, worl
 # Listed by
 
 
-async def test_jobs_are_listed_by_whatever_they_are_found_by(client: httpx.AsyncClient, world: World) -> None:
+async def test_jobs_are_listed_by_each_field_of_a_filter(client: httpx.AsyncClient, world: World) -> None:
     id = await job_in(client, world, "failed", labels={"a.b": "c"}, target="t1", tenant="acme")
     await job_in(client, world, "succeeded")
     for query in ("state=failed", "label=a.b%3Dc", "target=t1", "tenant=acme", "definition=log&tenant=acme"):

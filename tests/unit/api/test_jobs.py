@@ -1,4 +1,4 @@
-"""Jobs: what is stored, what is shown."""
+"""Jobs: how they are stored and shown."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +27,7 @@ async def test_a_job_is_stored_with_its_defaults_and_shown(client: httpx.AsyncCl
     assert not {"_id", "rev", "sequence", "submitted_at_ms", "expire_at"} & set(shown)
 
 
-async def test_everything_that_can_be_said_of_a_job_is_kept(client: httpx.AsyncClient, world: World) -> None:
+async def test_every_field_of_a_submit_is_stored(client: httpx.AsyncClient, world: World) -> None:
     body = {
         "definition": "sleep",
         "target": "demo",
@@ -51,14 +51,14 @@ async def test_everything_that_can_be_said_of_a_job_is_kept(client: httpx.AsyncC
     ("body", "key"),
     [({}, "acme"), ({"fairness_key": None}, "acme"), ({"fairness_key": ""}, ""), ({"fairness_key": "k"}, "k")],
 )
-async def test_the_fairness_key_is_the_tenant_unless_it_is_said(
+async def test_the_fairness_key_defaults_to_the_tenant(
     client: httpx.AsyncClient, body: dict[str, Any], key: str
 ) -> None:
     shown = (await client.post("/v1/jobs", json={"definition": "log", "tenant": "acme", **body})).json()
     assert shown["fairness_key"] == key
 
 
-async def test_a_job_that_needs_nothing_is_not_one_that_needs_what_its_definition_says(
+async def test_a_job_that_needs_nothing_differs_from_one_that_leaves_it_to_its_definition(
     client: httpx.AsyncClient, world: World
 ) -> None:
     for needs in (dict[str, int](), None):
@@ -78,7 +78,7 @@ async def test_a_job_that_can_never_run_is_marked_while_it_waits(client: httpx.A
     assert (await client.get("/v1/jobs/job:0001")).json()["unschedulable"] is True
 
 
-async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_left(
+async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(
     client: httpx.AsyncClient, world: World
 ) -> None:
     await client.post("/v1/jobs", json={"definition": "log"})
@@ -123,7 +123,7 @@ async def test_jobs_are_listed_newest_first_and_filtered(client: httpx.AsyncClie
         assert page["next"] is None
 
 
-async def test_cancel_answers_what_became_of_the_job(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_cancel_answers_with_what_became_of_the_job(client: httpx.AsyncClient, world: World) -> None:
     await client.post("/v1/jobs", json={"definition": "log"})
     await client.post("/v1/jobs", json={"definition": "log"})
     world.rewrite(Collection.JOBS, "job:0002", state="running")

@@ -7,7 +7,7 @@ from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import NOW_TEXT, check_problem, create, get, post
 
 
-async def test_a_paused_schedule_says_since_when_and_why(client: httpx.AsyncClient) -> None:
+async def test_a_paused_schedule_shows_since_when_and_why(client: httpx.AsyncClient) -> None:
     before = await create(client)
     shown = await post(client, "/v1/schedules/tick/pause", {"because": "the printer is on fire"})
     paused = {
@@ -45,7 +45,7 @@ async def test_resuming_leaves_out_the_times_in_between(client: httpx.AsyncClien
     assert (stretch["since_ms"], stretch["through_ms"], stretch["paused"]) == (NOW, NOW + 3_500, True)
 
 
-async def test_resuming_with_catch_up_leaves_them_to_the_misfire_policy(
+async def test_resuming_with_catch_up_applies_the_misfire_policy_to_them(
     client: httpx.AsyncClient, world: World
 ) -> None:
     await create(client, paused=True)
@@ -55,7 +55,7 @@ async def test_resuming_with_catch_up_leaves_them_to_the_misfire_policy(
     assert world.schedule()["past"] == []
 
 
-async def test_resuming_what_is_not_paused_changes_nothing(client: httpx.AsyncClient, world: World) -> None:
+async def test_resuming_a_schedule_that_is_not_paused_changes_nothing(client: httpx.AsyncClient, world: World) -> None:
     before = await create(client)
     world.clock.now = WallMs(NOW + 3_500)
     assert await post(client, "/v1/schedules/tick/resume", {"catch_up": False}) == before
@@ -83,7 +83,7 @@ async def test_a_body_may_be_left_out_but_not_be_something_else(client: httpx.As
     check_problem(await client.post(path, content="{", headers={"content-type": "application/json"}), 400)
 
 
-async def test_a_pause_that_is_overtaken_by_a_pause_keeps_the_first(client: httpx.AsyncClient, world: World) -> None:
+async def test_of_two_pauses_that_race_the_first_is_kept(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     world.schedules.overtakers = [lambda: client.post("/v1/schedules/tick/pause", json={"because": "first"})]
     shown = await post(client, "/v1/schedules/tick/pause")

@@ -21,7 +21,7 @@ def seconds(*after_now: int) -> list[str]:
     return [format_instant(NOW + second * 1_000) for second in after_now]
 
 
-async def test_the_next_fires_are_told(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_preview_shows_the_next_fires(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     before = world.everything()
     answer = await get(client, "/v1/schedules/tick/preview?count=3")
@@ -47,7 +47,7 @@ async def test_a_preview_may_begin_at_any_instant(client: httpx.AsyncClient) -> 
     assert nominal(answer["fires"]) == seconds(60, 61)
 
 
-async def test_what_is_decided_is_not_to_come(client: httpx.AsyncClient, world: World) -> None:
+async def test_decided_times_are_not_among_the_fires_to_come(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     for second in (1, 2, 3):
         await world.fire(NOW + second * 1_000)
@@ -55,7 +55,7 @@ async def test_what_is_decided_is_not_to_come(client: httpx.AsyncClient, world: 
     assert nominal((await get(client, "/v1/schedules/tick/preview?count=1"))["fires"]) == seconds(4)
 
 
-async def test_a_paused_schedule_shows_what_would_be(client: httpx.AsyncClient) -> None:
+async def test_the_preview_of_a_paused_schedule_ignores_the_pause(client: httpx.AsyncClient) -> None:
     await create(client, paused=True)
     assert nominal((await get(client, "/v1/schedules/tick/preview?count=1"))["fires"]) == seconds(1)
 
@@ -139,7 +139,9 @@ async def preview_of(client: httpx.AsyncClient, patch: object, count: int = 3) -
     return answer
 
 
-async def test_a_preview_of_an_edit_tells_what_it_adds_and_removes(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_preview_of_an_edit_shows_the_fires_that_it_adds_and_removes(
+    client: httpx.AsyncClient, world: World
+) -> None:
     await create(client, trigger={"type": "interval", "every": "2s"})
     before = world.everything()
     answer = await preview_of(client, {"trigger": {"every": "3s"}})
@@ -169,7 +171,7 @@ async def test_a_time_that_becomes_excluded_is_removed(client: httpx.AsyncClient
     assert answer["added"] == []
 
 
-async def test_both_are_compared_through_the_same_instant_however_different_they_are(
+async def test_both_triggers_are_compared_through_the_same_instant(
     client: httpx.AsyncClient,
 ) -> None:
     await create(client)

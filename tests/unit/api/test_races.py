@@ -1,4 +1,4 @@
-"""Edits that somebody else overtakes: none is lost, none is made to what it was not made from."""
+"""Edits that race: none is lost, and each is computed from the revision that it replaces."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem, create, get, patch
 
 
-async def test_an_edit_that_is_overtaken_is_made_anew_on_what_is_there_then(
+async def test_an_edit_that_loses_a_race_is_repeated_on_the_stored_schedule(
     client: httpx.AsyncClient, world: World
 ) -> None:
     await create(client)
@@ -29,7 +29,7 @@ async def test_edits_at_the_same_time_all_take_effect(client: httpx.AsyncClient,
     assert (shown["overlap"], shown["labels"], shown["rev"]) == ("skip", {"team": "a"}, 3)
 
 
-async def test_an_edit_that_is_always_overtaken_is_a_conflict(client: httpx.AsyncClient, world: World) -> None:
+async def test_an_edit_that_loses_every_race_is_a_conflict(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
 
     async def overtake() -> None:
@@ -40,13 +40,15 @@ async def test_an_edit_that_is_always_overtaken_is_a_conflict(client: httpx.Asyn
     assert world.schedule()["policy"]["overlap"] == "allow"
 
 
-async def test_an_edit_of_what_is_deleted_meanwhile_finds_nothing(client: httpx.AsyncClient, world: World) -> None:
+async def test_an_edit_of_a_schedule_that_is_deleted_meanwhile_finds_nothing(
+    client: httpx.AsyncClient, world: World
+) -> None:
     await create(client)
     world.schedules.overtakers = [lambda: client.delete("/v1/schedules/tick"), _nothing]
     check_problem(await client.patch("/v1/schedules/tick", json={"overlap": "skip"}), 404)
 
 
-async def test_a_fire_meanwhile_does_not_get_in_the_way_and_stays(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_fire_during_an_edit_is_no_conflict_and_stays(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     world.schedules.overtakers = [lambda: world.fire(NOW + 1_000)]
     shown = await patch(client, {"overlap": "skip"})

@@ -1,4 +1,4 @@
-"""What is shown may be sent again, and changes nothing."""
+"""Responses sent back as requests change nothing."""
 
 from typing import Any
 
@@ -98,7 +98,7 @@ bodies = st.fixed_dictionaries(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(body=bodies, name=st.sampled_from(["one", "two"]))
-async def test_what_is_shown_may_be_sent_again_and_changes_nothing(
+async def test_a_response_sent_back_as_a_request_changes_nothing(
     client: httpx.AsyncClient, world: World, body: dict[str, Any], name: str
 ) -> None:
     path = f"/v1/schedules/{name}"
@@ -117,7 +117,7 @@ async def test_what_is_shown_may_be_sent_again_and_changes_nothing(
         assert repr(world.schedule(name)) == repr(stored)
     assert (await client.delete(path)).status_code == 204
     assert world.database.find(Collection.SCHEDULES, name) is None
-    # Created anew from what was shown it is the same schedule.
+    # Created again from its response it is the same schedule.
     assert await create(client, **sent, name=name) == shown
     await client.delete(path)
 
@@ -163,7 +163,9 @@ NOUNS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
 @pytest.mark.parametrize("kind", NOUNS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-async def test_so_may_definitions_lanes_and_tenants(client: httpx.AsyncClient, kind: str, data: st.DataObject) -> None:
+async def test_definitions_lanes_and_tenants_sent_back_change_nothing(
+    client: httpx.AsyncClient, kind: str, data: st.DataObject
+) -> None:
     path = f"/v1/{kind}/a"
     body = data.draw(st.fixed_dictionaries({}, optional=NOUNS[kind]))
     created = await client.put(path, json=body)

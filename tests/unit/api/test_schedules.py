@@ -88,7 +88,7 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
     assert await get(client, "/v1/schedules") == {"items": [shown], "next": None, "unreadable": []}
 
 
-async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient) -> None:
+async def test_every_field_of_a_schedule_is_stored(client: httpx.AsyncClient) -> None:
     payload = {"a.b": [1, 2.5, None, True, "$x", {"": "zoë \U0001f600"}], "n": -(2**63)}
     body: dict[str, Any] = {
         "name": "one.day",
@@ -131,7 +131,7 @@ async def test_a_taken_name_is_a_conflict(client: httpx.AsyncClient, world: Worl
     assert world.everything() == before
 
 
-async def test_what_the_leader_decided_is_shown(client: httpx.AsyncClient, world: World) -> None:
+async def test_the_leaders_decisions_are_shown(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     await world.pass_over(Verdict.MISSED, NOW + 1_000, NOW + 2_000, count=2)
     await world.fire(NOW + 3_000)
@@ -143,7 +143,7 @@ async def test_what_the_leader_decided_is_shown(client: httpx.AsyncClient, world
     assert (shown["failures_in_a_row"], shown["rev"]) == (4, 1)
 
 
-async def test_the_next_time_is_one_that_fires(client: httpx.AsyncClient, world: World) -> None:
+async def test_next_at_is_a_time_that_fires(client: httpx.AsyncClient, world: World) -> None:
     window = {"from": "2030-01-01T00:00:01Z", "to": "2030-01-01T00:00:05Z"}
     shown = await create(client, trigger={**TICK["trigger"], "exclude": [window], "max_fires": 1})
     assert shown["next_at"] == "2030-01-01T00:00:05.000Z"
@@ -173,7 +173,7 @@ async def test_pages_follow_each_other_without_gap_or_overlap(client: httpx.Asyn
     assert seen == names
 
 
-async def test_labels_pick_those_that_have_them_all(client: httpx.AsyncClient) -> None:
+async def test_a_label_filter_picks_the_schedules_with_all_labels(client: httpx.AsyncClient) -> None:
     labelled = {"a": {"team": "x", "tier": ""}, "b": {"team": "x"}, "c": {"team": "y=z"}, "d": {}}
     for name, labels in labelled.items():
         await create(client, name=name, labels=labels)
@@ -219,7 +219,7 @@ async def test_a_document_that_cannot_be_read_does_not_hide_the_others_and_a_rep
         assert repaired.json()["next_at"] == "2030-01-01T00:00:01.000Z"
 
 
-async def test_a_repair_keeps_what_can_be_read(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_repair_keeps_the_fields_that_can_be_read(client: httpx.AsyncClient, world: World) -> None:
     anchored = {"type": "interval", "every": "1m", "anchor": "2020-01-01T00:00:17Z"}
     await create(client, trigger=anchored)
     kept = {"cursor_ms": NOW + 17_000, "tally": [1, 0, 0, 0, 0, 0], "failures": 2, "created_at_ms": NOW - 5}

@@ -1,4 +1,4 @@
-"""Where submitted jobs belong in a trace: the caller's or one of their own, kept with each of them."""
+"""The trace of submitted jobs: the caller's or one of their own, stored with each job."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -53,17 +53,17 @@ async def test_jobs_belong_to_the_span_of_their_request_and_that_to_its_caller(
     await create(traced)
     answer = await traced.post(path, json=body, headers=CALLER.headers())
     assert answer.status_code in (200, 201), answer.text
-    told = recorded.one(name)
-    assert (trace_of(told), parent_of(told)) == (CALLER.trace_id, span_id(CALLER))
-    assert told.status.is_unset
-    assert [trace[3:52] for trace in kept(world)] == [f"{trace_of(told)}-{id_of(told)}"] * jobs
+    span = recorded.one(name)
+    assert (trace_of(span), parent_of(span)) == (CALLER.trace_id, span_id(CALLER))
+    assert span.status.is_unset
+    assert [trace[3:52] for trace in kept(world)] == [f"{trace_of(span)}-{id_of(span)}"] * jobs
 
 
-async def test_a_submit_tells_of_its_job_and_its_route(traced: httpx.AsyncClient, recorded: Recorded) -> None:
+async def test_the_span_of_a_submit_names_its_job_and_its_route(traced: httpx.AsyncClient, recorded: Recorded) -> None:
     job = await post(traced, "/v1/jobs", {"definition": "log"}, 201)
-    told = recorded.one("submit log")
-    assert parent_of(told) is None
-    assert dict(told.attributes or {}) == {
+    span = recorded.one("submit log")
+    assert parent_of(span) is None
+    assert dict(span.attributes or {}) == {
         "http.request.method": "POST",
         "url.path": "/v1/jobs",
         "hascheduler.job.definition": "log",
@@ -72,7 +72,7 @@ async def test_a_submit_tells_of_its_job_and_its_route(traced: httpx.AsyncClient
 
 
 @pytest.mark.parametrize("path", REQUESTS)
-async def test_who_does_not_trace_keeps_what_the_caller_says(
+async def test_a_replica_without_tracing_stores_the_callers_trace(
     client: httpx.AsyncClient, world: World, path: str
 ) -> None:
     body, _, jobs = REQUESTS[path]
@@ -97,7 +97,7 @@ async def test_who_does_not_trace_keeps_what_the_caller_says(
     ],
     ids=lambda headers: repr(headers)[:40],
 )
-async def test_what_is_malformed_is_ignored_and_never_kept(
+async def test_a_malformed_trace_is_ignored_and_never_stored(
     client: httpx.AsyncClient, world: World, headers: list[tuple[str, Any]]
 ) -> None:
     answer = await client.post("/v1/jobs", json={"definition": "log"}, headers=headers)
@@ -112,7 +112,7 @@ async def test_under_one_key_a_job_keeps_its_first_trace(client: httpx.AsyncClie
     assert kept(world) == [CALLER.traceparent]
 
 
-async def test_a_refusal_is_no_failure_of_this_process_and_an_outage_is(
+async def test_an_outage_marks_the_span_as_failed_and_a_refusal_does_not(
     traced: httpx.AsyncClient, world: World, recorded: Recorded
 ) -> None:
     world.view.waiting["default"] = MAX_PENDING
@@ -127,7 +127,7 @@ async def test_a_refusal_is_no_failure_of_this_process_and_an_outage_is(
     assert (recorded.exporter.get_finished_spans()[-1].attributes or {})["error.type"] == "StoreUnavailable"
 
 
-async def test_a_worker_over_http_is_told_the_trace_at_the_start(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_start_over_http_returns_the_trace(client: httpx.AsyncClient, world: World) -> None:
     processor = await registered(client)
     named = await promised(client, world, processor)
     world.rewrite_job(named["job"], trace=CALLER.traceparent)

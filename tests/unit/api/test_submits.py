@@ -1,4 +1,4 @@
-"""Submitting once: idempotency keys, deadlines, dependencies, and what is told of all that."""
+"""Submits: idempotency keys, expiry and dependencies."""
 
 import asyncio
 from typing import Any
@@ -46,7 +46,7 @@ async def test_a_hundred_equal_submits_at_once_give_one_job(client: httpx.AsyncC
     assert len((await get(client, "/v1/jobs"))["items"]) == 1
 
 
-async def test_what_is_left_out_is_the_same_as_its_default_and_the_order_of_keys_does_not_matter(
+async def test_an_omitted_field_equals_its_default_and_the_order_of_keys_does_not_matter(
     client: httpx.AsyncClient,
 ) -> None:
     first = await submit(client, "k1", payload={"a": 1, "b": [2]})
@@ -77,14 +77,14 @@ async def test_a_key_holds_for_a_day(client: httpx.AsyncClient, world: World) ->
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "a" * 256, "\xe9"])
-async def test_what_is_no_key_is_refused(client: httpx.AsyncClient, world: World, key: str) -> None:
+async def test_an_invalid_key_is_refused(client: httpx.AsyncClient, world: World, key: str) -> None:
     headers = [(b"idempotency-key", key.encode("latin-1"))]
     answer = await client.post("/v1/jobs", json=JOB, headers=headers)
     check_problem(answer, 422, "Idempotency-Key")
     assert not list(world.everything()["jobs"])
 
 
-async def test_two_keys_are_none(client: httpx.AsyncClient) -> None:
+async def test_two_keys_are_refused(client: httpx.AsyncClient) -> None:
     answer = await client.post("/v1/jobs", json=JOB, headers=[("idempotency-key", "a"), ("idempotency-key", "b")])
     check_problem(answer, 422, "Idempotency-Key")
 
@@ -97,7 +97,7 @@ async def test_a_repeat_takes_no_room(client: httpx.AsyncClient) -> None:
     assert (await submit(client, tenant="acme")).status_code == 429
 
 
-async def test_a_batch_that_is_not_let_in_takes_no_room(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_batch_that_is_not_admitted_takes_no_room(client: httpx.AsyncClient, world: World) -> None:
     for tenant in ("a", "b"):
         await client.put(f"/v1/tenants/{tenant}", json={"max_pending": 2})
     jobs = [{**JOB, "tenant": "a"}] * 2 + [{**JOB, "tenant": "b"}] * 3
@@ -109,7 +109,7 @@ async def test_a_batch_that_is_not_let_in_takes_no_room(client: httpx.AsyncClien
 # Deadlines and payloads
 
 
-async def test_when_it_expires_is_kept_and_shown(client: httpx.AsyncClient, world: World) -> None:
+async def test_the_expiry_is_stored_and_shown(client: httpx.AsyncClient, world: World) -> None:
     id = await submitted(client, expires_at="2030-01-01T00:00:01Z")
     assert world.job(id)["expires_at_ms"] == NOW + 1_000
     assert (await get(client, f"/v1/jobs/{id}"))["expires_at"] == "2030-01-01T00:00:01.000Z"
@@ -123,7 +123,7 @@ async def test_when_it_expires_is_kept_and_shown(client: httpx.AsyncClient, worl
         {"expires_at": "2030-01-02T00:00:00Z", "not_before": "2030-01-02T00:00:00Z"},
     ],
 )
-async def test_what_would_expire_before_it_could_begin_is_refused(
+async def test_a_job_that_would_expire_before_it_could_start_is_refused(
     client: httpx.AsyncClient, times: dict[str, str]
 ) -> None:
     check_problem(await submit(client, **times), 422, "expires_at")
@@ -137,7 +137,9 @@ async def test_a_payload_may_be_256_kibibytes_of_json(client: httpx.AsyncClient)
 # Dependencies
 
 
-async def test_what_has_yet_to_succeed_is_waited_for(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_job_waits_for_the_dependencies_that_have_yet_to_succeed(
+    client: httpx.AsyncClient, world: World
+) -> None:
     a, b = await submitted(client), await submitted(client)
     world.rewrite_job(b, state=JobState.SUCCEEDED.value)
     id = await submitted(client, depends_on=[a, b, a])
@@ -146,7 +148,7 @@ async def test_what_has_yet_to_succeed_is_waited_for(client: httpx.AsyncClient, 
     assert (shown["depends_on"], shown["on_dependency_failure"]) == ([a, b], "fail")
 
 
-async def test_one_that_failed_is_waited_for_unless_that_is_to_be_ignored(
+async def test_a_job_waits_for_a_failed_dependency_unless_failures_are_ignored(
     client: httpx.AsyncClient, world: World
 ) -> None:
     a = await submitted(client)
@@ -156,7 +158,7 @@ async def test_one_that_failed_is_waited_for_unless_that_is_to_be_ignored(
     assert (ignoring["waits_for"], ignoring["ignores_failures"]) == ([], True)
 
 
-async def test_an_unknown_one_is_refused_by_its_place(client: httpx.AsyncClient, world: World) -> None:
+async def test_an_unknown_dependency_is_refused_by_its_place(client: httpx.AsyncClient, world: World) -> None:
     a = await submitted(client)
     before = world.everything()
     check_problem(await submit(client, depends_on=[a, "job:nobody"]), 422, "depends_on.1")
@@ -165,5 +167,5 @@ async def test_an_unknown_one_is_refused_by_its_place(client: httpx.AsyncClient,
     assert world.everything() == before
 
 
-async def test_more_than_a_thousand_are_refused(client: httpx.AsyncClient) -> None:
+async def test_more_than_a_thousand_dependencies_are_refused(client: httpx.AsyncClient) -> None:
     check_problem(await submit(client, depends_on=["job:x"] * 1_001), 422, "depends_on")

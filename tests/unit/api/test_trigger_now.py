@@ -35,13 +35,13 @@ async def test_each_request_makes_another_job_paused_or_not(client: httpx.AsyncC
 
 
 @pytest.mark.parametrize("payload", [{"other": 1}, None, 0, [], "x"])
-async def test_the_payload_may_be_another_even_null(client: httpx.AsyncClient, payload: object) -> None:
+async def test_the_request_may_replace_the_payload_even_by_null(client: httpx.AsyncClient, payload: object) -> None:
     await create(client, job={"definition": "log", "payload": {"n": 1}})
     assert (await post(client, PATH, {"payload": payload}, 201))["payload"] == payload
     assert (await post(client, PATH, {"overlap": "allow"}, 201))["payload"] == {"n": 1}
 
 
-async def test_the_payload_is_filled_in(client: httpx.AsyncClient) -> None:
+async def test_the_payload_is_rendered(client: httpx.AsyncClient) -> None:
     template = {"to": "${schedule} ${target} ${job_id}", "on": ["${nominal_date}", "${label.team} $$5 $HOME"]}
     job = {"definition": "log", "payload": template, "render": True, "target": "demo"}
     await create(client, job=job, labels={"team": "a"})
@@ -78,16 +78,16 @@ OVERLAPS: list[tuple[str, list[str], int | None]] = [
 ]
 
 
-@pytest.mark.parametrize("says", ["the request", "the schedule"])
+@pytest.mark.parametrize("source", ["the request", "the schedule"])
 @pytest.mark.parametrize("row", OVERLAPS, ids=[f"{row[0]} {row[1]}" for row in OVERLAPS])
 async def test_the_overlap_policy_decides(
-    client: httpx.AsyncClient, world: World, says: str, row: tuple[str, list[str], int | None]
+    client: httpx.AsyncClient, world: World, source: str, row: tuple[str, list[str], int | None]
 ) -> None:
     overlap, states, in_the_way = row
-    await create(client, overlap=overlap if says == "the schedule" else "allow")
+    await create(client, overlap=overlap if source == "the schedule" else "allow")
     ids = await live(world, states)
     before = world.everything()
-    body = {"overlap": overlap} if says == "the request" else {}
+    body = {"overlap": overlap} if source == "the request" else {}
     answer = await client.post(PATH, json=body)
     if in_the_way is not None:
         assert ids[in_the_way] in check_problem(answer, 409)["detail"]
@@ -108,9 +108,7 @@ def after_cancel(state: str) -> tuple[str, bool]:
     return ("cancelled" if state in ("pending", "dispatched") else state, state == "running")
 
 
-async def test_a_job_that_somebody_asked_for_is_not_cancelled_for_another(
-    client: httpx.AsyncClient, world: World
-) -> None:
+async def test_cancel_running_spares_jobs_that_were_triggered_by_hand(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     [fired] = await live(world, ["pending"])
     first = await post(client, PATH, status=201)
@@ -126,9 +124,7 @@ async def test_jobs_of_another_schedule_are_not_in_the_way(client: httpx.AsyncCl
     await post(client, PATH, {"overlap": "skip"}, 201)
 
 
-async def test_more_live_jobs_than_anybody_looks_through_are_a_conflict(
-    client: httpx.AsyncClient, world: World
-) -> None:
+async def test_more_than_a_thousand_live_jobs_are_a_conflict(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     job: dict[str, Any] = world.job((await post(client, PATH, status=201))["id"])
     for n in range(1_000):

@@ -1,4 +1,4 @@
-"""Triggers on their way through the API: what is kept, what is refused and where."""
+"""Triggers in requests and responses: how they are stored, which are refused, and at which field."""
 
 import json
 from typing import Any
@@ -66,7 +66,7 @@ each_kind = pytest.mark.parametrize(("sent", "shown", "pattern"), KINDS, ids=[ro
 
 
 @each_kind
-async def test_each_kind_is_stored_and_shown(
+async def test_each_type_of_trigger_is_stored_and_shown(
     client: httpx.AsyncClient, world: World, sent: dict[str, Any], shown: dict[str, Any], pattern: Any
 ) -> None:
     assert (await create(client, trigger=sent))["trigger"] == {**shown, **DEFAULT_NARROWING}
@@ -74,7 +74,7 @@ async def test_each_kind_is_stored_and_shown(
 
 
 @each_kind
-async def test_whatever_narrows_a_trigger_is_stored_and_shown(
+async def test_the_bounds_of_a_trigger_are_stored_and_shown(
     client: httpx.AsyncClient, world: World, sent: dict[str, Any], shown: dict[str, Any], pattern: Any
 ) -> None:
     answer = await create(client, trigger={**sent, **NARROWING})
@@ -218,6 +218,6 @@ async def test_a_policy_that_makes_no_sense_is_refused_at_its_place(
     assert world.everything() == World().everything()
 
 
-async def test_a_payload_that_is_not_filled_in_may_hold_anything(client: httpx.AsyncClient) -> None:
+async def test_a_payload_that_is_not_rendered_may_hold_anything(client: httpx.AsyncClient) -> None:
     payload = {"a": "${nothing}", "b": "$$"}
     assert (await create(client, job={"definition": "log", "payload": payload}))["job"]["payload"] == payload

@@ -1,4 +1,4 @@
-"""``…/verdicts``: what became of each nominal time, and what is still open."""
+"""``…/verdicts``: what became of each nominal time, and which are undecided."""
 
 from typing import Any
 
@@ -99,7 +99,7 @@ async def test_pages_follow_each_other_without_gap_or_overlap(
     assert seen == whole
 
 
-async def test_verdicts_may_be_picked(client: httpx.AsyncClient, world: World) -> None:
+async def test_verdicts_may_be_filtered(client: httpx.AsyncClient, world: World) -> None:
     await history(client, world)
     whole = await listed(client)
     for wanted in (["fired"], ["coalesced"], ["missed", "skipped"]):
@@ -136,7 +136,7 @@ async def test_coalesced_times_go_into_the_next_fire_whatever_lies_between(
 
 
 async def test_the_fire_is_found_among_very_many(client: httpx.AsyncClient, world: World) -> None:
-    """So many that they are not read as a whole, after a gap that is not the trigger's."""
+    """More fires than one read covers, after a gap that is not the trigger's."""
     await create(client)
     await world.pass_over(Verdict.COALESCED, at(1), at(3), count=3)
     await world.pass_over(Verdict.SKIPPED, at(4), at(99), count=96)
@@ -150,15 +150,15 @@ async def test_the_fire_is_found_among_very_many(client: httpx.AsyncClient, worl
     assert into == [text(1_400), text(1_400), text(100)]
 
 
-# What is still open
+# Undecided times
 
 
 async def undecided(client: httpx.AsyncClient) -> dict[str, Any]:
-    told: dict[str, Any] = (await get(client, f"{PATH}?limit=1"))["undecided"]
-    return told
+    answer: dict[str, Any] = (await get(client, f"{PATH}?limit=1"))["undecided"]
+    return answer
 
 
-async def test_times_that_nobody_decided_are_due(client: httpx.AsyncClient, world: World) -> None:
+async def test_undecided_times_are_due(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     world.clock.now = at(60)
     assert await undecided(client) == {"count": 60, "since": text(1), "because": "due"}
@@ -221,16 +221,14 @@ async def test_times_before_an_edit_are_those_of_the_trigger_then(client: httpx.
     assert await undecided(client) == {"count": 12, "since": text(1), "because": "due"}
 
 
-async def test_a_schedule_that_has_fired_as_often_as_it_may_has_nothing_open(
-    client: httpx.AsyncClient, world: World
-) -> None:
+async def test_an_exhausted_schedule_has_nothing_undecided(client: httpx.AsyncClient, world: World) -> None:
     await create(client, trigger={**TICK["trigger"], "max_fires": 1})
     await world.fire(at(1))
     world.clock.now = at(60)
     assert await undecided(client) == {"count": 0, "since": None, "because": None}
 
 
-async def test_a_leader_whose_clock_is_ahead_leaves_nothing_open(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_leader_whose_clock_is_ahead_leaves_nothing_undecided(client: httpx.AsyncClient, world: World) -> None:
     await create(client)
     await world.pass_over(Verdict.MISSED, at(1), at(9), count=9)
     world.clock.now = at(5)

@@ -1,4 +1,4 @@
-"""``?wait=``: the answer of a job in the answer to its submit."""
+"""``?wait=``: a submit that is answered with the result of its job."""
 
 import asyncio
 import json
@@ -39,14 +39,14 @@ async def test_the_result_is_in_the_answer(client: httpx.AsyncClient, world: Wor
     assert not waits(world, "job:0001")
 
 
-async def test_when_the_time_is_over_it_is_told_where_to_ask(client: httpx.AsyncClient) -> None:
+async def test_when_the_time_is_over_the_answer_says_where_to_ask(client: httpx.AsyncClient) -> None:
     for wait in ("0s", "20ms", "0.02"):
         answer = await client.post(f"/v1/jobs?wait={wait}", json=JOB)
         assert (answer.status_code, answer.json()["state"]) == (202, "pending")
         assert answer.headers["location"] == f"/v1/jobs/{answer.json()['id']}"
 
 
-async def test_who_asks_again_under_the_key_waits_for_the_same_job(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_repeat_under_the_key_waits_for_the_same_job(client: httpx.AsyncClient, world: World) -> None:
     key = {"Idempotency-Key": "k"}
     await client.post("/v1/jobs", json=JOB, headers=key)
     asking = asyncio.create_task(client.post("/v1/jobs?wait=30s", json=JOB, headers=key))
@@ -58,13 +58,13 @@ async def test_who_asks_again_under_the_key_waits_for_the_same_job(client: httpx
 
 
 @pytest.mark.parametrize("wait", ["-1s", "301s", "1e99", "NaN", "soon", ""])
-async def test_what_is_no_time_to_wait_is_refused(client: httpx.AsyncClient, world: World, wait: str) -> None:
+async def test_an_invalid_wait_is_refused(client: httpx.AsyncClient, world: World, wait: str) -> None:
     check_problem(await client.post(f"/v1/jobs?wait={wait}", json=JOB), 422, "wait")
     check_problem(await client.post("/v1/jobs?wiat=3s", json=JOB), 422, "wiat")
     assert not world.everything()["jobs"]
 
 
-async def test_where_too_many_wait_already_the_job_is_submitted_and_not_waited_for(
+async def test_with_too_many_waits_the_job_is_submitted_and_answered_at_once(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bells, "BELLS_MAX", 0)
@@ -73,7 +73,9 @@ async def test_where_too_many_wait_already_the_job_is_submitted_and_not_waited_f
 
 
 @pytest.mark.parametrize(("asked", "state"), [("", "pending"), ("&cancel_on_disconnect=true", "cancelled")])
-async def test_who_leaves_cancels_only_if_he_asked_for_that(world: World, asked: str, state: str) -> None:
+async def test_a_disconnect_cancels_the_job_only_if_the_client_asked_for_that(
+    world: World, asked: str, state: str
+) -> None:
     async with serving(world) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         body = json.dumps(JOB).encode()

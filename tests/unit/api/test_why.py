@@ -1,4 +1,4 @@
-"""Why a job waits, and what the metrics tell."""
+"""Why a job waits, and the metrics of waiting jobs."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def standing(ahead: int, *, exact: bool = True) -> Standing:
     return Standing(ahead, exact, "job:0000" if ahead else ID, deciding, (Worth(Criterion.TIER, "1", "2"),))
 
 
-async def test_what_holds_a_job_back_is_told_with_its_numbers(client: httpx.AsyncClient, world: World) -> None:
+async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: httpx.AsyncClient, world: World) -> None:
     world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(CAP, NOT_YET))
     assert await get(client, WHY) == {
         "job": ID,
@@ -52,7 +52,7 @@ async def test_what_holds_a_job_back_is_told_with_its_numbers(client: httpx.Asyn
     }
 
 
-async def test_a_job_that_nothing_holds_back_has_its_place(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_job_without_blocks_has_its_place_in_the_queue(client: httpx.AsyncClient, world: World) -> None:
     world.view.explanations[ID] = Explanation(ID, "waiting", standing=standing(2))
     shown = await get(client, WHY)
     assert shown["standing"] == {
@@ -102,7 +102,7 @@ async def test_the_summary_is_one_sentence(
         ({"state": "running", "processor": "p"}, True, "it is running, and this replica has not seen it yet"),
     ],
 )
-async def test_of_a_job_that_the_replica_does_not_know_the_database_is_asked(
+async def test_a_job_that_the_replica_does_not_know_is_read_from_the_database(
     client: httpx.AsyncClient, world: World, stored: dict[str, Any], is_ready: bool, summary: str
 ) -> None:
     await client.post("/v1/jobs", json={"definition": "log"})
@@ -122,7 +122,7 @@ async def test_an_unknown_job_is_not_found_and_an_unreadable_one_is_named(
     assert "priority" in check_problem(await client.get(WHY), 500)["detail"]
 
 
-async def test_the_metrics_are_what_the_replica_sees(client: httpx.AsyncClient, world: World) -> None:
+async def test_the_metrics_show_what_the_replica_sees(client: httpx.AsyncClient, world: World) -> None:
     world.view.never_to_run = {"a", "b"}
     answer = await client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=")

@@ -1,4 +1,4 @@
-"""Work over HTTP: registering, starting, showing life."""
+"""Work over HTTP: registrations, starts and heartbeats."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.unit.api.requests import check_problem, post
 from tests.unit.api.work import NOBODY, attempt, promised, registered, started
 
 
-async def test_a_registration_is_stored_and_told_the_terms(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_registration_is_stored_and_answered_with_the_terms(client: httpx.AsyncClient, world: World) -> None:
     body = {"name": "far", "definitions": ["log", "*"], "slots": 3, "resources": {"gpu": 1}}
     answer = await post(client, "/v1/work/processors", body, 201)
     id = answer.pop("processor")
@@ -41,7 +41,7 @@ async def test_a_registration_is_stored_and_told_the_terms(client: httpx.AsyncCl
         ({"draining": True}, "draining"),
     ],
 )
-async def test_a_wrong_registration_is_refused(
+async def test_an_invalid_registration_is_refused(
     client: httpx.AsyncClient, world: World, changes: dict[str, Any], path: str
 ) -> None:
     answer = await client.post("/v1/work/processors", json={"name": "far", "definitions": ["log"], **changes})
@@ -50,7 +50,9 @@ async def test_a_wrong_registration_is_refused(
     assert not world.everything()["processors"]
 
 
-async def test_who_leaves_is_gone_and_leaving_twice_is_harmless(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_deregistered_processor_is_gone_and_repeating_it_is_harmless(
+    client: httpx.AsyncClient, world: World
+) -> None:
     processor = await registered(client)
     for _ in range(2):
         assert (await client.delete(f"/v1/work/processors/{processor}")).status_code == 204
@@ -91,7 +93,7 @@ async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx.A
         ({}, 0, None),
     ],
 )
-async def test_a_start_says_how_much_time_there_is_and_a_repeat_what_is_left_of_it(
+async def test_a_start_returns_the_timeout_and_a_repeat_the_rest_of_it(
     client: httpx.AsyncClient, world: World, definition: dict[str, Any], passed_ms: int, timeout: float | None
 ) -> None:
     await client.put("/v1/definitions/log", json=definition)
@@ -108,13 +110,13 @@ async def test_only_its_own_attempt_is_started(client: httpx.AsyncClient, world:
     assert world.everything()["jobs"] == before["jobs"]
 
 
-async def test_what_is_cancelled_before_it_began_is_not_started(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_job_cancelled_before_its_start_is_not_started(client: httpx.AsyncClient, world: World) -> None:
     named = await promised(client, world, await registered(client))
     await post(client, f"/v1/jobs/{named['job']}/cancel")
     check_problem(await client.post("/v1/work/start", json=named), 409)
 
 
-async def test_a_heartbeat_is_later_than_all_before_it_and_says_whether_it_drains(
+async def test_a_heartbeat_raises_the_beat_and_stores_whether_the_processor_drains(
     client: httpx.AsyncClient, world: World
 ) -> None:
     processor = await registered(client)
@@ -127,7 +129,7 @@ async def test_a_heartbeat_is_later_than_all_before_it_and_says_whether_it_drain
     assert beats == sorted(set(beats))
 
 
-async def test_a_heartbeat_tells_what_is_to_stop(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_heartbeat_is_answered_with_the_attempts_to_stop(client: httpx.AsyncClient, world: World) -> None:
     processor = await registered(client)
     on, asked = [await started(client, world, processor, target=target) for target in ("a", "b")]
     await post(client, f"/v1/jobs/{asked['job']}/cancel")
@@ -136,17 +138,17 @@ async def test_a_heartbeat_tells_what_is_to_stop(client: httpx.AsyncClient, worl
     assert await post(client, "/v1/work/heartbeat", body) == {"cancelled": [attempt(asked)], "revoked": [strange]}
 
 
-async def test_progress_is_shown_and_nothing_said_changes_nothing(client: httpx.AsyncClient, world: World) -> None:
+async def test_progress_is_shown_and_an_empty_report_changes_nothing(client: httpx.AsyncClient, world: World) -> None:
     processor = await registered(client)
     named = await started(client, world, processor)
     shown = {"percent": 40.0, "text": "2 of 5", "at": "2030-01-01T00:00:00.000Z"}
-    for said in ({"percent": 40, "text": " 2 of\n5 "}, {}):
-        await post(client, "/v1/work/heartbeat", {"processor": processor, "running": [{**attempt(named), **said}]})
+    for report in ({"percent": 40, "text": " 2 of\n5 "}, {}):
+        await post(client, "/v1/work/heartbeat", {"processor": processor, "running": [{**attempt(named), **report}]})
         assert (await client.get(f"/v1/jobs/{named['job']}")).json()["progress"] == shown
 
 
 @pytest.mark.parametrize(
-    ("said", "path"),
+    ("report", "path"),
     [
         ({"percent": 101}, "percent"),
         ({"percent": -0.1}, "percent"),
@@ -158,12 +160,12 @@ async def test_progress_is_shown_and_nothing_said_changes_nothing(client: httpx.
         ({"job": ""}, "job"),
     ],
 )
-async def test_a_wrong_heartbeat_is_refused_and_is_none(
-    client: httpx.AsyncClient, world: World, said: dict[str, Any], path: str
+async def test_an_invalid_heartbeat_is_refused_and_not_counted(
+    client: httpx.AsyncClient, world: World, report: dict[str, Any], path: str
 ) -> None:
     processor = await registered(client)
     before = world.everything()
-    running = [{"job": "a", "attempt": 1, **said}]
+    running = [{"job": "a", "attempt": 1, **report}]
     answer = await client.post("/v1/work/heartbeat", json={"processor": processor, "running": running})
     check_problem(answer, 422)
     assert [error["path"] for error in answer.json()["errors"]] == [f"running.0.{path}"]
@@ -171,7 +173,9 @@ async def test_a_wrong_heartbeat_is_refused_and_is_none(
 
 
 @pytest.mark.parametrize("processor", [NOBODY, "p-1.bb"])
-async def test_who_is_not_registered_is_told_to_register_again(client: httpx.AsyncClient, processor: str) -> None:
+async def test_an_unknown_processor_is_answered_that_it_must_register_again(
+    client: httpx.AsyncClient, processor: str
+) -> None:
     for path in ("fetch", "heartbeat"):
         answer = await client.post(f"/v1/work/{path}", json={"processor": processor})
         check_problem(answer, 404)
@@ -190,7 +194,9 @@ async def test_processors_that_do_not_speak_http_are_out_of_reach(client: httpx.
     assert world.everything() == before
 
 
-async def test_without_the_database_nobody_is_told_to_register_again(client: httpx.AsyncClient, world: World) -> None:
+async def test_without_the_database_no_processor_is_answered_that_it_must_register_again(
+    client: httpx.AsyncClient, world: World
+) -> None:
     processor = await registered(client)
     world.go_away()
     for path in ("fetch", "heartbeat"):

@@ -12,7 +12,7 @@ from tests.unit.api.requests import check_problem, post
 from tests.unit.api.work import attempt, promised, registered, started, waits
 
 
-async def test_what_is_promised_already_is_told_at_once_and_again_until_it_is_started(
+async def test_a_promised_attempt_is_returned_at_once_and_again_until_it_is_started(
     client: httpx.AsyncClient, world: World
 ) -> None:
     processor = await registered(client)
@@ -20,13 +20,15 @@ async def test_what_is_promised_already_is_told_at_once_and_again_until_it_is_st
     await promised(client, world, await registered(client))
     asked = {"processor": processor, "wait": "60s"}
     for _ in range(2):
-        told = await post(client, "/v1/work/fetch", asked)
-        assert told == {"attempts": [attempt(named)], "cancelled": [], "revoked": []}
+        answer = await post(client, "/v1/work/fetch", asked)
+        assert answer == {"attempts": [attempt(named)], "cancelled": [], "revoked": []}
     await post(client, "/v1/work/start", named)
     assert (await post(client, "/v1/work/fetch", {**asked, "wait": 0}))["attempts"] == []
 
 
-async def test_a_fetch_that_waits_is_answered_when_the_stream_has_told(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_waiting_fetch_is_answered_when_the_stream_shows_the_promise(
+    client: httpx.AsyncClient, world: World
+) -> None:
     processor = await registered(client)
     async with asyncio.TaskGroup() as tasks:
         fetch = tasks.create_task(post(client, "/v1/work/fetch", {"processor": processor, "wait": "60s"}))
@@ -35,7 +37,7 @@ async def test_a_fetch_that_waits_is_answered_when_the_stream_has_told(client: h
     assert fetch.result()["attempts"] == [attempt(named)]
 
 
-async def test_a_bell_that_rings_before_the_core_knows_is_looked_into_again(
+async def test_a_fetch_that_is_woken_before_the_core_knows_looks_again_soon(
     client: httpx.AsyncClient, world: World
 ) -> None:
     processor = await registered(client)
@@ -54,7 +56,7 @@ async def test_a_bell_that_rings_before_the_core_knows_is_looked_into_again(
     assert (fetch.result()["attempts"], looks) == ([attempt(named)], 3)
 
 
-async def test_no_more_is_told_than_was_asked_for_and_nothing_that_it_holds(
+async def test_a_fetch_returns_at_most_its_limit_and_no_attempt_that_the_processor_holds(
     client: httpx.AsyncClient, world: World
 ) -> None:
     processor = await registered(client)
@@ -66,7 +68,7 @@ async def test_no_more_is_told_than_was_asked_for_and_nothing_that_it_holds(
     assert (await post(client, "/v1/work/fetch", {**asked, "running": [first, second, third]}))["attempts"] == []
 
 
-async def test_a_fetch_is_a_heartbeat_and_tells_what_is_to_stop(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_fetch_is_a_heartbeat_and_returns_the_attempts_to_stop(client: httpx.AsyncClient, world: World) -> None:
     processor = await registered(client)
     asked = await started(client, world, processor)
     await post(client, f"/v1/jobs/{asked['job']}/cancel")
@@ -74,13 +76,13 @@ async def test_a_fetch_is_a_heartbeat_and_tells_what_is_to_stop(client: httpx.As
     before = world.stored(Collection.PROCESSORS, processor)
     strange = {"job": "job:none", "attempt": 1}
     body = {"processor": processor, "wait": 0, "running": [attempt(asked), strange]}
-    told = await post(client, "/v1/work/fetch", body)
-    assert told == {"attempts": [], "cancelled": [attempt(asked)], "revoked": [strange]}
+    answer = await post(client, "/v1/work/fetch", body)
+    assert answer == {"attempts": [], "cancelled": [attempt(asked)], "revoked": [strange]}
     after = world.stored(Collection.PROCESSORS, processor)
     assert (after["beat"], after["draining"]) == (before["beat"] + 1, True)
 
 
-async def test_a_replica_that_ends_keeps_nobody_waiting(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_stopping_replica_answers_its_waiting_fetches(client: httpx.AsyncClient, world: World) -> None:
     processor = await registered(client)
     asked = {"processor": processor, "wait": "60s"}
     async with asyncio.TaskGroup() as tasks:
@@ -93,7 +95,7 @@ async def test_a_replica_that_ends_keeps_nobody_waiting(client: httpx.AsyncClien
     assert answer.headers["retry-after"] == "1"
 
 
-async def test_who_leaves_while_he_waits_gives_his_place_up(client: httpx.AsyncClient, world: World, app: Any) -> None:
+async def test_a_disconnected_fetch_gives_its_place_up(client: httpx.AsyncClient, world: World, app: Any) -> None:
     processor = await registered(client)
     left = asyncio.Event()
     body = [
@@ -132,7 +134,7 @@ async def test_who_leaves_while_he_waits_gives_his_place_up(client: httpx.AsyncC
         ({"slots": 1}, "slots"),
     ],
 )
-async def test_a_wrong_fetch_is_refused(client: httpx.AsyncClient, asked: dict[str, Any], path: str) -> None:
+async def test_an_invalid_fetch_is_refused(client: httpx.AsyncClient, asked: dict[str, Any], path: str) -> None:
     answer = await client.post("/v1/work/fetch", json={"processor": await registered(client), **asked})
     check_problem(answer, 422)
     assert [error["path"] for error in answer.json()["errors"]] == [path]

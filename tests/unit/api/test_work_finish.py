@@ -1,4 +1,4 @@
-"""How attempts end that are told of over HTTP."""
+"""How attempts end that processors finish over HTTP."""
 
 from typing import Any
 
@@ -30,9 +30,7 @@ async def test_a_success_has_its_result_and_a_repeat_changes_nothing(client: htt
     assert (job["state"], job["result"], len(job["attempts"])) == ("succeeded", {"n": [1]}, 1)
 
 
-async def test_a_failure_is_tried_again_as_the_rule_of_all_processors_says(
-    client: httpx.AsyncClient, world: World
-) -> None:
+async def test_a_failure_is_retried_by_the_rule_of_all_processors(client: httpx.AsyncClient, world: World) -> None:
     named = await started(client, world, await registered(client))
     retry_at = format_instant(NOW + DEFAULT_RETRY.pause_ms(named["job"], 1))
     for _ in range(2):
@@ -51,7 +49,7 @@ async def test_a_failure_is_tried_again_as_the_rule_of_all_processors_says(
         ({"total_timeout": "1m"}, {"retry_after": "1m"}),
     ],
 )
-async def test_a_failure_that_is_not_to_be_tried_again_is_the_end(
+async def test_a_failure_that_is_not_retryable_ends_the_job(
     client: httpx.AsyncClient, world: World, definition: dict[str, Any], more: dict[str, Any]
 ) -> None:
     await client.put("/v1/definitions/log", json=definition)
@@ -61,13 +59,15 @@ async def test_a_failure_that_is_not_to_be_tried_again_is_the_end(
     assert (job["state"], job["error"]) == ("failed", "no")
 
 
-async def test_a_worker_may_choose_the_pause_before_the_next_try(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_processor_may_choose_the_pause_before_the_next_attempt(
+    client: httpx.AsyncClient, world: World
+) -> None:
     named = await started(client, world, await registered(client))
     answer = await _finish(client, named, "failed", error="busy", retry_after="90s")
     assert answer == {"answer": "done", "retry_at": "2030-01-01T00:01:30.000Z"}
 
 
-async def test_a_failure_of_a_definition_that_can_not_be_read_has_the_defaults(
+async def test_a_failure_under_an_unreadable_definition_is_retried_by_the_defaults(
     client: httpx.AsyncClient, world: World
 ) -> None:
     await client.put("/v1/definitions/log", json={"retry": {"attempts": 1}})
@@ -76,7 +76,7 @@ async def test_a_failure_of_a_definition_that_can_not_be_read_has_the_defaults(
     assert (await _finish(client, named, "failed", error="no"))["retry_at"] is not None
 
 
-async def test_what_was_asked_to_stop_ends_as_cancelled_instead_of_being_tried_again(
+async def test_a_job_with_a_requested_cancellation_ends_as_cancelled_and_is_not_retried(
     client: httpx.AsyncClient, world: World
 ) -> None:
     named = await started(client, world, await registered(client))
@@ -85,7 +85,9 @@ async def test_what_was_asked_to_stop_ends_as_cancelled_instead_of_being_tried_a
     assert (await _job(client, named))["state"] == "cancelled"
 
 
-async def test_only_what_somebody_asked_for_ends_as_cancelled(client: httpx.AsyncClient, world: World) -> None:
+async def test_only_a_job_with_a_requested_cancellation_ends_as_cancelled(
+    client: httpx.AsyncClient, world: World
+) -> None:
     named = await started(client, world, await registered(client))
     before = world.everything()
     check_problem(await client.post("/v1/work/finish", json={**named, "outcome": "cancelled"}), 409)
@@ -97,7 +99,7 @@ async def test_only_what_somebody_asked_for_ends_as_cancelled(client: httpx.Asyn
 
 
 @pytest.mark.parametrize("bring", [promised, started])
-async def test_what_is_given_back_waits_again_without_a_failure(
+async def test_a_job_that_is_given_back_waits_again_without_a_failure(
     client: httpx.AsyncClient, world: World, bring: Any
 ) -> None:
     named = await bring(client, world, await registered(client))
@@ -119,7 +121,7 @@ async def test_what_is_given_back_waits_again_without_a_failure(
     ids=lambda end: end["outcome"],
 )
 @pytest.mark.parametrize("other", [{"processor": "http:other.1"}, {"attempt": 2}, {"job": "job:none"}], ids=str)
-async def test_the_end_of_what_is_not_its_own_is_late(
+async def test_finishing_another_processors_attempt_is_late(
     client: httpx.AsyncClient, world: World, end: dict[str, Any], other: dict[str, Any]
 ) -> None:
     named = await started(client, world, await registered(client))
@@ -154,7 +156,7 @@ async def test_a_long_error_is_cut(client: httpx.AsyncClient, world: World) -> N
     ],
     ids=lambda value: str(value)[:60],
 )
-async def test_an_end_that_makes_no_sense_is_refused(
+async def test_an_outcome_that_makes_no_sense_is_refused(
     client: httpx.AsyncClient, world: World, end: dict[str, Any], path: str
 ) -> None:
     named = await started(client, world, await registered(client))

@@ -1,4 +1,4 @@
-"""A processor that speaks HTTP, as the tests of its routes play it."""
+"""Plays a processor that speaks HTTP."""
 
 import asyncio
 from typing import Any
@@ -17,14 +17,14 @@ async def registered(client: httpx.AsyncClient, **changes: Any) -> str:
 
 
 async def promised(client: httpx.AsyncClient, world: World, processor: str, **job: Any) -> dict[str, Any]:
-    """A new job that is dispatched to ``processor``: how its requests name it."""
+    """A new job, dispatched to ``processor``, as its requests name it."""
     job_id = (await post(client, "/v1/jobs", {"definition": "log", **job}, 201))["id"]
     await world.dispatch(job_id, processor)
     return {"processor": processor, "job": job_id, "attempt": 1}
 
 
 async def started(client: httpx.AsyncClient, world: World, processor: str, **job: Any) -> dict[str, Any]:
-    """As `promised`, and it runs."""
+    """As `promised`, and started."""
     named = await promised(client, world, processor, **job)
     await post(client, "/v1/work/start", named)
     return named
