@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hascheduler.demo.kubernetes.admission import find_admin_token
+from hascheduler.demo.kubernetes.api_access import find_admin_token
 from hascheduler.errors import CallerError, HaschedulerError, WorldError
 from kind import CLUSTER, CONTEXT, NAMESPACE, URL
 from kind.images import build, load, provide, read_images

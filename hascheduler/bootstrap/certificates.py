@@ -79,7 +79,7 @@ def issue(authority: Issued, name: str, hosts: Sequence[str]) -> Issued:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shop:
+class _OpenSsl:
     openssl: str
     folder: Path
 
@@ -111,14 +111,14 @@ class _Shop:
 
 
 @contextmanager
-def _workshop() -> Iterator[_Shop]:
+def _workshop() -> Iterator[_OpenSsl]:
     """A folder for the owner alone, gone with all keys in it at the end."""
     openssl = shutil.which("openssl")
     if openssl is None:
         expected = "to have it, as the image hascheduler does, or --no-certificates where others make them"
         raise InvalidInput(("openssl",), "is not on the PATH", expected)
     with TemporaryDirectory(prefix="hascheduler-certificates-") as folder:
-        yield _Shop(openssl, Path(folder))
+        yield _OpenSsl(openssl, Path(folder))
 
 
 def _serial() -> str:

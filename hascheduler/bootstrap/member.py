@@ -21,7 +21,7 @@ _ANSWER_LIMIT_S = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class MemberAccess:
     """How members are reached."""
 
     key: str
@@ -30,7 +30,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberStatus:
     """What a member said: the configuration that it holds, if any, the name that it has in there, and who leads."""
 
     host: str
@@ -45,7 +45,7 @@ class Member:
         return None if self.configuration is None else self.configuration["settings"]["replicaSetId"]
 
 
-async def look(host: str, access: Access, replica_set: str) -> Member | None:
+async def ask_member(host: str, access: MemberAccess, replica_set: str) -> MemberStatus | None:
     """The member, or None while it does not answer. `InvalidInput` where waiting would not help: it takes another key,
     or was started for another set, or for none."""
     try:
@@ -56,7 +56,7 @@ async def look(host: str, access: Access, replica_set: str) -> Member | None:
                 configuration = await _configuration(client)
     except StoreUnavailable:
         return None
-    return Member(
+    return MemberStatus(
         host,
         configuration,
         known_as=hello.get("me"),
@@ -66,7 +66,7 @@ async def look(host: str, access: Access, replica_set: str) -> Member | None:
 
 
 @asynccontextmanager
-async def as_member(host: str, access: Access) -> AsyncIterator[Client]:
+async def as_member(host: str, access: MemberAccess) -> AsyncIterator[Client]:
     """A client of that member alone, known to it by the key; `InvalidInput` if the member has another one."""
     uri = (
         f"mongodb://__system:{quote_plus(access.key)}@{host}/?directConnection=true&authSource=local"

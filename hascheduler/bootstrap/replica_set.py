@@ -18,7 +18,7 @@ from typing import Any
 
 from pymongo.errors import OperationFailure
 
-from hascheduler.bootstrap.member import Member
+from hascheduler.bootstrap.member import MemberStatus
 from hascheduler.errors import Conflict
 from hascheduler.mongo.connection import Client
 from hascheduler.mongo.faults import faults
@@ -40,7 +40,7 @@ class Initiate:
 
 
 @dataclass(frozen=True, slots=True)
-class Lead:
+class Complete:
     """The set exists and ``primary`` leads it. ``addable`` can be added now, ``awaited`` once they answer; ``others``
     are members of the set that nobody asked for."""
 
@@ -50,10 +50,10 @@ class Lead:
     others: tuple[str, ...] = ()
 
 
-Need = Wait | Initiate | Lead
+NextAction = Wait | Initiate | Complete
 
 
-def need(wanted: Sequence[str], seen: Sequence[Member]) -> Need:
+def next_action(wanted: Sequence[str], seen: Sequence[MemberStatus]) -> NextAction:
     """The next step; `Conflict` where only people can tell what is right."""
     holders = [member for member in seen if member.configuration is not None]
     silent = tuple(sorted(set(wanted) - {member.host for member in seen}))
@@ -66,7 +66,7 @@ def need(wanted: Sequence[str], seen: Sequence[Member]) -> Need:
     present = _hosts(_newest(holders))
     missing = sorted(set(wanted) - present)
     _demand_own_names(holders, missing)
-    return Lead(
+    return Complete(
         primary,
         addable=tuple(host for host in missing if host not in silent),
         awaited=tuple(host for host in missing if host in silent),
@@ -98,7 +98,7 @@ async def add(client: Client, host: str) -> None:
         await client.admin.command({"replSetReconfig": changed})
 
 
-def _demand_one_set(holders: Sequence[Member]) -> None:
+def _demand_one_set(holders: Sequence[MemberStatus]) -> None:
     first = holders[0]
     for member in holders[1:]:
         if member.set_id != first.set_id:
@@ -108,7 +108,7 @@ def _demand_one_set(holders: Sequence[Member]) -> None:
             )
 
 
-def _demand_own_names(holders: Sequence[Member], missing: Sequence[str]) -> None:
+def _demand_own_names(holders: Sequence[MemberStatus], missing: Sequence[str]) -> None:
     for member in holders:
         if member.host in missing and member.known_as not in (None, member.host):
             raise Conflict(
@@ -116,11 +116,11 @@ def _demand_own_names(holders: Sequence[Member], missing: Sequence[str]) -> None
             )
 
 
-def _led_by(holders: Sequence[Member]) -> str | None:
+def _led_by(holders: Sequence[MemberStatus]) -> str | None:
     return next((member.primary for member in holders if member.primary is not None), None)
 
 
-def _newest(holders: Sequence[Member]) -> Mapping[str, Any]:
+def _newest(holders: Sequence[MemberStatus]) -> Mapping[str, Any]:
     configurations = [member.configuration for member in holders if member.configuration is not None]
     return max(configurations, key=lambda one: (one.get("term", 0), one["version"]))
 

@@ -9,9 +9,9 @@ from urllib.parse import quote_plus
 from pymongo.errors import OperationFailure
 
 from hascheduler.bootstrap.broker_definitions import PROCESSOR_USER, SCHEDULER_USER
-from hascheduler.bootstrap.database_roles import ADMIN_USER, privileges
-from hascheduler.bootstrap.given_files import Passwords
-from hascheduler.bootstrap.member import AUTHENTICATION_FAILED, Access
+from hascheduler.bootstrap.inputs import Passwords
+from hascheduler.bootstrap.member import AUTHENTICATION_FAILED, MemberAccess
+from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Client, connect
 from hascheduler.mongo.faults import faults
 
@@ -20,15 +20,15 @@ _MAJORITY = {"w": "majority", "wtimeout": 10_000}
 _LIMIT_S = 15.0
 
 
-class Change(StrEnum):
+class UserChange(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
 
 
 async def ensure_users(
-    client: Client, host: str, access: Access, database: str, passwords: Passwords
-) -> Mapping[str, Change]:
+    client: Client, host: str, access: MemberAccess, database: str, passwords: Passwords
+) -> Mapping[str, UserChange]:
     """What was done for each user; ``client`` asks the primary, which is ``host``.
 
     `StoreUnavailable` where the primary is none any more, or somebody else did the same at this moment: come again.
@@ -38,12 +38,14 @@ async def ensure_users(
         _User(PROCESSOR_USER, database, passwords.processor, PROCESSOR_USER),
         _User(ADMIN_USER, _ADMIN_DATABASE, passwords.admin, "root"),
     )
-    done: dict[str, Change] = {}
+    done: dict[str, UserChange] = {}
     with faults("make the users", _LIMIT_S):
         for user in users:
-            of_role = await _ensure_role(client, database, user.role) if user.database == database else Change.UNCHANGED
+            of_role = (
+                await _ensure_role(client, database, user.role) if user.database == database else UserChange.UNCHANGED
+            )
             of_user = await _ensure_user(client, user, host, access)
-            done[user.name] = of_role if of_user is Change.UNCHANGED else of_user
+            done[user.name] = of_role if of_user is UserChange.UNCHANGED else of_user
     return done
 
 
@@ -57,32 +59,32 @@ class _User:
     role: str
 
 
-async def _ensure_role(client: Client, database: str, name: str) -> Change:
+async def _ensure_role(client: Client, database: str, name: str) -> UserChange:
     wanted = privileges(name, database)
     asked = {"rolesInfo": {"role": name, "db": database}, "showPrivileges": True}
     found = (await client[database].command(asked))["roles"]
     if found and not found[0]["roles"] and _compared(found[0]["privileges"]) == _compared(wanted):
-        return Change.UNCHANGED
-    verb, change = ("updateRole", Change.CHANGED) if found else ("createRole", Change.CREATED)
+        return UserChange.UNCHANGED
+    verb, change = ("updateRole", UserChange.CHANGED) if found else ("createRole", UserChange.CREATED)
     await client[database].command({verb: name, "privileges": wanted, "roles": [], "writeConcern": _MAJORITY})
     return change
 
 
-async def _ensure_user(client: Client, user: _User, host: str, access: Access) -> Change:
+async def _ensure_user(client: Client, user: _User, host: str, access: MemberAccess) -> UserChange:
     database = client[user.database]
     roles = [{"role": user.role, "db": user.database}]
     found = (await database.command({"usersInfo": user.name}))["users"]
     if not found:
-        verb, change = "createUser", Change.CREATED
+        verb, change = "createUser", UserChange.CREATED
     elif found[0]["roles"] == roles and await _gets_in(user, host, access):
-        return Change.UNCHANGED
+        return UserChange.UNCHANGED
     else:
-        verb, change = "updateUser", Change.CHANGED
+        verb, change = "updateUser", UserChange.CHANGED
     await database.command({verb: user.name, "pwd": user.password, "roles": roles, "writeConcern": _MAJORITY})
     return change
 
 
-async def _gets_in(user: _User, host: str, access: Access) -> bool:
+async def _gets_in(user: _User, host: str, access: MemberAccess) -> bool:
     """A password that is right is not written again: a second time changes nothing at all."""
     uri = f"mongodb://{user.name}:{quote_plus(user.password)}@{host}/?directConnection=true&authSource={user.database}"
     client = connect(uri, tls_ca_file=access.tls_ca_file, tls_cert_file=access.tls_cert_file)
@@ -102,3 +104,30 @@ def _compared(found: list[dict[str, Any]]) -> set[tuple[str, str, frozenset[str]
         (one["resource"].get("db", ""), one["resource"].get("collection", ""), frozenset(one["actions"]))
         for one in found
     }
+
+
+ADMIN_USER = "admin"
+_WRITE = ("find", "insert", "update", "remove")
+
+# The empty name means every collection of the database, and the database itself.
+PRIVILEGES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    SCHEDULER_USER: {
+        "": (
+            *_WRITE, "changeStream", "listCollections", "listIndexes", "createCollection", "createIndex",
+        ),
+    },
+    PROCESSOR_USER: {
+        Collection.JOBS: ("find", "update", "changeStream"),
+        Collection.DEFINITIONS: ("find",),
+        Collection.META: ("find",),
+        Collection.PROCESSORS: _WRITE,
+    },
+}  # fmt: skip
+
+
+def privileges(role: str, database: str) -> list[dict[str, Any]]:
+    """As ``createRole`` takes them."""
+    return [
+        {"resource": {"db": database, "collection": str(collection)}, "actions": sorted(actions)}
+        for collection, actions in PRIVILEGES[role].items()
+    ]

@@ -5,35 +5,37 @@ from typing import Annotated
 import typer
 
 from hascheduler import __version__
-from hascheduler.cli.credentials import trust
-from hascheduler.cli.on_demand import on_demand
+from hascheduler.cli.credentials import set_ca_file
+from hascheduler.cli.lazy_groups import lazy_group
 
 _COMMANDS = {
-    "serve": "hascheduler.cli.serve:serve",
-    "processor": "hascheduler.cli.processor:processor",
-    "dev": "hascheduler.cli.dev:dev",
-    "demo": "hascheduler.cli.demo:demo",
+    "serve": "hascheduler.cli.run.processes:serve",
+    "processor": "hascheduler.cli.run.processes:processor",
+    "dev": "hascheduler.cli.run.dev:dev",
+    "demo": "hascheduler.cli.run.demo:demo",
     "cluster": "hascheduler.cli.cluster:cluster",
-    "schedule": "hascheduler.cli.schedule:schedule",
+    "schedule": "hascheduler.cli.schedules:schedule",
     "job": "hascheduler.cli.job:job",
-    "why": "hascheduler.cli.why:why",
-    "events": "hascheduler.cli.events:events",
+    "why": "hascheduler.cli.jobs.why:why",
+    "events": "hascheduler.cli.jobs.events:events",
     "definition": "hascheduler.cli.definition:definition",
     "lane": "hascheduler.cli.lane:lane",
     "tenant": "hascheduler.cli.tenant:tenant",
     "token": "hascheduler.cli.token:token",
-    "audit": "hascheduler.cli.audit_command:audit",
-    "audit-log": "hascheduler.cli.audit:audit_log",
-    "apply": "hascheduler.cli.apply:apply",
-    "simulate": "hascheduler.cli.simulate:simulate",
-    "record": "hascheduler.cli.record:record",
-    "migrate": "hascheduler.cli.migrate:migrate",
+    "audit": "hascheduler.cli.setup.check:audit",
+    "audit-log": "hascheduler.cli.audit_log:audit_log",
+    "apply": "hascheduler.cli.resources.apply:apply",
+    "simulate": "hascheduler.cli.simulate.command:simulate",
+    "record": "hascheduler.cli.simulate.record:record",
+    "migrate": "hascheduler.cli.setup.migrate:migrate",
     "bootstrap": "hascheduler.cli.bootstrap:bootstrap",
-    "secrets": "hascheduler.cli.secrets:secrets",
+    "secrets": "hascheduler.cli.setup.secrets:secrets",
 }
 
 # Plain help: in a table the names of environment variables would be cut off.
-app = typer.Typer(cls=on_demand(_COMMANDS), no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(
+    cls=lazy_group(_COMMANDS), no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -61,4 +63,4 @@ def hascheduler(
 
     HASCHEDULER_TOKEN, or a file that HASCHEDULER_TOKEN_FILE names, holds the token for replicas that demand one.
     """
-    trust(ca_file)
+    set_ca_file(ca_file)

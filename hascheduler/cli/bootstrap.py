@@ -2,11 +2,11 @@
 
 import typer
 
-from hascheduler.cli.on_demand import on_demand
+from hascheduler.cli.lazy_groups import lazy_group
 
-_COMMANDS = {"mongodb": "hascheduler.cli.bootstrap_mongodb:mongodb"}
+_COMMANDS = {"mongodb": "hascheduler.cli.setup.bootstrap:mongodb"}
 
-bootstrap = typer.Typer(cls=on_demand(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+bootstrap = typer.Typer(cls=lazy_group(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @bootstrap.callback()

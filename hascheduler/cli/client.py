@@ -24,11 +24,11 @@ _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
 _NOT_FOUND = "urn:hascheduler:problem:not-found"
 
 
-class NoSuch(CallerError):
+class NoSuchResource(CallerError):
     """The replica answered, and knows nothing by that name."""
 
 
-class Stale(Conflict):
+class RevisionChanged(Conflict):
     """Somebody changed it since it was read."""
 
 
@@ -37,11 +37,11 @@ class Client:
 
     def __init__(self, url: str) -> None:
         address = _checked(url)
-        context = credentials.trusted()
+        context = credentials.ssl_context()
         self._http = httpx.Client(
             base_url=address,
             timeout=PATIENCE_S,
-            headers=credentials.headers(),
+            headers=credentials.auth_headers(),
             verify=True if context is None else context,
         )
 
@@ -60,7 +60,7 @@ class Client:
         """What is at ``path``, or None when nothing goes by that name."""
         try:
             return self.get(path)
-        except NoSuch:
+        except NoSuchResource:
             return None
 
     def items(self, path: str, query: Query = ()) -> Iterator[dict[str, Any]]:
@@ -85,7 +85,7 @@ class Client:
     ) -> dict[str, Any]:
         """The answer, {} when it has no body.
 
-        With ``rev`` only that revision is changed, with ``new`` nothing is replaced; else it is `Stale`.
+        With ``rev`` only that revision is changed, with ``new`` nothing is replaced; else it is `RevisionChanged`.
         """
         headers = {} if rev is None else {"If-Match": f'"{rev}"'}
         if new:
@@ -145,7 +145,7 @@ class Client:
         detail = str(problem.get("detail", ""))
         match status:
             case 404 if problem.get("type") == _NOT_FOUND:
-                return NoSuch(detail)
+                return NoSuchResource(detail)
             case 409:
                 return Conflict(detail)
             case 401 if detail:
@@ -153,7 +153,9 @@ class Client:
             case 403 if detail:
                 return CallerError(detail)
             case 412:
-                return Stale(f"{detail}; somebody changed it meanwhile: look again and repeat" if detail else "changed")
+                return RevisionChanged(
+                    f"{detail}; somebody changed it meanwhile: look again and repeat" if detail else "changed"
+                )
             case 400 | 408 | 413 | 415 | 422 | 428 if detail:
                 return _invalid(problem, detail)
             case _:
@@ -162,7 +164,7 @@ class Client:
 
 def path_of(kind: str, name: str, *rest: str) -> str:
     """``/v1/<kind>s/<name>/…``; `InvalidInput` when nothing can have that name."""
-    demand_name(name, ("NAME",))
+    check_name(name, ("NAME",))
     return "/".join((f"/v1/{kind}s", name, *rest))
 
 
@@ -175,7 +177,7 @@ def job_path(id: str, *rest: str) -> str:
     return "/".join(("/v1/jobs", id, *rest))
 
 
-def demand_name(name: str, path: tuple[str, ...]) -> None:
+def check_name(name: str, path: tuple[str, ...]) -> None:
     if not _NAME.fullmatch(name):
         expected = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
         raise InvalidInput(path, f"{name[:64]!r} is not a name", expected)

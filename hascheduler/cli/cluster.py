@@ -3,7 +3,8 @@
 Its other views are commands of their own: ``hascheduler cluster failovers``.
 """
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -11,18 +12,24 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.client import Answer, Client
-from hascheduler.cli.failovers import one_line
-from hascheduler.cli.live import not_both, show
-from hascheduler.cli.on_demand import on_demand
+from hascheduler.cli.lazy_groups import example, lazy_group
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
-from hascheduler.cli.tables import new_table, or_dash, print_json, yes_or_no
+from hascheduler.cli.output.console import (
+    console,
+    new_table,
+    or_dash,
+    print_json,
+    refuse_json_with_watch,
+    show_or_watch,
+    yes_or_no,
+)
 from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import format_resources
 
-_COMMANDS = {"failovers": "hascheduler.cli.failovers:failovers"}
+_COMMANDS = {"failovers": "hascheduler.cli.cluster:failovers"}
 
 cluster = typer.Typer(
-    cls=on_demand(_COMMANDS), invoke_without_command=True, add_completion=False, rich_markup_mode=None
+    cls=lazy_group(_COMMANDS), invoke_without_command=True, add_completion=False, rich_markup_mode=None
 )
 
 
@@ -32,12 +39,12 @@ def _cluster(context: typer.Context, url: Url = DEFAULT_URL, as_json: AsJson = F
     if context.invoked_subcommand is not None:
         _demand_options_behind(context, context.invoked_subcommand)
         return
-    not_both(as_json=as_json, watch=watch)
+    refuse_json_with_watch(as_json=as_json, watch=watch)
     with Client(url) as client:
         if as_json:
             print_json(_asked(client))
         else:
-            show(lambda: _tables(_asked(client)), watch=watch)
+            show_or_watch(lambda: _tables(_asked(client)), watch=watch)
 
 
 def _demand_options_behind(context: typer.Context, command: str) -> None:
@@ -75,7 +82,7 @@ def _summary(answer: Answer) -> Text:
     text.append(f"\njournal {or_dash(answer['journal_seq'])}   {counts}")
     failover = answer.get("failover")  # a replica of an older release does not tell
     if failover:
-        text.append(f"\nlast failover   {one_line(failover)}")
+        text.append(f"\nlast failover   {failover_line(failover)}")
     text.append(f"\nseen by {answer['replica_id']}", style="dim")
     if "schema" in answer:
         text.append(f"   schema version {answer['schema']['version']}", style="dim")
@@ -128,3 +135,58 @@ def _quarantine(answer: Answer) -> Table:
         # As Text: whoever wrote such a document may have put markup into it.
         table.add_row(Text(row["collection"]), Text(row["id"]), Text(row["reason"]))
     return table
+
+
+_MOST = 50
+
+
+@example("hascheduler cluster failovers --limit 10", "hascheduler cluster failovers --json")
+def failovers(
+    limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="How many, the latest first")] = _MOST,
+    *,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """List the changes of leadership, and what they cost."""
+    with Client(url) as client:
+        answer = client.get("/v1/cluster/failovers", [("limit", str(limit))])
+    if as_json:
+        print_json({"items": answer["items"]})
+    else:
+        console().print(_failovers_table(answer["items"]))
+
+
+def failover_line(failover: Mapping[str, Any]) -> str:
+    """``term 8 at 2030-01-01T00:00:00.060Z, died; detected 40 ms, deciding 80 ms; 3 fires late, at most 132 ms``."""
+    spans = [
+        f"{word} {failover[name]} ms"
+        for word, name in (("detected", "detection_ms"), ("deciding", "takeover_ms"), ("gap", "gap_ms"))
+        if failover[name] is not None
+    ]
+    late = failover["fires_late"]
+    parts = [
+        f"term {failover['term']} at {failover['detected_at']}, {failover['cause']}",
+        ", ".join(spans),
+        f"{late} fires late, at most {failover['worst_lag_ms']} ms" if late else "no fire late",
+        f"{failover['missed']} missed" if failover["missed"] else "",
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _failovers_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
+    if not items:
+        return Text("Nobody has told of a change of leadership yet.", style="dim")
+    table = new_table(
+        "", "term", "at", "leader", "cause", "detected", "deciding", "gap", "late", "merged", "missed", "ended"
+    )
+    for item in items:
+        spans = (_span_or_dash(item[name]) for name in ("detection_ms", "takeover_ms", "gap_ms"))
+        late = f"{item['fires_late']}, ≤ {item['worst_lag_ms']} ms" if item["fires_late"] else "0"
+        texts = (str(item["term"]), item["detected_at"], item["holder"], item["cause"], *spans, late)
+        ended = Text(item["ended"], style="" if item["ended"] == "caught_up" else "yellow")
+        table.add_row(*map(Text, (*texts, str(item["coalesced"]), str(item["missed"]))), ended)
+    return table
+
+
+def _span_or_dash(span_ms: int | None) -> str:
+    return or_dash(None) if span_ms is None else f"{span_ms} ms"

@@ -24,18 +24,18 @@ _KEY_FILE = "HASCHEDULER_CLIENT_KEY_FILE"
 _given: dict[str, str | None] = {"ca_file": None}
 
 
-def trust(ca_file: str | None) -> None:
+def set_ca_file(ca_file: str | None) -> None:
     """What the command line says; None leaves it to the environment."""
     _given["ca_file"] = ca_file
 
 
-def headers() -> dict[str, str]:
+def auth_headers() -> dict[str, str]:
     """With the token, where there is one."""
     token = _token()
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def trusted() -> "ssl.SSLContext | None":
+def ssl_context() -> "ssl.SSLContext | None":
     """None where nothing but the authorities of this machine is to be trusted."""
     from hascheduler.tls import PemFile, client_context
 

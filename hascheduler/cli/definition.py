@@ -2,17 +2,17 @@
 
 import typer
 
-from hascheduler.cli.on_demand import on_demand
+from hascheduler.cli.lazy_groups import lazy_group
 
 _COMMANDS = {
-    "list": "hascheduler.cli.definition_commands:list_definitions",
-    "get": "hascheduler.cli.definition_commands:get",
-    "put": "hascheduler.cli.definition_commands:put",
-    "edit": "hascheduler.cli.definition_commands:edit",
-    "delete": "hascheduler.cli.definition_commands:delete",
+    "list": "hascheduler.cli.resources.definition:list_definitions",
+    "get": "hascheduler.cli.resources.definition:get",
+    "put": "hascheduler.cli.resources.definition:put",
+    "edit": "hascheduler.cli.resources.definition:edit",
+    "delete": "hascheduler.cli.resources.definition:delete",
 }
 
-definition = typer.Typer(cls=on_demand(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+definition = typer.Typer(cls=lazy_group(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @definition.callback()

@@ -2,21 +2,21 @@
 
 import typer
 
-from hascheduler.cli.on_demand import on_demand
+from hascheduler.cli.lazy_groups import lazy_group
 
 _COMMANDS = {
-    "submit": "hascheduler.cli.job_submit:submit",
-    "batch": "hascheduler.cli.job_batch:batch",
-    "list": "hascheduler.cli.job_commands:list_jobs",
-    "failed": "hascheduler.cli.job_commands:failed",
-    "get": "hascheduler.cli.job_commands:get",
-    "wait": "hascheduler.cli.job_wait:wait",
-    "cancel": "hascheduler.cli.job_changes:cancel",
-    "reprioritize": "hascheduler.cli.job_changes:reprioritize",
-    "retry": "hascheduler.cli.job_changes:retry",
+    "submit": "hascheduler.cli.jobs.submit:submit",
+    "batch": "hascheduler.cli.jobs.batch:batch",
+    "list": "hascheduler.cli.jobs.show:list_jobs",
+    "failed": "hascheduler.cli.jobs.show:failed",
+    "get": "hascheduler.cli.jobs.show:get",
+    "wait": "hascheduler.cli.jobs.submit:wait",
+    "cancel": "hascheduler.cli.jobs.changes:cancel",
+    "reprioritize": "hascheduler.cli.jobs.changes:reprioritize",
+    "retry": "hascheduler.cli.jobs.changes:retry",
 }
 
-job = typer.Typer(cls=on_demand(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+job = typer.Typer(cls=lazy_group(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @job.callback()

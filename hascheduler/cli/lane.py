@@ -2,17 +2,17 @@
 
 import typer
 
-from hascheduler.cli.on_demand import on_demand
+from hascheduler.cli.lazy_groups import lazy_group
 
 _COMMANDS = {
-    "list": "hascheduler.cli.lane_commands:list_lanes",
-    "get": "hascheduler.cli.lane_commands:get",
-    "put": "hascheduler.cli.lane_commands:put",
-    "edit": "hascheduler.cli.lane_commands:edit",
-    "delete": "hascheduler.cli.lane_commands:delete",
+    "list": "hascheduler.cli.resources.lane:list_lanes",
+    "get": "hascheduler.cli.resources.lane:get",
+    "put": "hascheduler.cli.resources.lane:put",
+    "edit": "hascheduler.cli.resources.lane:edit",
+    "delete": "hascheduler.cli.resources.lane:delete",
 }
 
-lane = typer.Typer(cls=on_demand(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+lane = typer.Typer(cls=lazy_group(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @lane.callback()

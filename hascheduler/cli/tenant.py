@@ -2,17 +2,17 @@
 
 import typer
 
-from hascheduler.cli.on_demand import on_demand
+from hascheduler.cli.lazy_groups import lazy_group
 
 _COMMANDS = {
-    "list": "hascheduler.cli.tenant_commands:list_tenants",
-    "get": "hascheduler.cli.tenant_commands:get",
-    "put": "hascheduler.cli.tenant_commands:put",
-    "edit": "hascheduler.cli.tenant_commands:edit",
-    "delete": "hascheduler.cli.tenant_commands:delete",
+    "list": "hascheduler.cli.resources.tenant:list_tenants",
+    "get": "hascheduler.cli.resources.tenant:get",
+    "put": "hascheduler.cli.resources.tenant:put",
+    "edit": "hascheduler.cli.resources.tenant:edit",
+    "delete": "hascheduler.cli.resources.tenant:delete",
 }
 
-tenant = typer.Typer(cls=on_demand(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+tenant = typer.Typer(cls=lazy_group(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @tenant.callback()

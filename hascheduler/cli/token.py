@@ -2,16 +2,16 @@
 
 import typer
 
-from hascheduler.cli.on_demand import on_demand
+from hascheduler.cli.lazy_groups import lazy_group
 
 _COMMANDS = {
-    "list": "hascheduler.cli.token_commands:list_tokens",
-    "create": "hascheduler.cli.token_commands:create",
-    "revoke": "hascheduler.cli.token_commands:revoke",
-    "whoami": "hascheduler.cli.token_commands:whoami",
+    "list": "hascheduler.cli.resources.token:list_tokens",
+    "create": "hascheduler.cli.resources.token:create",
+    "revoke": "hascheduler.cli.resources.token:revoke",
+    "whoami": "hascheduler.cli.resources.token:whoami",
 }
 
-token = typer.Typer(cls=on_demand(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+token = typer.Typer(cls=lazy_group(_COMMANDS), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @token.callback()

@@ -10,11 +10,11 @@ from tenacity import AsyncRetrying
 
 from hascheduler.client import flows, requests
 from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
-from hascheduler.client.exchange import Exchange, trusting
+from hascheduler.client.exchange import Exchange, tls_options
 from hascheduler.client.flows import Flow, Pause
-from hascheduler.client.patience import repeating
 from hascheduler.client.requests import Page, Request
 from hascheduler.client.results import Changed, Job, Submitted
+from hascheduler.client.retries import retry_policy
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class AsyncScheduler:
     ) -> None:
         self._exchange = Exchange(urls, token)
         self._patience_s = patience
-        self._own = httpx.AsyncClient(**trusting(ca_file)) if http is None else None
+        self._own = httpx.AsyncClient(**tls_options(ca_file)) if http is None else None
         self._http = self._own or http
 
     async def __aenter__(self) -> "AsyncScheduler":
@@ -135,7 +135,7 @@ class AsyncScheduler:
                 heard = await self._ask(step)
 
     async def _ask(self, request: Request[T]) -> T:
-        return await AsyncRetrying(**repeating(self._patience_s + request.held_s))(self._ask_once, request)
+        return await AsyncRetrying(**retry_policy(self._patience_s + request.held_s))(self._ask_once, request)
 
     async def _ask_once(self, request: Request[T]) -> T:
         assert self._http is not None

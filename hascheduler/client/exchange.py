@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from hascheduler.client.failures import Again, Refused, Unavailable
+from hascheduler.client.failures import Refused, Retryable, Unavailable
 from hascheduler.client.requests import Answer, Request
 from hascheduler.client.results import read_problem
 from hascheduler.errors import InvalidInput
@@ -54,7 +54,7 @@ class Exchange:
         }
 
     def heard(self, request: Request[T], replica: int, response: httpx.Response) -> T:
-        """What the answer says; `Again` where the request may be repeated, else `Refused` or `Unavailable`."""
+        """What the answer says; `Retryable` where the request may be repeated, else `Refused` or `Unavailable`."""
         body = _json(response)
         if response.is_success and isinstance(body, dict):
             try:
@@ -65,12 +65,12 @@ class Exchange:
         problem = read_problem(body if isinstance(body, dict) else {})
         after_s = _retry_after_s(response.headers)
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-            raise Again(Refused(response.status_code, problem, after_s, request.key), after_s)
+            raise Retryable(Refused(response.status_code, problem, after_s, request.key), after_s)
         reason = f"{self._where(replica)} answered {response.status_code}: {str(problem) or '?'}"
         unavailable = Unavailable(reason, request.key)
         if response.status_code in _ELSEWHERE:
             self._pass_on(replica)
-            raise Again(unavailable, after_s if len(self._urls) == 1 else None)
+            raise Retryable(unavailable, after_s if len(self._urls) == 1 else None)
         if response.is_client_error and problem.detail:
             raise Refused(response.status_code, problem, idempotency_key=request.key)
         raise unavailable
@@ -80,7 +80,7 @@ class Exchange:
         reason = redacted(str(error)) or type(error).__name__
         failure = Unavailable(f"{self._where(replica)} does not answer ({reason})", request.key)
         self._pass_on(replica)
-        return failure if "CERTIFICATE_VERIFY_FAILED" in reason and len(self._urls) == 1 else Again(failure)
+        return failure if "CERTIFICATE_VERIFY_FAILED" in reason and len(self._urls) == 1 else Retryable(failure)
 
     def _where(self, replica: int) -> str:
         return redacted(self._urls[replica])
@@ -104,7 +104,7 @@ def _current_trace() -> dict[str, str]:
     return headers
 
 
-def trusting(ca_file: str | None) -> dict[str, Any]:
+def tls_options(ca_file: str | None) -> dict[str, Any]:
     """How an httpx client is made that trusts the authorities in ``ca_file``, or those of this machine."""
     if ca_file is None:
         return {}

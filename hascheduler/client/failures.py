@@ -62,7 +62,7 @@ class StillRunning(_Unsuccessful):
         super().__init__(job, f"has not ended yet, it is {job.state}")
 
 
-class Again(Exception):
+class Retryable(Exception):
     """The exchange may be repeated, ``after_s`` at the earliest; ``failure`` is what to raise where it is not."""
 
     def __init__(self, failure: Refused | Unavailable, after_s: float | None = None) -> None:
@@ -71,4 +71,4 @@ class Again(Exception):
         super().__init__(str(failure))
 
 
-__all__ = ["Again", "JobCancelled", "JobFailed", "Problem", "Refused", "StillRunning", "Unavailable"]
+__all__ = ["JobCancelled", "JobFailed", "Problem", "Refused", "Retryable", "StillRunning", "Unavailable"]

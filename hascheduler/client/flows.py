@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from hascheduler.client import requests
+from hascheduler.client.batching import group_key, split_jobs
 from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions, batch_job_body, filter_body, job_body
 from hascheduler.client.failures import JobCancelled, JobFailed, StillRunning
-from hascheduler.client.groups import group_key, in_groups
 from hascheduler.client.requests import Request
 from hascheduler.client.results import BatchResult, Changed, Job, Submitted
 from hascheduler.model.job import JobState
@@ -48,7 +48,7 @@ def submit(
 def submit_many(jobs: Sequence[BatchJob], idempotency_key: str | None) -> Flow[Submitted]:
     """In as few requests as they fit into."""
     key = _key(idempotency_key)
-    groups = in_groups([batch_job_body(job) for job in jobs])
+    groups = split_jobs([batch_job_body(job) for job in jobs])
     # The longest of them: what can't be sent is told before anything is.
     requests.demand_key(group_key(key, len(groups) - 1))
     batches: list[str] = []

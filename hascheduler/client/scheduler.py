@@ -10,11 +10,11 @@ from tenacity import Retrying
 
 from hascheduler.client import flows, requests
 from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
-from hascheduler.client.exchange import Exchange, trusting
+from hascheduler.client.exchange import Exchange, tls_options
 from hascheduler.client.flows import Flow, Pause
-from hascheduler.client.patience import repeating
 from hascheduler.client.requests import Page, Request
 from hascheduler.client.results import Changed, Job, Submitted
+from hascheduler.client.retries import retry_policy
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class Scheduler:
     ) -> None:
         self._exchange = Exchange(urls, token)
         self._patience_s = patience
-        self._own = httpx.Client(**trusting(ca_file)) if http is None else None
+        self._own = httpx.Client(**tls_options(ca_file)) if http is None else None
         self._http = self._own or http
 
     def __enter__(self) -> "Scheduler":
@@ -134,7 +134,7 @@ class Scheduler:
                 heard = self._ask(step)
 
     def _ask(self, request: Request[T]) -> T:
-        answer: T = Retrying(**repeating(self._patience_s + request.held_s))(self._ask_once, request)
+        answer: T = Retrying(**retry_policy(self._patience_s + request.held_s))(self._ask_once, request)
         return answer
 
     def _ask_once(self, request: Request[T]) -> T:

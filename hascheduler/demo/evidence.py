@@ -98,7 +98,7 @@ class Expectation:
 
 
 @dataclass(slots=True)
-class Verdict:
+class DemoResult:
     """The account of all nominal times up to the end of the story."""
 
     expected: int = 0
@@ -117,7 +117,7 @@ class Verdict:
         return self.expected > 0 and not self.missed and not self.doubled and not self.unexpected
 
 
-def judge(
+def evaluate(
     expectations: Iterable[Expectation],
     effects: Iterable[Effect],
     jobs: Mapping[str, Mapping[str, Any]],
@@ -125,13 +125,13 @@ def judge(
     until_ms: int,
     killed: Collection[str],
     cut: Mapping[str, int] = _NONE,
-) -> Verdict:
+) -> DemoResult:
     """Hold what happened (``effects``, and the stored ``jobs`` by id) against every nominal time up to ``until_ms``.
 
     ``killed`` are the ids of the processors that were killed: only what they ran may run again. ``cut`` are those whose
     output may end too early, and from when on: only there may an effect be unseen.
     """
-    verdict = Verdict()
+    verdict = DemoResult()
     attempts_of: dict[str, list[int]] = {}
     for effect in effects:
         if effect.nominal_ms is None or effect.nominal_ms <= until_ms:

@@ -13,8 +13,8 @@ import httpx
 from rich.console import RenderableType
 
 from hascheduler.clock import SystemClock
-from hascheduler.demo.replicas import Replicas
-from hascheduler.demo.stage import Leader, Look, Member, Stage
+from hascheduler.demo.environment import ClusterSnapshot, CurrentLeader, DemoEnvironment, ProcessStatus
+from hascheduler.demo.replica_api import ReplicaApi
 from hascheduler.embedded.children import Child
 from hascheduler.embedded.listing import list_servers, list_stack
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
@@ -30,9 +30,9 @@ _SIGNALS = {"kill -9": signal.SIGKILL, "SIGTERM to": signal.SIGTERM}
 
 
 @asynccontextmanager
-async def open_local_stage(
+async def open_local_environment(
     folder: Path, transport: str | None, run: str, say: Callable[[str], None]
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[DemoEnvironment]:
     """A system of its own, taken down at the end; ``run`` is in the name of its database."""
     shutil.rmtree(folder / "logs", ignore_errors=True)
     # A database of its own: the server may be one that others use.
@@ -41,7 +41,7 @@ async def open_local_stage(
     async with open_stack(plan, say) as stack, _database(stack, name) as database, httpx.AsyncClient(timeout=5) as http:
         say("everything is ready")
         with translated("telling the story"):
-            yield LocalStage(stack, database, http)
+            yield LocalEnvironment(stack, database, http)
 
 
 @asynccontextmanager
@@ -58,9 +58,9 @@ async def _database(stack: Stack, name: str) -> AsyncIterator[Database]:
         await client.close()
 
 
-class LocalStage:
-    """`hascheduler.demo.stage.Stage`. A takeover is measured from the signal to the first decision that the next term
-    wrote down."""
+class LocalEnvironment:
+    """`hascheduler.demo.environment.DemoEnvironment`. A takeover is measured from the signal to the first decision that
+    the next term wrote down."""
 
     where = "pid"
     prefix = ""
@@ -73,16 +73,16 @@ class LocalStage:
         self._stack = stack
         self._database = database
         self._clock = SystemClock()
-        self._api = Replicas(http, self._urls)
+        self._api = ReplicaApi(http, self._urls)
         self.title = f"transport {stack.transport}"
 
     def wall_ms(self) -> WallMs:
         return self._clock.wall_ms()
 
-    def replicas(self) -> Sequence[Member]:
+    def replicas(self) -> Sequence[ProcessStatus]:
         return _members(self._stack.replicas)
 
-    def processors(self) -> Sequence[Member]:
+    def processors(self) -> Sequence[ProcessStatus]:
         return _members(self._stack.processors)
 
     def outputs(self) -> Sequence[Path]:
@@ -91,28 +91,28 @@ class LocalStage:
     def listing(self) -> Sequence[RenderableType]:
         return [list_stack(self._stack), list_servers(self._stack)]
 
-    async def look(self) -> Look | None:
+    async def look(self) -> ClusterSnapshot | None:
         return await self._api.look()
 
     async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return await self._api.create(body)
 
-    async def leader(self) -> Leader:
+    async def leader(self) -> CurrentLeader:
         async with asyncio.timeout(_PATIENCE_S):
             while True:
                 lease = await self._database["leases"].find_one({"_id": "default"})
                 name = lease["holder"].rpartition(".")[0] if lease else ""
                 if lease and name in self._stack.replicas:
-                    return Leader(name, lease["term"])
+                    return CurrentLeader(name, lease["term"])
                 await asyncio.sleep(0.01)
 
-    async def end_leader(self, leader: Leader, way: str) -> int:
+    async def end_leader(self, leader: CurrentLeader, way: str) -> int:
         at_ms = self._clock.wall_ms()
         self._stack.replicas[leader.name].signal(_SIGNALS[way])
         entry = await self._entry({"term": {"$gt": leader.term}, "kind": "decisions"})
         return int(entry["at_ms"]) - at_ms
 
-    async def restore(self, leader: Leader) -> str:
+    async def restore(self, leader: CurrentLeader) -> str:
         await _end(self._stack.replicas[leader.name])
         await self._stack.start_replica(leader.name)
         await self._stack.ready(leader.name)
@@ -165,8 +165,8 @@ class LocalStage:
                 await asyncio.sleep(0.01)
 
 
-def _members(children: Mapping[str, Child]) -> Sequence[Member]:
-    return [Member(name, str(child.pid), child.running) for name, child in children.items()]
+def _members(children: Mapping[str, Child]) -> Sequence[ProcessStatus]:
+    return [ProcessStatus(name, str(child.pid), child.running) for name, child in children.items()]
 
 
 async def _end(child: Child) -> None:

@@ -6,33 +6,33 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 from rich.console import Console
+from rich.table import Table
 
-from hascheduler.demo.evidence import Effects
-from hascheduler.demo.report import report
-from hascheduler.demo.stage import Stage
-from hascheduler.demo.story import Story, Told
-from hascheduler.demo.view import View
-from hascheduler.demo.watch import Sight, keep_watching
+from hascheduler.demo.dashboard import Dashboard, LatestAnswers, poll_system
+from hascheduler.demo.environment import DemoEnvironment
+from hascheduler.demo.evidence import DemoResult, Effect, Effects, evaluate
+from hascheduler.demo.scenario import DemoScenario, Kill, RunRecord
+from hascheduler.model.percentiles import percentile
 
-Opening = Callable[[str, Callable[[str], None]], AbstractAsyncContextManager[Stage]]
+OpenEnvironment = Callable[[str, Callable[[str], None]], AbstractAsyncContextManager[DemoEnvironment]]
 """Opens a stage: gets an id for this run, and what to say things with."""
 
 
-async def run_demo(console: Console, opening: Opening, *, keep: bool, pause_s: float) -> bool:
+async def run_demo(console: Console, opening: OpenEnvironment, *, keep: bool, pause_s: float) -> bool:
     """Tell the story and print the report; with ``keep`` leave everything running until cancelled.
 
     Returns whether nothing was lost or doubled.
     """
-    sight, effects, told = Sight(), Effects(), Told()
-    view = View(console, sight, effects, told)
+    sight, effects, told = LatestAnswers(), Effects(), RunRecord()
+    view = Dashboard(console, sight, effects, told)
     async with opening(secrets.token_hex(3), view.say) as stage:
         effects.prefix = f"fire:{stage.prefix}"
         async with asyncio.TaskGroup() as eyes:
             looking = [
-                eyes.create_task(keep_watching(stage, effects, sight)),
+                eyes.create_task(poll_system(stage, effects, sight)),
                 eyes.create_task(view.keep_showing(stage)),
             ]
-            await Story(stage, effects, view.say, told, pause_s).tell()
+            await DemoScenario(stage, effects, view.say, told, pause_s).tell()
             for task in looking:
                 task.cancel()
         good = report(console, told, effects.all)
@@ -42,3 +42,81 @@ async def run_demo(console: Console, opening: Opening, *, keep: bool, pause_s: f
             console.print("Everything is left running, until Ctrl-C.")
             await asyncio.Event().wait()
     return good
+
+
+_AFTER_KILL_MS = 6_000
+"""A job that its processor took along moves on after the heartbeat timeout of 5 s."""
+_SHOWN_MAX = 10
+
+
+def report(console: Console, told: RunRecord, effects: list[Effect]) -> bool:
+    """Print what was expected and what happened; whether nothing was lost or doubled."""
+    assert told.until_ms is not None, "the story was told to its end"
+    until_ms = told.until_ms
+    verdict = evaluate(
+        told.expectations,
+        effects,
+        told.jobs,
+        until_ms=until_ms,
+        killed=told.killed_processors,
+        cut=told.cut_outputs,
+    )
+    due = [effect for effect in effects if effect.nominal_ms is None or effect.nominal_ms <= until_ms]
+    _print_account(console, verdict)
+    _print_lags(console, told, due)
+    _print_kills(console, told, due)
+    for what, jobs in (("missed", verdict.missed), ("doubled", verdict.doubled), ("unexpected", verdict.unexpected)):
+        for job_id in jobs[:_SHOWN_MAX]:
+            console.print(f"[red]{what}[/red] {job_id}")
+    if verdict.unseen:
+        console.print(
+            f"{len(verdict.unseen)} that succeeded left no line: the processor pod that was killed took it along"
+        )
+    if verdict.good:
+        console.print("[bold green]Nothing missed, nothing doubled.[/bold green]")
+    else:
+        console.print("[bold red]Something was lost or doubled.[/bold red]")
+    return verdict.good
+
+
+def _print_account(console: Console, verdict: DemoResult) -> None:
+    table = Table(title="Nominal times", title_justify="left")
+    for column in ("expected", "fired", "missed", "doubled", "unexpected", "run again"):
+        table.add_column(column, justify="right")
+    faults = (len(verdict.missed), len(verdict.doubled), len(verdict.unexpected))
+    table.add_row(
+        str(verdict.expected),
+        str(verdict.fired),
+        *(f"[{'red' if count else 'green'}]{count}" for count in faults),
+        str(len(verdict.rerun)),
+    )
+    console.print(table)
+
+
+def _print_lags(console: Console, told: RunRecord, effects: list[Effect]) -> None:
+    table = Table(title="Lag from nominal time to handler start, ms", title_justify="left")
+    for column in ("", "effects", "p50", "p99", "worst"):
+        table.add_column(column, justify="right" if column else "left")
+    shaken = [effect for effect in effects if any(_near(effect, kill) for kill in told.kills)]
+    quiet = [effect for effect in effects if not any(_near(effect, kill) for kill in told.kills)]
+    for name, part in (("quiet", quiet), ("until 6 s after a kill", shaken), ("all", effects)):
+        lags = [effect.lag_ms for effect in part]
+        figures = (len(part), percentile(lags, 50), percentile(lags, 99), max(lags, default=0))
+        table.add_row(name, *(str(figure) for figure in figures))
+    console.print(table)
+
+
+def _print_kills(console: Console, told: RunRecord, effects: list[Effect]) -> None:
+    table = Table(title="Kills", title_justify="left")
+    table.add_column("what")
+    table.add_column("next term decides", justify="right")
+    table.add_column("worst lag after it", justify="right")
+    for kill in told.kills:
+        took = "–" if kill.takeover_ms is None else f"after {kill.takeover_ms} ms"
+        worst = max((effect.lag_ms for effect in effects if _near(effect, kill)), default=0)
+        table.add_row(kill.what, took, f"{worst} ms")
+    console.print(table)
+
+
+def _near(effect: Effect, kill: Kill) -> bool:
+    return kill.at_ms <= effect.at_ms <= kill.over_ms + _AFTER_KILL_MS

@@ -13,7 +13,7 @@ from hascheduler.api import json_text
 from hascheduler.api.events import EventId
 from hascheduler.api.labels import LabelledQuery
 from hascheduler.api.merge_patch import merge_patch
-from hascheduler.cli.documents import read_documents
+from hascheduler.cli.input.documents import read_documents
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.documents.failover import decode_failover, encode_failover

@@ -7,11 +7,11 @@ import os
 import shutil
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.errors import InvalidInput, StoreUnavailable, WorldError
 from hascheduler.model.repr_limits import quoted
 
 PATIENCE_S = 20.0
@@ -127,3 +127,25 @@ async def _stop(process: Process) -> None:
 def _last_line(output: bytes) -> str:
     lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
     return lines[-1][:_ERROR_LENGTH_MAX] if lines else ""
+
+
+Found = TypeVar("Found")
+
+
+async def poll_until(
+    look: Callable[[], Awaitable[Found | None]], what: str, *, patience_s: float, every_s: float
+) -> Found:
+    """The first thing that ``look`` finds; while it fails it has found nothing. `StoreUnavailable` after the limit."""
+    trouble = ""
+    try:
+        async with asyncio.timeout(patience_s):
+            while True:
+                try:
+                    found = await look()
+                except WorldError as error:
+                    found, trouble = None, f" ({error})"
+                if found is not None:
+                    return found
+                await asyncio.sleep(every_s)
+    except TimeoutError:
+        raise StoreUnavailable(f"not within {patience_s:g} s: {what}{trouble}") from None

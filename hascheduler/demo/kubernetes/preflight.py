@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hascheduler.demo.kubernetes.endings import DELETE, FORCE, KILL
+from hascheduler.demo.kubernetes.kills import DELETE, FORCE, KILL
 from hascheduler.demo.kubernetes.kubectl import Kubectl, KubectlFailed
 from hascheduler.demo.kubernetes.pods import PROCESSOR, SCHEDULER
 from hascheduler.errors import CallerError, InvalidInput, WorldError
@@ -14,7 +14,7 @@ _PORT_DEFAULT = 8080
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
+class PreflightResult:
     """``ways`` to end a leader, and the one for a processor; ``left_out`` says why one is missing, "" where none is."""
 
     deployment: Mapping[str, Any]
@@ -25,7 +25,7 @@ class Cleared:
     left_out: str
 
 
-async def check(kubectl: Kubectl, namespace: str, *, forwards: bool) -> Cleared:
+async def run_preflight(kubectl: Kubectl, namespace: str, *, forwards: bool) -> PreflightResult:
     """A `CallerError` for the first thing that is missing or not allowed."""
     await _demand_namespace(kubectl, namespace)
     scheduler = await _deployment(kubectl, namespace, SCHEDULER)
@@ -45,7 +45,7 @@ async def check(kubectl: Kubectl, namespace: str, *, forwards: bool) -> Cleared:
         raise CallerError(f"not enough pods are ready; see {kubectl.shown} get pods")
     may_exec = await _may(kubectl, "create", "pods", "exec")
     kills, left_out = _kills(scheduler, may_exec=may_exec)
-    return Cleared(
+    return PreflightResult(
         deployment=scheduler,
         replicas=replicas,
         http_port=_http_port(scheduler),

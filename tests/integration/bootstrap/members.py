@@ -12,10 +12,9 @@ from typing import Any
 from pymongo import AsyncMongoClient
 from pymongo.errors import PyMongoError
 
-from hascheduler.bootstrap.deployment import DatabasePlan, bootstrap_mongodb
-from hascheduler.bootstrap.given_files import Passwords
-from hascheduler.bootstrap.member import Access
-from hascheduler.bootstrap.members import parse_members
+from hascheduler.bootstrap.inputs import Passwords, parse_members
+from hascheduler.bootstrap.member import MemberAccess
+from hascheduler.bootstrap.mongodb import DatabasePlan, bootstrap_mongodb
 from hascheduler.embedded.children import Child, free_port, start_child
 from hascheduler.embedded.mongod import find_mongod
 
@@ -82,7 +81,7 @@ def plan_for(
         members=parse_members(members),
         replica_set="rs0",
         database="hascheduler",
-        access=Access(key),
+        access=MemberAccess(key),
         passwords=passwords,
         timeout_ms=int(timeout_s * 1_000),
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from hascheduler.bootstrap.deployment import bootstrap_mongodb
+from hascheduler.bootstrap.mongodb import bootstrap_mongodb
 from hascheduler.errors import Conflict, InvalidInput, StoreUnavailable
 from tests.integration.bootstrap.members import (
     KEY,

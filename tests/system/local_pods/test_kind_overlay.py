@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.demo.kubernetes.endings import find_process
+from hascheduler.demo.kubernetes.kills import find_process
 from tests.manifests.rendering import KIND, rendered
 from tests.system.local_pods.client import Client
 from tests.system.local_pods.cluster import Cluster

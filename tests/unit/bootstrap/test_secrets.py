@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from hascheduler.bootstrap.given_files import read_key, read_passwords
-from hascheduler.bootstrap.members import parse_members
+from hascheduler.bootstrap.inputs import parse_members, read_key, read_passwords
 from hascheduler.errors import InvalidInput
 from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE, PARKED_QUEUE, queue_name
 from hascheduler.settings import read_settings

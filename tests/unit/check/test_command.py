@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hascheduler.check.finding import CheckReport, Finding, FindingKind
-from hascheduler.cli.audit_command import _document, _picture
+from hascheduler.cli.setup.check import _document, _picture
 from tests.unit.cli.invoking import invoke
 
 ROOT = Path(__file__).parents[3]

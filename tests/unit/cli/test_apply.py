@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hascheduler.cli.client import Client
-from hascheduler.cli.manifests import read_manifests
-from hascheduler.cli.plans import carry_out, plan
+from hascheduler.cli.input.manifests import read_manifests
+from hascheduler.cli.resources.apply import carry_out, make_plan
 from hascheduler.errors import Conflict
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
@@ -244,7 +244,7 @@ async def test_what_somebody_changed_meanwhile_is_not_replaced(
 
     def planned() -> Any:
         with Client(url) as client:
-            return plan(client, read_manifests([str(file)], WallMs(0)), prune=True)
+            return make_plan(client, read_manifests([str(file)], WallMs(0)), prune=True)
 
     steps = {step.name: step for step in await asyncio.to_thread(planned)}
     kind = "definition" if name == "repack" else "schedule"

@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from hascheduler.cli.client import Client, NoSuch, Stale
+from hascheduler.cli.client import Client, NoSuchResource, RevisionChanged
 from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
 
 
@@ -46,11 +46,11 @@ _TWO = '[{"path": "a", "problem": "x", "expected": "y"}, {"path": "b", "problem"
 @pytest.mark.parametrize(
     ("status", "body", "kind", "said"),
     [
-        (404, problem("not-found", "no schedule 'a'"), NoSuch, "no schedule 'a'"),
+        (404, problem("not-found", "no schedule 'a'"), NoSuchResource, "no schedule 'a'"),
         (404, problem("no-such-route", "nothing is at /x"), WorldError, "404: nothing is at /x"),
         (404, b"<html>", WorldError, "does not answer as a replica does"),
         (409, problem("conflict", "taken"), Conflict, "taken"),
-        (412, problem("stale", "rev 3 it is"), Stale, "somebody changed it meanwhile"),
+        (412, problem("stale", "rev 3 it is"), RevisionChanged, "somebody changed it meanwhile"),
         (422, problem("invalid", "d", _ONE), InvalidInput, "trigger.at.0: is late; expected an earlier one"),
         (422, problem("invalid", "d", _TWO), CallerError, "a: x; expected y | b: x; expected y"),
         (400, problem("malformed-json", "no JSON"), CallerError, "no JSON"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.cli.documents import TEXT_LENGTH_MAX, read_document, read_documents
+from hascheduler.cli.input.documents import TEXT_LENGTH_MAX, read_document, read_documents
 from hascheduler.errors import InvalidInput
 
 _BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from hascheduler.cli import events as events_module
+from hascheduler.cli.jobs import events as events_module
 from hascheduler.daemon.events import EventLog
 from hascheduler.model.event import EventType, position
 from tests.unit.api.doubles import World
@@ -86,7 +86,7 @@ async def test_a_stream_that_ends_is_taken_up_again_after_the_last_event(
     monkeypatch.setattr(events_module, "_AGAIN_S", 0.01)
     shown: list[str] = []
 
-    def show(said: events_module.Said, *, as_json: bool) -> None:
+    def show(said: events_module.StreamBlock, *, as_json: bool) -> None:
         shown.append(said.id)
         if len(shown) == 6:
             raise KeyboardInterrupt
@@ -108,7 +108,7 @@ async def test_a_stream_that_ends_is_taken_up_again_after_the_last_event(
 
 def test_a_block_that_was_cut_off_says_nothing() -> None:
     lines = ["retry: 2000", "", "id: 1", "event: failed", "data: {}", "", ": here", "id: 2", "", "id: 3", "data: {"]
-    said = events_module.Said
+    said = events_module.StreamBlock
     assert list(events_module._said(iter(lines))) == [
         said(),
         said("1", "failed", "{}"),

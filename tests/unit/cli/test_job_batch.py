@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.client import groups
+from hascheduler.client import batching
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
@@ -58,7 +58,7 @@ async def test_under_one_key_they_are_the_same_jobs(replica: Replica, world: Wor
 async def test_a_key_that_is_too_long_for_the_last_request_is_told_before_the_first(
     replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 1)
+    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 1)
     ended = await replica.run(
         "job", "batch", "-", "--idempotency-key", "k" * 255, input=_YAML.replace("ref:a", "job:1")
     )
@@ -69,7 +69,7 @@ async def test_a_key_that_is_too_long_for_the_last_request_is_told_before_the_fi
 async def test_many_go_in_several_requests_and_only_what_is_refused_is_listed(
     replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 40)
+    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 40)
     lines = [json.dumps({"definition": "log", "target": str(n)}) for n in range(99)]
     lines[60] = '{"definition": "a/b"}'
     asked = ("job", "batch", "-", "--idempotency-key", "import-1")

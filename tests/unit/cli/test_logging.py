@@ -8,7 +8,7 @@ import pytest
 
 SCRIPT = """
 import logging, structlog
-from hascheduler.cli.console import configure_logging
+from hascheduler.cli.output.logs import configure_logging
 from hascheduler.settings import read_settings
 configure_logging(read_settings(log_format={format!r}, log_level={level!r}))
 ours = structlog.get_logger("hascheduler.daemon.leader")
@@ -54,7 +54,7 @@ def test_people_get_lines_for_people() -> None:
 
 NASTY = """
 import logging, structlog
-from hascheduler.cli.console import configure_logging
+from hascheduler.cli.output.logs import configure_logging
 from hascheduler.settings import read_settings
 configure_logging(read_settings(log_format={format!r}, log_level="info"))
 uri, token = "mongodb://user:hunter2@db:27017/?x=1", "hsk_" + "hunter2" * 7

@@ -11,8 +11,8 @@ from hascheduler.api.rate_limits import RateLimitBody
 from hascheduler.api.retry_schemas import RetryBody
 from hascheduler.api.schedule_schemas import CreateScheduleBody, MisfireBody, TemplateBody
 from hascheduler.api.tenant_schemas import TenantBody
-from hascheduler.cli.manifests import FIELDS, Manifest, read_manifests
-from hascheduler.cli.normal_forms import DEFINITION, JOB, LANE, MISFIRE, RATE_LIMIT, RETRY, TENANT
+from hascheduler.cli.input.manifests import FIELDS, Manifest, read_manifests
+from hascheduler.cli.input.normal_forms import DEFINITION, JOB, LANE, MISFIRE, RATE_LIMIT, RETRY, TENANT
 from hascheduler.errors import CallerError
 from hascheduler.model.instants import WallMs
 from tests.unit.cli.invoking import Replica

@@ -5,7 +5,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from hascheduler.cli.moments import away, clock_text, day_text, finest_of, moment, offset_text, span_text
+from hascheduler.cli.output.instants import (
+    clock_text,
+    day_text,
+    finest_of,
+    offset_text,
+    relative_span,
+    span_text,
+    utc_datetime,
+)
 
 _S, _M, _H, _D = 1_000, 60_000, 3_600_000, 86_400_000
 
@@ -32,7 +40,7 @@ def test_a_span_is_told_by_its_two_largest_units(span_ms: int, text: str) -> Non
 
 @pytest.mark.parametrize(("at_ms", "text"), [(_H, "now"), (_H + _M, "in 1m"), (_H - 5 * _S, "5s ago"), (_H + 1, "now")])
 def test_how_far_away_an_instant_is(at_ms: int, text: str) -> None:
-    assert away(at_ms, _H) == text
+    assert relative_span(at_ms, _H) == text
 
 
 def test_a_local_time_is_told_with_its_day_and_offset() -> None:
@@ -46,4 +54,4 @@ def test_a_local_time_is_told_with_its_day_and_offset() -> None:
 )
 def test_times_are_as_fine_as_the_finest_of_them(instants_ms: list[int], finest: str, shown: str) -> None:
     assert finest_of(instants_ms) == finest
-    assert clock_text(moment(0), finest=finest) == shown
+    assert clock_text(utc_datetime(0), finest=finest) == shown

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.cli.nights import draw_night
+from hascheduler.cli.schedules.dst_chart import draw_dst_chart
 from hascheduler.model.instants import parse_instant
 
 _H = 3_600_000
@@ -36,11 +36,11 @@ _H = 3_600_000
 )  # fmt: skip
 def test_six_hours_as_they_really_pass(at: str, before: float, after: float, fires: list[str], picture: str) -> None:
     fires_ms = [parse_instant(fire) for fire in fires]
-    labels, axis = draw_night(parse_instant(at), round(before * _H), round(after * _H), fires_ms)
+    labels, axis = draw_dst_chart(parse_instant(at), round(before * _H), round(after * _H), fires_ms)
     assert f"{labels.plain.rstrip()}\n{axis.plain}" == picture
 
 
 def test_fires_of_other_hours_are_left_out() -> None:
     at_ms = parse_instant("2027-03-28T01:00:00Z")
     far = [at_ms - 3 * _H - 1, at_ms + 3 * _H]
-    assert draw_night(at_ms, _H, 2 * _H, far)[1].plain == draw_night(at_ms, _H, 2 * _H, [])[1].plain
+    assert draw_dst_chart(at_ms, _H, 2 * _H, far)[1].plain == draw_dst_chart(at_ms, _H, 2 * _H, [])[1].plain

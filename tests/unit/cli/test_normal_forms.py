@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hascheduler.cli.normal_forms import NORMAL as FORMS
-from hascheduler.cli.normal_forms import normal_definition, normal_lane, normal_schedule, normal_tenant
+from hascheduler.cli.input.normal_forms import NORMAL as FORMS
+from hascheduler.cli.input.normal_forms import normal_definition, normal_lane, normal_schedule, normal_tenant
 
 TICK: dict[str, Any] = {
     "name": "tick",

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from hascheduler.api.trigger_schemas import TriggerBody, trigger_of
 from hascheduler.api.trigger_shown import show_trigger
-from hascheduler.cli.trigger_bodies import read_trigger
+from hascheduler.cli.input.trigger_bodies import read_trigger
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs
 

@@ -4,19 +4,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hascheduler.client import groups
+from hascheduler.client import batching
+from hascheduler.client.batching import split_jobs
 from hascheduler.client.bodies import batch_job_body
-from hascheduler.client.groups import in_groups
 from hascheduler.errors import InvalidInput
 
 
 def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 2)
+    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 2)
     plain = [{"definition": "log"}] * 5
-    assert [len(group) for group in in_groups(plain)] == [2, 2, 1]
+    assert [len(group) for group in split_jobs(plain)] == [2, 2, 1]
     with pytest.raises(InvalidInput, match="3 jobs need 2 requests"):
-        in_groups([{"depends_on": ["ref:a"]}, *plain[:2]])
-    assert in_groups([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
+        split_jobs([{"depends_on": ["ref:a"]}, *plain[:2]])
+    assert split_jobs([{"depends_on": ["ref:a"]}, {"depends_on": "?"}]) == [
         [{"depends_on": ["ref:a"]}, {"depends_on": "?"}]
     ]
 
@@ -24,9 +24,9 @@ def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("payload", [{1, 2}, datetime(2031, 1, 1, tzinfo=UTC), float("nan")])
 def test_what_json_cannot_hold_is_in_no_request(payload: object) -> None:
     with pytest.raises(InvalidInput, match="is nothing that JSON can hold"):
-        in_groups([batch_job_body({"definition": "log", "payload": payload})])
+        split_jobs([batch_job_body({"definition": "log", "payload": payload})])
 
 
 def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "REQUEST_BYTES_MAX", 100)
-    assert [len(group) for group in in_groups(["x" * 60] * 3)] == [1, 1, 1]
+    monkeypatch.setattr(batching, "REQUEST_BYTES_MAX", 100)
+    assert [len(group) for group in split_jobs(["x" * 60] * 3)] == [1, 1, 1]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable, groups
+from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable, batching
 from tests.unit.client.faces import Face, answered_by
 
 A, B = "http://a:1", "http://b:2"
@@ -94,7 +94,7 @@ async def test_what_was_not_answered_tells_the_key_to_repeat_it_under(
 
 @faces
 async def test_of_many_requests_the_key_of_all_is_told(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "REQUEST_JOBS_MAX", 1)
+    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 1)
     done = httpx.Response(200, json={"batch": "batch:1", "results": []})
     replicas = Replicas(done, problem(429, "too many", Retry_After="60"))
     with pytest.raises(Refused) as refused:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hascheduler.bootstrap.certificates import new_authority
-from hascheduler.demo.kubernetes.admission import SecretKey, admin_token, authority, find_admin_token, speaks_https
+from hascheduler.demo.kubernetes.api_access import SecretKey, admin_token, authority, find_admin_token, speaks_https
 from hascheduler.demo.kubernetes.kubectl import Kubectl
 from hascheduler.errors import CallerError, WorldError
 from tests.scripted_tools import Says, put_tool

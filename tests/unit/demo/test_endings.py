@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.demo.kubernetes.endings import find_process
+from hascheduler.demo.kubernetes.kills import find_process
 
 PAUSE = "1 /pause "
 SHELL = "44 sh -c for each in /proc/[0-9]*; do echo hascheduler; done "

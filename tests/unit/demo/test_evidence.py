@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.demo.evidence import Effect, Effects, Expectation, judge
+from hascheduler.demo.evidence import Effect, Effects, Expectation, evaluate
 from hascheduler.errors import WorldError
 from hascheduler.model.instants import WallMs
 from hascheduler.model.percentiles import percentile
@@ -32,7 +32,7 @@ def _job(*outcomes: str, processor: str = "p.1") -> dict[str, Any]:
 
 def _verdict(effects: list[Effect], cut_from_ms: int | None = None, **jobs: dict[str, Any]) -> dict[str, list[str]]:
     stored = {job: _job("succeeded") for job in JOBS} | {JOBS[0]: jobs.get("first", _job("succeeded"))}
-    verdict = judge(
+    verdict = evaluate(
         [TICK, ONCE],
         effects,
         stored,

@@ -8,9 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from hascheduler.demo.kubernetes.forwards import Forwards
 from hascheduler.demo.kubernetes.kubectl import Kubectl
-from hascheduler.demo.kubernetes.pods import Pods
+from hascheduler.demo.kubernetes.pods import Pods, PortForwards
 from tests.system.processes import eventually
 
 
@@ -28,7 +27,7 @@ class ForwardingKubectl:
         yield output
 
 
-async def _are_there(forwards: Forwards) -> bool:
+async def _are_there(forwards: PortForwards) -> bool:
     return bool(forwards.urls)
 
 
@@ -37,7 +36,7 @@ async def test_a_forwarded_port_is_asked_in_the_pods_own_scheme(*, https: bool, 
     kubectl = ForwardingKubectl()
     pod: Any = SimpleNamespace(uid="1", name="scheduler-1", serves=True)
     pods: Any = SimpleNamespace(of=lambda _: [pod])
-    forwards = Forwards(cast("Kubectl", kubectl), cast("Pods", pods), 8080, https=https)
+    forwards = PortForwards(cast("Kubectl", kubectl), cast("Pods", pods), 8080, https=https)
     keeping = asyncio.create_task(forwards.keep_open())
     try:
         await eventually(lambda: _are_there(forwards), "it is forwarded")

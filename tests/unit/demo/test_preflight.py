@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hascheduler.demo.kubernetes.endings import DELETE, FORCE, KILL
+from hascheduler.demo.kubernetes.kills import DELETE, FORCE, KILL
 from hascheduler.demo.kubernetes.kubectl import Kubectl
 from hascheduler.demo.kubernetes.pods import Pods
-from hascheduler.demo.kubernetes.preflight import Cleared, check
+from hascheduler.demo.kubernetes.preflight import PreflightResult, run_preflight
 from hascheduler.errors import CallerError, HaschedulerError, WorldError
 from tests.scripted_tools import Says, calls, put_tool
 
@@ -49,10 +49,10 @@ def _answers(**changed: Says) -> dict[str, Says]:
 
 async def _check(
     folder: Path, monkeypatch: pytest.MonkeyPatch, answers: Mapping[str, Says], *, forwards: bool = True
-) -> Cleared:
+) -> PreflightResult:
     put_tool(folder, "kubectl", answers)
     monkeypatch.setenv("PATH", str(folder))
-    return await check(Kubectl("there", "hascheduler", patience_s=5), "hascheduler", forwards=forwards)
+    return await run_preflight(Kubectl("there", "hascheduler", patience_s=5), "hascheduler", forwards=forwards)
 
 
 async def test_a_cluster_that_has_everything_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ async def test_a_cluster_that_does_not_answer_is_given_up(tmp_path: Path, monkey
     put_tool(tmp_path, "kubectl", {"get namespace": Says(hangs_s=600)})
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(WorldError, match=r"kubectl get namespace hascheduler did not end within 0\.3 s"):
-        await check(Kubectl(None, None, patience_s=0.3), "hascheduler", forwards=True)
+        await run_preflight(Kubectl(None, None, patience_s=0.3), "hascheduler", forwards=True)
 
 
 @pytest.mark.parametrize(

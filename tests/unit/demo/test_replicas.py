@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from hascheduler.demo.kubernetes.takeover import taken_over
-from hascheduler.demo.replicas import Replicas
-from hascheduler.demo.stage import Leader
+from hascheduler.demo.environment import CurrentLeader
+from hascheduler.demo.kubernetes.kills import measure_takeover
+from hascheduler.demo.replica_api import ReplicaApi
 from hascheduler.errors import CallerError, StoreUnavailable
 
 _URLS = {"a": "http://a", "b": "http://b", "c": "http://c"}
 
 
-def _replicas(answers: dict[str, httpx.Response | Exception], asked: list[str]) -> Replicas:
+def _replicas(answers: dict[str, httpx.Response | Exception], asked: list[str]) -> ReplicaApi:
     """Each host gives its one answer; one that has none can't be reached."""
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -25,7 +25,7 @@ def _replicas(answers: dict[str, httpx.Response | Exception], asked: list[str]) 
             raise given
         return given
 
-    return Replicas(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
+    return ReplicaApi(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
 
 
 async def test_the_next_one_is_asked_when_one_is_away_or_in_trouble() -> None:
@@ -62,7 +62,7 @@ async def test_a_schedule_that_is_there_already_was_made_by_an_answer_that_got_l
     def answer(request: httpx.Request) -> httpx.Response:
         return httpx.Response(409) if request.method == "POST" else httpx.Response(200, json={"name": "tick"})
 
-    api = Replicas(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
+    api = ReplicaApi(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
     assert await api.create({"name": "tick"}) == {"name": "tick"}
 
 
@@ -92,6 +92,8 @@ async def test_a_takeover_lasts_from_the_last_entry_of_the_old_term_to_a_decisio
 
     monkeypatch.setattr(asyncio, "sleep", pass_time)
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now_s)
-    api = Replicas(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
-    assert await taken_over(api, Leader("x", 7)) == 500, "from the entry seen at 200 ms to the decision seen at 700 ms"
+    api = ReplicaApi(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
+    assert await measure_takeover(api, CurrentLeader("x", 7)) == 500, (
+        "from the entry seen at 200 ms to the decision seen at 700 ms"
+    )
     assert next(answers) == (8, 55)

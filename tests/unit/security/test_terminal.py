@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.client import Client
-from hascheduler.cli.diffs import as_yaml
-from hascheduler.cli.printable import one_printable_line, printable, printable_json, printable_text
-from hascheduler.cli.tables import console, new_table
+from hascheduler.cli.output.console import console, new_table
+from hascheduler.cli.output.printable import one_printable_line, printable, printable_json, printable_text
+from hascheduler.cli.output.yaml_text import as_yaml
 from tests.unit.cli.conftest import replica, url
 from tests.unit.cli.invoking import Replica
 

@@ -6,7 +6,7 @@ import sys
 
 SCRIPT = """
 import logging, threading, structlog
-from hascheduler.cli.console import configure_logging
+from hascheduler.cli.output.logs import configure_logging
 from hascheduler.settings import read_settings
 from hascheduler.telemetry.log_fields import name_process
 from opentelemetry.sdk.trace import TracerProvider

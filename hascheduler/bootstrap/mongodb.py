@@ -1,0 +1,93 @@
+"""`bootstrap_mongodb`: looks, does the one thing that is needed, and looks again, until there is nothing to do."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random
+
+from hascheduler.bootstrap.inputs import Passwords
+from hascheduler.bootstrap.member import MemberAccess, as_member, ask_member
+from hascheduler.bootstrap.replica_set import Complete, Initiate, Wait, add, initiate, next_action
+from hascheduler.bootstrap.users import ensure_users
+from hascheduler.errors import StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+_PAUSE_S = (0.2, 1.0)
+"""By chance in between, so that two who do the same do not meet for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabasePlan:
+    """``members`` sorted, as `parse_members` gives them."""
+
+    members: Sequence[str]
+    replica_set: str
+    database: str
+    access: MemberAccess
+    passwords: Passwords
+    timeout_ms: int
+
+
+async def bootstrap_mongodb(plan: DatabasePlan) -> None:
+    """The replica set with all of its members, and its users; `StoreUnavailable` when it is not there in time.
+
+    The users are made as soon as somebody leads, so that nobody waits for a member that is to be added and is late.
+    """
+    work = _BootstrapRun(plan)
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception_type(StoreUnavailable),
+        wait=wait_random(*_PAUSE_S),
+        stop=stop_after_delay(plan.timeout_ms / 1_000),
+        reraise=True,
+    ):
+        with attempt:
+            await work.round()
+
+
+class _BootstrapRun:
+    """Remembers what was said and done, so that each thing is said once."""
+
+    def __init__(self, plan: DatabasePlan) -> None:
+        self._plan = plan
+        self._told = ""
+        self._users_made = False
+
+    async def round(self) -> None:
+        """Returns when all is done; else `StoreUnavailable` with what is missing."""
+        plan = self._plan
+        looks = await asyncio.gather(*(ask_member(host, plan.access, plan.replica_set) for host in plan.members))
+        match next_action(plan.members, [member for member in looks if member is not None]):
+            case Wait(reason):
+                raise self._missing(reason)
+            case Initiate(host):
+                async with as_member(host, plan.access) as client:
+                    await initiate(client, plan.replica_set, host)
+                log.info("replica_set_initiated", set=plan.replica_set, member=host)
+                raise self._missing("the set has no primary")
+            case Complete() as lead:
+                await self._complete(lead)
+
+    async def _complete(self, lead: Complete) -> None:
+        plan = self._plan
+        async with as_member(lead.primary, plan.access) as client:
+            if not self._users_made:
+                done = await ensure_users(client, lead.primary, plan.access, plan.database, plan.passwords)
+                log.info("users_ready", **{name: change.value for name, change in done.items()})
+                self._users_made = True
+            for host in lead.addable:
+                await add(client, host)
+                log.info("member_added", member=host)
+        if lead.awaited:
+            raise self._missing(f"no answer yet from {', '.join(lead.awaited)}")
+        if lead.others:
+            log.warning("members_not_asked_for", members=list(lead.others))
+        log.info("replica_set_ready", set=plan.replica_set, primary=lead.primary)
+
+    def _missing(self, what: str) -> StoreUnavailable:
+        if what != self._told:
+            log.info("waiting", reason=what)
+            self._told = what
+        return StoreUnavailable(f"the replica set {self._plan.replica_set} is not there in time: {what}")

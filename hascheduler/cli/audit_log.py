@@ -1,0 +1,58 @@
+"""``hascheduler audit-log``: who changed what, or was to and was refused."""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from hascheduler.cli.client import Client
+from hascheduler.cli.completion import complete_tenant
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
+from hascheduler.cli.output.console import console, new_table, or_dash, print_json
+
+
+@example(
+    "hascheduler audit-log --path /v1/schedules --limit 100",
+    "hascheduler audit-log --who deployer --since 2030-01-01T00:00:00Z --json",
+)
+def audit_log(
+    who: Annotated[
+        str | None, typer.Option("--who", metavar="NAME", help="Only of the token with this name, or id.")
+    ] = None,
+    tenant: Annotated[
+        str | None,
+        typer.Option("--tenant", metavar="NAME", help="Only of this tenant's tokens.", autocompletion=complete_tenant),
+    ] = None,
+    path: Annotated[str | None, typer.Option("--path", metavar="PREFIX", help="Only of paths that begin so.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="INSTANT", help="Only from then on: RFC 3339 with an offset.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many, the newest first")] = 50,
+    *,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Show who changed what, the newest first."""
+    wanted = {"who": who, "tenant": tenant, "path": path, "since": since}
+    query = [(name, value) for name, value in wanted.items() if value is not None]
+    with Client(url) as client:
+        found = list(islice(client.items("/v1/audit", query), limit))
+    if as_json:
+        print_json({"items": found})
+    else:
+        console().print(_table(found))
+
+
+def _table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
+    if not records:
+        return Text("There are no such records.", style="dim")
+    table = new_table("", "at", "who", "tenant", "from", "request", "answer")
+    for record in records:
+        status = Text(str(record["status"]), style="" if record["status"] < 400 else "red")
+        texts = (record["at"], record["who"], or_dash(record["tenant"]), record["address"])
+        table.add_row(*map(Text, texts), Text(f"{record['method']} {record['path']}"), status)
+    return table

@@ -1,0 +1,88 @@
+"""Names as arguments, and for the shell to complete: asked of the replica; none where it does not answer at once.
+
+The standard library's client, and a thread that is left behind: whoever presses the tab key waits for this.
+"""
+
+import json
+import os
+from threading import Thread
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
+
+import typer
+
+from hascheduler.cli import credentials
+from hascheduler.cli.options import DEFAULT_URL
+
+_PATIENCE_S = 0.5
+
+
+def complete_schedule(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    return _names("schedules", ctx, incomplete)
+
+
+def complete_definition(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    return _names("definitions", ctx, incomplete)
+
+
+def complete_lane(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    return _names("lanes", ctx, incomplete)
+
+
+def complete_tenant(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    return _names("tenants", ctx, incomplete)
+
+
+def complete_job(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    """Of the newest jobs."""
+    return [id for id in _names("jobs", ctx, "") if id.startswith(incomplete)]
+
+
+ScheduleName = Annotated[
+    str, typer.Argument(metavar="NAME", help="The schedule", show_default=False, autocompletion=complete_schedule)
+]
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="What it is to be called", show_default=False)]
+DefinitionName = Annotated[
+    str, typer.Argument(metavar="NAME", help="The definition", show_default=False, autocompletion=complete_definition)
+]
+LaneName = Annotated[
+    str, typer.Argument(metavar="NAME", help="The lane", show_default=False, autocompletion=complete_lane)
+]
+TenantName = Annotated[
+    str, typer.Argument(metavar="NAME", help="The tenant", show_default=False, autocompletion=complete_tenant)
+]
+JobId = Annotated[
+    str, typer.Argument(metavar="JOB", help="The job's id", show_default=False, autocompletion=complete_job)
+]
+JobIds = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="JOB", help="The ids of jobs", show_default=False, autocompletion=complete_job),
+]
+
+
+def _names(kind: str, ctx: Any, incomplete: str) -> list[str]:
+    url = ctx.params.get("url") or os.environ.get("HASCHEDULER_URL") or DEFAULT_URL
+    found: list[str] = []
+    asking = Thread(target=_ask, args=(url, kind, incomplete, found), daemon=True)
+    asking.start()
+    asking.join(_PATIENCE_S)
+    return list(found)
+
+
+def _ask(url: str, kind: str, incomplete: str, found: list[str]) -> None:
+    from urllib.request import Request, urlopen
+
+    if not url.startswith(("http://", "https://")):
+        return
+    query = {"limit": "200"}
+    if incomplete:
+        # The list begins after a name; "~" comes after every character that names have.
+        query["after"] = f"{incomplete[:-1]}{chr(ord(incomplete[-1]) - 1)}~"
+    address = f"{url.rstrip('/')}/v1/{kind}?{urlencode(query, quote_via=quote)}"
+    try:
+        request = Request(address, headers=credentials.auth_headers())  # noqa: S310  # the scheme was looked at
+        with urlopen(request, timeout=_PATIENCE_S, context=credentials.ssl_context()) as answer:  # noqa: S310  # as above
+            names = [item.get("name", item.get("id")) for item in json.load(answer)["items"]]
+    except Exception:  # nobody there, or no replica: there is nothing to offer, and nobody to tell
+        return
+    found.extend(name for name in names if isinstance(name, str) and name.startswith(incomplete) and name.isprintable())

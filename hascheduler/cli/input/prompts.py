@@ -1,0 +1,124 @@
+"""Editing a document in ``$EDITOR``, as YAML, until it is what one wants or one gives up."""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from hascheduler.cli.client import Client, RevisionChanged, path_of
+from hascheduler.cli.input.documents import read_document
+from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.printable import printable
+from hascheduler.cli.output.yaml_text import as_yaml, coloured_diff, yaml_diff
+from hascheduler.errors import CallerError, InvalidInput, WorldError
+
+Document = dict[str, Any]
+
+_HEAD = "# Edit, save and close. Nothing is changed before you have seen the difference and agreed.\n"
+
+
+def edit_document(
+    title: str,
+    stored: Document,
+    normal: Callable[[Mapping[str, Any]], Document],
+    write: Callable[[Document], Document],
+    *,
+    yes: bool,
+) -> Document | None:
+    """What ``write`` made of the edited document; None when nothing was changed.
+
+    After a mistake the editor opens again with one's text, under a line that says what is wrong.
+    """
+    if not has_terminal():
+        problem = f"nothing is given to change in {title}, and there is no terminal for an editor"
+        raise InvalidInput(("edit",), problem, "options that say what to change")
+    text = _HEAD + as_yaml(stored)
+    while True:
+        edited = _edited(text)
+        if edited is None:
+            return None
+        try:
+            document = read_document(edited, title)
+            difference = yaml_diff(stored, normal(document), title)
+            if not difference:
+                return None
+            console().print(coloured_diff(difference))
+            if not confirmed("Write this?", yes=yes):
+                return None
+            return write(document)
+        except CallerError as error:
+            line = " ".join(str(error).split())
+            # What somebody else changed meanwhile has to be looked at first.
+            if isinstance(error, RevisionChanged) or not _again(line):
+                raise CallerError(_kept(line, edited)) from None
+            text = f"# {line}\n" + "".join(row for row in edited.splitlines(True) if not row.startswith("#"))
+        except WorldError as error:
+            raise WorldError(_kept(str(error), edited)) from None
+
+
+def _again(line: str) -> bool:
+    typer.echo(printable(line), err=True)
+    return typer.confirm("Edit again?", default=True)
+
+
+def _kept(line: str, text: str) -> str:
+    """``line``, with where the text is that would be lost."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml", delete=False) as file:
+        file.write(text)
+    return f"{line}; what you wrote is in {file.name}"
+
+
+def _edited(text: str) -> str | None:
+    """What the editor made of ``text``; None when it was saved as it is, or not at all."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "edit.yaml")
+        file.write_text(text, "utf-8")
+        try:
+            subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603  # the user's own editor
+            edited = file.read_text("utf-8", errors="replace")
+        except (OSError, ValueError, subprocess.CalledProcessError) as error:
+            problem = f"{editor} failed ({error})"
+            raise InvalidInput(("EDITOR",), problem, "an editor that waits until one has finished") from None
+    return None if edited == text else edited
+
+
+def has_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def confirmed(question: str, *, yes: bool) -> bool:
+    """What the user says; `InvalidInput` when there is no terminal to ask on."""
+    if yes:
+        return True
+    if not has_terminal():
+        raise InvalidInput(("--yes",), f"nobody is here to ask: {question}", "--yes where there is no terminal")
+    return typer.confirm(printable(question))
+
+
+def delete_stored(
+    kind: str,
+    name: str,
+    *,
+    yes: bool,
+    url: str,
+    as_json: bool,
+    described: Callable[[Mapping[str, Any]], str] = lambda _: "",
+) -> None:
+    """``described`` says in the question what would go."""
+    with Client(url) as client:
+        path = path_of(kind, name)
+        stored = client.get(path)
+        deleted = confirmed(f"Delete the {kind} {name}{described(stored)}?", yes=yes)
+        if deleted:
+            client.ask("DELETE", path, rev=stored["rev"])
+    if as_json:
+        print_json({"name": name, "deleted": deleted})
+    else:
+        console().print(f"deleted {name}" if deleted else "left as it is", markup=False)

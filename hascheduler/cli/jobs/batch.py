@@ -1,0 +1,167 @@
+"""``hascheduler job batch``: the jobs of a file, many with each request."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+import typer
+from rich.progress import Progress
+from rich.text import Text
+
+from hascheduler.cli.client import Client
+from hascheduler.cli.input.documents import read_documents
+from hascheduler.cli.jobs.submit import sendable_key
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
+from hascheduler.cli.output.console import console, new_table, print_json
+from hascheduler.client.batching import Group, group_key, split_jobs
+from hascheduler.errors import HaschedulerError, InvalidInput, WorldError
+
+_PATIENCE_S = 60.0
+_SHOWN_MAX = 50
+
+Result = Mapping[str, Any]
+
+
+@example("hascheduler job batch jobs.jsonl", "hascheduler job batch - --idempotency-key import-2031-01-01 < jobs.yaml")
+def batch(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="JSON lines, or a YAML list; - is standard input", show_default=False)
+    ],
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option("--idempotency-key", metavar="TEXT", help="Submitted again under it, they are the same jobs."),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Submit the jobs of a file.
+
+    Each is submitted or refused by itself; the exit status is 1 if any was refused.
+    """
+    jobs = read_jobs(file)
+    groups = split_jobs(jobs)
+    key = str(uuid4()) if idempotency_key is None else sendable_key(idempotency_key)
+    sendable_key(group_key(key, len(groups) - 1))  # the longest of them, before anything is sent
+    batches, results = _sent(groups, key, url)
+    refused = [one for one in results if one["problem"] is not None]
+    if as_json:
+        print_json({"batches": batches, "results": results})
+    else:
+        _tell(jobs, batches, results)
+    if refused:
+        raise typer.Exit(1)
+
+
+def _sent(groups: Sequence[Group], key: str, url: str) -> tuple[list[str], list[dict[str, Any]]]:
+    batches: list[str] = []
+    results: list[dict[str, Any]] = []
+    count = sum(len(group) for group in groups)
+    bar = Progress(console=console(), transient=True, disable=len(groups) == 1 or not console().is_terminal)
+    with Client(url) as client, bar:
+        task = bar.add_task("submitting", total=count)
+        for number, group in enumerate(groups):
+            headers = {"Idempotency-Key": group_key(key, number)}
+            try:
+                _, answer = client.exchange(
+                    "POST", "/v1/jobs:batch", {"jobs": group}, headers=headers, patience_s=_PATIENCE_S
+                )
+            except HaschedulerError as error:
+                raise _with_hint(error, len(results), count, key) from None
+            batches.append(answer["batch"])
+            results += answer["results"]
+            bar.update(task, completed=len(results))
+    return batches, results
+
+
+def _with_hint(error: HaschedulerError, done: int, count: int, key: str) -> HaschedulerError:
+    """With what repeats the command without any job twice, where that may help."""
+    if not done and not isinstance(error, WorldError):
+        return error
+    hint = f"{done} of {count} jobs were answered; repeated with --idempotency-key {key}, none comes twice"
+    return WorldError(f"{error}; {hint}")
+
+
+def _tell(jobs: Sequence[Any], batches: Sequence[str], results: Sequence[Result]) -> None:
+    """Every job of few; of many, those that were refused."""
+    told = [
+        (number, job, result)
+        for number, (job, result) in enumerate(zip(jobs, results, strict=True), 1)
+        if len(results) <= _SHOWN_MAX or result["problem"] is not None
+    ]
+    if told:
+        table = new_table("", "", "ref", "answer", "job")
+        for number, job, result in told:
+            ref = job.get("ref", "–") if isinstance(job, Mapping) else "–"
+            table.add_row(str(number), Text(str(ref)), *_cells(result))
+        console().print(table)
+    counts = {answer: sum(1 for one in results if _answer(one) == answer) for answer in _STYLES}
+    summary = [Text(f"{counts[answer]} {answer}", style=style) for answer, style in _STYLES.items() if counts[answer]]
+    console().print(Text.assemble(Text(", ").join(summary), f" in {', '.join(batches)}"), soft_wrap=True)
+
+
+_STYLES = {"submitted": "green", "known already": "", "refused": "bold red"}
+
+
+def _answer(result: Result) -> str:
+    if result["problem"] is not None:
+        return "refused"
+    return "submitted" if result["status"] == 201 else "known already"
+
+
+def _cells(result: Result) -> tuple[Text, Text]:
+    answer = _answer(result)
+    what = result["job"] if result["problem"] is None else result["problem"]["detail"]
+    return Text(answer, style=_STYLES[answer]), Text(str(what))
+
+
+def read_jobs(source: str) -> list[Any]:
+    """The jobs of a file, or of ``-``; `InvalidInput` says where it can't be read, and where there are none."""
+    text = _text(source).removeprefix("\ufeff")  # with which some editors begin a file
+    name = "standard input" if source == "-" else source
+    jobs = list(_json_lines(text, name)) if text.lstrip().startswith("{") else _list(text, name)
+    if not jobs:
+        raise InvalidInput(("FILE",), f"{name} holds no jobs", "JSON lines, or a YAML list")
+    return jobs
+
+
+def _text(source: str) -> str:
+    try:
+        if source == "-":
+            return sys.stdin.read()
+        return Path(source).read_text("utf-8")
+    except OSError as error:
+        raise InvalidInput(("FILE",), f"{source}: {error.strerror}", "a file, or -") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(("FILE",), f"{source} is not UTF-8", "JSON lines or YAML in UTF-8") from None
+
+
+def _json_lines(text: str, name: str) -> Iterator[Any]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield _json(line, f"{name}, line {number}")
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput((where,), f"is not JSON: {error}", "one job a line, as JSON") from None
+
+
+def _list(text: str, name: str) -> list[Any]:
+    if text.lstrip().startswith("["):
+        jobs = _json(text, name)
+    else:
+        documents = [document for document in read_documents(text, name) if document is not None]
+        jobs = documents[0] if len(documents) == 1 else documents
+    if not isinstance(jobs, list):
+        raise InvalidInput((name,), "is no list of jobs", "JSON lines, or a YAML list")
+    return jobs
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")

@@ -1,0 +1,216 @@
+"""``hascheduler job cancel``, ``reprioritize`` and ``retry``: of jobs by their ids, or of all that match.
+
+Those that match are counted first, and nothing is done before somebody has agreed to that number.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from hascheduler.cli.client import Client, job_path
+from hascheduler.cli.completion import JobIds
+from hascheduler.cli.input.prompts import confirmed
+from hascheduler.cli.jobs.options import FILTER, filter_body
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
+from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.printable import one_printable_line
+from hascheduler.cli.schedules.trigger_options import whole_or_none
+from hascheduler.errors import CallerError, InvalidInput
+
+_PATIENCE_S = 60.0
+"""For a request that may change thousands of jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _JobChange:
+    """``verb`` is what is done, and the end of its path; ``done`` says of how many; ``answers`` say what was met."""
+
+    verb: str
+    done: str
+    answers: Mapping[str, str]
+    body: Mapping[str, Any] | None = None
+
+    def question(self, count: str) -> str:
+        return f"{self.verb.capitalize()} {count}?"
+
+
+_CANCEL = _JobChange(
+    "cancel",
+    "cancelled {}",
+    {
+        "cancelled": "cancelled {}",
+        "already_running": "{} runs, and was asked to stop",
+        "already_done": "{} had ended already",
+    },
+)
+_RETRY = _JobChange(
+    "retry",
+    "retrying {}",
+    {"ok": "{} waits again", "not_ended": "{} has not ended", "not_failed": "{} has not failed"},
+)
+_PRIORITY_ANSWERS = {
+    "ok": "reprioritized {}",
+    "already_running": "{} is with a processor already",
+    "already_done": "{} had ended already",
+}
+
+
+@example(
+    "hascheduler job cancel fire:nightly:1893456000000",
+    "hascheduler job cancel --definition resize --state pending --label team=a --dry-run",
+)
+@with_options("given", FILTER)
+def cancel(
+    ids: JobIds = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+    *,
+    given: Given,
+) -> None:
+    """Cancel jobs that wait, and ask running ones to stop.
+
+    By their ids, or all that match, after a look at how many those are.
+    """
+    _carry_out(_CANCEL, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+@example("hascheduler job reprioritize job:0194f3a1b2c3 9", "hascheduler job reprioritize 9 --tenant acme --yes")
+@with_options("given", FILTER)
+def reprioritize(
+    *,
+    ids: JobIds = None,
+    priority: Annotated[
+        str, typer.Argument(metavar="PRIORITY", help="0 to 10; 10 is the most urgent", show_default=False)
+    ],
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+    given: Given,
+) -> None:
+    """Give jobs that wait another priority.
+
+    By their ids, or all that match, after a look at how many those are.
+    """
+    change = _JobChange("reprioritize", "reprioritized {}", _PRIORITY_ANSWERS, {"priority": _priority(priority)})
+    _carry_out(change, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+@example("hascheduler job retry job:0194f3a1b2c3", "hascheduler job retry --definition resize --yes")
+@with_options("given", FILTER)
+def retry(
+    ids: JobIds = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+    *,
+    given: Given,
+) -> None:
+    """Have failed jobs run again.
+
+    They have all their tries before them. By their ids, or all that match, after a look at how many those are.
+    """
+    _carry_out(_RETRY, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def _priority(text: str) -> int:
+    priority = whole_or_none("PRIORITY", text)
+    if priority is None or not 0 <= priority <= 10:
+        raise InvalidInput(("PRIORITY",), f"{text[:64]!r} is no priority", "0 to 10")
+    return priority
+
+
+def _carry_out(
+    change: _JobChange, ids: Sequence[str], given: Given, url: str, *, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    filter = filter_body(given)
+    if bool(ids) == bool(filter):
+        problem = "ids and options can't be had together" if ids else f"nothing says which jobs to {change.verb}"
+        raise InvalidInput(("JOB",), problem, "ids of jobs, or options such as --definition")
+    if ids and dry_run:
+        raise InvalidInput(("--dry-run",), "counts the jobs that match, and ids are given", "options, or no --dry-run")
+    with Client(url) as client:
+        if ids:
+            _change_each(client, change, ids, as_json=as_json)
+        else:
+            _change_all(client, change, filter, dry_run=dry_run, yes=yes, as_json=as_json)
+
+
+def _change_each(client: Client, change: _JobChange, ids: Sequence[str], *, as_json: bool) -> None:
+    """One after the other; what is wrong with one keeps none of the others back."""
+    paths = [job_path(id, change.verb) for id in ids]
+    if len(ids) == 1:
+        answer = client.ask("POST", paths[0], change.body)
+        print_json(answer) if as_json else _say(change, ids[0], answer)
+        return
+    results: list[dict[str, Any]] = []
+    for id, path in zip(ids, paths, strict=True):
+        try:
+            answer = client.ask("POST", path, change.body)
+            results.append({"job": id, **answer})
+            if not as_json:
+                _say(change, id, answer)
+        except CallerError as error:
+            results.append({"job": id, "answer": None, "problem": str(error)})
+            typer.echo(f"hascheduler: {one_printable_line(str(error))}", err=True)
+    if as_json:
+        print_json({"results": results})
+    if any(one["answer"] is None for one in results):
+        raise typer.Exit(2)
+
+
+def _say(change: _JobChange, id: str, answer: Mapping[str, Any]) -> None:
+    console().print(change.answers[answer["answer"]].format(id), markup=False, soft_wrap=True)
+
+
+def _change_all(
+    client: Client, change: _JobChange, filter: Mapping[str, Any], *, dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    body = {"filter": filter, **(change.body or {})}
+    path = f"/v1/jobs:{change.verb}"
+    counted = _ask(client, path, {**body, "dry_run": True})
+    count = _count(counted["matched"], exact=counted["exact"])
+    doing = not dry_run and counted["matched"] > 0
+    if doing and not confirmed(change.question(count), yes=yes):
+        print_json(counted) if as_json else console().print("not done")
+        return
+    answer = _repeated(client, path, body, counted) if doing else counted
+    if as_json:
+        print_json(answer)
+    elif doing:
+        console().print(Text(_told(change, answer)))
+    else:
+        console().print(Text(f"would {change.verb} {count}" if counted["matched"] else "There are no such jobs."))
+
+
+def _repeated(client: Client, path: str, body: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
+    """Until it is complete: one request does a part of what is much."""
+    total = {**counted, "changed": 0, "asked_to_stop": 0}
+    with console().status("") as status:
+        while True:
+            answer = _ask(client, path, body)
+            total |= {name: total[name] + answer[name] for name in ("changed", "asked_to_stop")}
+            total["complete"] = answer["complete"]
+            if answer["complete"]:
+                return total
+            status.update(f"{total['changed'] + total['asked_to_stop']} of {_count(counted['matched'], exact=True)}")
+
+
+def _ask(client: Client, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    return client.exchange("POST", path, body, patience_s=_PATIENCE_S)[1]
+
+
+def _told(change: _JobChange, answer: Mapping[str, Any]) -> str:
+    asked = f", asked {answer['asked_to_stop']} to stop" if answer["asked_to_stop"] else ""
+    return change.done.format(_count(answer["changed"], exact=True)) + asked
+
+
+def _count(number: int, *, exact: bool) -> str:
+    return f"{'' if exact else 'more than '}{number} job{'' if number == 1 else 's'}"

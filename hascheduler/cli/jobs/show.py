@@ -1,0 +1,77 @@
+"""``hascheduler job list``, ``failed`` and ``get``."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import RenderableType
+
+from hascheduler.cli.client import Client, job_path
+from hascheduler.cli.completion import JobId
+from hascheduler.cli.jobs.options import FILTER, IN_ANY_STATE, filter_query
+from hascheduler.cli.jobs.tables import Job, attempt_table, failed_table, job_table
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, Watch, with_options
+from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch, show_or_watch
+from hascheduler.cli.output.yaml_text import as_text
+from hascheduler.clock import SystemClock
+
+_Limit = Annotated[int, typer.Option("--limit", min=1, max=200, help="How many, the newest ids first")]
+
+
+@example("hascheduler job list --state pending --watch", "hascheduler job list --definition resize --label team=a")
+@with_options("given", FILTER)
+def list_jobs(
+    limit: _Limit = 20, *, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False, given: Given
+) -> None:
+    """List jobs, and how they stand."""
+    _list(given, limit, url, job_table, as_json=as_json, watch=watch)
+
+
+@example("hascheduler job failed --definition resize", "hascheduler job retry --definition resize --state failed")
+@with_options("given", IN_ANY_STATE)
+def failed(
+    limit: _Limit = 20, *, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False, given: Given
+) -> None:
+    """List the jobs that have failed for good, and why.
+
+    `hascheduler job retry` has them run again.
+    """
+    _list({**given, "state": "failed"}, limit, url, failed_table, as_json=as_json, watch=watch)
+
+
+@example("hascheduler job get fire:nightly:1893456000000")
+def get(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Show one job with everything about it."""
+    with Client(url) as client:
+        answer = client.get(job_path(id))
+    if as_json:
+        print_json(answer)
+        return
+    attempts = answer.pop("attempts")
+    said = {name: value for name, value in answer.items() if value not in (None, [], {}, False)}
+    console().print(as_text(said))
+    if attempts:
+        console().print(attempt_table(attempts))
+
+
+def _list(
+    given: Given,
+    limit: int,
+    url: str,
+    table: Callable[[Sequence[Job], int], RenderableType],
+    *,
+    as_json: bool,
+    watch: bool,
+) -> None:
+    refuse_json_with_watch(as_json=as_json, watch=watch)
+    query = [*filter_query(given), ("limit", str(limit))]
+    with Client(url) as client:
+
+        def ask() -> dict[str, Any]:
+            return client.get("/v1/jobs", query)
+
+        if as_json:
+            print_json(ask())
+        else:
+            show_or_watch(lambda: table(ask()["items"], SystemClock().wall_ms()), watch=watch)

@@ -1,0 +1,103 @@
+"""Jobs as tables show them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from hascheduler.cli.output.console import console, new_table, or_dash, print_json
+from hascheduler.cli.output.instants import relative_text
+from hascheduler.cli.output.printable import printable
+from hascheduler.cli.output.yaml_text import as_text
+from hascheduler.model.job import TERMINAL
+
+Job = Mapping[str, Any]
+
+STATE_STYLES = {"running": "cyan", "dispatched": "cyan", "succeeded": "green", "failed": "red", "cancelled": "dim"}
+_NONE = Text("There are no such jobs.", style="dim")
+
+
+def job_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
+    if not jobs:
+        return _NONE
+    with_progress = any(job["progress"] is not None for job in jobs)
+    table = new_table(
+        "", "job", "state", "definition", "target", "lane", "tenant", "submitted", "processor",
+        *(["progress"] if with_progress else []),
+    )  # fmt: skip
+    for job in jobs:
+        # As Text: targets may hold what looks like markup.
+        texts = (Text(job[name]) for name in ("definition", "target", "lane", "tenant"))
+        table.add_row(
+            Text(job["id"]),
+            state_text(job),
+            *texts,
+            relative_text(job["submitted_at"], now_ms),
+            Text(or_dash(job["processor"])),
+            *([Text(progress_text(job["progress"]))] if with_progress else []),
+        )
+    return table
+
+
+def failed_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
+    """What went wrong, how often, and when at last."""
+    if not jobs:
+        return Text("No job has failed.", style="dim")
+    table = new_table("", "job", "definition", "target", "tries", "failed", "error")
+    for job in jobs:
+        table.add_row(
+            Text(job["id"]),
+            Text(job["definition"]),
+            Text(job["target"]),
+            str(job["failures"]),
+            relative_text(job["finished_at"], now_ms),
+            Text(or_dash(job["error"]), style="red"),
+        )
+    return table
+
+
+def attempt_table(attempts: Sequence[Mapping[str, Any]]) -> RenderableType:
+    table = new_table("", "attempt", "outcome", "started", "finished", "processor", "error")
+    for one in attempts:
+        cells = (one["outcome"], or_dash(one["started_at"]), or_dash(one["finished_at"]), or_dash(one["processor"]))
+        table.add_row(str(one["number"]), *(Text(cell) for cell in cells), Text(or_dash(one["error"])))
+    return table
+
+
+def state_text(job: Job) -> Text:
+    if job["unschedulable"]:
+        return Text("unschedulable", style="bold red")
+    return Text(job["state"], style=STATE_STYLES.get(job["state"], ""))
+
+
+def progress_text(progress: Mapping[str, Any] | None) -> str:
+    """``40 % 2 of 5 pages``."""
+    if progress is None:
+        return "–"
+    percent = progress["percent"]
+    parts = ("" if percent is None else f"{percent:g} %", progress["text"])
+    return " ".join(part for part in parts if part) or "–"
+
+
+def print_ended_job(job: Mapping[str, Any], *, as_json: bool) -> None:
+    """Its state, then its result or its error."""
+    if as_json:
+        print_json(job)
+    else:
+        _show(job)
+    if job["state"] not in TERMINAL:
+        id = printable(job["id"])
+        typer.echo(f"hascheduler: {id} has not ended; hascheduler job wait {id} waits on", err=True)
+    if job["state"] != "succeeded":
+        raise typer.Exit(1)
+
+
+def _show(job: Mapping[str, Any]) -> None:
+    state = job["state"]
+    console().print(Text.assemble(f"{job['id']} ", (state, STATE_STYLES.get(state, ""))), soft_wrap=True)
+    if job["error"] is not None:
+        console().print(Text(job["error"], style="red"), soft_wrap=True)
+    if job["result"] is not None:
+        console().print(as_text({"result": job["result"]}))

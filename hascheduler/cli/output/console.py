@@ -1,0 +1,78 @@
+"""How results look: tables for people, one JSON document for programs. Colours only where a terminal shows them.
+
+Whatever is shown was said elsewhere: nothing in it is markup, and nothing in it moves the terminal.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.live import Live
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from hascheduler.cli.output.printable import printable, printable_json, printable_text
+from hascheduler.errors import InvalidInput, WorldError
+
+
+class _PlainConsole(Console):
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Every text on its way to the terminal comes by here, those in cells and titles too."""
+        match renderable:
+            case Text():
+                renderable = printable_text(renderable)
+            case str():
+                renderable = printable(renderable)
+        return super().render(renderable, options)
+
+
+def console() -> Console:
+    """Writes to standard output, and shows each text as it is: it highlights nothing, and nothing is markup."""
+    return _PlainConsole(highlight=False, markup=False, emoji=False)
+
+
+def print_json(answer: Any) -> None:
+    typer.echo(printable_json(json.dumps(answer, indent=2, ensure_ascii=False)))
+
+
+def new_table(title: str, *columns: str) -> Table:
+    """Its cells are folded where they are too wide: names are there to be copied, so none is cut off."""
+    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def yes_or_no(value: bool) -> Text:
+    return Text("yes", style="green") if value else Text("no", style="red")
+
+
+def or_dash(value: object) -> str:
+    return "–" if value is None else str(value)
+
+
+_WATCH_EVERY_S = 1.0
+
+
+def show_or_watch(picture: Callable[[], RenderableType], *, watch: bool) -> None:
+    """Print ``picture()`` once, or keep showing what it gives."""
+    if not watch:
+        console().print(picture())
+        return
+    with Live(picture(), console=console(), screen=True, auto_refresh=False) as live:
+        while True:
+            time.sleep(_WATCH_EVERY_S)
+            try:
+                live.update(picture(), refresh=True)
+            except WorldError as error:  # it may come back, and whoever watches wants to see it
+                live.update(Text(str(error), style="red"), refresh=True)
+
+
+def refuse_json_with_watch(*, as_json: bool, watch: bool) -> None:
+    if as_json and watch:
+        raise InvalidInput(("--watch",), "can't be had with --json", "one of the two")

@@ -1,0 +1,89 @@
+"""What a process says: log lines on standard error, for people on a terminal and as JSON elsewhere.
+
+Standard output belongs to the commands' results and to handlers. Whatever a line is made of, it tells no secret.
+"""
+
+import io
+import logging
+import sys
+from typing import Any, TextIO
+
+import structlog
+
+from hascheduler.cli.output.printable import printable
+from hascheduler.model.redaction import redacted, redacted_value
+from hascheduler.settings import Settings
+from hascheduler.telemetry.log_fields import add_process, add_span
+
+_QUIET = {
+    # They report as errors what is answered or retried here, and as news what nobody needs to know.
+    "uvicorn.error": logging.ERROR,
+    "aio_pika": logging.CRITICAL,
+    "aiormq": logging.CRITICAL,
+    "pymongo": logging.CRITICAL,
+    # What is lost on the way to a collector is told once, by our exporter.
+    "opentelemetry": logging.CRITICAL,
+}
+
+
+def configure_logging(settings: Settings) -> None:
+    """Once, at start. Lines of libraries take the same form; below warnings they are left out."""
+    logging.captureWarnings(True)
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    as_json = settings.log_format == "json" or (settings.log_format == "auto" and not sys.stderr.isatty())
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        add_process,
+        add_span,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if as_json:
+        shared.append(structlog.processors.format_exc_info)
+    renderer: Any = (
+        structlog.processors.JSONRenderer(default=str)
+        if as_json
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_traceback)
+    )
+    plain = [] if as_json else [_make_printable]
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _redact, *plain, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(max(level, logging.WARNING))
+    for name in ("hascheduler", "processors"):
+        logging.getLogger(name).setLevel(level)
+    for name, quiet in _QUIET.items():
+        logging.getLogger(name).setLevel(quiet)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def _redact(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    return {name: value if name == "exc_info" else redacted_value(value) for name, value in event.items()}
+
+
+def _make_printable(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """What a terminal would obey may stand in an error or a name; lists and objects are quoted in any case."""
+    return {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
+
+
+def _traceback(out: TextIO, error: structlog.typing.ExcInfo) -> None:
+    """A plain one: a pretty one shows local variables, and breaks a secret in two where no rule would know it."""
+    text = io.StringIO()
+    structlog.dev.plain_traceback(text, error)
+    out.write(printable(redacted(text.getvalue())))

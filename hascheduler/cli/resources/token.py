@@ -1,0 +1,110 @@
+"""The commands on tokens."""
+
+import re
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from hascheduler.cli.client import Client, check_name
+from hascheduler.cli.completion import NewName, complete_tenant
+from hascheduler.cli.input.prompts import confirmed
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Yes
+from hascheduler.cli.output.console import console, new_table, or_dash, print_json
+from hascheduler.cli.output.printable import printable
+from hascheduler.errors import InvalidInput
+from hascheduler.model.token import ALL_TENANTS, Role
+
+TokenId = Annotated[str, typer.Argument(metavar="ID", help="The token's public id", show_default=False)]
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+
+@example("hascheduler token list")
+def list_tokens(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """List the tokens, without their secrets."""
+    with Client(url) as client:
+        found = list(client.items("/v1/tokens"))
+    if as_json:
+        print_json({"items": found})
+        return
+    if not found:
+        console().print(Text("There are no tokens.", style="dim"))
+        return
+    table = new_table("", "id", "name", "role", "tenant", "made by", "expires")
+    for one in found:
+        expires = Text("expired", style="red") if one["expired"] else Text(or_dash(one["expires_at"]))
+        texts = (Text(one[field]) for field in ("id", "name", "role", "tenant", "created_by"))
+        table.add_row(*texts, expires)
+    console().print(table)
+
+
+@example(
+    "HASCHEDULER_TOKEN=$HASCHEDULER_ADMIN_TOKEN hascheduler token create ops --role admin --tenant '*'",
+    "hascheduler token create nightly-import --role submitter --tenant acme --expires-in 720h > token",
+)
+def create(
+    name: NewName,
+    role: Annotated[Role, typer.Option("--role", help="What it may do.", show_default=False)],
+    tenant: Annotated[
+        str,
+        typer.Option(
+            "--tenant",
+            metavar="NAME",
+            help=f"Whose jobs and schedules it reaches; {ALL_TENANTS}: everybody's.",
+            show_default=False,
+            autocompletion=complete_tenant,
+        ),
+    ],
+    expires_in: Annotated[
+        str | None, typer.Option("--expires-in", metavar="DURATION", help="How long it is good; default: for ever.")
+    ] = None,
+    *,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token. Its secret is the output, this once; nobody can show it again."""
+    check_name(name, ("NAME",))
+    body = {"name": name, "role": role.value, "tenant": tenant}
+    if expires_in is not None:
+        body["expires_in"] = expires_in
+    with Client(url) as client:
+        made = client.ask("POST", "/v1/tokens", body)
+    if as_json:
+        print_json(made)
+        return
+    typer.echo(printable(made["token"]))
+    # Beside the output, so that a secret in a file or a variable is that alone.
+    typer.echo(
+        f"made {printable(made['id'])}: {role.value} of {tenant}; keep the token, it is not shown again", err=True
+    )
+
+
+@example("hascheduler token revoke token-3f9a0c11d2e4 --yes")
+def revoke(id: TokenId, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Revoke a token: it opens nothing any more."""
+    if id.startswith("hsk_"):
+        raise InvalidInput(("ID",), "that is a secret", "the token's public id; see hascheduler token list")
+    if not _ID.fullmatch(id):
+        raise InvalidInput(("ID",), f"{id[:64]!r} is no id of a token", "such as token-3f9a0c11d2e4")
+    revoked = confirmed(f"Revoke the token {id}?", yes=yes)
+    if revoked:
+        with Client(url) as client:
+            client.ask("DELETE", f"/v1/tokens/{id}")
+    if as_json:
+        print_json({"id": id, "revoked": revoked})
+    else:
+        console().print(f"revoked {id}" if revoked else "left as it is", markup=False)
+
+
+@example("hascheduler token whoami")
+def whoami(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Show who you are to a replica, and what you may do."""
+    with Client(url) as client:
+        answer = client.get("/v1/whoami")
+    if as_json:
+        print_json(answer)
+        return
+    of = "all tenants" if answer["tenant"] == ALL_TENANTS else f"tenant {answer['tenant']}"
+    console().print(f"{answer['name']}: {answer['role']} of {of}; may {', '.join(answer['may'])}", markup=False)

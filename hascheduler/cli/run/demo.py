@@ -1,0 +1,95 @@
+"""``hascheduler demo``: the whole system, its leader killed again and again, and a report."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.run.dev import TransportOption
+
+if TYPE_CHECKING:
+    from hascheduler.demo.run import OpenEnvironment
+
+_NAMESPACE = "hascheduler"
+_KILLS = 3
+
+
+@example("hascheduler demo", "hascheduler demo --kubernetes --kills 6")
+def demo(
+    *,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave everything running after the report, until Ctrl-C.")
+    ] = False,
+    transport: Annotated[
+        TransportOption | None, typer.Option(help="How jobs reach processors; RabbitMQ where it is installed.")
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Where the processes' logs go.")] = Path(".run/demo"),
+    pause: Annotated[str, typer.Option(help="How long it is left alone between two kills.")] = "8s",
+    kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="Not on this machine: in a cluster that hascheduler runs in.")
+    ] = False,
+    context: Annotated[
+        str | None, typer.Option(help="The cluster, as kubectl knows it; default: its current context.")
+    ] = None,
+    namespace: Annotated[
+        str | None, typer.Option(help=f"Where hascheduler is in that cluster [{_NAMESPACE}]", show_default=False)
+    ] = None,
+    kills: Annotated[
+        int | None, typer.Option(min=1, max=100, help="How often the leader's pod is ended [3]", show_default=False)
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="The API of that cluster; default: a port forwarded to each pod.")
+    ] = None,
+) -> None:
+    """Run the system, kill the leader again and again and a processor once, and report.
+
+    On this machine that is three replicas and two processors, started for it, and takes about a minute. With
+    --kubernetes it is what is there: the leader's pod, found by its lease, is killed from inside, deleted, and deleted
+    by force, in turns. Its schedules have names of their own and are deleted at the end.
+
+    Exits with 1 if a nominal time was missed or an effect was doubled.
+    """
+    from rich.console import Console
+
+    from hascheduler.demo.run import run_demo
+    from hascheduler.embedded.foreground import run_in_foreground
+    from hascheduler.errors import InvalidInput
+    from hascheduler.model.durations import parse_duration
+
+    pause_ms = parse_duration(pause)
+    of_a_cluster = {"--context": context, "--namespace": namespace, "--url": url, "--kills": kills}
+    of_this_machine = {"--keep": keep or None, "--transport": transport}
+    for option, value in (of_this_machine if kubernetes else of_a_cluster).items():
+        if value is not None and kubernetes:
+            raise InvalidInput((option,), "is for a system on this machine", "no --kubernetes beside it")
+        if value is not None:
+            raise InvalidInput((option,), "is for a cluster", "--kubernetes beside it")
+    if kubernetes:
+        opening = _in_cluster(folder, context, namespace or _NAMESPACE, url or "", kills or _KILLS)
+    else:
+        opening = _here(folder, None if transport is None else transport.value)
+    console = Console(highlight=False)
+    good = run_in_foreground(run_demo(console, opening, keep=keep, pause_s=pause_ms / 1_000))
+    raise typer.Exit(0 if good else 1)
+
+
+def _here(folder: Path, transport: str | None) -> "OpenEnvironment":
+    from hascheduler.demo.local import open_local_environment
+
+    return partial(open_local_environment, folder, transport)
+
+
+def _in_cluster(folder: Path, context: str | None, namespace: str, url: str, kills: int) -> "OpenEnvironment":
+    from hascheduler.cli import credentials
+    from hascheduler.cli.client import Client
+    from hascheduler.demo.kubernetes.environment import KubernetesPlan, open_kubernetes_environment
+
+    if url:
+        with Client(url):  # says what is wrong with it
+            pass
+    plan = KubernetesPlan(
+        folder, context, namespace, url, kills, headers=credentials.auth_headers(), trusted=credentials.ssl_context()
+    )
+    return partial(open_kubernetes_environment, plan)

@@ -1,0 +1,46 @@
+"""``hascheduler serve``: one replica."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+import uvloop
+
+from hascheduler.cli.output.logs import configure_logging
+from hascheduler.cli.run.early_sigterm import exit_on_sigterm
+from hascheduler.cli.setting_options import with_settings
+from hascheduler.garbage import collect_seldom
+from hascheduler.settings import Settings
+
+
+@with_settings
+def serve(*, settings: Settings) -> None:
+    """Run one replica: the scheduler's loops and the HTTP API. SIGTERM hands over and ends it in good order."""
+    exit_on_sigterm()
+    from hascheduler import assembly  # every driver there is: only when it runs
+
+    configure_logging(settings)
+    collect_seldom()
+    uvloop.run(assembly.serve(settings))
+
+
+@with_settings
+def processor(
+    modules: Annotated[
+        list[str], typer.Argument(metavar="MODULE...", help="Modules with handlers, such as processors.log")
+    ],
+    name: Annotated[str, typer.Option(help="Its name, for people; default: the host's name")] = "",
+    *,
+    settings: Settings,
+) -> None:
+    """Run one processor with the handlers of the given modules. SIGTERM drains it."""
+    exit_on_sigterm()
+    from hascheduler import assembly  # every driver there is: only when it runs
+
+    # Modules of the user are found where the command is run, as with `python -m`.
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    configure_logging(settings)
+    collect_seldom()
+    uvloop.run(assembly.work(settings, modules, name or settings.replica_id))

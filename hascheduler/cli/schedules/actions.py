@@ -1,0 +1,138 @@
+"""``hascheduler schedule pause`` and ``resume``."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from hascheduler.cli.client import Client, path_of
+from hascheduler.cli.completion import ScheduleName
+from hascheduler.cli.input.prompts import delete_stored
+from hascheduler.cli.jobs.options import read_payload
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
+from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.schedules.tables import show_schedule, trigger_text
+from hascheduler.clock import SystemClock
+from hascheduler.model.schedule import Overlap
+
+
+@example('hascheduler schedule pause nightly --because "the disk is full"')
+def pause(
+    name: ScheduleName,
+    because: Annotated[str | None, typer.Option("--because", metavar="TEXT", help="Why, for people.")] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Pause a schedule. Its jobs go on, and it can still be triggered by hand."""
+    _change(url, name, "pause", {} if because is None else {"because": because}, as_json=as_json)
+
+
+@example("hascheduler schedule resume nightly --catch-up")
+def resume(
+    name: ScheduleName,
+    catch_up: Annotated[
+        bool, typer.Option("--catch-up", help="Treat the times since the pause as late ones, by the misfire policy.")
+    ] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Resume a paused schedule, from now on.
+
+    What lay in between does not fire, unless with --catch-up.
+    """
+    _change(url, name, "resume", {"catch_up": catch_up}, as_json=as_json)
+
+
+def _change(url: str, name: str, action: str, body: dict[str, Any], *, as_json: bool) -> None:
+    with Client(url) as client:
+        answer = client.ask("POST", path_of("schedule", name, action), body)
+    if as_json:
+        print_json(answer)
+    else:
+        console().print(show_schedule(answer, SystemClock().wall_ms()))
+
+
+@example("hascheduler schedule delete nightly --yes")
+def delete(name: ScheduleName, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Delete a schedule. Jobs that it made go on."""
+    delete_stored(
+        "schedule",
+        name,
+        yes=yes,
+        url=url,
+        as_json=as_json,
+        described=lambda stored: f" ({trigger_text(stored['trigger'])})",
+    )
+
+
+@example("""hascheduler schedule trigger nightly --payload '{"full": true}'""")
+def trigger(
+    name: ScheduleName,
+    overlap: Annotated[
+        Overlap | None,
+        typer.Option("--overlap", help="While an earlier job has not ended; default: as the schedule has it."),
+    ] = None,
+    payload: Annotated[
+        str | None,
+        typer.Option("--payload", metavar="JSON|@FILE", help="Another payload than the schedule's."),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Make a job of a schedule now.
+
+    Beside its times, and whether it is paused or not.
+    """
+    body: dict[str, Any] = {} if overlap is None else {"overlap": overlap.value}
+    if payload is not None:
+        body["payload"] = read_payload(payload)
+    with Client(url) as client:
+        job = client.ask("POST", path_of("schedule", name, "trigger"), body)
+    if as_json:
+        print_json(job)
+    else:
+        console().print(Text.assemble("triggered ", (job["id"], "bold green")), soft_wrap=True)
+
+
+_SHOWN_MAX = 20
+
+
+class BackfillOverlap(StrEnum):
+    ALLOW = "allow"
+    BUFFER_ONE = "buffer_one"
+
+
+@example("hascheduler schedule backfill nightly --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z --dry-run")
+def backfill(
+    name: ScheduleName,
+    *,
+    start: Annotated[str, typer.Option("--from", metavar="INSTANT", help="The first time, included.")],
+    end: Annotated[str, typer.Option("--to", metavar="INSTANT", help="The last time, included; not in the future.")],
+    overlap: Annotated[
+        BackfillOverlap, typer.Option("--overlap", help="All at once, or one after the other.")
+    ] = BackfillOverlap.BUFFER_ONE,
+    dry_run: DryRun = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Make jobs for times that have passed.
+
+    One for each time between the two instants that has none yet, so it can be repeated.
+    """
+    body = {"from": start, "to": end, "overlap": overlap.value, "dry_run": dry_run}
+    with Client(url) as client:
+        answer = client.ask("POST", path_of("schedule", name, "backfill"), body)
+    if as_json:
+        print_json(answer)
+        return
+    done = "would be created" if dry_run else "created"
+    text = Text.assemble((f"{answer['created']} {done}", "bold green"))
+    text.append(f", {answer['existing']} there already, of {answer['count']} times")
+    jobs = answer.get("jobs") or []
+    for job in jobs[:_SHOWN_MAX]:
+        text.append(f"\n  {job}", style="dim")
+    if len(jobs) > _SHOWN_MAX:
+        text.append(f"\n  … and {len(jobs) - _SHOWN_MAX} more; --json lists them", style="dim")
+    console().print(text, soft_wrap=True)

@@ -1,0 +1,117 @@
+"""``hascheduler schedule edit``: some parts by options, or the whole in an editor."""
+
+from typing import Annotated, Any
+
+import typer
+
+from hascheduler.cli.completion import NewName, ScheduleName
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
+from hascheduler.cli.schedules.options import SCHEDULE, changed_schedule, new_schedule
+from hascheduler.errors import InvalidInput
+
+
+@example(
+    'hascheduler schedule edit nightly --cron "0 3 * * *" --dry-run',
+    "hascheduler schedule edit nightly --end-at none --label team=b --label old-",
+    "EDITOR=vi hascheduler schedule edit nightly",
+)
+@with_options("given", SCHEDULE)
+def edit(
+    name: ScheduleName,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+    *,
+    given: Given,
+) -> None:
+    """Edit a schedule, by options or in $EDITOR.
+
+    Options change what they name; without any, the whole is edited, and the difference shown before it is written.
+    `none` puts a part back to its default, `--label KEY-` removes a label. Times that were decided stay decided.
+    """
+    body = changed_schedule(given)
+
+    from hascheduler.cli.client import Client, path_of
+    from hascheduler.cli.output.console import console, print_json
+    from hascheduler.cli.schedules.preview_page import show_preview
+    from hascheduler.cli.schedules.tables import show_schedule
+    from hascheduler.clock import SystemClock
+
+    now_ms = SystemClock().wall_ms()
+    path = path_of("schedule", name)
+    with Client(url) as client:
+        if dry_run:
+            if not body:
+                raise InvalidInput(("--dry-run",), "nothing is given to try", "what to change, such as --every 5s")
+            answer = client.ask("POST", f"{path}/preview", body)
+        elif body:
+            answer = client.ask("PATCH", path, body)
+        else:
+            answer = _in_editor(client, name, yes=yes)
+    if as_json:
+        print_json(answer)
+    elif dry_run:
+        console().print(show_preview(f"Next fires of {name} if it is edited so", answer, now_ms))
+    else:
+        console().print(show_schedule(answer, now_ms))
+
+
+def _in_editor(client: Any, name: str, *, yes: bool) -> dict[str, Any]:
+    from hascheduler.cli.client import path_of
+    from hascheduler.cli.input.normal_forms import normal_schedule
+    from hascheduler.cli.input.prompts import edit_document
+
+    path = path_of("schedule", name)
+    stored = client.get(path)
+    # Being paused is not edited, but changed by pausing and resuming.
+    document = {part: value for part, value in normal_schedule(stored).items() if part != "paused"}
+
+    def write(edited: dict[str, Any]) -> dict[str, Any]:
+        return dict(client.ask("PUT", path, edited, rev=stored["rev"]))
+
+    return edit_document(name, document, normal_schedule, write, yes=yes) or stored
+
+
+@example(
+    "hascheduler schedule add tick --every 1s --definition log",
+    'hascheduler schedule add nightly --cron "30 2 * * *" --timezone Europe/Paris \\',
+    "    --definition repack --target demo --overlap skip --label team=a",
+)
+@with_options("given", SCHEDULE)
+def add(
+    name: NewName,
+    paused: Annotated[bool, typer.Option("--paused", help="Create it paused.")] = False,
+    dry_run: DryRun = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+    *,
+    given: Given,
+) -> None:
+    """Make a schedule.
+
+    --cron, --every or --at say when, --definition says what.
+    """
+    body = new_schedule(name, given) | ({"paused": True} if paused else {})
+
+    from hascheduler.cli.client import Client
+    from hascheduler.cli.output.console import console, print_json
+    from hascheduler.cli.output.yaml_text import as_text
+    from hascheduler.cli.schedules.preview_page import show_preview
+    from hascheduler.cli.schedules.tables import show_schedule
+    from hascheduler.clock import SystemClock
+
+    now_ms = SystemClock().wall_ms()
+    with Client(url) as client:
+        if dry_run:
+            answer = client.ask("POST", "/v1/schedules/preview", {"name": name, "trigger": body["trigger"]})
+        else:
+            answer = client.ask("POST", "/v1/schedules", body)
+    if as_json:
+        print_json({"body": body, "preview": answer} if dry_run else answer)
+    elif dry_run:
+        console().print(as_text(body), "")
+        console().print(show_preview("Next fires", answer, now_ms))
+    else:
+        console().print(show_schedule(answer, now_ms))

@@ -1,0 +1,119 @@
+"""A preview as a page for people: the next fires, and what happens to them when clocks change.
+
+Takes the answer of the replica's previews, or the same computed here.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hascheduler.cli.output.instants import clock_text, day_text, finest_of, offset_text, relative_span, utc_datetime
+from hascheduler.cli.schedules.dst_chart import LEGEND, draw_dst_chart
+from hascheduler.model.durations import format_duration
+from hascheduler.model.instants import parse_instant
+
+Fire = Mapping[str, Any]
+
+_DRAWN_MAX = 48
+"""Of a day with as many fires or more, an answer has but some, so the picture of the night would be wrong."""
+
+_CHANGE = {"": "", "+": "green", "-": "red"}
+
+
+def show_preview(title: str, answer: Mapping[str, Any], now_ms: int) -> RenderableType:
+    parts: list[RenderableType] = [Text(title, style="bold"), _fires(answer, now_ms)]
+    changes = answer.get("clock_changes") or []
+    zone = answer.get("timezone") or "UTC"
+    if changes:
+        parts.append(Text.assemble("\n", (f"Clock changes in {zone} within 400 days", "bold")))
+        parts += [_clock_change(change) for change in changes]
+        parts.append(Text(f"\n{LEGEND}", style="dim"))
+    elif zone != "UTC":
+        parts.append(Text(f"\nClocks in {zone} do not change within 400 days.", style="dim"))
+    return Group(*parts)
+
+
+def _fires(answer: Mapping[str, Any], now_ms: int) -> RenderableType:
+    rows = list(_rows(answer))
+    if not rows:
+        return Text("\nIt will not fire any more.", style="yellow")
+    zone = answer.get("timezone") or "UTC"
+    finest = finest_of([parse_instant(fire["nominal_at"]) for _, fire in rows])
+    compared = any(sign for sign, _ in rows)
+    delayed = any(fire["due_at"] != fire["nominal_at"] for _, fire in rows)
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    grid.add_column("", no_wrap=True, justify="right", style="dim")
+    grid.add_column(zone, no_wrap=True)
+    if zone != "UTC":
+        grid.add_column("UTC", no_wrap=True, style="dim")
+    if delayed:
+        grid.add_column("jitter", no_wrap=True, justify="right")
+    grid.add_column("when", no_wrap=True)
+    lines: list[RenderableType] = []
+    number = 0
+    for sign, fire in rows:
+        nominal_ms = parse_instant(fire["nominal_at"])
+        fires = sign != "-" and not fire["excluded"]
+        number += fires
+        cells = [
+            f"{sign}{number if fires else ''}" if compared else str(number if fires else "×"),
+            _local(fire, finest),
+        ]
+        if zone != "UTC":
+            utc = utc_datetime(nominal_ms)
+            cells.append(f"{utc.date()} {clock_text(utc, finest=finest)}")
+        if delayed:
+            cells.append(f"+{format_duration(parse_instant(fire['due_at']) - nominal_ms)}")
+        style = _CHANGE[sign] or ("dim" if fire["excluded"] else "")
+        grid.add_row(*cells, relative_span(nominal_ms, now_ms), style=style)
+        if fire.get("note"):
+            lines.append(Text.assemble((f"{_local(fire, finest)}  ", "dim"), (str(fire["note"]), "yellow")))
+        elif fire["excluded"]:
+            lines.append(Text.assemble((f"{_local(fire, finest)}  ", "dim"), ("is excluded", "yellow")))
+    return Group("", grid, *(["", *lines] if lines else []))
+
+
+def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, Fire]]:
+    """The fires in their order; in a comparison, what came is ``+`` and what went is ``-``."""
+    added = {fire["nominal_at"] for fire in answer.get("added") or ()}
+    rows = [("+" if fire["nominal_at"] in added else "", fire) for fire in answer["fires"]]
+    rows += [("-", fire) for fire in answer.get("removed") or ()]
+    yield from sorted(rows, key=lambda row: parse_instant(row[1]["nominal_at"]))
+
+
+def _local(fire: Fire, finest: str) -> str:
+    """``Sun 28 Mar 2027 03:00 +02:00``."""
+    local = datetime.fromisoformat(fire["local"])
+    day = day_text(local)
+    return f"{day:<15} {clock_text(local, finest=finest)} {offset_text(local)}"
+
+
+def _clock_change(change: Mapping[str, Any]) -> RenderableType:
+    at_ms = parse_instant(change["at"])
+    before, after = (_seconds(change[name]) * 1_000 for name in ("offset_before", "offset_after"))
+    wall_before, wall_after = utc_datetime(at_ms + before), utc_datetime(at_ms + after)
+    way = "forward" if change["kind"] == "gap" else "back"
+    head = Text.assemble(
+        (day_text(utc_datetime(at_ms + before - 1)), "bold"),
+        f"  clocks go {way} ",
+        (f"{clock_text(wall_before)} → {clock_text(wall_after)}", "cyan"),
+        (f"  ({change['offset_before']} → {change['offset_after']})", "dim"),
+    )
+    # An explanation begins with what the clock does, which the head has told.
+    lines: list[RenderableType] = [Text(change["explanation"].partition("; ")[2] or change["explanation"])]
+    if len(change["fires"]) < _DRAWN_MAX:
+        fires_ms = [parse_instant(fire["nominal_at"]) for fire in change["fires"] if not fire["excluded"]]
+        lines += draw_dst_chart(at_ms, before, after, fires_ms)
+    return Padding(Group(head, Padding(Group(*lines), (0, 0, 0, 2))), (1, 0, 0, 0))
+
+
+def _seconds(offset: str) -> int:
+    """Of ``+02:00``."""
+    sign = -1 if offset.startswith("-") else 1
+    hours, minutes = offset[1:].split(":")[:2]
+    return sign * (int(hours) * 3_600 + int(minutes) * 60)

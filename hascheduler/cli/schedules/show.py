@@ -1,0 +1,125 @@
+"""``hascheduler schedule list``."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from hascheduler.cli.client import Client, path_of
+from hascheduler.cli.completion import ScheduleName
+from hascheduler.cli.input.normal_forms import normal_schedule
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, LabelFilter, Url, Watch, label_query
+from hascheduler.cli.output.console import console, new_table, print_json, refuse_json_with_watch, show_or_watch
+from hascheduler.cli.output.yaml_text import as_yaml
+from hascheduler.cli.schedules.tables import VERDICT_STYLES, schedules_table, show_schedule
+from hascheduler.clock import SystemClock
+from hascheduler.model.verdict import Verdict
+
+
+@example("hascheduler schedule list --label team=a --watch")
+def list_schedules(
+    labels: LabelFilter = None, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False
+) -> None:
+    """List schedules, and how they stand."""
+    refuse_json_with_watch(as_json=as_json, watch=watch)
+    with Client(url) as client:
+
+        def picture() -> RenderableType:
+            schedules = list(client.items("/v1/schedules", label_query(labels)))
+            return schedules_table(schedules, SystemClock().wall_ms())
+
+        if as_json:
+            print_json({"items": list(client.items("/v1/schedules", label_query(labels)))})
+        else:
+            show_or_watch(picture, watch=watch)
+
+
+@example("hascheduler schedule get nightly", "hascheduler schedule get nightly --yaml > nightly.yaml")
+def get(name: ScheduleName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_manifest: AsYaml = False) -> None:
+    """Show one schedule."""
+    with Client(url) as client:
+        answer = client.get(path_of("schedule", name))
+    if as_json:
+        print_json(answer)
+    elif as_manifest:
+        typer.echo(as_yaml({"kind": "Schedule", **normal_schedule(answer)}), nl=False)
+    else:
+        console().print(show_schedule(answer, SystemClock().wall_ms()))
+
+
+@example("hascheduler schedule verdicts nightly --verdict missed --verdict skipped")
+def verdicts(
+    name: ScheduleName,
+    *,
+    only: Annotated[list[Verdict] | None, typer.Option("--verdict", help="Only these; again for more.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=200, help="How many, the newest first")] = 20,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+    watch: Watch = False,
+) -> None:
+    """Show what became of a schedule's times.
+
+    Fired, with the job and how it stands, or skipped, missed, coalesced, paused, excluded or throttled, and why.
+    """
+    refuse_json_with_watch(as_json=as_json, watch=watch)
+    query = [*(("verdict", verdict.value) for verdict in only or ()), ("limit", str(limit))]
+    with Client(url) as client:
+
+        def ask() -> dict[str, Any]:
+            return client.get(path_of("schedule", name, "verdicts"), query)
+
+        if as_json:
+            print_json(ask())
+        else:
+            show_or_watch(lambda: _picture(name, ask()), watch=watch)
+
+
+def _picture(name: str, answer: Mapping[str, Any]) -> RenderableType:
+    table = new_table("", "time", "verdict", "what came of it")
+    for item in answer["items"]:
+        count = f" × {item['count']}" if item["count"] > 1 else ""
+        verdict = Text(f"{item['verdict']}{count}", style=VERDICT_STYLES.get(item["verdict"], ""))
+        table.add_row(_times(item), verdict, _outcome(item))
+    parts: list[RenderableType] = [Text(name, style="bold"), _counts(answer["counts"])]
+    undecided = answer.get("undecided") or {}
+    if undecided.get("count"):
+        since = f" since {_short(undecided['since'])}" if undecided.get("since") else ""
+        because = f" ({undecided['because']})" if undecided.get("because") else ""
+        parts.append(Text(f"{undecided['count']} not decided yet{since}{because}", style="cyan"))
+    parts.append(table if answer["items"] else Text("No such time was decided yet.", style="dim"))
+    if answer.get("next"):
+        parts.append(Text("There are more; --limit shows them.", style="dim"))
+    return Group(*parts)
+
+
+def _counts(counts: Mapping[str, int]) -> Text:
+    return Text("   ").join(Text(f"{name} {counts[name]}", style=VERDICT_STYLES.get(name, "")) for name in counts)
+
+
+def _times(item: Mapping[str, Any]) -> str:
+    through = item.get("through_at")
+    first = _short(item["nominal_at"])
+    return first if through in (None, item["nominal_at"]) else f"{first}\n– {_short(through)}"
+
+
+def _outcome(item: Mapping[str, Any]) -> Text:
+    if item.get("job"):
+        state = item.get("job_state") or "no longer kept"
+        style = {"succeeded": "green", "failed": "red", "running": "cyan"}.get(state, "")
+        return Text.assemble((state, style), " ", (item["job"], "dim"))
+    if item["verdict"] == "throttled":
+        return Text(f"the tenant's {item.get('because_of') or 'limits'} left no room")
+    if item.get("because_of"):
+        return Text.assemble("in the way: ", (item["because_of"], "dim"))
+    if item["verdict"] == "coalesced":
+        return Text(f"into {_short(item['into'])}" if item.get("into") else "into the next fire")
+    if item["verdict"] == "unstorable":
+        return Text("its job can't be stored: look at the schedule's payload")
+    return Text()
+
+
+def _short(instant: str) -> str:
+    return instant.replace(".000Z", "Z")

@@ -1,0 +1,116 @@
+"""Schedules as people see them: a table of many, a page of one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hascheduler.cli.input.normal_forms import normal_schedule
+from hascheduler.cli.output.console import new_table
+from hascheduler.cli.output.instants import relative_text
+from hascheduler.cli.output.yaml_text import as_text
+
+Schedule = Mapping[str, Any]
+
+VERDICT_STYLES = {
+    "fired": "green",
+    "skipped": "yellow",
+    "missed": "red",
+    "coalesced": "yellow",
+    "paused": "dim",
+    "excluded": "dim",
+    "throttled": "red",
+    "unstorable": "red",
+}
+
+
+def schedules_table(schedules: Sequence[Schedule], now_ms: int) -> RenderableType:
+    if not schedules:
+        return Text("There are no schedules.", style="dim")
+    table = new_table("", "name", "trigger", "next", "state", "counts")
+    for schedule in schedules:
+        table.add_row(
+            Text(schedule["name"], style="bold"),
+            Text(trigger_text(schedule["trigger"])),
+            relative_text(schedule["next_at"], now_ms),
+            _state(schedule),
+            _counts(schedule),
+        )
+    return table
+
+
+def show_schedule(schedule: Schedule, now_ms: int) -> RenderableType:
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    facts.add_row("state", _state(schedule))
+    facts.add_row("next", _instant(schedule["next_at"], now_ms))
+    if schedule.get("next_due_at") not in (None, schedule["next_at"]):
+        facts.add_row("with jitter", _instant(schedule["next_due_at"], now_ms))
+    facts.add_row("last", _instant(schedule["last_nominal_at"], now_ms))
+    facts.add_row("counts", _counts(schedule))
+    if schedule.get("failures_in_a_row"):
+        facts.add_row("failures", Text(f"{schedule['failures_in_a_row']} in a row", style="red"))
+    facts.add_row("created", _instant(schedule["created_at"], now_ms))
+    facts.add_row("revision", str(schedule["rev"]))
+    title = Text(schedule["name"], style="bold")
+    return Group(title, facts, "", as_text(normal_schedule(schedule)))
+
+
+def _state(schedule: Schedule) -> Text:
+    if schedule.get("paused"):
+        because = schedule.get("paused_because")
+        return Text(f"paused: {because}" if because else "paused", style="yellow")
+    if schedule["next_at"] is None:
+        return Text("over", style="dim")
+    return Text("active", style="green")
+
+
+def _counts(schedule: Schedule) -> Text:
+    counts = schedule.get("counts") or {}
+    parts = [Text(f"{count} {name}", style=VERDICT_STYLES.get(name, "")) for name, count in counts.items() if count]
+    return Text(", ").join(parts) if parts else Text("–", style="dim")
+
+
+def _instant(instant: str | None, now_ms: int) -> str:
+    return "–" if instant is None else f"{instant.replace('.000Z', 'Z')} ({relative_text(instant, now_ms)})"
+
+
+_TIMES_SHOWN = 3
+
+
+def trigger_text(trigger: Mapping[str, Any]) -> str:
+    parts = [_pattern(trigger)]
+    for name, word in (("jitter", "jitter"), ("start_at", "from"), ("end_at", "until")):
+        if trigger.get(name) not in (None, "0s"):
+            parts.append(f"{word} {_short(str(trigger[name]))}")
+    if trigger.get("max_fires") is not None:
+        parts.append(f"at most {trigger['max_fires']} times")
+    windows = trigger.get("exclude") or ()
+    if windows:
+        parts.append(f"leaving out {len(windows)} window{'s' if len(windows) > 1 else ''}")
+    return ", ".join(parts)
+
+
+def _pattern(trigger: Mapping[str, Any]) -> str:
+    match trigger.get("type"):
+        case "cron":
+            zone = trigger.get("timezone") or "UTC"
+            return f"cron {trigger['expression']} {zone}"
+        case "interval":
+            return f"every {trigger['every']}"
+        case "once":
+            return f"once {_short(trigger['at'])}"
+        case "times":
+            at = trigger["at"]
+            more = f" and {len(at) - _TIMES_SHOWN} more" if len(at) > _TIMES_SHOWN else ""
+            return f"at {', '.join(_short(text) for text in at[:_TIMES_SHOWN])}{more}"
+        case other:
+            return str(other)
+
+
+def _short(instant: str) -> str:
+    """Without a fraction that says nothing: ``2030-01-31T09:30:00Z``."""
+    return instant.replace(".000Z", "Z")

@@ -1,0 +1,138 @@
+"""``hascheduler audit``: what is broken in the database that should never be, and what to do about each of it."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.status import Status
+from rich.text import Text
+
+from hascheduler.check.finding import CheckReport, Finding, instant_text
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import AsJson
+from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch
+from hascheduler.cli.output.logs import configure_logging
+from hascheduler.cli.run.early_sigterm import exit_on_sigterm
+from hascheduler.cli.setting_options import with_settings
+from hascheduler.errors import WorldError
+from hascheduler.settings import Settings
+
+_SETTINGS = (
+    "mongodb_uri", "database", "mongodb_tls_ca_file", "mongodb_tls_cert_file", "shard", "lease_store",
+    "job_retention_ms", "journal_retention_ms", "heartbeat_timeout_ms", "start_timeout_ms", "max_concurrency",
+    "startup_patience_ms", "log_format", "log_level",
+)  # fmt: skip
+_AGAIN_S = 10.0
+
+Watch = Annotated[bool, typer.Option("--watch", help="Look again and again, with pauses, until Ctrl-C.")]
+
+
+@example("hascheduler audit", "hascheduler audit --json --database hascheduler")
+@partial(with_settings, names=_SETTINGS)
+def audit(*, as_json: AsJson = False, watch: Watch = False, settings: Settings) -> None:
+    """Look through the whole database for what should never be: times without a verdict, jobs that are stuck, ...
+
+    It only reads, on a live system too; what may just be in motion is looked at again before it is told. It mends
+    nothing: each finding says what to run or to look at. The settings must be those of the replicas. Status 0: nothing
+    is broken; 1: something is; 2: wrong usage. Who changed what is told by `hascheduler audit-log`.
+    """
+    refuse_json_with_watch(as_json=as_json, watch=watch)
+    exit_on_sigterm()
+    configure_logging(settings)
+    if watch:
+        _watch(settings)
+    report = _looked(settings)
+    if as_json:
+        print_json(_document(report, settings.database))
+    else:
+        console().print(_picture(report, settings.database))
+    if report.counts:
+        raise typer.Exit(1)
+
+
+def _looked(settings: Settings) -> CheckReport:
+    from hascheduler import assembly  # every driver there is: only when it runs
+
+    with _progress() as progress:
+        report = asyncio.run(assembly.audit(settings, progress))
+    if report is None:
+        raise typer.Exit(1)
+    return report
+
+
+def _watch(settings: Settings) -> None:
+    """The same again, until Ctrl-C."""
+    with Live(Text("looking …", style="dim"), console=console(), screen=True, auto_refresh=False) as live:
+        while True:
+            try:
+                live.update(_picture(_looked(settings), settings.database), refresh=True)
+            except WorldError as error:  # it may come back, and whoever watches wants to see it
+                live.update(Text(str(error), style="red"), refresh=True)
+            time.sleep(_AGAIN_S)
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """Shows how far it is, on a terminal; standard output is for the result."""
+    if not sys.stderr.isatty():
+        yield lambda _section, _done: None
+        return
+    with Status("looking …", console=Console(stderr=True)) as status:
+        yield lambda section, done: status.update(f"{section}: {done:,} looked at")
+
+
+def _picture(report: CheckReport, database: str) -> RenderableType:
+    return Group(*(_block(finding) for finding in report.findings), _summary(report, database))
+
+
+def _block(finding: Finding) -> Text:
+    text = Text()
+    # As Text: whoever wrote such a document may have put markup into it.
+    text.append(finding.kind.value, style="bold red").append(f"  {finding.document}")
+    if finding.since_ms is not None:
+        text.append(f"  since {instant_text(finding.since_ms)}", style="dim")
+    text.append(f"\n  {finding.what}\n  → {finding.hint}\n")
+    return text
+
+
+def _summary(report: CheckReport, database: str) -> Text:
+    looked_at = f"{sum(report.looked_at.values()):,} documents of {database} looked at"
+    text = Text()
+    if report.counts:
+        text.append(", ".join(f"{kind} {count}" for kind, count in report.counts.items()), style="bold red")
+        shown = len(report.findings)
+        if sum(report.counts.values()) > shown:
+            text.append(f" ({shown} shown)")
+    else:
+        text.append("nothing is broken", style="green")
+    text.append(f"; {looked_at}", style="dim")
+    if not report.complete:
+        text.append("; there is more than was looked at", style="yellow")
+    return text
+
+
+def _document(report: CheckReport, database: str) -> dict[str, object]:
+    return {
+        "database": database,
+        "at": instant_text(report.at_ms),
+        "complete": report.complete,
+        "looked_at": dict(report.looked_at),
+        "counts": dict(report.counts),
+        "findings": [
+            {
+                "kind": finding.kind.value,
+                "document": finding.document,
+                "what": finding.what,
+                "since": None if finding.since_ms is None else instant_text(finding.since_ms),
+                "hint": finding.hint,
+            }
+            for finding in report.findings
+        ],
+    }

@@ -1,0 +1,65 @@
+"""``hascheduler migrate``: makes the database as this release needs it, and says what that took."""
+
+import asyncio
+import sys
+from functools import partial
+
+import typer
+
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import AsJson, DryRun
+from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.logs import configure_logging
+from hascheduler.cli.setting_options import with_settings
+from hascheduler.model.schema_version import Migration, StepKind
+from hascheduler.settings import Settings
+
+_SETTINGS = (
+    "mongodb_uri", "database", "mongodb_tls_ca_file", "mongodb_tls_cert_file", "startup_patience_ms", "log_format",
+    "log_level",
+)  # fmt: skip
+_DONE = {StepKind.COLLECTION: "created the collection", StepKind.INDEX: "built the index"}
+_MISSING = {StepKind.COLLECTION: "would create the collection", StepKind.INDEX: "would build the index"}
+
+
+@example("hascheduler migrate --dry-run", "hascheduler migrate --json")
+@partial(with_settings, names=_SETTINGS)
+def migrate(*, dry_run: DryRun = False, as_json: AsJson = False, settings: Settings) -> None:
+    """Make collections and indexes, and raise the database's schema version to that of this release.
+
+    Once all replicas and processors are of this release: there is no way back to one that does not read the new
+    version. It may be run at any time, again, by several at once; one that was cut short is gone on with by the next.
+    """
+    from hascheduler import assembly  # every driver there is: only when it runs
+
+    configure_logging(settings)
+    done = asyncio.run(assembly.migrate(settings, dry_run=dry_run))
+    if done is None:
+        sys.stderr.write(
+            "hascheduler: stopped before its end; what is done stays done, and the next goes on from there\n"
+        )
+        raise typer.Exit(1)
+    if as_json:
+        print_json(_document(done, settings.database, dry_run=dry_run))
+    else:
+        for line in _lines(done, settings.database, dry_run=dry_run):
+            console().print(line, markup=False, soft_wrap=True)
+
+
+def _document(done: Migration, database: str, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "database": database,
+        "dry_run": dry_run,
+        "schema_version": {"before": done.before, "after": done.after},
+        "steps": [{"kind": step.kind.value, "name": step.name} for step in done.steps],
+    }
+
+
+def _lines(done: Migration, database: str, *, dry_run: bool) -> list[str]:
+    made = [step for step in done.steps if step.kind is not StepKind.VERSION]
+    lines = [f"{(_MISSING if dry_run else _DONE)[step.kind]} {step.name}" for step in made]
+    before = "said no schema version" if done.before is None else f"had schema version {done.before}"
+    if len(made) == len(done.steps):
+        return [*lines, f"{database} has schema version {done.after}" + ("" if lines else "; nothing was missing")]
+    [to] = [step.name for step in done.steps if step.kind is StepKind.VERSION]
+    return [*lines, f"{database} {before}, and {'would have' if dry_run else 'has now'} {to}"]

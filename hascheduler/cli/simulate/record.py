@@ -1,0 +1,80 @@
+"""``hascheduler record``: have the leader's inputs and decisions written to a file, for `hascheduler simulate`."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from hascheduler.cli.client import Answer, Client
+from hascheduler.cli.lazy_groups import example
+from hascheduler.cli.options import DEFAULT_URL, Url
+from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.model.durations import format_duration, parse_duration
+
+_REFRESH_EVERY = 50
+
+
+@example("hascheduler record afternoon.jsonl --for 1m\nhascheduler simulate afternoon.jsonl")
+def record(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; it must not exist.")],
+    span: Annotated[str, typer.Option("--for", metavar="DURATION", help="How long.")] = "30s",
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Record what the leader is told and what it decides. Ctrl-C ends it early, and what was written counts."""
+    span_ms = parse_duration(span, ("--for",))
+    with Client(url) as asked:
+        leader = _leader(asked.get("/v1/cluster"), url)
+    with Client(leader) as client, _new(file) as out, _progress() as live:
+        query = (("for", format_duration(span_ms)),)
+        lines = client.lines("/v1/cluster/recording", query, patience_s=span_ms / 1_000 + 10)
+        steps, end = _write(lines, out, live)
+    typer.echo(f"{steps} steps recorded in {file}: {end}")
+
+
+def _write(lines: Iterator[str], out: TextIO, live: Live) -> tuple[int, str]:
+    steps, end = 0, "it was cut off"
+    try:
+        for line in lines:
+            out.write(line + "\n")
+            said = json.loads(line)
+            end = said.get("end", end)
+            steps += "decisions" in said
+            if steps % _REFRESH_EVERY == 1:
+                live.update(Text(f"{steps} steps"), refresh=True)
+    except KeyboardInterrupt:
+        end = "ended by Ctrl-C"
+    return steps, end
+
+
+def _leader(cluster: Answer, url: str) -> str:
+    """Where the leader answers."""
+    if cluster["leading"]:
+        return url
+    holder = (cluster["leader"] or {}).get("holder")
+    for replica in cluster["replicas"]:
+        if replica["id"] == holder:
+            # All replicas speak what this one does.
+            return f"{url.partition('://')[0]}://{replica['http_endpoint']}"
+    raise WorldError("nobody leads at the moment, so there is nothing to record")
+
+
+@contextmanager
+def _new(file: Path) -> Iterator[TextIO]:
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            yield out
+    except FileExistsError:
+        raise InvalidInput(("FILE",), f"{file} exists", "a new file") from None
+    except OSError as error:
+        raise InvalidInput(("FILE",), f"{file}: {error.strerror}", "a file that can be written") from None
+
+
+def _progress() -> Live:
+    """On stderr, so that what the command prints stays its own."""
+    return Live(Text("recording"), console=Console(stderr=True), auto_refresh=False, transient=True)

@@ -1,0 +1,42 @@
+"""Many jobs in as few requests as they fit into."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hascheduler.client.bodies import encoded
+from hascheduler.errors import InvalidInput
+
+REQUEST_JOBS_MAX = 1_000
+REQUEST_BYTES_MAX = 6 * 1024 * 1024
+"""The replica takes 8 MiB."""
+_REF = "ref:"
+
+Group = list[Any]
+
+
+def split_jobs(jobs: Sequence[Any]) -> list[Group]:
+    """One request each. Jobs that name each other by ``ref:`` must fit into one, else `InvalidInput`."""
+    groups: list[Group] = [[]]
+    size = 0
+    for job in jobs:
+        own = len(encoded(job))
+        if groups[-1] and (len(groups[-1]) >= REQUEST_JOBS_MAX or size + own > REQUEST_BYTES_MAX):
+            groups.append([])
+            size = 0
+        groups[-1].append(job)
+        size += own
+    if len(groups) > 1 and any(_names_others(job) for job in jobs):
+        problem = f"{len(jobs)} jobs need {len(groups)} requests, and depend on each other by ref:"
+        expected = f"at most {REQUEST_JOBS_MAX} jobs and {REQUEST_BYTES_MAX >> 20} MiB where there is a ref:"
+        raise InvalidInput(("jobs",), problem, expected)
+    return groups
+
+
+def group_key(key: str, number: int) -> str:
+    """The idempotency key of that group: the same each time for the same jobs."""
+    return key if number == 0 else f"{key}/{number}"
+
+
+def _names_others(job: Any) -> bool:
+    named = job.get("depends_on") if isinstance(job, dict) else None
+    return isinstance(named, list) and any(isinstance(one, str) and one.startswith(_REF) for one in named)

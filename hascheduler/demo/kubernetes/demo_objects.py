@@ -1,0 +1,136 @@
+"""What became of the jobs, as the API tells: by schedule, all pages."""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+import httpx
+
+from hascheduler.demo.kubernetes.kubectl import poll_until
+from hascheduler.demo.replica_api import ReplicaApi
+from hascheduler.errors import CallerError, StoreUnavailable, WorldError
+from hascheduler.model.instants import WallMs, parse_instant
+from hascheduler.model.job import LIVE, schedule_of
+
+_PAGE = 200
+_AT_ONCE = 8
+
+
+class DemoJobs:
+    """Owner of what was read last."""
+
+    def __init__(self, api: ReplicaApi) -> None:
+        self._api = api
+        self._read: dict[str, Mapping[str, Any]] = {}
+
+    async def ended(self, ids: Collection[str]) -> bool:
+        """Whether all those are there and none of them is live."""
+        # What has ended stays so, and its schedule need not be read again.
+        for schedule in _schedules(id for id in ids if not self._has_ended(id)):
+            await self._read_schedule(schedule)
+        return all(self._has_ended(id) for id in ids)
+
+    async def read(self, ids: Collection[str], seen: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
+        """Those that are there. A list is without attempts: what one attempt achieved and was ``seen`` to achieve needs
+        no closer look, and everything else gets one."""
+        for schedule in _schedules(ids):
+            await self._read_schedule(schedule)
+        there = {id: self._read[id] for id in ids if id in self._read}
+        plain = {id for id, job in there.items() if job["state"] == "succeeded" and job["attempt"] == 1 and id in seen}
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def closely(id: str) -> tuple[str, Mapping[str, Any]]:
+            async with gate:
+                return id, await self._api.get(f"/v1/jobs/{id}")
+
+        looked = dict(await asyncio.gather(*(closely(id) for id in there if id not in plain)))
+        return {id: looked[id] if id in looked else _at_first(job) for id, job in there.items()}
+
+    def _has_ended(self, id: str) -> bool:
+        return id in self._read and self._read[id]["state"] not in LIVE
+
+    async def _read_schedule(self, schedule: str) -> None:
+        after = ""
+        while True:
+            page = await self._api.get(f"/v1/jobs?schedule={schedule}&limit={_PAGE}{after}")
+            self._read.update({job["id"]: job for job in page["items"]})
+            if page["next"] is None:
+                return
+            after = f"&after={page['next']}"
+
+
+def _schedules(ids: Iterable[str]) -> list[str]:
+    return sorted({schedule for id in ids if (schedule := schedule_of(id)) is not None})
+
+
+def _at_first(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    """As the job itself would be shown, where its first attempt was its last."""
+    return {**job, "attempts": [{"number": 1, "outcome": "succeeded", "processor": None}]}
+
+
+_PATIENCE_S = 30.0
+_EVERY_S = 0.3
+
+
+class DemoSchedules:
+    """Owner of the names that were asked for, and of how far the cluster's clock is ahead of this machine's."""
+
+    def __init__(self, api: ReplicaApi, say: Callable[[str], None]) -> None:
+        self._api = api
+        self._say = say
+        self._asked_for: list[str] = []
+        self._ahead_ms = 0
+
+    def wall_ms(self) -> WallMs:
+        """The cluster's clock, right to within half a request."""
+        return WallMs(_here_ms() + self._ahead_ms)
+
+    async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        # Noted before it is asked for: an answer that got lost leaves a schedule behind too.
+        self._asked_for.append(body["name"])
+
+        async def ask() -> tuple[int, Mapping[str, Any], int]:
+            before_ms = _here_ms()
+            return before_ms, await self._api.create(body), _here_ms()
+
+        what = f"the schedule {body['name']} is made"
+        before_ms, created, after_ms = await poll_until(ask, what, patience_s=_PATIENCE_S, every_s=_EVERY_S)
+        self._ahead_ms = parse_instant(created["created_at"]) - (before_ms + after_ms) // 2
+        return created
+
+    async def read_clock(self, name: str) -> None:
+        """Know the cluster's clock before anything depends on it: from a schedule that never fires."""
+        await self.create({"name": name, "trigger": _NEVER, "job": {"definition": "log"}})
+
+    async def delete_all(self) -> None:
+        """What can't be deleted is named, with what would do it."""
+        if self._asked_for:
+            self._say(f"deleting the schedules of this run ({len(self._asked_for)})")
+        try:
+            while self._asked_for:
+                name = self._asked_for[-1]
+                await poll_until(
+                    lambda: self._deleted(name),  # noqa: B023  # awaited within the turn
+                    f"{name} is deleted",
+                    patience_s=_PATIENCE_S,
+                    every_s=_EVERY_S,
+                )
+                self._asked_for.pop()
+        except (WorldError, CallerError) as error:
+            self._say(
+                f"left behind, to be deleted with `hascheduler schedule delete`: {', '.join(self._asked_for)} ({error})"
+            )
+
+    async def _deleted(self, name: str) -> bool:
+        answer = await self._api.ask("DELETE", f"/v1/schedules/{name}")
+        if answer.status_code not in (httpx.codes.NO_CONTENT, httpx.codes.NOT_FOUND):
+            raise StoreUnavailable(f"DELETE was answered {answer.status_code}")
+        return True
+
+
+_NEVER = {"type": "once", "at": "2098-01-01T00:00:00Z"}
+
+
+def _here_ms() -> int:
+    return time.time_ns() // 1_000_000
