@@ -261,13 +261,13 @@ async def audit(settings: Settings, progress: Progress) -> CheckReport | None:
 
 
 def _deployment(settings: Settings) -> Deployment:
-    terms = CheckConfig(
+    config = CheckConfig(
         job_retention_ms=settings.job_retention_ms,
         journal_retention_ms=settings.journal_retention_ms,
         heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
         start_timeout_ms=settings.start_timeout_ms,
     )
-    return Deployment(terms, settings.shard, settings.lease_store == "mongodb", settings.max_concurrency)
+    return Deployment(config, settings.shard, settings.lease_store == "mongodb", settings.max_concurrency)
 
 
 def _tell_of_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:

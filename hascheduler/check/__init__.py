@@ -1,4 +1,6 @@
-"""What is broken in the database that should never be: rules, each a function of stored documents and the time.
+"""The check of invariants: what is broken in the database that should never be.
+
+Each rule is a function of stored documents and the time (the log of who changed what is another feature: ``audit``).
 
 ::
 
@@ -12,8 +14,11 @@
                    ├─ leadership      lease and journal agree, and somebody leads       │
                    └─ documents       all can be read                                   ┘
 
-Nothing here writes, and no finding mends anything: each says what to run or to look at. On a live system something is
-always in motion, so each rule has a grace, and whatever motion could explain is reported only if a second look at the
-same document shows the same version of it (`Finding.witness`). Instants in documents are by the clocks of many
-machines; ``now`` is the database's, and no grace is shorter than a minute.
+    finding    what a rule reports, the collector of findings, and their report
+    config     the settings and graces that rules depend on
+
+Nothing here writes, and no finding repairs anything: each says what to run or to look at. A live system is always in
+motion, so each rule has a grace, and a finding that motion could explain is reported only if a second look at the same
+document finds the same version of it (`Finding.witness`). Instants in documents come from the clocks of many machines;
+``now`` is the database's, and no grace is shorter than a minute.
 """

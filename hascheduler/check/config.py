@@ -1,4 +1,4 @@
-"""What an audit goes by: the time, the settings of the deployment, and how long each kind of motion may take."""
+"""The settings of the deployment that rules depend on, and how long each kind of motion may take."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Every document can be read, in a form that is known: one that can't be is set aside by all replicas."""
+"""Every document can be read, in a known form: all replicas quarantine one that can't be."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -47,7 +47,7 @@ _HINT = "the defaults hold in its place: write it anew through the API (haschedu
 
 
 def read_document(collection: Collection, document: Mapping[str, Any]) -> Any:
-    """The noun, or the `Finding` that says why there is none."""
+    """The decoded value, or the `Finding` that says why there is none."""
     id = document.get("_id")
     try:
         return DECODERS[collection](id, document)
@@ -56,7 +56,7 @@ def read_document(collection: Collection, document: Mapping[str, Any]) -> Any:
 
 
 def unreadable(collection: Collection, id: object, error: InvalidInput) -> Finding:
-    """The document by that id can't be read."""
+    """The finding that the document by that id can't be read."""
     document = f"{collection}/{short_id(id)}"
     if error.path == ("v",):
         return Finding(
@@ -69,7 +69,7 @@ def unreadable(collection: Collection, id: object, error: InvalidInput) -> Findi
 
 
 def read_schema(document: Mapping[str, Any]) -> Finding | None:
-    """What the database says of itself."""
+    """The finding about the stored schema version, if this release can't read it."""
     id = document.get("_id")
     try:
         version = decode_schema_version(id, document).version

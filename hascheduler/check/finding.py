@@ -1,4 +1,4 @@
-"""What an audit says: which promise is broken, by which document, since when, and what to do about it."""
+"""A finding: which promise is broken, by which document, since when, and what to do about it; and the report of all."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ class Finding:
     """``document`` is ``collection/id``, or what stands for many; ``what`` has the numbers.
 
     ``witness`` is the version of what was looked at: a finding that motion could explain holds only if a later look
-    meets the same one. None: no motion explains it.
+    finds the same one. None: motion can't explain it.
     """
 
     kind: FindingKind
@@ -57,8 +57,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """``findings`` are at most some of each kind, ``counts`` all that were counted; ``complete``: everything was looked
-    at that was to be."""
+    """``findings`` are at most `FINDINGS_KEPT_MAX` of each kind, ``counts`` count all; ``complete``: the whole scan was
+    carried out."""
 
     at_ms: int
     findings: tuple[Finding, ...]
@@ -68,35 +68,35 @@ class CheckReport:
 
 
 def instant_text(at_ms: int) -> str:
-    """An instant that anybody may have written."""
+    """RFC 3339, or the bare milliseconds where a stored value is out of range."""
     return format_instant(at_ms) if 0 <= at_ms < LATEST_MS else f"{at_ms} ms"
 
 
 def short_id(id: object) -> str:
-    """An ``_id`` that anybody may have written, in a bounded form."""
+    """An ``_id`` of any stored type, in at most 200 characters."""
     text = id if isinstance(id, str) else repr(id)
     return text if len(text) <= 200 else text[:199] + "…"
 
 
 FINDINGS_KEPT_MAX = 100
-"""Of each kind, with all their words; the others are counted."""
+"""Of each kind, with their texts; the others are only counted."""
 SUSPECTS_MAX = 1_000
-"""Of each kind, to be looked at again."""
+"""Of each kind, for the second look."""
 
 
 class FindingCollector:
-    """Owner of what was found so far; bounded, however much is broken."""
+    """Owner of the findings so far, certain ones and suspects; bounded, however much is broken."""
 
     def __init__(self) -> None:
         self._kept: dict[FindingKind, dict[str, Finding]] = {}
         self._counts: Counter[FindingKind] = Counter()
         self._suspects: dict[FindingKind, dict[str, Finding]] = {}
         self.overflowed = False
-        """Whether there were more suspects than are looked at again."""
+        """Whether there were more suspects than the second look covers."""
 
     @property
     def suspects(self) -> Mapping[FindingKind, Mapping[str, Finding]]:
-        """What motion could explain, by kind, then by document."""
+        """Findings that motion could explain, by kind, then by document."""
         return self._suspects
 
     @property
@@ -104,7 +104,7 @@ class FindingCollector:
         return {kind.value: self._counts[kind] for kind in FindingKind if self._counts[kind]}
 
     def listed(self) -> tuple[Finding, ...]:
-        """By kind, in their order."""
+        """The findings by kind, in the order of `FindingKind`."""
         return tuple(finding for kind in FindingKind for finding in self._kept.get(kind, {}).values())
 
     def add(self, found: Iterable[Finding]) -> None:
@@ -118,8 +118,8 @@ class FindingCollector:
             else:
                 self.overflowed = True
 
-    def looked_again(self, found: Iterable[Finding]) -> None:
-        """What a second look at the suspects shows: those whose documents stand as they stood are findings."""
+    def second_look(self, found: Iterable[Finding]) -> None:
+        """``found`` by the second look at the suspects: a suspect whose document is unchanged is a finding."""
         for finding in found:
             suspect = self._suspects.get(finding.kind, {}).pop(finding.document, None)
             if suspect is not None and suspect.witness == finding.witness:

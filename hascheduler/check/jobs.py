@@ -1,7 +1,7 @@
 """A live job is in motion, or waits for something that will come: it is not stuck, orphaned, stranded or overdue.
 
-The leader, the processor and the API each have their time for what is theirs to do; what is judged here is that time
-and a grace over, by everybody's clock.
+The leader, the processor and the API each have a time within which they must act. A rule reports a job only when that
+time and a grace are over, by every clock involved.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _TIMEOUT_GRACE_MS = DispatchConfig().timeout_grace_ms
 
 @dataclass(frozen=True, slots=True)
 class RegisteredProcessor:
-    """A processor, and when it was last heard of, by the database's clock; None: its record does not say."""
+    """A processor and its last heartbeat, by the database's clock; None: its record has no ``expire_at``."""
 
     processor: ProcessorRef
     heard_at_ms: int | None
@@ -27,7 +27,7 @@ class RegisteredProcessor:
 
 @dataclass(frozen=True, slots=True)
 class EndedJob:
-    """What became of a job that another one waits for, and when."""
+    """The end of a job that another one waits for, and when it was."""
 
     state: JobState
     at_ms: int | None = None
@@ -35,10 +35,10 @@ class EndedJob:
 
 @dataclass
 class CheckContext:
-    """What a job is judged beside. ``processors``: all that have a record."""
+    """What jobs are checked against. ``processors``: all that have a record."""
 
     now: int
-    terms: CheckConfig
+    config: CheckConfig
     processors: Mapping[str, RegisteredProcessor] = field(default_factory=dict)
     definitions: Mapping[str, Definition] = field(default_factory=dict)
 
@@ -46,20 +46,20 @@ class CheckContext:
         return self.definitions.get(name) or Definition(name)
 
     def silent_for_ms(self, processor_id: str | None) -> int | None:
-        """How long that processor has been silent; None: it is not registered, or its record does not say."""
+        """How long that processor has been silent; None: it is not registered, or its last heartbeat is unknown."""
         registered = self.processors.get(processor_id or "")
         return None if registered is None or registered.heard_at_ms is None else self.now - registered.heard_at_ms
 
 
-def check_job(job: JobRef, around: CheckContext) -> Iterator[Finding]:
-    """At most one finding: of several the one that explains the others."""
+def check_job(job: JobRef, context: CheckContext) -> Iterator[Finding]:
+    """At most one finding: the first rule that applies explains the later ones."""
     rules = (_orphaned, _not_started, _cancel_ignored, _overtime, _expired)
-    found = (finding for rule in rules for finding in [rule(job, around)] if finding is not None)
+    found = (finding for rule in rules for finding in [rule(job, context)] if finding is not None)
     yield from (finding for finding in [next(found, None)] if finding is not None)
 
 
-def check_dependent(job: JobRef, ended: Mapping[str, EndedJob], around: CheckContext) -> Finding | None:
-    """A pending job that waits for what can't come any more; ``ended`` has those of its dependencies that ended."""
+def check_dependent(job: JobRef, ended: Mapping[str, EndedJob], context: CheckContext) -> Finding | None:
+    """A pending job whose dependency can't succeed any more; ``ended`` has those of its dependencies that ended."""
     if job.state is not JobState.PENDING or job.ignores_failures:
         return None
     for id in job.waits_for:
@@ -67,92 +67,92 @@ def check_dependent(job: JobRef, ended: Mapping[str, EndedJob], around: CheckCon
         if end is None or end.state not in (JobState.FAILED, JobState.CANCELLED):
             continue
         since_ms = end.at_ms if end.at_ms is not None else job.submitted_at_ms
-        if around.now - since_ms > around.terms.motion_ms:
+        if context.now - since_ms > context.config.motion_ms:
             return _finding(
                 FindingKind.DEPENDENT_STRANDED,
                 job,
                 f"it waits for {id}, which {'was cancelled' if end.state is JobState.CANCELLED else 'failed'}"
-                f" {_ago(around, since_ms)}",
+                f" {_ago(context, since_ms)}",
                 f"hascheduler why {job.id}; then cancel it, or retry {id} (hascheduler job retry)",
                 since_ms,
             )
     return None
 
 
-def _orphaned(job: JobRef, around: CheckContext) -> Finding | None:
+def _orphaned(job: JobRef, context: CheckContext) -> Finding | None:
     if job.state not in OCCUPYING:
         return None
     since_ms = job.dispatched_at_ms or job.submitted_at_ms
     hint = "a leader takes it back within seconds: see that one leads (hascheduler cluster) and what its log says"
-    if job.processor not in around.processors:
-        if around.now - since_ms <= around.terms.motion_ms:
+    if job.processor not in context.processors:
+        if context.now - since_ms <= context.config.motion_ms:
             return None
         who = f"processor {job.processor}" if job.processor else "no processor"
         what = f"attempt {job.attempt} is {job.state} at {who}, which is not registered"
         return _finding(FindingKind.ORPHAN_ATTEMPT, job, what, hint, since_ms)
-    silent_ms = around.silent_for_ms(job.processor)
-    if silent_ms is None or silent_ms <= around.terms.heartbeat_timeout_ms + around.terms.motion_ms:
+    silent_ms = context.silent_for_ms(job.processor)
+    if silent_ms is None or silent_ms <= context.config.heartbeat_timeout_ms + context.config.motion_ms:
         return None
     what = f"attempt {job.attempt} is {job.state} at {job.processor}, silent for {silent_ms // 1_000} s"
-    return _finding(FindingKind.ORPHAN_ATTEMPT, job, what, hint, around.now - silent_ms)
+    return _finding(FindingKind.ORPHAN_ATTEMPT, job, what, hint, context.now - silent_ms)
 
 
-def _not_started(job: JobRef, around: CheckContext) -> Finding | None:
+def _not_started(job: JobRef, context: CheckContext) -> Finding | None:
     since_ms = job.dispatched_at_ms
     if job.state is not JobState.DISPATCHED or since_ms is None:
         return None
-    if around.now - since_ms <= 3 * around.terms.start_timeout_ms + around.terms.patience_ms:
+    if context.now - since_ms <= 3 * context.config.start_timeout_ms + context.config.patience_ms:
         return None
     return _finding(
         FindingKind.NOT_STARTED,
         job,
-        f"attempt {job.attempt} was dispatched to {job.processor} {_ago(around, since_ms)} and has not started",
+        f"attempt {job.attempt} was dispatched to {job.processor} {_ago(context, since_ms)} and has not started",
         "see whether the broker takes messages, and the log of that processor; the leader moves the job by itself then",
         since_ms,
     )
 
 
-def _cancel_ignored(job: JobRef, around: CheckContext) -> Finding | None:
+def _cancel_ignored(job: JobRef, context: CheckContext) -> Finding | None:
     since_ms = job.cancel_requested_at_ms
-    if since_ms is None or around.now - since_ms <= around.terms.patience_ms:
+    if since_ms is None or context.now - since_ms <= context.config.patience_ms:
         return None
     return _finding(
         FindingKind.CANCEL_IGNORED,
         job,
-        f"its cancellation was requested {_ago(around, since_ms)}, and it is {job.state} at {job.processor}",
+        f"its cancellation was requested {_ago(context, since_ms)}, and it is {job.state} at {job.processor}",
         "its handler does not stop when it is asked to: mend the handler, or end that processor",
         since_ms,
     )
 
 
-def _overtime(job: JobRef, around: CheckContext) -> Finding | None:
-    definition, grace_ms = around.definition(job.definition), _TIMEOUT_GRACE_MS + around.terms.motion_ms
+def _overtime(job: JobRef, context: CheckContext) -> Finding | None:
+    definition, grace_ms = context.definition(job.definition), _TIMEOUT_GRACE_MS + context.config.motion_ms
     in_all_ms = definition.end_of(job.first_started_at_ms)
-    if in_all_ms is not None and job.state is not JobState.DISPATCHED and around.now - in_all_ms > grace_ms:
+    if in_all_ms is not None and job.state is not JobState.DISPATCHED and context.now - in_all_ms > grace_ms:
         what = f"all its attempts together may take {(definition.total_timeout_ms or 0) // 1_000} s, which were over"
-        return _finding(FindingKind.OVERTIME, job, f"{what} {_ago(around, in_all_ms)}", _OVERTIME_HINT, in_all_ms)
+        return _finding(FindingKind.OVERTIME, job, f"{what} {_ago(context, in_all_ms)}", _OVERTIME_HINT, in_all_ms)
     if job.state is not JobState.RUNNING or definition.timeout_ms is None:
         return None
     end_ms = max(job.started_at_ms or 0, job.dispatched_at_ms or 0) + definition.timeout_ms
-    if around.now - end_ms <= grace_ms:
+    if context.now - end_ms <= grace_ms:
         return None
-    what = f"attempt {job.attempt} may take {definition.timeout_ms // 1_000} s, which were over {_ago(around, end_ms)}"
+    what = f"attempt {job.attempt} may take {definition.timeout_ms // 1_000} s, which were over {_ago(context, end_ms)}"
     return _finding(FindingKind.OVERTIME, job, what, _OVERTIME_HINT, end_ms)
 
 
 _OVERTIME_HINT = "the leader ends it by itself: see that one leads (hascheduler cluster) and what its log says"
 
 
-def _expired(job: JobRef, around: CheckContext) -> Finding | None:
+def _expired(job: JobRef, context: CheckContext) -> Finding | None:
     at_ms = job.expires_at_ms
     if at_ms is None or job.state is not JobState.PENDING or job.first_started_at_ms is not None:
         return None
-    if around.now - at_ms <= around.terms.motion_ms:
+    if context.now - at_ms <= context.config.motion_ms:
         return None
     return _finding(
         FindingKind.EXPIRED,
         job,
-        f"it was to begin by {instant_text(at_ms)}, {_ago(around, at_ms)}, and is still pending",
+        f"it was to begin by {instant_text(at_ms)}, {_ago(context, at_ms)}, and is still pending",
         "a leader fails it by itself: see that one leads (hascheduler cluster) and what its log says",
         at_ms,
     )
@@ -162,5 +162,5 @@ def _finding(kind: FindingKind, job: JobRef, what: str, hint: str, since_ms: int
     return Finding(kind, f"jobs/{job.id}", what, hint, since_ms, witness=f"{job.rev}")
 
 
-def _ago(around: CheckContext, since_ms: int) -> str:
-    return f"{(around.now - since_ms) // 1_000} s ago"
+def _ago(context: CheckContext, since_ms: int) -> str:
+    return f"{(context.now - since_ms) // 1_000} s ago"

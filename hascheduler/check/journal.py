@@ -1,4 +1,4 @@
-"""The journal is one line of entries: no gap, terms that only rise, one beginning a term, and nothing left undone."""
+"""The journal is one sequence: no gap, terms that only rise, one beginning a term, and nothing left unapplied."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from hascheduler.model.journal import EntryKind, JournalHead
 
 @dataclass(frozen=True, slots=True)
 class DatedHead:
-    """An entry's head and when it was written, by its leader's clock; None where it does not say."""
+    """An entry's head and when it was written, by its leader's clock; None if it has no time."""
 
     head: JournalHead
     at_ms: int | None
@@ -23,11 +23,11 @@ class DatedHead:
 class ShardJournal:
     """Follows the entries of one shard in their order. Trimming takes the oldest, so any entry may be the first."""
 
-    def __init__(self, now: int, terms: CheckConfig) -> None:
-        self._kept_since_ms = now - terms.journal_retention_ms + 5 * MINUTE_MS
+    def __init__(self, now: int, config: CheckConfig) -> None:
+        self._kept_since_ms = now - config.journal_retention_ms + 5 * MINUTE_MS
         self.last: DatedHead | None = None
         self.began: DatedHead | None = None
-        """The first entry of the highest term that was met."""
+        """The first entry of the highest term so far."""
 
     def follow(self, entry: DatedHead) -> Iterator[Finding]:
         before, self.last = self.last, entry
@@ -52,7 +52,7 @@ class ShardJournal:
         yield from self._judge_terms(before, entry)
 
     def _was_not_trimmed(self, before: DatedHead, entry: DatedHead) -> bool:
-        """Trimming goes by the leaders' clocks: between entries of clocks that disagree it may take some."""
+        """Trimming compares leaders' clocks: where those disagree, it may take entries from the middle."""
         if before.at_ms is None or entry.at_ms is None:
             return True
         return self._kept_since_ms < before.at_ms <= entry.at_ms
@@ -77,7 +77,7 @@ def check_decisions(
     jobs: Mapping[str, Mapping[str, Any]],
     schedules: Mapping[str, Mapping[str, Any]],
 ) -> Finding | None:
-    """What of an entry that is not known to be applied still could be, by the documents that it concerns."""
+    """The finding that decisions of an entry were never applied, judged by the documents that they concern."""
     undone = [decision for decision in decisions if _is_undone(decision, jobs, schedules)]
     if not undone:
         return None
@@ -102,7 +102,7 @@ def _is_undone(
         case Fire() | PassOver():
             return _is_open(decision, schedules.get(decision.schedule))
         case CountFailures():
-            return False  # a later count stands for it
+            return False  # a later count replaces it
         case _:
             return judge(decision, jobs.get(decision.job_id)) is Settlement.UNKNOWN
 
@@ -110,7 +110,7 @@ def _is_undone(
 def _is_open(conclusion: Conclusion, schedule: Mapping[str, Any] | None) -> bool:
     cursor_ms = None if schedule is None else schedule.get("cursor_ms")
     if schedule is None or not isinstance(cursor_ms, int) or not is_current(schedule, conclusion):
-        return False  # gone or edited since: what was not carried out is decided anew
+        return False  # gone or edited since: a decision that was not applied is decided again
     return cursor_ms < conclusion.nominal_ms
 
 

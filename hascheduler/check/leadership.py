@@ -1,4 +1,4 @@
-"""Lease and journal tell of the same term, somebody leads, and every shard that is spoken of is one that is led."""
+"""Lease and journal agree on the term, some replica leads, and every shard that a processor serves is led."""
 
 from collections.abc import Collection as SomeOf
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ from hascheduler.check.journal import DatedHead
 from hascheduler.model.lease import LeaseRecord
 
 
-def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, terms: CheckConfig) -> Iterator[Finding]:
-    """``began``: an entry of the journal's highest term. All of it may be motion: a lease is renewed every second."""
+def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: CheckConfig) -> Iterator[Finding]:
+    """``began``: an entry of the journal's highest term. Motion may explain any finding: leases change often."""
     newest = 0 if began is None else began.head.term
     document = f"leases/{lease.shard}"
     if lease.term < newest:
@@ -22,7 +22,7 @@ def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, terms: Ch
             "it was deleted or written by hand; the next leader takes a term above the journal's by itself",
             witness=f"{lease.term}",
         )
-    elif lease.holder and lease.term > newest and now - lease.acquired_at_ms > terms.motion_ms:
+    elif lease.holder and lease.term > newest and now - lease.acquired_at_ms > config.motion_ms:
         yield Finding(
             FindingKind.LEASE_TERM,
             document,
@@ -41,7 +41,7 @@ def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, terms: Ch
             witness=f"{lease.term} {lease.holder}",
         )
     silent_ms = now - lease.renewed_at_ms
-    if silent_ms > 3 * lease.lease_duration_ms + terms.motion_ms:
+    if silent_ms > 3 * lease.lease_duration_ms + config.motion_ms:
         yield Finding(
             FindingKind.NOBODY_LEADS,
             document,
@@ -54,7 +54,7 @@ def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, terms: Ch
 
 
 def check_shard(registered: RegisteredProcessor, led: SomeOf[str]) -> Iterator[Finding]:
-    """A processor of a shard that nobody has ever led gets no jobs. ``led``: the shards with a lease or a journal."""
+    """A processor of a shard without a leader gets no jobs. ``led``: the shards with a lease or a journal."""
     processor = registered.processor
     if led and processor.shard not in led:
         yield Finding(

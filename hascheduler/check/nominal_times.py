@@ -1,8 +1,8 @@
 """One verdict for each nominal time that a schedule's cursor has passed: a fired job, or a place in one recorded run.
 
-The times come from the triggers that were in force, as far as the schedule still tells: the present one since the last
-edit, and what earlier ones had left undecided then. The three lists (times, fires, runs) are in the order of time and
-are gone through once, side by side, so that memory does not grow with them.
+The times come from the triggers that were in force, as far as the schedule still knows them: the present one since the
+last edit, and the times that earlier ones had left undecided then. The three lists (times, fires, runs) are in order of
+time and are read once, side by side, so memory does not grow with them.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -20,9 +20,9 @@ _PAUSE_EVERY = 2_000
 
 
 def decided_times(schedule: ScheduleRef, kept_since_ms: int, through_ms: int, times_max: int) -> list[OpenTimes]:
-    """The times through the cursor (and ``through_ms``) that must have a verdict still: the newest ``times_max`` or so.
+    """The times through the cursor (and ``through_ms``) that must still have a verdict: the newest ``times_max`` or so.
 
-    What was decided by ``kept_since_ms`` may have expired. `InvalidInput` where the times can't be told.
+    Verdicts that were decided by ``kept_since_ms`` may have expired. `InvalidInput` if the times can't be computed.
     """
     through_ms = min(schedule.cursor_ms, through_ms)
     after_ms = max(kept_since_ms, schedule.created_at_ms)
@@ -35,7 +35,7 @@ def decided_times(schedule: ScheduleRef, kept_since_ms: int, through_ms: int, ti
 
 @dataclass
 class TimeSpanCount:
-    """How many times were wrong in one way, and the first and the last of them."""
+    """How many nominal times have one defect, and the first and the last of them."""
 
     count: int = 0
     first_ms: int = 0
@@ -59,7 +59,7 @@ class TimeSpanCount:
 
 
 class VerdictCursor:
-    """Owner of the places in the two lists of verdicts. ``fires`` ascend; ``runs`` ascend by their first time."""
+    """Owner of the positions in the two lists of verdicts. ``fires`` ascend; ``runs`` ascend by their first time."""
 
     def __init__(self, fires: AsyncIterator[int], runs: AsyncIterator[VerdictRun]) -> None:
         self._fires = fires
@@ -70,14 +70,14 @@ class VerdictCursor:
         self._begun = False
 
     async def at(self, nominal_ms: int) -> int:
-        """How many verdicts that time has; times are asked for in their order."""
+        """How many verdicts that time has; callers ask in the order of time."""
         await self._begin()
         while self._fire is not None and self._fire < nominal_ms:
             self._fire = await anext(self._fires, None)
         while self._next_run is not None and self._next_run.first_ms <= nominal_ms:
             self._active.append(self._next_run)
             self._next_run = await anext(self._runs, None)
-        # A time that has a job after all has fired, whatever was recorded before.
+        # A time with a job has fired, even if it was recorded as unstorable before.
         self._active = [
             run
             for run in self._active
@@ -86,7 +86,7 @@ class VerdictCursor:
         return (self._fire == nominal_ms) + len(self._active)
 
     def alone_through(self, nominal_ms: int) -> int:
-        """Through which time the one run that covers ``nominal_ms`` is the only verdict; that time itself else."""
+        """The last time through which the run that covers ``nominal_ms`` is the only verdict; else ``nominal_ms``."""
         if len(self._active) != 1 or self._fire == nominal_ms:
             return nominal_ms
         end_ms: int = self._active[0].last_ms
@@ -106,9 +106,9 @@ class VerdictCursor:
 async def check_times(
     schedule: ScheduleRef, decided: Sequence[OpenTimes], verdicts: VerdictCursor, pause: Pause
 ) -> list[Finding]:
-    """What is wrong with the ``decided`` times, in order; at most one finding of each kind.
+    """Findings about the ``decided`` times, in order; at most one of each kind.
 
-    ``pause`` is awaited now and then. `InvalidInput` where the times can't be told.
+    ``pause`` is awaited every `_PAUSE_EVERY` times. `InvalidInput` if the times can't be computed.
     """
     missing, doubled = TimeSpanCount(), TimeSpanCount()
     turns = 0
@@ -128,7 +128,7 @@ async def check_times(
                 doubled.add(nominal_ms)
             nominal_ms = next_nominal(times.trigger, verdicts.alone_through(nominal_ms))
         if times.trigger.max_fires is None:
-            # Else what follows the last of them is in force no more, and has no verdict.
+            # Else times after the last fire are no longer in force, and have no verdict.
             unseen.move_to(missing)
     return list(_findings(schedule, missing, doubled))
 

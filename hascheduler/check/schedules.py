@@ -1,6 +1,7 @@
 """A schedule's cursor follows the time: nothing is due for long and undecided, nothing is decided before its time.
 
-And what it makes can be stored: releases through 0.2.0 took payloads that grow beyond that when they are filled.
+And its jobs can be stored: releases through 0.2.0 accepted payloads that are too large once their placeholders are
+filled.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,9 +18,9 @@ from hascheduler.triggers import due_ms
 PAYLOAD_FIELDS = ("job", "payload", "render", "labels")
 
 
-def check_cursor(schedule: ScheduleRef, now: int, terms: CheckConfig, *, led: bool) -> Iterator[Finding]:
-    """``led``: somebody leads, so that somebody should have decided. `InvalidInput` where the times can't be told."""
-    due_at_ms = _first_due(schedule, now - terms.motion_ms) if led else None
+def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: bool) -> Iterator[Finding]:
+    """``led``: a replica leads, which should have decided. `InvalidInput` if the times can't be computed."""
+    due_at_ms = _first_due(schedule, now - config.motion_ms) if led else None
     if due_at_ms is not None:
         behind_s = (now - due_at_ms) // 1_000
         yield Finding(
@@ -31,7 +32,7 @@ def check_cursor(schedule: ScheduleRef, now: int, terms: CheckConfig, *, led: bo
             since_ms=due_at_ms,
             witness=f"{schedule.rev} {schedule.cursor_ms}",
         )
-    if schedule.cursor_ms > now + terms.motion_ms and schedule.cursor_ms > schedule.created_at_ms:
+    if schedule.cursor_ms > now + config.motion_ms and schedule.cursor_ms > schedule.created_at_ms:
         ahead_s = (schedule.cursor_ms - now) // 1_000
         yield Finding(
             FindingKind.CURSOR_AHEAD,
@@ -44,7 +45,7 @@ def check_cursor(schedule: ScheduleRef, now: int, terms: CheckConfig, *, led: bo
 
 
 def check_payload(document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Of a schedule that fills its payload: ``document`` has the fields of `PAYLOAD_FIELDS`."""
+    """Of a schedule that renders its payload: ``document`` has the fields of `PAYLOAD_FIELDS`."""
     size = rendered_payload_bytes_max(document["_id"], document)
     if size > PAYLOAD_BYTES_MAX:
         yield Finding(
@@ -57,14 +58,14 @@ def check_payload(document: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _first_due(schedule: ScheduleRef, now: int) -> int | None:
-    """When the first undecided time was due, if it was by ``now``. What will not fire is settled with its stretch."""
+    """When the first undecided time was due, if that is past. Times that don't fire are decided with their period."""
     for times in undecided(schedule, schedule.cursor_ms, now):
         fires_max = times.trigger.max_fires
         first_ms = times.first() if fires_max is None or schedule.tally.fired < fires_max else None
         if first_ms is None:
             continue
         if times.verdict is not None:
-            # One that goes on is cut off at now.
+            # A period that goes on is cut off at now.
             return times.through_ms + 1 if times.through_ms < now else None
         at_ms = due_ms(schedule.name, times.trigger, first_ms)
         return at_ms if at_ms <= now else None

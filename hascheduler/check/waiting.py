@@ -1,7 +1,7 @@
-"""A job that is due does not wait beside a free slot, as far as that can be told from outside.
+"""A due job does not wait beside a free slot, as far as that can be judged from outside.
 
-Much may hold a job back that only the core knows in full (lanes, tiers, learned costs, rates). So this rule speaks only
-of jobs that nothing of the kind concerns, and of a wait that no order of the queue explains: there is room for all.
+Only the core knows in full what may hold a job back (lanes, tiers, learned costs, rates). So this rule covers only jobs
+without such limits, and only a wait that no order of the queue explains: there is room for all.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from hascheduler.model.resources import NO_RESOURCES
 
 @dataclass
 class OccupiedSlots:
-    """How many jobs hold a slot."""
+    """How many jobs hold a slot, in all and by what caps them."""
 
     in_all: int = 0
     of_processor: Counter[str] = field(default_factory=Counter)
@@ -32,24 +32,24 @@ class OccupiedSlots:
 
 @dataclass
 class ConcurrencyCaps:
-    """What may keep slots free. ``tenants``: the most that may run, for those that have a limit."""
+    """Caps that may keep slots free. ``tenants``: ``max_running`` of those that have one."""
 
     in_all: int | None = None
     tenants: dict[str, int] = field(default_factory=dict)
 
 
-def check_wait(job: JobRef, around: CheckContext, taken: OccupiedSlots, caps: ConcurrencyCaps) -> Iterator[Finding]:
+def check_wait(job: JobRef, context: CheckContext, occupied: OccupiedSlots, caps: ConcurrencyCaps) -> Iterator[Finding]:
     """Whether ``job`` has been due for long, nothing holds it back, and a live processor has a free slot for it."""
     if job.state is not JobState.PENDING or job.serial or job.waits_for or job.cancel_requested_at_ms is not None:
         return
     since_ms = max(job.submitted_at_ms, job.not_before_ms or 0, job.retry_at_ms or 0)
-    waited_ms = around.now - since_ms
-    if waited_ms <= around.terms.patience_ms or _is_capped(job, around, taken, caps):
+    waited_ms = context.now - since_ms
+    if waited_ms <= context.config.patience_ms or _is_capped(job, context, occupied, caps):
         return
-    for id, registered in around.processors.items():
-        processor, silent_ms = registered.processor, around.silent_for_ms(id)
-        is_live = silent_ms is not None and silent_ms <= around.terms.heartbeat_timeout_ms
-        free = processor.slots - taken.of_processor[id]
+    for id, registered in context.processors.items():
+        processor, silent_ms = registered.processor, context.silent_for_ms(id)
+        is_live = silent_ms is not None and silent_ms <= context.config.heartbeat_timeout_ms
+        free = processor.slots - occupied.of_processor[id]
         if is_live and not processor.draining and free > 0 and processor.supports(job.definition):
             yield Finding(
                 FindingKind.WAITING_IN_VAIN,
@@ -63,15 +63,15 @@ def check_wait(job: JobRef, around: CheckContext, taken: OccupiedSlots, caps: Co
             return
 
 
-def _is_capped(job: JobRef, around: CheckContext, taken: OccupiedSlots, caps: ConcurrencyCaps) -> bool:
-    definition = around.definition(job.definition)
+def _is_capped(job: JobRef, context: CheckContext, occupied: OccupiedSlots, caps: ConcurrencyCaps) -> bool:
+    definition = context.definition(job.definition)
     if definition.tier is not None or definition.rate_limit is not None or definition.conflict_group is not None:
         return True
     if definition.needs(job.resources) != NO_RESOURCES:
         return True
     capped = (
-        (caps.in_all, taken.in_all),
-        (definition.max_concurrency, taken.of_definition[job.definition]),
-        (caps.tenants.get(job.tenant), taken.of_tenant[job.tenant]),
+        (caps.in_all, occupied.in_all),
+        (definition.max_concurrency, occupied.of_definition[job.definition]),
+        (caps.tenants.get(job.tenant), occupied.of_tenant[job.tenant]),
     )
     return any(cap is not None and running >= cap for cap, running in capped)

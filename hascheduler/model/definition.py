@@ -23,7 +23,7 @@ class ConflictScope(StrEnum):
     TENANT = "tenant"
     """Those of one tenant; and all of them, where the definition of the other one is shared."""
     SHARED = "shared"
-    """Those of all tenants. What a stored definition means that says nothing: 0.2.0 knew nothing else."""
+    """Those of all tenants. A stored definition without the field means this: 0.2.0 knew no other scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Definition:
 
     ``tier`` is the rank of its jobs, and how many jobs of that tier may run. Two jobs of one ``conflict_group`` never
     run on one target at once, if they are of one tenant or the ``conflict_scope`` of one is shared.
-    ``default_cost_ms`` is charged for a target whose cost has yet to be learned. ``resources`` are what a job needs
-    that does not say so itself. An attempt may run for ``timeout_ms``; all of them, with the pauses between, for
+    ``default_cost_ms`` is charged for a target whose cost is not learned yet. ``resources`` are the demand of a job
+    without a demand of its own. An attempt may run for ``timeout_ms``; all attempts, with the pauses between, for
     ``total_timeout_ms`` from the first start.
     """
 
@@ -51,11 +51,11 @@ class Definition:
     conflict_scope: ConflictScope = ConflictScope.SHARED
 
     def end_of(self, first_started_at_ms: int | None) -> int | None:
-        """When the total timeout of a job is over that first started then; None: never, or not started yet."""
+        """When the total timeout ends of a job that first started then; None: never, or not started yet."""
         if self.total_timeout_ms is None or first_started_at_ms is None:
             return None
         return first_started_at_ms + self.total_timeout_ms
 
     def needs(self, own: Resources | None) -> Resources:
-        """What a job of it takes whose ``own`` demand is that; None: it does not say."""
+        """The resources that a job takes; ``own``: its own demand, None if it has none."""
         return self.resources if own is None else own

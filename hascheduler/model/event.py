@@ -1,4 +1,4 @@
-"""What happens to jobs, as it is told to those who listen: one event for each step of a job's life.
+"""The events of jobs that subscribers get: one for each step of a job's life.
 
 Events are made from the change stream alone, so every replica makes the same ones, with the same ids. The id is the
 *position* of the change: the cluster time of its write, then, where that is not the only event of that time, a number::
@@ -23,7 +23,7 @@ EVENTS_OF_A_CHANGE_MAX = 2
 POSITION_PATTERN = r"^[0-9]{10}\.[0-9]{10}(\.[0-9]{6})?$"
 _POSITION = re.compile(POSITION_PATTERN[:-1] + r"\Z")
 _OF_TIME = 21
-"""How long a position is without a number."""
+"""The length of a position without a number."""
 _NUMBER_MAX = 999_999
 
 
@@ -48,8 +48,7 @@ class Event:
     """``at_ms`` is when the database took the write, by its clock. None: does not apply, or is not known here.
 
     ``attempt`` and ``processor`` are those that the event is about: of an attempt that ended, its own. ``failures``
-    and ``retry_at_ms`` are told where a job is returned, ``failures`` also where it fails, ``priority`` where that is
-    new.
+    and ``retry_at_ms`` are set when a job is returned, ``failures`` also when it fails, ``priority`` when that changes.
     """
 
     id: str
@@ -67,12 +66,12 @@ class Event:
 
     @property
     def is_identified(self) -> bool:
-        """Whether it says whose job that is."""
+        """Whether the event names the tenant and the definition of its job."""
         return self.tenant is not None and self.definition is not None
 
 
 def encode_event(event: Event) -> Mapping[str, Any]:
-    """As JSON has it, in the stream of the API and on the broker."""
+    """The JSON object, as in the API's stream and on the broker."""
     return {
         "id": event.id,
         "at": format_instant(event.at_ms),
@@ -90,7 +89,7 @@ def encode_event(event: Event) -> Mapping[str, Any]:
 
 
 def position(seconds: int, increment: int, number: int = 0) -> str:
-    """That of the ``number``-th event of a cluster time; of more than there is room for the last ones share theirs."""
+    """The position of the ``number``-th event of a cluster time; numbers above the maximum share the last one."""
     text = f"{seconds:010d}.{increment:010d}"
     return f"{text}.{min(number, _NUMBER_MAX):06d}" if number else text
 
@@ -100,15 +99,15 @@ def is_position(text: str) -> bool:
 
 
 def seconds_of(position: str) -> int:
-    """The seconds of its cluster time."""
+    """The seconds of the position's cluster time."""
     return int(position[:10])
 
 
 def number_of(position: str) -> int:
-    """Which event of its cluster time it is."""
+    """Which event of its cluster time a position is."""
     return int(position[_OF_TIME + 1 :] or 0)
 
 
 def next_in_change(position: str) -> str:
-    """That of the second event of the change at ``position``."""
+    """The position of the second event of the change at ``position``."""
     return f"{position[:_OF_TIME]}.{min(number_of(position) + 1, _NUMBER_MAX):06d}"

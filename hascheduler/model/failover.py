@@ -1,4 +1,4 @@
-"""A change of leadership, as the new leader saw it: how long nobody decided, why, and what came late because of it.
+"""A change of leadership, as the new leader saw it: how long no leader decided, why, and what came late because of it.
 
 ::
 
@@ -6,9 +6,9 @@
      of the old    the lease    the     term_began  the stream    in the journal      the backlog
      leader        is free      lease   is written  delivered it  (if one was due)    is decided
 
-Every instant is on the wall clock of the replica that took over, and their distances are those of its monotonic clock,
-whatever was done to the wall clock meanwhile. One is not: ``last_decision_at_ms`` is what the old leader's own clock
-said when it wrote its last decision, and ``gap_ms``, which begins there, is as true as the two clocks are equal.
+All instants but one are on the wall clock of the replica that took over, and their distances are those of its monotonic
+clock, even if the wall clock was set meanwhile. Only ``last_decision_at_ms`` is by the old leader's clock, and
+``gap_ms``, which begins there, is as exact as the two clocks agree.
 """
 
 from dataclasses import dataclass
@@ -21,31 +21,31 @@ class Cause(StrEnum):
     """How the lease became free."""
 
     FIRST = "first"
-    """Nobody had led before."""
+    """There was no leader before."""
     RELEASED = "released"
-    """The holder gave it back."""
+    """The holder released it."""
     DIED = "died"
     """There was proof that the holder's process is dead."""
     LAPSED = "lapsed"
-    """It was not renewed for its duration; or the new leader had held it itself, and lost trust in it."""
+    """It was not renewed for its duration; or the new leader had held it itself, and no longer trusted it."""
     DELETED = "deleted"
-    """Somebody removed it."""
+    """The stored lease was deleted by hand."""
 
 
 class FailoverEnd(StrEnum):
-    """Why the account was closed."""
+    """Why the report of a failover was completed."""
 
     CAUGHT_UP = "caught_up"
-    """All that had come due while nobody decided was decided."""
+    """Everything that came due while no leader decided is decided."""
     STILL_BEHIND = "still_behind"
-    """That took too long to wait for; the counts are those so far."""
+    """The backlog was not decided within the time limit; the counts are those so far."""
     TERM_ENDED = "term_ended"
-    """The term was over before."""
+    """The term ended first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What became of all that was due when the new leader could decide.
+    """What happened to everything that was due when the new leader could decide.
 
     ``fires_late`` fired, the worst of them ``worst_lag_ms`` after it was due; nominal times were ``coalesced`` into a
     later fire, ``missed`` their misfire grace or were ``skipped`` as a job was in the way; ``requeued`` attempts were
@@ -68,9 +68,9 @@ class Failover:
     """How ``holder`` came to lead the shard in ``term``.
 
     ``began_seq`` is where the journal has the ``term_began``, ``previous_term`` and ``previous_holder`` are of the
-    entry before; None where there was none. ``last_sign_at_ms`` is when a renewal or decision of theirs last arrived
-    here; None where this replica was not there to see it. ``deciding_at_ms`` is None where the term ended before;
-    ``first_decision_at_ms`` and ``first_dispatch_at_ms`` are where nothing was due, or nothing could run.
+    entry before; None if there was none. ``last_sign_at_ms`` is when a renewal or decision of that leader last arrived
+    here; None if this replica was not running then. ``deciding_at_ms`` is None if the term ended before;
+    ``first_decision_at_ms`` and ``first_dispatch_at_ms`` are None if nothing was due, or nothing could run.
     """
 
     shard: str
@@ -96,29 +96,29 @@ class Failover:
 
     @property
     def detection_ms(self) -> int | None:
-        """From the old leader's last sign of life to knowing that the lease is free.
+        """From the old leader's last sign of life to the detection that the lease is free.
 
-        Where this replica saw no sign: from its last decision, by its clock.
+        If this replica saw no sign: from the old leader's last decision, by the old leader's clock.
         """
         since_ms = self.last_decision_at_ms if self.last_sign_at_ms is None else self.last_sign_at_ms
         return _span(since_ms, self.detected_at_ms)
 
     @property
     def takeover_ms(self) -> int | None:
-        """From knowing to deciding."""
+        """From the detection to the first moment when the new leader could decide."""
         return _span(self.detected_at_ms, self.deciding_at_ms)
 
     @property
     def first_decision_ms(self) -> int | None:
-        """From deciding to having decided something that was due."""
+        """From that moment to its first decision about something due."""
         return _span(self.deciding_at_ms, self.first_decision_at_ms)
 
     @property
     def gap_ms(self) -> int | None:
-        """From the last decision before to the first one after."""
+        """From the last decision of the old leader to the first one of the new leader."""
         return _span(self.last_decision_at_ms, self.first_decision_at_ms)
 
 
 def _span(from_ms: int | None, to_ms: int | None) -> int | None:
-    """Never negative, which the clocks of two machines could make it."""
+    """Never negative, even if the clocks of two machines disagree."""
     return None if from_ms is None or to_ms is None else max(to_ms - from_ms, 0)

@@ -1,4 +1,4 @@
-"""Reads one field of a stored document that anybody may have written; what is wrong with it is an `InvalidInput`."""
+"""Reads single fields of stored documents, which may have been written by hand; a wrong value is an `InvalidInput`."""
 
 from collections.abc import Mapping
 from typing import Any, TypeGuard
@@ -10,7 +10,7 @@ Document = Mapping[str, Any]
 """A stored document, or its fields."""
 
 INTEGER_MAX = 2**53 - 1
-"""Far enough for every count and instant; what the code adds to one still fits the 64 bits of a stored integer."""
+"""Enough for every count and instant; sums of them still fit the 64 bits of a stored integer."""
 ID_CHARACTERS_MAX = 320
 """A dispatch message (4 KiB of JSON) must hold any job's id, and a journal entry (16 MiB) those of a whole step."""
 NAME_CHARACTERS_MAX = 256
@@ -78,5 +78,5 @@ def instant_or_none(fields: Mapping[str, Any], name: str) -> WallMs | None:
 
 
 def wrong(fields: Mapping[str, Any], name: str) -> str:
-    """What is there instead of what was expected."""
+    """The value that stands in the field instead of a valid one."""
     return f"{str(fields[name])[:64]!r} ({type(fields[name]).__name__})" if name in fields else "missing"

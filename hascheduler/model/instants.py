@@ -45,10 +45,10 @@ def format_instant(at_ms: int) -> str:
 
 
 def to_datetime(at_ms: int) -> datetime:
-    """``at_ms`` in the form of the fields that the database reads by itself."""
+    """``at_ms`` as a BSON date, for the fields that the database itself reads (`expire_at`)."""
     return _EPOCH + timedelta(milliseconds=at_ms)
 
 
 def from_datetime(at: datetime) -> int:
-    """The other way round; the driver leaves out that it is UTC."""
+    """The reverse; the driver returns naive datetimes, which are UTC."""
     return (at.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND

@@ -3,8 +3,8 @@
 A job is *pending* until the leader promises it to one processor, which raises its attempt number; then it is
 *dispatched*, and becomes *running* when that processor starts that attempt. It ends *succeeded*, *failed* or
 *cancelled*. A lost, given-back or failed attempt returns it to *pending*, the last only while tries are left. The
-attempt number is the fencing token: whoever starts, heartbeats or finishes names it, and an old number changes nothing.
-Somebody may *revive* a failed job: it has a new attempt number then, so that nothing decided before concerns it.
+attempt number is the fencing token: each start, heartbeat and finish names it, and an old number changes nothing. The
+API can *revive* a failed job: it then has a new attempt number, so earlier decisions no longer concern it.
 
 `TRANSITIONS` is the only statement of what may follow what: the stores build the filters of their compare-and-set
 writes from it, the checkers their rule.
@@ -78,14 +78,14 @@ TRANSITIONS: dict[Move, Transition] = {
 
 
 class AttemptEnd(StrEnum):
-    """How an attempt ended that did not end its job by itself; the other ends are the terminal states."""
+    """How an attempt ended that did not end its job; the other ends are the terminal states."""
 
     LOST = "lost"
     GIVEN_BACK = "given_back"
 
 
 ATTEMPTS_KEPT_MAX = 200
-"""Attempts that were given back do not count against a definition's limit, so their records need one of their own."""
+"""Attempts that were given back do not count against a definition's limit, so their records need another limit."""
 
 LIVE = frozenset({_P, _D, _R})
 TERMINAL = frozenset({_S, _F, _C})
@@ -98,11 +98,11 @@ def may_follow(before: JobState, after: JobState) -> bool:
 
 
 JOB_ID_TAIL_MAX = 64
-"""What the ids of a schedule's jobs have after its name, at most."""
+"""The longest tail that a schedule's job ids have after its name."""
 
 
 def fire_job_id(schedule: str, nominal_ms: int) -> str:
-    """The one id of the job for that nominal time; the insert of it *is* the fire, so there can be only one."""
+    """The only id of the job for that nominal time: its insert *is* the fire, so there can be only one."""
     return f"fire:{schedule}:{nominal_ms}"
 
 
@@ -113,14 +113,14 @@ def fired_at(job_id: str) -> int | None:
 
 
 def backfill_job_id(schedule: str, nominal_ms: int, created_at_ms: int | None = None) -> str:
-    """A nominal time is backfilled once at most. ``created_at_ms`` (of the schedule) is said where the id without it
+    """A nominal time is backfilled once at most. ``created_at_ms`` (of the schedule) is given if the id without it
     belongs to a job of an earlier schedule of that name."""
     made = "" if created_at_ms is None else f"-{created_at_ms}"
     return f"backfill:{schedule}:{nominal_ms}{made}"
 
 
 def trigger_job_id(schedule: str, token: str) -> str:
-    """A job that somebody asked for outside the nominal times; ``token`` is unique and has no colon."""
+    """A job that was requested outside the nominal times; ``token`` is unique and has no colon."""
     return f"trigger:{schedule}:{token}"
 
 
@@ -137,11 +137,11 @@ _MADE_BY_SCHEDULES = frozenset({"fire", "backfill", "trigger"})
 
 
 class ScheduleId(NamedTuple):
-    """Which schedule, as names come back: one is deleted while its jobs live, and another tenant makes one of that
-    name.
+    """Identifies a schedule although names are reused: one is deleted while its jobs live, and another tenant creates
+    one of that name.
 
-    Two of a name are told apart by their creation, which no edit changes. Who made a job of 0.2.0 says no creation
-    (None); then the tenants are compared, so that a job of another tenant is never taken for one's own.
+    Schedules of one name differ by their creation, which no edit changes. Jobs that 0.2.0 made have no creation (None);
+    then the tenants are compared, so a job is never attributed to another tenant's schedule.
     """
 
     name: str
@@ -163,7 +163,7 @@ class JobRef:
 
     ``attempt`` is the number of the newest attempt, 0 before the first. ``processor`` holds that attempt while the
     job is dispatched or running. Arrival order is ``(submitted_at_ms, sequence, id)``. A ``serial`` job starts only
-    when no other job of its schedule holds a slot. ``resources`` None: what its definition says.
+    when no other job of its schedule holds a slot. ``resources`` None: those of its definition.
 
     ``failures`` counts the attempts that failed or were lost while they ran. It waits for back-off until
     ``retry_at_ms``, and for the jobs in ``waits_for`` to succeed (to end, where it ``ignores_failures``). If it has not
@@ -210,10 +210,10 @@ class JobRef:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job as it is submitted, payload and all; `job_documents.new_job_document` gives it its stored form.
+    """A job as it is submitted, with its payload; `documents.job.new_job_document` gives its stored form.
 
     ``depends_on`` are all the jobs it was said to depend on, ``waits_for`` those that had yet to succeed.
-    ``request_hash`` is of what was asked under the ``idempotency_key``. ``trace`` is where all its attempts belong; no
+    ``request_hash`` is the hash of the request under the ``idempotency_key``. All attempts belong to ``trace``; no
     mirror has it, see `hascheduler.ports.JobTraces`.
     """
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hascheduler.model.policy import Criteria
 
 DEFAULT_LANE = "default"
-"""The lane of what names none. It is there without a definition, too."""
+"""The lane of jobs that name none. It exists without being stored, too."""
 PRIORITY_MAX = 10
 PROMOTE_AFTER_MS_DEFAULT = 60_000
 PROMOTE_AFTER_MS_MIN = 1_000

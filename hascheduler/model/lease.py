@@ -1,4 +1,4 @@
-"""The lease as it is stored: who leads, in which term. Liveness only; the journal is what keeps leaders apart."""
+"""The lease as it is stored: who leads, in which term. It serves liveness only; the journal is the fence."""
 
 from dataclasses import dataclass
 

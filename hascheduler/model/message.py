@@ -7,8 +7,14 @@ JSON, so that a processor in any language can read it::
 
 The message id is ``job/attempt``. A duplicate is harmless: the second start of an attempt loses its compare-and-set.
 
-Beside the body, in the headers that a broker carries, a message may tell its trace: ``traceparent`` and ``tracestate``
-as W3C Trace Context has them. It runs all the same without them, or with whatever else stands there.
+Beside the body, in its broker headers, a message may carry its trace: ``traceparent`` and ``tracestate`` of W3C Trace
+Context. The job runs all the same if they are missing or malformed.
+
+Several run messages for one processor travel as one *bundle*, since a broker charges by message, not by size::
+
+    {"v": 1, "kind": "bundle", "runs": [{"job": "…", "attempt": 1}, {"job": "…", "attempt": 1, "traceparent": "…"}]}
+
+Only the adapters of a broker know bundles: they are taken apart on arrival.
 """
 
 import json
@@ -57,8 +63,7 @@ def message_headers(message: Message) -> dict[str, str]:
 
 
 def decode_message(body: bytes) -> Message:
-    """The message in ``body``, without its trace; what is none is an `InvalidInput` that says why, for the parking
-    queue."""
+    """The message in ``body``, without its trace; else an `InvalidInput` with the reason, for the parking queue."""
     if len(body) > MESSAGE_BYTES_MAX:
         raise InvalidInput(("message",), f"{len(body)} bytes long", f"at most {MESSAGE_BYTES_MAX} bytes")
     try:
@@ -76,7 +81,7 @@ def decode_message(body: bytes) -> Message:
 
 
 def checked_message(kind: MessageKind, job_id: object, attempt: object, trace: TraceContext | None = None) -> Message:
-    """A message with what anybody may have written; `InvalidInput` where it can't be one."""
+    """A message from unchecked fields; `InvalidInput` if they make none."""
     if not isinstance(job_id, str) or not job_id or not _is_storable(job_id):
         raise InvalidInput(("message", "job"), "missing or not a text", "a job id")
     if isinstance(attempt, bool) or not isinstance(attempt, int) or not 1 <= attempt <= ATTEMPT_MAX:
@@ -105,7 +110,7 @@ def encode_bundle(messages: Sequence[Message]) -> bytes:
 
 
 def decode_bundle(body: bytes) -> list[Message] | None:
-    """The messages in ``body``, traces and all; None where it is no bundle, or one that can't be read."""
+    """The messages in ``body``, with their traces; None if it is no bundle, or an unreadable one."""
     if not body.startswith(_BUNDLE_FIRST_BYTES) or len(body) > _BUNDLE_BYTES_MAX:
         return None
     try:

@@ -1,8 +1,11 @@
-"""How large a payload may be, as it is given and with its placeholders filled.
+"""Payloads: how their placeholders are filled, and how large they may be.
 
-A payload counts as compact JSON in UTF-8. Filled, it counts with the longest text that each placeholder can get, so the
-size follows from the schedule alone: it is the same at every nominal time, for every leader, and when the schedule is
-written. Nothing is filled to learn it: the work is linear in the payload as it is stored.
+**Placeholders.** ``${name}`` in any text, ``$$`` for a dollar sign. Only schedules that ask for it have their payload
+rendered, at each fire, from values that the schedule and the nominal time fix; so every leader makes the same job.
+
+**Size.** A payload counts as compact JSON in UTF-8. Rendered, it counts with the longest text that each placeholder can
+get, so the size follows from the schedule alone: it is the same at every nominal time, for every leader, and when the
+schedule is written. Nothing is rendered to compute it: the work is linear in the payload as it is stored.
 """
 
 import json
@@ -19,15 +22,15 @@ from hascheduler.model.instants import LATEST_MS, format_instant
 from hascheduler.model.job import JOB_ID_TAIL_MAX
 
 PAYLOAD_BYTES_MAX = 256 * 1024
-"""Of a job, however it is made. MongoDB holds 16 MiB; a list of many small numbers takes six times as much there."""
+"""Of every job. MongoDB holds 16 MiB; as BSON, a list of many small numbers takes six times its JSON size."""
 
-# As `rendering` reads them. JSON shows them as they are, none spans two texts, and what follows "$$" is none.
+# As `render` reads them. JSON keeps them as they are, none spans two texts, and after "$$" none begins.
 _PLACEHOLDER = re.compile(rb"\$(?:\$|\{([a-zA-Z0-9][a-zA-Z0-9._-]*)\})")
 
 
 def json_bytes(value: Any) -> int:
-    """The size of ``value``; what is no JSON counts as its text, and a text that is too long by its letters."""
-    # To write a text out takes eight times its size for a moment.
+    """The size of ``value``; what is no JSON counts as its text, a text that is too long by its characters."""
+    # Encoding a text takes eight times its size for a moment.
     is_too_long = isinstance(value, str) and len(value) > PAYLOAD_BYTES_MAX
     return len(value) if is_too_long else len(_json(value))
 
@@ -35,7 +38,7 @@ def json_bytes(value: Any) -> int:
 def rendered_bytes_max(payload: Any, longest: Mapping[str, str]) -> int:
     """At least the size of ``payload`` with its placeholders filled from ``longest``.
 
-    Those that stand in names are not filled and count all the same, and one that gets shorter counts as it is.
+    Placeholders in names count although they are not filled; one that gets shorter counts with its unfilled length.
     """
     text = _json(payload)
     size = len(text)
@@ -48,7 +51,7 @@ def rendered_bytes_max(payload: Any, longest: Mapping[str, str]) -> int:
 
 
 def require_storable_size(size: int, path: tuple[str | int, ...], *, rendered: bool) -> None:
-    """`InvalidInput` where a payload of that size is too large."""
+    """`InvalidInput` if a payload of that size is too large."""
     if size > PAYLOAD_BYTES_MAX:
         filled = ", counted with the longest text for each placeholder" if rendered else ""
         raise InvalidInput(path, f"{size} bytes of JSON{filled}", f"at most {PAYLOAD_BYTES_MAX}")
@@ -95,7 +98,7 @@ def placeholder_values(
 
 
 def longest_values(schedule: str, target: str, labels: Mapping[str, str]) -> dict[str, str]:
-    """As `placeholder_values`, each as long as it can be: the same for every job of the schedule."""
+    """As `placeholder_values`, but each value as long as it can get: the same for every job of the schedule."""
     job_id = f"backfill:{schedule}:{'0' * JOB_ID_TAIL_MAX}"
     return placeholder_values(schedule, target, job_id, LATEST_MS, labels)
 
@@ -116,7 +119,7 @@ def render(payload: Any, values: Mapping[str, str]) -> Any:
 def missing_placeholders(
     payload: Any, known: frozenset[str], path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Where in ``payload`` which placeholder has no value in ``known``."""
+    """The path and name of each placeholder in ``payload`` without a value in ``known``."""
     match payload:
         case str():
             names = (match["braced"] for match in _Template.pattern.finditer(payload))  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""Which job goes first, by name: the criteria there are, and the orders of them that have a name.
+"""Which job goes first, by name: the criteria, and the presets, which are named lists of them.
 
-A policy is a list of criteria, compared one after the other; whatever they leave equal is ordered by arrival, which
-ends in the job's id. How each is computed is `hascheduler.dispatch`'s business.
+A policy is a list of criteria, compared one after the other; jobs that they leave equal are ordered by arrival, which
+ends in the job's id. `hascheduler.dispatch` computes the criteria.
 """
 
 from collections.abc import Sequence
@@ -37,12 +37,12 @@ PRESETS: dict[str, Criteria] = {
 
 
 class IdleKeyStart(StrEnum):
-    """Where a tenant starts that had no job, among the tenants, and a fairness key, among those of its tenant."""
+    """The accumulated cost at which a tenant without jobs starts again, and a fairness key within its tenant."""
 
     ZERO = "zero"
-    """At what it had accumulated, 0 if nothing is known of it."""
+    """What it had accumulated; 0 if that is unknown."""
     MIN = "min"
-    """At least at the smallest accumulated cost among those that have jobs: idling earns no credit."""
+    """At least the smallest accumulated cost among those that have jobs: idling earns no credit."""
 
 
 ON_DEMAND_BONUS_MAX_DEFAULT = 20_480_000
@@ -74,13 +74,13 @@ def criteria(policy: str | Sequence[str], path: str = "policy") -> Criteria:
 
 
 def policy_name(criteria: Criteria) -> str:
-    """The preset that these are, or else their names with commas; `criteria` reads both."""
+    """The name of the preset with these criteria, or their names with commas; `criteria` reads both."""
     names = [name for name, preset in PRESETS.items() if preset == criteria]
     return names[0] if names else ",".join(criteria)
 
 
 def idle_key_start_of(policy: str) -> IdleKeyStart:
-    """Of a preset: where it was in ``fair``, which is as it was published."""
+    """The default of a preset: ``ZERO`` in ``fair``, as that policy was published."""
     return IdleKeyStart.ZERO if policy == "fair" else IdleKeyStart.MIN
 
 

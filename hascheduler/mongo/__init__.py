@@ -1,7 +1,7 @@
 """MongoDB: the one place where the state of a deployment lives, behind the ports of `hascheduler.ports`.
 
-Every store here is thin: one method, one exchange, no state of its own. A document belongs to its collection; who may
-write which field is the table below. Stores take the database handle of `connection`, PyMongo's or Motor's.
+Every store here is thin: one method, one exchange, no state of its own. A document belongs to its collection; the table
+below says who may write which. Stores take the database handle of `connection`, PyMongo's or Motor's.
 
 ================ ============================ ======================================= =================================
 collection       written by                   write concern                           found by
@@ -9,31 +9,45 @@ collection       written by                   write concern                     
 ``leases``       MongoLeaseStore              majority                                _id (shard)
 ``journal``      MongoJournal                 majority: the insert is the fence       _id {shard, seq}, a range
 ``jobs``         MongoClaimStore (leader),    claims: 1, as the journal already has   _id; (state, _id): the snapshot
-                 MongoWorkStore (processor),  a majority and what does not come back  and lists; (definition, _id),
-                 MongoJobStore (API)          is applied again; all others: majority  (schedule, _id), (batch, _id) and
-                                                                                      (tenant, state, _id): lists;
+                 MongoWorkStore (processor),  a majority, and the leader applies      and lists; (definition, _id),
+                 MongoJobStore (API)          again whatever does not come back;      (schedule, _id), (batch, _id) and
+                                              all others: majority                    (tenant, state, _id): lists;
                                                                                       (tenant, idempotency_key): unique
 ``schedules``    MongoScheduleStore (API),    majority; cursor and counts as claims   _id (name)
                  MongoClaimStore (leader)
 ``verdicts``     MongoClaimStore (leader)     majority: no mirror would miss one      _id <schedule>:<time>, a range
-``definitions``  MongoNounStore (API)         majority                                _id (name)
-``lanes``        MongoNounStore (API)         majority                                _id (name)
-``tenants``      MongoNounStore (API)         majority                                _id (name)
+``definitions``  MongoResourceStore (API)     majority                                _id (name)
+``lanes``        MongoResourceStore (API)     majority                                _id (name)
+``tenants``      MongoResourceStore (API)     majority                                _id (name)
 ``processors``   MongoWorkStore               majority                                _id
 ``replicas``     MongoReplicaBoard            majority                                _id
 ``tokens``       MongoTokenStore (API)        majority                                _id (hash of the secret)
 ``audit``        MongoAuditStore (API)        majority                                _id (in the order of time)
 ``buckets``      MongoBucketStore (API)       1: a token lost at a fail-over is none  _id (tenant)
+``accounts``     MongoAccountStore (leader)   majority                                _id (shard)
+``failovers``    MongoFailoverStore (leader)  majority                                _id {shard, term}, a range
+``meta``         `schema.migrate`             majority                                _id ("schema")
 ================ ============================ ======================================= =================================
 
-What may be deleted some day has a TTL index on its ``expire_at``. Each index of jobs costs their writes; those of keys,
-batches and schedules hold only the jobs that have such a thing.
+A document that may be deleted some day has a TTL index on its ``expire_at``. Each index of jobs costs their writes;
+those of keys, batches and schedules hold only the jobs that have such a field.
+
+The rooms, each on those below it::
+
+    check/                    reads the whole database for `hascheduler.check`
+    stream/                   the change stream, the snapshot, and the gap-free way from one to the other
+    schema/                   collections, indexes, the schema version; `migrate`
+    apply/     work/          the leader's decisions · the processors' attempts
+    one file a store          jobs, schedules, leases, journal, tokens, …; transport: the jobs themselves as messages
+    state_updates, queries, request_batcher     the writes of TRANSITIONS, filters, many callers in one exchange
+    faults, connection        where driver errors stop; the client and its options
 
 What must hold:
 
 * every write of a job is a compare-and-set on its state and attempt, built from `hascheduler.model.job.TRANSITIONS`
-  (`moves`), and raises ``rev`` by one, so that a mirror can tell a gap from a change; but for progress, which none has;
-* whatever a write did, repeating it changes nothing and gives the same answer;
+  (`state_updates`), and raises ``rev`` by one, so that a mirror can tell a gap from a change; except progress, which no
+  mirror has;
+* repeating a write changes nothing and gives the same answer;
 * a read that decides is a majority read from the primary; only the claims read back what they wrote themselves;
-* every exchange has a time limit and every error of the driver ends in `faults`; no text of an error holds a URI.
+* every exchange has a time limit, and every error of the driver ends in `faults`; no error text holds a URI.
 """

@@ -1,8 +1,9 @@
-"""The newest record of what tenants and keys had consumed and what jobs cost, for a start after all replicas were down.
+"""The newest checkpoint of what tenants and keys have consumed and of learned costs, for a start after all replicas
+were down.
 
-One document a shard, outside of the stream: a leader has the accounts already. Its form is that of `encode_accounts`.
-0.2.0 writes and reads ``accumulated`` alone, by key; a newer version replaces it together with ``by_tenant`` and
-``tenants``, so in each document all of these are of one moment, and either version reads what the other wrote.
+One document a shard, outside of the stream: a running leader has the accounts in memory. `encode_accounts` defines the
+form. 0.2.0 writes and reads ``accumulated`` alone, by key; a newer version replaces it together with ``by_tenant`` and
+``tenants``, so all of them are of one moment in each document, and either version reads what the other wrote.
 """
 
 from typing import Any

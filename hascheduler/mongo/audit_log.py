@@ -1,4 +1,4 @@
-"""The audit log, one document a request; the database forgets them by itself, and the oldest where there are many."""
+"""The audit log, one document a request. Records expire by their TTL index; `trim` deletes the oldest of too many."""
 
 import re
 from collections.abc import Sequence
@@ -35,8 +35,8 @@ class MongoAuditStore:
             try:
                 await self._records.insert_many(documents, ordered=False)
             except BulkWriteError as error:
-                # Those that an earlier try has written, whose answer got lost.
-                if any(one["code"] != _DUPLICATE_KEY for one in error.details["writeErrors"]):
+                # Duplicates are records of an earlier try whose answer got lost.
+                if any(failure["code"] != _DUPLICATE_KEY for failure in error.details["writeErrors"]):
                     raise
 
     async def trim(self, records_max: int) -> int:

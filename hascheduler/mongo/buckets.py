@@ -1,7 +1,8 @@
-"""The token buckets of tenants: one small document each, which one exchange fills up, judges and takes from.
+"""The token buckets of tenants: one small document each, which one exchange refills, compares and takes from.
 
-A level is counted in ``1 / per_ms`` of a token, so that all is exact in whole numbers: every millisecond adds ``count``
-of them and a token is ``per_ms``. A full bucket is as good as none, so each expires when it has surely filled up.
+The level is counted in ``1 / per_ms`` of a token, so all arithmetic is exact in whole numbers: each millisecond adds
+``count`` of these units, and one token is ``per_ms`` of them. A full bucket equals an absent one, so each document
+expires when its bucket has surely filled up.
 """
 
 from typing import Any
@@ -29,7 +30,7 @@ class MongoBucketStore:
             try:
                 bucket = await self._taken(tenant, limit, tokens)
             except DuplicateKeyError:
-                # Another replica has made it a moment ago.
+                # Another replica has inserted it a moment ago.
                 bucket = await self._taken(tenant, limit, tokens)
         if bucket["taken"]:
             return 0
@@ -39,7 +40,7 @@ class MongoBucketStore:
         bucket = await self._buckets.find_one_and_update(
             {"_id": tenant}, _taking(limit, tokens), upsert=True, return_document=ReturnDocument.AFTER
         )
-        assert bucket is not None, "it was made where there was none"
+        assert bucket is not None, "an upsert returned no document"
         return bucket
 
 
@@ -55,7 +56,7 @@ def _taking(limit: RateLimit, tokens: int) -> list[dict[str, Any]]:
                 "level": {"$cond": [is_same, refilled, full]},
                 "count": count,
                 "per_ms": per_ms,
-                # Where the clock has gone back it goes on from there: else nothing would come until it has caught up.
+                # After the clock went back, refilling continues from there: else it stops until the clock catches up.
                 "at": "$$NOW",
                 "expire_at": {"$add": ["$$NOW", Int64(limit.per_ms + _KEPT_LONGER_MS)]},
             }

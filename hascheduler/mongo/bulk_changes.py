@@ -1,7 +1,7 @@
-"""Changes many jobs, a slice at a time: finds some that match, then moves those by compare-and-set.
+"""Changes many jobs, one slice a call: finds up to ``limit`` jobs that match, then updates those by compare-and-set.
 
-A job that moved on between the two is met again by the next slice, or has ended. So that a slice that changes nothing
-means that nothing is left, one whose jobs all moved on is looked for again.
+A job whose state changed between the two is found again by the next slice, or has ended. A slice whose jobs all changed
+meanwhile is looked for again, so a slice that changes nothing means that no matching job is left.
 """
 
 from typing import Any
@@ -15,10 +15,12 @@ from hascheduler.mongo.queries import job_query
 from hascheduler.mongo.state_updates import NEXT_REV, revived, source_states, to_terminal
 from hascheduler.ports import CancelledSome, JobFilter, Outcome
 
-_LOOKS = 5
+_TRIES = 5
 
 
 class BulkChanges:
+    """The part of the job store that changes many jobs; a cancelled job is deleted ``job_retention_ms`` later."""
+
     def __init__(self, database: Database, job_retention_ms: int) -> None:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._job_retention_ms = job_retention_ms
@@ -28,7 +30,7 @@ class BulkChanges:
         stops = {"state": {"$in": source_states(Move.STOP)}, "cancel_requested_at_ms": None}
         ended = Outcome(JobState.CANCELLED)
         with faults("cancel jobs"):
-            for _ in range(_LOOKS):
+            for _ in range(_TRIES):
                 ids = await self._found(which, {"$or": [ends, stops]}, limit)
                 if not ids:
                     break
@@ -36,11 +38,11 @@ class BulkChanges:
                     {"_id": {"$in": ids}, **ends},
                     to_terminal(ended, JobState.CANCELLED.value, at_ms, kept_ms=self._job_retention_ms),
                 )
-                asked = await self._jobs.update_many(
+                requested = await self._jobs.update_many(
                     {"_id": {"$in": ids}, **stops}, {"$set": {"cancel_requested_at_ms": at_ms}, "$inc": {"rev": 1}}
                 )
-                if cancelled.modified_count or asked.modified_count:
-                    return CancelledSome(cancelled.modified_count, asked.modified_count)
+                if cancelled.modified_count or requested.modified_count:
+                    return CancelledSome(cancelled.modified_count, requested.modified_count)
         return CancelledSome(0, 0)
 
     async def reprioritize(self, which: JobFilter, priority: int, limit: int) -> int:
@@ -50,17 +52,21 @@ class BulkChanges:
     async def retry(self, which: JobFilter, limit: int) -> int:
         return await self._changed(which, {"state": {"$in": source_states(Move.REVIVE)}}, revived(), limit)
 
-    async def _changed(self, which: JobFilter, among: dict[str, Any], change: list[dict[str, Any]], limit: int) -> int:
+    async def _changed(
+        self, which: JobFilter, condition: dict[str, Any], change: list[dict[str, Any]], limit: int
+    ) -> int:
         with faults("change jobs"):
-            for _ in range(_LOOKS):
-                ids = await self._found(which, among, limit)
+            for _ in range(_TRIES):
+                ids = await self._found(which, condition, limit)
                 if not ids:
                     break
-                answer = await self._jobs.update_many({"_id": {"$in": ids}, **among}, change)
+                answer = await self._jobs.update_many({"_id": {"$in": ids}, **condition}, change)
                 if answer.modified_count:
                     return answer.modified_count
         return 0
 
-    async def _found(self, which: JobFilter, among: dict[str, Any], limit: int) -> list[str]:
-        documents = await self._jobs.find({"$and": [job_query(which), among]}, {"_id": True}).limit(limit).to_list(None)
+    async def _found(self, which: JobFilter, condition: dict[str, Any], limit: int) -> list[str]:
+        documents = (
+            await self._jobs.find({"$and": [job_query(which), condition]}, {"_id": True}).limit(limit).to_list(None)
+        )
         return [document["_id"] for document in documents]

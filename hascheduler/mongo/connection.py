@@ -1,7 +1,10 @@
 """The client and the database handle, with the options that everything in this room relies on.
 
-Any BSON can be read: invalid UTF-8 is replaced and dates beyond Python's years stay numbers, so that one odd document
-never blocks the stream; the decoders of the model set it aside with a reason instead.
+Any BSON can be read: invalid UTF-8 is replaced, and dates beyond Python's years stay numbers. So one malformed document
+never blocks the stream; the decoders of the model quarantine it with a reason instead.
+
+`awaited` and `session_after` cover the few places where PyMongo's asynchronous client and Motor differ: Motor returns
+cursors and change streams at once where PyMongo must be awaited, and the reverse for sessions.
 """
 
 import inspect
@@ -22,7 +25,7 @@ from hascheduler.tls import PemFile, client_context
 
 Client = AsyncMongoClient[dict[str, Any]]
 Database = AsyncDatabase[dict[str, Any]]
-"""What every store takes. A Motor database has the same methods; `driver` knows where it differs."""
+"""What every store takes. A Motor database has the same methods; `awaited` covers where it differs."""
 
 MAJORITY = WriteConcern(w="majority")
 ONE = WriteConcern(w=1)
@@ -32,16 +35,16 @@ CLIENT_OPTIONS: dict[str, Any] = {
     "appname": "hascheduler",
     "connectTimeoutMS": 2_000,
     "serverSelectionTimeoutMS": 2_000,
-    # A primary that has fallen silent is given up after this and the time to connect, and looked for elsewhere: in 5 s
-    # in all, less than a lease lasts; the usual 10 s would keep everybody waiting for longer than one.
+    # The driver gives up a silent primary after this and the time to connect, and looks for another one: 5 s in all,
+    # less than a lease lasts. The usual 10 s would keep every caller waiting for longer than a lease.
     "heartbeatFrequencyMS": 3_000,
-    # The last resort for the stream, whose own limits are shorter; all other calls carry theirs.
+    # The last resort for the stream, whose own limits are shorter; all other calls have limits of their own.
     "socketTimeoutMS": 20_000,
     "maxPoolSize": 50,
     "retryReads": True,
     "retryWrites": True,
 }
-"""For a client of either driver."""
+"""For clients of both drivers."""
 
 _CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
     unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_AUTO
@@ -56,7 +59,7 @@ def connect(uri: str, *, tls_ca_file: str = "", tls_cert_file: str = "") -> Clie
     try:
         return AsyncMongoClient(uri, **CLIENT_OPTIONS, **_tls_options(tls_ca_file, tls_cert_file))
     except (PyMongoError, ValueError, TypeError) as error:
-        # Their texts quote parts of the URI, at worst the password.
+        # The driver's error texts quote parts of the URI, at worst the password.
         raise InvalidInput(
             ("mongodb_uri",), f"not a MongoDB URI ({type(error).__name__})", "mongodb://host:port/?replicaSet=name"
         ) from None
@@ -65,7 +68,7 @@ def connect(uri: str, *, tls_ca_file: str = "", tls_cert_file: str = "") -> Clie
 def _tls_options(ca_file: str, cert_file: str) -> dict[str, Any]:
     if not (ca_file or cert_file):
         return {}
-    # Only to have it said which file is wrong, and how: the driver reads them itself.
+    # Loaded for its error alone, which names the wrong file and the reason: the driver reads the files itself.
     cert = PemFile("HASCHEDULER_MONGODB_TLS_CERT_FILE", cert_file)
     client_context(PemFile("HASCHEDULER_MONGODB_TLS_CA_FILE", ca_file), cert, cert)
     options: dict[str, Any] = {"tls": True}

@@ -1,4 +1,5 @@
-"""The accounts of the changes of leadership, the newest of each shard: ``_id = {shard, term}``, not in the stream."""
+"""Reports of the changes of leadership, the newest `FAILOVERS_MAX` of each shard: ``_id = {shard, term}``, not in the
+stream."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,13 +27,13 @@ class MongoFailoverStore:
         document = encode_failover(failover)
         with faults("keep the account of a failover"):
             await self._failovers.replace_one({"_id": document["_id"]}, document, upsert=True)
-            kept = self._failovers.find({"_id": _of(failover.shard)}, {"_id": True}).sort("_id", DESCENDING)
+            kept = self._failovers.find({"_id": _reports_of(failover.shard)}, {"_id": True}).sort("_id", DESCENDING)
             for oldest in await kept.skip(FAILOVERS_MAX - 1).limit(1).to_list(None):
-                await self._failovers.delete_many({"_id": {**_of(failover.shard), "$lt": oldest["_id"]}})
+                await self._failovers.delete_many({"_id": {**_reports_of(failover.shard), "$lt": oldest["_id"]}})
 
     async def newest(self, shard: str, limit: int) -> Sequence[Failover]:
         with faults("read the accounts of failovers"):
-            found = self._failovers.find({"_id": _of(shard)}).sort("_id", DESCENDING).limit(limit)
+            found = self._failovers.find({"_id": _reports_of(shard)}).sort("_id", DESCENDING).limit(limit)
             documents = await found.to_list(None)
         failovers: list[Failover] = []
         for document in documents:
@@ -41,6 +42,6 @@ class MongoFailoverStore:
         return failovers
 
 
-def _of(shard: str) -> dict[str, Any]:
-    """The range of ``_id`` that holds the shard's."""
+def _reports_of(shard: str) -> dict[str, Any]:
+    """The range of ``_id`` that holds the shard's reports."""
     return {"$gt": {"shard": shard, "term": MinKey()}, "$lte": {"shard": shard, "term": MaxKey()}}

@@ -1,7 +1,7 @@
 """Where the driver's errors stop, and where every exchange gets its time limit.
 
-And where cancellations that the driver lost are made good: it sends through ``asyncio.wait_for``, which in Python 3.11
-drops a cancellation that meets a finished send. A loop that was told to stop would go on with its next exchange.
+And where lost cancellations are restored: the driver sends through ``asyncio.wait_for``, which in Python 3.11 drops a
+cancellation that meets a finished send. A cancelled loop would go on with its next exchange.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _HISTORY_LOST = frozenset({286, 280, 136, 260, 40576, 40585, 40615, 50811})
 # DottedFieldName, DocumentValidationFailure, and too large after an update.
 _DOCUMENT_REFUSED = frozenset({2, 15, 52, 53, 57, 121, 10334, 17280, 17419, 17420})
 _REFUSED_AS_COMMAND = _DOCUMENT_REFUSED - {2}
-"""BadValue is said of many a command; only as the error of a write does it speak of the document."""
+"""Many commands answer BadValue; only as the error of a write does it concern the document."""
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def faults(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> Iterator[None]:
     """One exchange with the database, ``doing`` something, that ends within ``limit_s``.
 
     Raises `StoreUnavailable`, `HistoryLost`, or `InvalidInput` where a value can't be stored. An error that is a
-    normal outcome (a duplicate key) is caught inside by whoever expects it.
+    normal outcome (a duplicate key) is caught inside by the caller that expects it.
     """
     with translated(doing), pymongo.timeout(limit_s):
         yield
@@ -64,17 +64,17 @@ def refuses_document(code: int | None) -> bool:
 
 def _translate(doing: str, error: PyMongoError) -> Exception:
     if not isinstance(error, OperationFailure):
-        # Their texts list hosts and topologies; the type says enough.
+        # Texts of these errors list hosts and topologies; the type says enough.
         if isinstance(error, InvalidOperation):
             return StoreUnavailable(f"{doing}: the client is closed")
         return StoreUnavailable(f"{doing}: {type(error).__name__}")
     if error.code in _HISTORY_LOST or error.has_error_label("NonResumableChangeStreamError"):
-        return HistoryLost(f"{doing}: {_said(error)}")
+        return HistoryLost(f"{doing}: {_described(error)}")
     if error.code in (_DOCUMENT_REFUSED if isinstance(error, WriteError) else _REFUSED_AS_COMMAND):
-        return InvalidInput(("document",), f"can't be stored: {_said(error)}")
-    return StoreUnavailable(f"{doing}: {_said(error)}")
+        return InvalidInput(("document",), f"can't be stored: {_described(error)}")
+    return StoreUnavailable(f"{doing}: {_described(error)}")
 
 
-def _said(error: OperationFailure) -> str:
+def _described(error: OperationFailure) -> str:
     details = error.details or {}
     return f"{details.get('codeName', type(error).__name__)} ({error.code}): {str(details.get('errmsg', ''))[:200]}"

@@ -1,4 +1,4 @@
-"""Jobs as the API writes and reads them; how they are inserted is in `submissions`, what concerns many in `slices`."""
+"""Jobs as the API reads and changes them. `submissions` inserts them, `bulk_changes` changes many at once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -38,7 +38,7 @@ class MongoJobStore:
     def __init__(self, database: Database, job_retention_ms: int) -> None:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._submissions = Submissions(database)
-        self._slices = BulkChanges(database, job_retention_ms)
+        self._bulk_changes = BulkChanges(database, job_retention_ms)
         self._job_retention_ms = job_retention_ms
 
     async def submit(self, job: NewJob) -> Submission:
@@ -97,13 +97,13 @@ class MongoJobStore:
         return RetryAnswer.NOT_FAILED if before in _ENDED else RetryAnswer.NOT_ENDED
 
     async def cancel_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> CancelledSome:
-        return await self._slices.cancel(which, at_ms, limit)
+        return await self._bulk_changes.cancel(which, at_ms, limit)
 
     async def reprioritize_some(self, which: JobFilter, priority: int, limit: int) -> int:
-        return await self._slices.reprioritize(which, priority, limit)
+        return await self._bulk_changes.reprioritize(which, priority, limit)
 
     async def retry_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> int:
-        return await self._slices.retry(which, limit)
+        return await self._bulk_changes.retry(which, limit)
 
     async def _known(self, query: dict[str, Any], limit: int) -> Sequence[KnownJob]:
         with faults("look for jobs"):
@@ -120,26 +120,26 @@ class MongoJobStore:
 
 
 def listing(which: JobFilter, after: str | None) -> tuple[dict[str, Any], str | None]:
-    """The query for a list, and the index to take where the server would not by itself."""
+    """The query for a list, and the index hint where the server would choose a worse index."""
     query = job_query(which)
     if after is not None:
         query["_id"] = {"$lt": after}
     if which.tenant is None or which.definition or which.schedule or which.made_by or which.batch or which.target:
         return query, None
-    # Its states are six ranges of one index, merged; by itself the server goes through everybody's ids.
+    # The six states are ranges of one index, merged; without the hint the server scans the ids of all tenants.
     return {"state": {"$in": _STATES}, **query}, "tenant"
 
 
 def _where(condition: dict[str, Any], change: dict[str, Any]) -> Pipeline:
-    """``change``, a stage that sets fields, where ``condition`` holds; else nothing at all."""
+    """``change``, a ``$set`` stage, where ``condition`` holds; elsewhere the document stays as it is."""
     fields = change["$set"]
     return [{"$replaceWith": {"$cond": [condition, {"$mergeObjects": ["$$ROOT", fields]}, "$$ROOT"]}}]
 
 
 def _cancelled(at_ms: WallMs, kept_ms: int) -> Pipeline:
     ended = terminal_fields(Outcome(JobState.CANCELLED), JobState.CANCELLED.value, at_ms, kept_ms=kept_ms)
-    asked = {"cancel_requested_at_ms": at_ms, "rev": NEXT_REV}
-    not_asked_yet = {"$eq": [{"$ifNull": ["$cancel_requested_at_ms", None]}, None]}
+    requested = {"cancel_requested_at_ms": at_ms, "rev": NEXT_REV}
+    not_requested_yet = {"$eq": [{"$ifNull": ["$cancel_requested_at_ms", None]}, None]}
     return [
         {
             "$replaceWith": {
@@ -150,8 +150,8 @@ def _cancelled(at_ms: WallMs, kept_ms: int) -> Pipeline:
                             "then": {"$mergeObjects": ["$$ROOT", ended]},
                         },
                         {
-                            "case": {"$and": [{"$in": ["$state", source_states(Move.STOP)]}, not_asked_yet]},
-                            "then": {"$mergeObjects": ["$$ROOT", asked]},
+                            "case": {"$and": [{"$in": ["$state", source_states(Move.STOP)]}, not_requested_yet]},
+                            "then": {"$mergeObjects": ["$$ROOT", requested]},
                         },
                     ],
                     "default": "$$ROOT",

@@ -1,7 +1,7 @@
 """The ordered record of every decision, one document an entry: ``_id = {shard, seq}``.
 
-The insert is the fence. Two leaders that want the same seq meet at the primary key, whatever their clocks and leases
-told them, and exactly one of them gets it. A shard's entries are one range of the ``_id`` index, newest last.
+The insert is the fence. Two leaders that want the same seq collide at the primary key, whatever their clocks and leases
+say, and exactly one of them gets it. A shard's entries are one range of the ``_id`` index, newest last.
 """
 
 from typing import Any

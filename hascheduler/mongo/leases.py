@@ -1,7 +1,7 @@
 """Who leads each shard, as one document a shard. Every write is one compare-and-set with a majority behind it.
 
-A document that can't be read counts as none, and who creates the lease takes its place: whatever somebody has written
-there, nobody has to mend it before there is a leader again.
+An unreadable document counts as an absent one, and the candidate that creates the lease replaces it. So a document that
+was written by hand needs no repair before a shard has a leader again.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class MongoLeaseStore:
         self._leases = database[Collection.LEASES.value].with_options(write_concern=MAJORITY)
 
     async def get(self, shard: str) -> LeaseRecord | None:
-        # A majority read: what a candidate compares must not be rolled back. It may lag; the write decides.
+        # A majority read: the version that a candidate compares must not be rolled back. It may lag; the write decides.
         with faults("read the lease", _LEASE_LIMIT_S):
             document = await self._leases.find_one({"_id": shard})
         return None if document is None else readable_lease(document["_id"], document)
@@ -36,10 +36,10 @@ class MongoLeaseStore:
             try:
                 await self._leases.insert_one(encode_lease(record))
             except DuplicateKeyError:
-                there = await self._leases.find_one({"_id": record.shard})
-                if there is None or readable_lease(there["_id"], there) is not None:
+                found = await self._leases.find_one({"_id": record.shard})
+                if found is None or readable_lease(found["_id"], found) is not None:
                     return False
-                answer = await self._leases.replace_one(_as_it_is(there), encode_lease(record))
+                answer = await self._leases.replace_one(_unchanged(found), encode_lease(record))
                 return answer.matched_count == 1
         return True
 
@@ -55,8 +55,8 @@ class MongoLeaseStore:
         return answer.matched_count == 1
 
 
-def _as_it_is(there: Mapping[str, Any]) -> dict[str, Any]:
-    """The filter for a document that is none of ours, until somebody changes it."""
+def _unchanged(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The filter for a document that is no lease, as long as it stays unchanged."""
     query: dict[str, Any] = {name: {"$exists": False} for name in ("holder", "term", "renewals")}
-    query |= {name: {"$eq": value} for name, value in there.items() if not (name.startswith("$") or "." in name)}
-    return {**query, "_id": there["_id"]}
+    query |= {name: {"$eq": value} for name, value in found.items() if not (name.startswith("$") or "." in name)}
+    return {**query, "_id": found["_id"]}

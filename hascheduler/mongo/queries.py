@@ -1,4 +1,4 @@
-"""Finding documents by their labels, whose keys may hold a dot, which the name of a field in a query may not."""
+"""Filters that several stores share: by labels, by the attributes of a job, by the schedule that made it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,10 @@ from hascheduler.ports import JobFilter
 
 
 def has_labels(labels: Mapping[str, str]) -> dict[str, Any]:
-    """For ``$expr``: whether a document has all of these."""
+    """For ``$expr``: whether a document has all of these.
+
+    The key of a label may hold a dot, which a field name in a query may not.
+    """
     return {
         "$and": [
             {"$eq": [{"$getField": {"field": {"$literal": key}, "input": "$labels"}}, {"$literal": value}]}
@@ -35,6 +38,6 @@ def job_query(which: JobFilter) -> dict[str, Any]:
 
 
 def made_by(schedule: ScheduleId) -> dict[str, Any]:
-    """Of the jobs of schedules of that name: those that are this one's (see `ScheduleId.is_same`)."""
+    """Among the jobs of all schedules of that name: those of this one (see `ScheduleId.is_same`)."""
     said = {"schedule_created_at_ms": schedule.created_at_ms}
     return {"$or": [said, {"schedule_created_at_ms": None, "tenant": schedule.tenant}]}

@@ -1,7 +1,7 @@
-"""Each replica's account of itself.
+"""The heartbeats of replicas, one document each.
 
-Acknowledged by a majority, not because a lost one would do harm, but because its echo measures the stream's lag: a
-write without that waits in the server for the next flush (100 ms) before the stream may tell it.
+They are acknowledged by a majority, not because a lost one would do harm, but because their echo measures the stream's
+lag: the server holds back a write without a majority until its next flush (100 ms) before the stream delivers it.
 """
 
 from typing import Any
@@ -27,16 +27,16 @@ class MongoReplicaBoard:
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
         # The server's clock, as it is the server that lets the record expire.
         expiry: dict[str, Any] = {"expire_at": {"$add": ["$$NOW", REPLICA_KEPT_MS]}}
-        account = {"$literal": encode_replica(status)}
+        status_fields = {"$literal": encode_replica(status)}
         with faults("write the replica's account"):
             written = await self._replicas.find_one_and_update(
                 {"_id": status.id},
-                [{"$replaceWith": {"$mergeObjects": [account, expiry]}}],
+                [{"$replaceWith": {"$mergeObjects": [status_fields, expiry]}}],
                 {"expire_at": True},
                 upsert=True,
                 return_document=ReturnDocument.AFTER,
             )
-        assert written is not None, "it was inserted where there was none"
+        assert written is not None, "an upsert returned no document"
         return WallMs(from_datetime(written["expire_at"]) - REPLICA_KEPT_MS)
 
     async def remove(self, replica_id: str) -> None:

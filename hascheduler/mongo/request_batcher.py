@@ -1,11 +1,11 @@
-"""Many callers, few exchanges: what is asked while one exchange is under way goes out together in the next.
+"""Many callers, few exchanges: requests that arrive while one exchange is under way go out together in the next.
 
-Alone a question goes out at once, so gathering costs no time where there is little to do; under load the batches grow
-by themselves, and with them what one majority wait is good for. Where an answer is not what anybody waits for, a rest
-after each exchange that several shared makes the next one larger.
+A single request goes out at once, so batching costs no time under a light load. Under a heavy load the batches grow,
+and each wait for a majority serves more requests. Where no caller is in a hurry for the response, a pause after each
+shared exchange makes the next batch larger.
 
-`RequestBatcher` owns the questions that wait and at most one exchange, in a task of its own: a caller that is cancelled
-takes nobody's answer along.
+`RequestBatcher` owns the waiting requests and at most one exchange, which runs in a task of its own: cancelling one
+caller does not disturb the responses of the others.
 """
 
 import asyncio
@@ -21,64 +21,65 @@ BATCH_MAX = 500
 
 
 class RequestBatcher(Generic[_Request, _Response]):
-    """``exchange`` gives one answer or error for each question; where it raises, all who asked get the error."""
+    """``exchange`` returns one response or error for each request; if it raises, every request of the batch gets the
+    error. ``pause_s`` follows each exchange that several requests shared."""
 
     def __init__(
         self,
         exchange: Callable[[Sequence[_Request]], Awaitable[Sequence[_Response | Exception]]],
         name: str,
         *,
-        rest_s: float = 0,
+        pause_s: float = 0,
     ) -> None:
         self._exchange = exchange
         self._name = name
-        self._rest_s = rest_s
+        self._pause_s = pause_s
         self._waiting: deque[tuple[_Request, asyncio.Future[_Response]]] = deque()
         self._task: asyncio.Task[None] | None = None
 
-    async def ask(self, question: _Request) -> _Response:
-        answer: asyncio.Future[_Response] = asyncio.get_running_loop().create_future()
-        self._waiting.append((question, answer))
+    async def send(self, request: _Request) -> _Response:
+        response: asyncio.Future[_Response] = asyncio.get_running_loop().create_future()
+        self._waiting.append((request, response))
         if self._task is None:
-            # In a context of its own: neither the time limit nor the log lines of whoever happened to ask first.
+            # In a context of its own: without the time limit and the log context of the first caller.
             self._task = asyncio.create_task(self._run(), name=self._name, context=Context())
-        return await answer
+        return await response
 
     async def _run(self) -> None:
         batch: list[tuple[_Request, asyncio.Future[_Response]]] = []
-        rest_s = 0.0
+        pause_s = 0.0
         try:
             while True:
-                # Whoever asks in the same turn of the loop is taken along.
-                await asyncio.sleep(rest_s)
+                # Requests of the same turn of the loop join the batch.
+                await asyncio.sleep(pause_s)
                 batch = self._take()
                 if not batch:
                     return
                 await self._carry_out(batch)
-                rest_s = self._rest_s if len(batch) > 1 and len(self._waiting) < BATCH_MAX else 0
+                pause_s = self._pause_s if len(batch) > 1 and len(self._waiting) < BATCH_MAX else 0
         finally:
             self._task = None
-            for _, answer in (*batch, *self._waiting):
-                answer.cancel()  # only where this task was cancelled: the loop is closing
+            for _, response in (*batch, *self._waiting):
+                response.cancel()  # only if this task was cancelled: the loop is closing
             self._waiting.clear()
 
     def _take(self) -> list[tuple[_Request, asyncio.Future[_Response]]]:
         batch: list[tuple[_Request, asyncio.Future[_Response]]] = []
         while self._waiting and len(batch) < BATCH_MAX:
-            question, answer = self._waiting.popleft()
-            if not answer.done():  # whoever asked has gone
-                batch.append((question, answer))
+            request, response = self._waiting.popleft()
+            if not response.done():  # else its caller was cancelled
+                batch.append((request, response))
         return batch
 
     async def _carry_out(self, batch: Sequence[tuple[_Request, asyncio.Future[_Response]]]) -> None:
         try:
-            answers: Sequence[_Response | Exception] = await self._exchange([question for question, _ in batch])
+            responses: Sequence[_Response | Exception] = await self._exchange([request for request, _ in batch])
         except Exception as error:
-            answers = [error] * len(batch)
-        for (_, future), answer in zip(batch, answers, strict=True):
+            responses = [error] * len(batch)
+        for (_, future), response in zip(batch, responses, strict=True):
             if future.done():
                 continue
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
+            if isinstance(response, Exception):
+                future.set_exception(response)
             else:
-                future.set_result(answer)
+                future.set_result(response)

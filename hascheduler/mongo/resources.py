@@ -1,4 +1,4 @@
-"""Definitions, lanes and tenants as the API writes them, one document a name."""
+"""Definitions, lanes and tenants as the API writes them, one document a name (the API's resources)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -16,7 +16,7 @@ Resource = TypeVar("Resource")
 
 
 class MongoResourceStore(Generic[Resource]):
-    """`hascheduler.ports.NounStore`. ``encode`` gives a noun's document, whose ``_id`` is its name."""
+    """`hascheduler.ports.NounStore`. ``encode`` gives a resource's document, whose ``_id`` is its name."""
 
     def __init__(
         self, database: Database, collection: Collection, encode: Callable[[Resource], dict[str, Any]]
@@ -25,8 +25,8 @@ class MongoResourceStore(Generic[Resource]):
         self._encode = encode
         self._what = f"the {collection.value.removesuffix('s')}"
 
-    async def create(self, noun: Resource) -> StoredDocument | None:
-        document = self._encode(noun) | {"rev": 1}
+    async def create(self, resource: Resource) -> StoredDocument | None:
+        document = self._encode(resource) | {"rev": 1}
         with faults(f"create {self._what}"):
             try:
                 await self._documents.insert_one(document)
@@ -34,8 +34,8 @@ class MongoResourceStore(Generic[Resource]):
                 return None
         return document
 
-    async def put(self, noun: Resource) -> tuple[StoredDocument, bool]:
-        name, replacing = self._replacing(noun)
+    async def put(self, resource: Resource) -> tuple[StoredDocument, bool]:
+        name, replacing = self._replacing(resource)
         with faults(f"write {self._what}"):
             document = await self._documents.find_one_and_update(
                 {"_id": name}, replacing, upsert=True, return_document=ReturnDocument.AFTER
@@ -44,8 +44,8 @@ class MongoResourceStore(Generic[Resource]):
             raise InvariantBroken("an upsert returned no document")
         return document, document["rev"] == 1
 
-    async def replace(self, noun: Resource, rev: int) -> StoredDocument | None:
-        name, replacing = self._replacing(noun)
+    async def replace(self, resource: Resource, rev: int) -> StoredDocument | None:
+        name, replacing = self._replacing(resource)
         with faults(f"replace {self._what}"):
             return await self._documents.find_one_and_update(
                 {"_id": name, "rev": rev}, replacing, return_document=ReturnDocument.AFTER
@@ -65,9 +65,9 @@ class MongoResourceStore(Generic[Resource]):
             answer = await self._documents.delete_one({"_id": name} if rev is None else {"_id": name, "rev": rev})
         return answer.deleted_count == 1
 
-    def _replacing(self, noun: Resource) -> tuple[str, dict[str, Any]]:
-        """The name, and the update that writes all fields; the stored rev counts, whatever the noun says."""
-        fields = self._encode(noun)
+    def _replacing(self, resource: Resource) -> tuple[str, dict[str, Any]]:
+        """The name, and the update that writes all fields; ``rev`` grows from the stored one."""
+        fields = self._encode(resource)
         name = fields.pop("_id")
         del fields["rev"]
         return name, {"$set": fields, "$inc": {"rev": 1}}

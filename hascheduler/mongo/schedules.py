@@ -1,6 +1,6 @@
 """Schedules as the API writes them, in the form of `hascheduler.model.documents.schedule`.
 
-The trigger, the job's references and the times are what mirrors see; payload and labels stay here until a fire.
+Mirrors see the trigger, the job's references and the times; payload and labels stay in the database until a fire.
 """
 
 from collections.abc import Mapping, Sequence

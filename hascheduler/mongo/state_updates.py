@@ -2,8 +2,8 @@
 
 All of them are built from `hascheduler.model.job.TRANSITIONS`, raise ``rev`` by one, and keep the record of the
 attempt that ends: ``{number, processor, dispatched_at_ms, started_at_ms, finished_at_ms, outcome, error}``. They are
-pipelines because that record is made of fields that the same write clears. Whatever comes from outside is a
-``$literal``: a text that begins with a dollar sign would otherwise be read as the name of a field.
+pipelines because that record is made of fields that the same write clears. Every value from outside is a ``$literal``:
+the server would otherwise read a text that begins with a dollar sign as the name of a field.
 """
 
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ class AttemptTimes:
     started_at_ms: int
 
     def filter(self) -> dict[str, Any]:
-        """What a job must be, beside the attempt's own, to be ended without a pipeline.
+        """The conditions, beside those on the attempt, under which a job can be ended without a pipeline.
 
-        One with an idempotency key says itself how long it is kept at least, which a plain update can't compare with.
+        A job with an idempotency key has a ``kept_until``, which a plain update can't compare with.
         """
         return {
             "dispatched_at_ms": self.dispatched_at_ms,
@@ -50,7 +50,7 @@ def source_states(move: Move) -> list[str]:
 
 
 def claimed_fields(claim: Dispatch, at_ms: WallMs) -> dict[str, Any]:
-    """What a dispatched job says of its newest attempt."""
+    """The fields of a dispatched job that describe its newest attempt."""
     return {
         "state": JobState.DISPATCHED.value,
         "attempt": claim.attempt,
@@ -63,14 +63,14 @@ def claimed_fields(claim: Dispatch, at_ms: WallMs) -> dict[str, Any]:
 def back_to_pending(outcome: str, error: str | None, at_ms: WallMs, *, retry_at_ms: WallMs | None = None) -> Pipeline:
     """The attempt ends with ``outcome``, the job waits for its next one.
 
-    Unless it was given back that is a failure, if it ran. It waits no longer than it would by the server's clock: a
-    processor's may be far ahead.
+    If the attempt ran and was not given back, it counts as a failure. The job waits no longer than it would by the
+    server's clock: the processor's may be far ahead.
     """
     counts = outcome != AttemptEnd.GIVEN_BACK
     return [
         {
             "$set": {
-                "attempts": _attempts_with(outcome, error, at_ms),
+                "attempts": _appended_attempt(outcome, error, at_ms),
                 "state": JobState.PENDING.value,
                 "processor": None,
                 "dispatched_at_ms": None,
@@ -88,12 +88,12 @@ def _no_later_than(retry_at_ms: WallMs, at_ms: WallMs) -> dict[str, Any]:
 
 
 def revived() -> Pipeline:
-    """A failed job begins anew, behind everything that was decided about it."""
+    """A failed job starts over; its new attempt number makes every earlier decision about it stale."""
     return [{"$set": {**REVIVED_FIELDS, "attempt": {"$add": ["$attempt", 1]}, "rev": NEXT_REV}}]
 
 
 def to_terminal(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> Pipeline:
-    """The job ends as ``end`` says, and with it the attempt that held a processor, if one did."""
+    """The job ends as ``end`` says, and so does its attempt, if a processor holds one."""
     return [{"$set": terminal_fields(end, attempt_outcome, at_ms, kept_ms=kept_ms)}]
 
 
@@ -120,13 +120,13 @@ def plain_terminal_update(
 def terminal_fields(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
     """What `to_terminal` sets; the job is deleted ``kept_ms`` after ``at_ms``."""
     return {
-        "attempts": _attempts_with(attempt_outcome, end.error, at_ms),
+        "attempts": _appended_attempt(attempt_outcome, end.error, at_ms),
         "state": end.state.value,
         "processor": None,
         "result": {"$literal": end.result},
         "error": {"$literal": end.error},
         "finished_at_ms": at_ms,
-        # A job that answers for an idempotency key says itself how long it must be kept at least.
+        # A job with an idempotency key holds in ``kept_until`` how long it must be kept at least.
         "expire_at": {"$max": [to_datetime(at_ms + kept_ms), "$kept_until"]},
         "rev": NEXT_REV,
         **({"failures": _ONE_MORE_IF_IT_RAN} if end.state is JobState.FAILED else {}),
@@ -138,7 +138,7 @@ _ONE_MORE_IF_IT_RAN = {
 }
 
 
-def _attempts_with(outcome: str, error: str | None, at_ms: WallMs) -> dict[str, Any]:
+def _appended_attempt(outcome: str, error: str | None, at_ms: WallMs) -> dict[str, Any]:
     held = ("$attempt", "$processor", "$dispatched_at_ms", "$started_at_ms")
     record = _record(held, str(outcome), {"$literal": error}, at_ms)
     before = {"$cond": [{"$isArray": "$attempts"}, "$attempts", []]}
@@ -147,6 +147,6 @@ def _attempts_with(outcome: str, error: str | None, at_ms: WallMs) -> dict[str, 
 
 
 def _record(held: tuple[Any, Any, Any, Any], outcome: str, error: Any, at_ms: WallMs) -> dict[str, Any]:
-    """``held``: the attempt's number, its processor, when it was dispatched and started; or the fields that say so."""
+    """``held``: number and processor of the attempt, when it was dispatched and started; or the names of the fields."""
     fields = ("number", "processor", "dispatched_at_ms", "started_at_ms")
     return {**dict(zip(fields, held, strict=True)), "finished_at_ms": at_ms, "outcome": outcome, "error": error}

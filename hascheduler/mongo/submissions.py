@@ -1,8 +1,8 @@
 """Inserts jobs, each once: by its id, and by its idempotency key where it has one.
 
-The keys are a unique index over (tenant, key) of the jobs themselves, so the insert that wins and the promise to answer
-for its key are one write, however many equal submits race. Whoever loses reads the winner, behind a write that changes
-nothing but waits for its majority. A key is free again `IDEMPOTENCY_MS` after its job was submitted: the next submit
+The keys are a unique index over (tenant, key) of the jobs themselves. So the winning insert and the reservation of its
+key are one write, however many equal submits race. A losing submit reads the winner, after a write that changes nothing
+but waits for the winner's majority. A key is free again `IDEMPOTENCY_MS` after its job was submitted: the next submit
 takes it from that job.
 """
 
@@ -23,24 +23,26 @@ from hascheduler.ports import Submission, SubmitAnswer
 
 _TRIES = 5
 _UNCHANGED = {"$max": {"rev": 0}}
-_Asked = tuple[NewJob, dict[str, Any]]
+_Request = tuple[NewJob, dict[str, Any]]
 """A job and its document."""
 
 
 class Submissions:
+    """The part of the job store that inserts."""
+
     def __init__(self, database: Database) -> None:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
-        self._single = RequestBatcher(self._several, "submit jobs")
+        self._batcher = RequestBatcher(self._submit_batch, "submit jobs")
 
     async def submit(self, job: NewJob) -> Submission:
-        """Those that are submitted at the same time share an exchange."""
+        """Concurrent submits share an exchange."""
         document = new_job_document(job)
         with translated("submit the job"):
-            encode(document)  # what can not be stored is none of the others' matter
-        return await self._single.ask((job, document))
+            encode(document)  # a document that can't be stored must fail alone, before it is batched with others
+        return await self._batcher.send((job, document))
 
-    async def _several(self, asked: Sequence[_Asked]) -> Sequence[Submission | Exception]:
-        return await self._insert(asked) if len(asked) > 1 else [await self._submit(*asked[0])]
+    async def _submit_batch(self, requests: Sequence[_Request]) -> Sequence[Submission | Exception]:
+        return await self._insert(requests) if len(requests) > 1 else [await self._submit(*requests[0])]
 
     async def _submit(self, job: NewJob, document: dict[str, Any]) -> Submission:
         with faults("submit the job"):
@@ -48,7 +50,7 @@ class Submissions:
                 try:
                     await self._jobs.insert_one(document)
                 except DuplicateKeyError:
-                    [met] = await self._met([job])
+                    [met] = await self._collisions([job])
                     if met is not None:
                         return met
                 else:
@@ -63,14 +65,14 @@ class Submissions:
             submissions.append(submission)
         return submissions
 
-    async def _insert(self, asked: Sequence[_Asked]) -> Sequence[Submission | InvalidInput]:
-        documents = [document for _, document in asked]
+    async def _insert(self, requests: Sequence[_Request]) -> Sequence[Submission | InvalidInput]:
+        documents = [document for _, document in requests]
         answers: list[Submission | InvalidInput | None] = [
             Submission(SubmitAnswer.NEW, document) for document in documents
         ]
         with faults("submit the jobs"):
             try:
-                # One after the other, as they are given: who reads the stream has met what a job waits for.
+                # Inserted in the given order: a reader of the stream sees a job after the jobs that it waits for.
                 await self._jobs.insert_many(documents, ordered=False)
             except BulkWriteError as error:
                 failures = error.details.get("writeErrors", ())
@@ -82,13 +84,15 @@ class Submissions:
                     problem = f"can't be stored: {str(failure.get('errmsg', ''))[:200]}"
                     answers[failure["index"]] = InvalidInput(("document",), problem)
                 if known:
-                    for place, met in zip(known, await self._met([asked[place][0] for place in known]), strict=True):
+                    for place, met in zip(
+                        known, await self._collisions([requests[place][0] for place in known]), strict=True
+                    ):
                         answers[place] = met
-        # The few that met a job whose key was free again.
-        return [answer or await self._submit(*one) for answer, one in zip(answers, asked, strict=True)]
+        # The few whose key was held by a job that no longer answers for it.
+        return [answer or await self._submit(*one) for answer, one in zip(answers, requests, strict=True)]
 
-    async def _met(self, jobs: Sequence[NewJob]) -> list[Submission | None]:
-        """What each of ``jobs`` has met in the database; None: nothing any more, try again."""
+    async def _collisions(self, jobs: Sequence[NewJob]) -> list[Submission | None]:
+        """The stored job that each of ``jobs`` collided with; None: it is gone, or gave its key away, so try again."""
         keys: dict[str, list[str]] = {}
         for job in jobs:
             if job.idempotency_key is not None:
@@ -107,15 +111,15 @@ class Submissions:
         for job in jobs:
             by_own_key = None if job.idempotency_key is None else by_key.get((job.tenant, job.idempotency_key))
             met = by_own_key or by_id.get(job.id)
-            if met is None or (met is by_own_key and await self._is_free_again(met, job)):
+            if met is None or (met is by_own_key and await self._take_expired_key(met, job)):
                 answers.append(None)
             else:
                 is_other = job.idempotency_key is not None and met.get("request_hash") != job.request_hash
                 answers.append(Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, met))
         return answers
 
-    async def _is_free_again(self, met: Mapping[str, Any], job: NewJob) -> bool:
-        """Whether the key of ``met`` is to be had, which takes it from that one."""
+    async def _take_expired_key(self, met: Mapping[str, Any], job: NewJob) -> bool:
+        """Whether the key of ``met`` has run out; if so it is taken from that job."""
         if int(met.get("submitted_at_ms") or 0) + IDEMPOTENCY_MS > job.submitted_at_ms:
             return False
         await self._jobs.update_one(

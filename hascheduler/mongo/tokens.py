@@ -1,4 +1,4 @@
-"""Tokens, one document each, under the digest of the secret."""
+"""Access tokens, one document each; ``_id`` is the digest of the secret."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ class MongoTokenStore:
             try:
                 await self._tokens.insert_one(document)
             except DuplicateKeyError:
-                # Its own, from a try whose answer got lost; of anything else chance would have to be broken.
+                # An equal one is its own, from a try whose answer got lost; another one would mean broken randomness.
                 if await self._tokens.find_one({"_id": token.digest}) != document:
                     raise InvariantBroken("two tokens have one id or one digest") from None
 

@@ -1,4 +1,4 @@
-"""Reads where jobs belong that are dispatched just now: one read by id for a whole batch of messages."""
+"""The traces of jobs that are being dispatched: one read by id for a whole batch of messages."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,14 +9,14 @@ from hascheduler.mongo.faults import faults
 from hascheduler.ports import TracedJob
 
 READ_LIMIT_S = 0.5
-"""Messages wait for it; better one without its trace than one that is late."""
+"""Messages wait for this read; a message without its trace is better than a late one."""
 
 
 class MongoJobTraces:
     """`hascheduler.ports.JobTraces`."""
 
     def __init__(self, database: Database) -> None:
-        # What was claimed a moment ago, majority or not.
+        # A local read: it must see claims of a moment ago, with or without a majority.
         self._jobs = database[Collection.JOBS.value].with_options(read_concern=LOCAL_READ)
 
     async def of(self, job_ids: Sequence[str]) -> Mapping[str, TracedJob]:

@@ -1,8 +1,8 @@
-"""MongoDB as the transport: the job document itself is the message, so nothing else has to be running.
+"""MongoDB as the transport: the job document itself is the message, so no broker has to run.
 
-The replica sends nothing. Each processor watches the jobs that are promised to it, and looks for them itself when it
-begins, after every break of its stream and every `SWEEP_S`; what it finds twice dies as any duplicate message does.
-Requests to cancel are not told: a processor asks for the standing of its running jobs with every heartbeat.
+The replica sends nothing. Each processor watches the jobs that are dispatched to it, and sweeps for them when it
+starts, after every break of its stream and every `SWEEP_S`; a job found twice is dropped as any duplicate message is.
+Requests to cancel are not sent: a processor asks for stop requests for its running jobs with every heartbeat.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ Sink = Callable[[Delivery], Awaitable[None]]
 
 
 class MongoTransport:
-    """`hascheduler.ports.Transport`: everything is sent already."""
+    """`hascheduler.ports.Transport`: the claim has delivered the job already."""
 
     async def run(self) -> None:
         await asyncio.Event().wait()
@@ -58,7 +58,7 @@ class MongoDeliveries:
 
     async def run(self, sink: Sink) -> None:
         while True:
-            # Without an end, as this is the loop that owns the retries; a stream that lasted begins a new count.
+            # Retries for ever, as this loop owns the retries; a stream that lasted resets the back-off.
             await AsyncRetrying(
                 retry=retry_if_result(lambda lasted: not lasted),
                 wait=wait_random_exponential(multiplier=0.1, max=3),
@@ -69,7 +69,7 @@ class MongoDeliveries:
         return self._consuming
 
     async def delete(self) -> None:
-        """There is no queue: what is dispatched to a processor that is gone is the leader's to find."""
+        """There is no queue to delete: the leader finds jobs that are dispatched to a processor that is gone."""
 
     async def _follow_until_broken(self, sink: Sink) -> bool:
         """Whether it lasted."""
@@ -77,7 +77,7 @@ class MongoDeliveries:
         try:
             async with self._stream() as stream:
                 self._consuming = True
-                # Opened first, swept then: what is promised in between is in both.
+                # Open first, then sweep: a job that is dispatched in between is in both.
                 await self._sweep(sink)
                 await self._follow(stream, sink)
         except WorldError as error:
@@ -94,8 +94,8 @@ class MongoDeliveries:
                 async with asyncio.timeout(_SILENCE_LIMIT_S):
                     event = await stream.try_next()
             if event is not None:
-                told = event.get("fullDocument") or event["updateDescription"]["updatedFields"]
-                await self._deliver(event["documentKey"]["_id"], told, sink)
+                fields = event.get("fullDocument") or event["updateDescription"]["updatedFields"]
+                await self._deliver(event["documentKey"]["_id"], fields, sink)
             elif not stream.alive:
                 return
             if loop.time() - swept_at >= SWEEP_S:
@@ -109,8 +109,8 @@ class MongoDeliveries:
         for job in jobs:
             await self._deliver(job["_id"], job, sink)
 
-    async def _deliver(self, job_id: object, told: Mapping[str, Any], sink: Sink) -> None:
-        attempt = told.get("attempt")
+    async def _deliver(self, job_id: object, fields: Mapping[str, Any], sink: Sink) -> None:
+        attempt = fields.get("attempt")
         if not isinstance(job_id, str) or not isinstance(attempt, int):
             log.warning("promise_unreadable", job=str(job_id)[:200])
             return
@@ -119,7 +119,7 @@ class MongoDeliveries:
     @asynccontextmanager
     async def _stream(self) -> AsyncIterator[Any]:
         with faults("watch the promised jobs"):
-            # From a moment that is known: Motor opens its streams only when they are first read.
+            # From a known moment: Motor opens its streams only with their first read.
             since = (await self._database.command("ping"))["operationTime"]
             stream = await awaited(
                 self._jobs.watch(self._pipeline(), max_await_time_ms=_SERVER_WAIT_MS, start_at_operation_time=since)
@@ -127,13 +127,13 @@ class MongoDeliveries:
         try:
             yield stream
         finally:
-            # The server forgets an abandoned stream by itself.
+            # The server closes an abandoned stream after its own time-out.
             with suppress(PyMongoError, TimeoutError):
                 async with asyncio.timeout(_CLOSE_LIMIT_S):
                     await stream.close()
 
     def _pipeline(self) -> list[dict[str, Any]]:
-        """A promise arrives as an update, or, where the server prefers to log a small document whole, as a replace."""
+        """A dispatch arrives as an update, or, where the server prefers to log a small document whole, as a replace."""
         update, whole = "updateDescription.updatedFields", "fullDocument"
         return [
             {
@@ -149,7 +149,7 @@ class MongoDeliveries:
 
 
 async def _nothing() -> None:
-    """The job document is the message; its next state takes it away."""
+    """The job document is the message; its next state removes it from the sweep."""
 
 
 async def _parked(reason: str) -> None:

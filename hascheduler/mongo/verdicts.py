@@ -1,4 +1,4 @@
-"""What became of nominal times: the fired ones are told by their jobs, the others by their own records.
+"""The verdicts on nominal times: of fired ones the jobs, of all others their records.
 
 Both are read by id, whose order is the order of the times.
 """
@@ -37,8 +37,8 @@ class MongoVerdictStore:
     ) -> Sequence[VerdictRecord]:
         fired = await self._fired(schedule, after_ms, before_ms, limit) if Verdict.FIRED in verdicts else []
         others = [verdict for verdict in verdicts if verdict is not Verdict.FIRED]
-        passed_over = await self._passed_over(schedule, others, after_ms, before_ms, limit) if others else []
-        newest_first = merge(fired, passed_over, key=lambda record: record.run.first_ms, reverse=True)
+        recorded = await self._recorded(schedule, others, after_ms, before_ms, limit) if others else []
+        newest_first = merge(fired, recorded, key=lambda record: record.run.first_ms, reverse=True)
         return list(islice(newest_first, limit))
 
     async def _fired(self, schedule: ScheduleId, after_ms: int, before_ms: int, limit: int) -> Sequence[VerdictRecord]:
@@ -52,17 +52,19 @@ class MongoVerdictStore:
             )
         return _readable(documents, lambda job: _fired_record(schedule.name, job))
 
-    async def _passed_over(
+    async def _recorded(
         self, schedule: ScheduleId, verdicts: Sequence[Verdict], after_ms: int, before_ms: int, limit: int
     ) -> Sequence[VerdictRecord]:
         name = schedule.name
         between: dict[str, Any] = {"$gt": verdict_id(name, after_ms), "$lt": verdict_id(name, before_ms)}
-        # A record that does not say is of 0.2.0, and of whom `after_ms` tells.
-        said = {"schedule_created_at_ms": {"$in": [schedule.created_at_ms, None]}}
+        # A record without the field was written by 0.2.0; `after_ms` keeps out those of an earlier schedule.
+        of_schedule = {"schedule_created_at_ms": {"$in": [schedule.created_at_ms, None]}}
         with faults("read the verdicts"):
             while True:
                 documents = await (
-                    self._verdicts.find({"_id": between, **said, "$or": [_stored(verdict) for verdict in verdicts]})
+                    self._verdicts.find(
+                        {"_id": between, **of_schedule, "$or": [_stored_as(verdict) for verdict in verdicts]}
+                    )
                     .sort("_id", DESCENDING)
                     .limit(limit)
                     .to_list(None)
@@ -74,7 +76,7 @@ class MongoVerdictStore:
         return _readable(documents, lambda document: VerdictRecord(decode_verdict(document)))
 
     async def _fired_after_all(self, schedule: ScheduleId, documents: Sequence[dict[str, Any]]) -> Sequence[str]:
-        """The ids of records that a job could not be stored, where there is one: the schedule was edited in between."""
+        """Ids of `UNSTORABLE` records whose job exists after all: the schedule was edited in between."""
         unstorable = {
             fire_job_id(schedule.name, document["first_ms"]): document["_id"]
             for document in documents
@@ -86,8 +88,8 @@ class MongoVerdictStore:
         return [unstorable[job["_id"]] for job in jobs]
 
 
-def _stored(verdict: Verdict) -> dict[str, Any]:
-    """What the records with that verdict have, see `hascheduler.model.verdict.STORED_AS`."""
+def _stored_as(verdict: Verdict) -> dict[str, Any]:
+    """The filter for records with that verdict, see `hascheduler.model.verdict.STORED_AS`."""
     if verdict in STORED_AS:
         known_as, prefix = STORED_AS[verdict]
         return {"verdict": known_as.value, "because_of": {"$regex": f"^{prefix}"}}
@@ -103,7 +105,7 @@ def _fired_record(schedule: str, job: dict[str, Any]) -> VerdictRecord:
 
 
 def _readable(documents: Sequence[dict[str, Any]], read: Any) -> list[VerdictRecord]:
-    """Without those that somebody wrote by hand and broke: they are nobody's verdicts."""
+    """Leaves out unreadable records, which were written by hand: they are no verdicts."""
     records = []
     for document in documents:
         try:

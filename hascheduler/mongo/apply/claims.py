@@ -1,9 +1,8 @@
-"""Carries the leader's decisions out, in groups: a few round trips a batch, however many decisions it holds.
+"""Applies the leader's decisions in groups: a few round trips a batch, however many decisions it holds.
 
-First what concerns schedules (`conclusions`, `failure_counts`): it inserts the jobs of fires, as dispatched where that
-is decided too. Then the other moves (`waves`).
-The journal has a majority behind it, so these writes need none unless asked for: what gets lost with a primary is
-applied again.
+First the decisions about schedules (`conclusions`, `FailureCounts`): fires insert their jobs, as dispatched where the
+same batch decides that too. Then all other changes of jobs (`job_updates`). The journal has a majority behind it, so
+these writes wait for none unless the caller demands it: the leader applies again what gets lost with a primary.
 """
 
 import asyncio
@@ -40,7 +39,7 @@ class MongoClaimStore:
     def __init__(self, database: Database, job_retention_ms: int, tracer: Tracer = NO_TRACING) -> None:
         self._conclusions = Conclusions(database, job_retention_ms, tracer)
         self._failures = FailureCounts(database)
-        self._waves = JobUpdates(database, job_retention_ms)
+        self._job_updates = JobUpdates(database, job_retention_ms)
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
         settled: dict[Decision, Settlement] = dict.fromkeys(decisions, Settlement.UNKNOWN)
@@ -49,7 +48,7 @@ class MongoClaimStore:
         moves = [decision for decision in decisions if isinstance(decision, JobMove)]
         chains: Sequence[Chain] = []
         written: Mapping[Conclusion, Settlement] = {}
-        # One limit for all exchanges together: what has no answer by then is UNKNOWN.
+        # One limit for all exchanges together: decisions without an answer by then are UNKNOWN.
         with pymongo.timeout(EXCHANGE_LIMIT_S):
             if conclusions:
                 first = {move.job_id: move for move in moves if isinstance(move, Dispatch) and move.attempt == 1}
@@ -64,10 +63,10 @@ class MongoClaimStore:
             # The cursors and the jobs are different documents, so neither waits for the other.
             async with asyncio.TaskGroup() as tasks:
                 advancing = tasks.create_task(self._conclusions.advance(chains, written, majority=majority))
-                moving = tasks.create_task(self._waves.carry_out(moves, at_ms, majority=majority))
+                moving = tasks.create_task(self._job_updates.carry_out(moves, at_ms, majority=majority))
         settled.update(zip(moves, moving.result(), strict=True))
         if not advancing.result():
-            # The jobs and records are there, the cursors may not be: all of it is to be applied again.
+            # The jobs and records are written, the cursors may not be: the leader has to apply all of it again.
             over = (Settlement.DONE, Settlement.REFUSED)
             done = [conclusion for conclusion in conclusions if settled[conclusion] in over]
             settled.update(dict.fromkeys(done, Settlement.UNKNOWN))
@@ -75,13 +74,14 @@ class MongoClaimStore:
 
 
 class FailureCounts:
-    """The part of the claims that concerns `CountFailures`."""
+    """The part of the claims that concerns `CountFailures`: how many jobs of a schedule failed in a row, and its pause
+    after too many."""
 
     def __init__(self, database: Database) -> None:
         self._schedules = database[Collection.SCHEDULES.value]
 
     async def count(self, decisions: Sequence[CountFailures], *, majority: bool) -> dict[CountFailures, Settlement]:
-        """LOST where the schedule is gone, another one of that name, or was edited since its failures were counted."""
+        """LOST where the schedule is gone, replaced by another one, or edited since its failures were counted."""
         return {decision: await self._count(decision, majority=majority) for decision in decisions}
 
     async def _count(self, decision: CountFailures, *, majority: bool) -> Settlement:

@@ -1,15 +1,15 @@
-"""Carries out what was concluded about nominal times: jobs, records, then the cursors.
+"""Applies the decisions about nominal times: inserts jobs, records verdicts, then advances the cursors.
 
 ::
 
-    read the schedules ─► which conclusions follow (`hascheduler.dispatch.chain`)
-                      ─► insert the jobs of those that fire, record those that do not
-                      ─► move each cursor along its chain, as far as all of it is written
+    read the schedules ─► which decisions follow from the cursor (`hascheduler.dispatch.chain`)
+                      ─► insert the jobs of times that fire, record those that do not
+                      ─► advance each cursor along its chain, as far as all of it is written
 
 The insert of ``fire:<schedule>:<nominal>`` *is* the fire: a duplicate key means that it happened. A job that no
-database can hold is recorded as unstorable instead, and the cursor takes the schedule's count of those along. A crash
-between these and the cursor is mended by applying the journal's entry again. The move of a cursor demands the cursor
-that was read.
+database can hold is recorded as unstorable instead, and the update of the cursor counts it in the schedule. After a
+crash between these writes and the cursor, the journal entry is applied again. The update of a cursor demands the
+cursor that was read.
 """
 
 from collections import defaultdict
@@ -40,7 +40,7 @@ _WRITTEN, _DECIDED = Link.WRITTEN, Link.DECIDED
 
 
 class _Move(NamedTuple):
-    """Of a cursor: where it must be, where it goes, and what is counted with that."""
+    """One change of a cursor: where it must be, where it goes, and the counts that are written with it."""
 
     before_ms: int
     nominal_ms: int
@@ -67,12 +67,12 @@ class Conclusions:
         """
         settled: dict[Conclusion, Settlement] = dict.fromkeys(conclusions, Settlement.UNKNOWN)
         try:
-            # Read for each batch: a template kept here could be one that was edited since.
+            # Read for each batch: a cached template could have been edited since.
             schedules = await self._read_schedules({conclusion.schedule for conclusion in conclusions})
             chains = await self._chains(schedules, conclusions)
             links = {conclusion: link for one in chains for conclusion, link in one.links}
             settled |= {conclusion: SETTLED[link] for conclusion, link in links.items() if link in SETTLED}
-            # Rare: it is applied again.
+            # Rare: only when an entry is applied again.
             before = [one for one, link in links.items() if isinstance(one, Fire) and link in (_WRITTEN, _DECIDED)]
             settled |= dict.fromkeys(await self._unstorable(before), Settlement.REFUSED)
         except (StoreUnavailable, HistoryLost):
@@ -89,13 +89,13 @@ class Conclusions:
                     inserted |= dict.fromkeys(refused, Settlement.UNKNOWN)
                     inserted |= await self._records.record_unstorable(refused, at_ms)
             except (StoreUnavailable, HistoryLost):
-                break  # what follows has to wait for this
+                break  # the later rounds have to wait for this one
             settled |= inserted
             claimed |= claimed_now
         return settled, claimed, chains
 
     async def advance(self, chains: Sequence[Chain], settled: Settlements, *, majority: bool) -> bool:
-        """Move the cursors; whether it is known that they are where they should be."""
+        """Advance the cursors; whether all are known to be where they should be."""
         schedules = self._schedules.with_options(write_concern=MAJORITY if majority else ONE)
         moves: dict[_Move, list[str]] = defaultdict(list)
         for one in chains:
@@ -116,7 +116,7 @@ class Conclusions:
                 answer = await schedules.bulk_write(writes, ordered=False)
             if answer.matched_count == sum(len(names) for names in moves.values()):
                 return True
-            # Another leader was faster with some, or they are gone.
+            # Another leader advanced some of them first, or schedules are gone.
             targets = {name: move.nominal_ms for move, names in moves.items() for name in names}
             stored = await self._read_schedules(set(targets))
         except (StoreUnavailable, HistoryLost):
@@ -148,13 +148,14 @@ class Conclusions:
         return fired | await self._records.found(passed_over)
 
     async def _unstorable(self, fires: Sequence[Fire]) -> set[Conclusion]:
-        """Those that are recorded as such, and have no job."""
+        """Those with a record of an unstorable job, and without a job."""
         recorded = await self._records.found_unstorable(fires)
         return recorded - await self._jobs.found([fire for fire in fires if fire in recorded])
 
 
 def _rounds(chains: Sequence[Chain]) -> list[tuple[list[Fire], list[PassOver]]]:
-    """What may be written at once: of each schedule no fire beside a pass-over that it follows, or that follows it."""
+    """Groups of decisions that may be written at once: in none a fire beside a skip of its schedule that it follows, or
+    that follows it."""
     rounds: list[tuple[list[Fire], list[PassOver]]] = []
     for one in chains:
         place, before = -1, None
@@ -174,19 +175,19 @@ def _rounds(chains: Sequence[Chain]) -> list[tuple[list[Fire], list[PassOver]]]:
 
 
 def _moved(move: _Move) -> Any:
-    """Not an edit, so rev stays. Added once, as the cursor that is demanded moves with it."""
+    """No edit, so ``rev`` stays. Counts are added once, as the same update moves the cursor that its filter demands."""
     fields: dict[str, Any] = {"cursor_ms": move.nominal_ms, "tally": encode_tally(move.tally)}
     if not move.unstorable:
         return {"$set": fields} | ({"$inc": {"throttled": move.throttled}} if move.throttled else {})
     for name, more in (("throttled", move.throttled), ("unstorable", move.unstorable)):
         if more:
-            # The leader must not stumble over a count that somebody broke by hand.
+            # A count that was broken by hand must not stop the leader.
             fields[name] = {"$add": [{"$cond": [{"$isNumber": f"${name}"}, f"${name}", 0]}, more]}
     return [{"$set": fields}]
 
 
 def _written_in_a_row(one: Chain, settled: Settlements) -> list[Conclusion]:
-    """As far as the cursor may go. A job that can't be stored will never be, and holds nothing up."""
+    """As far as the cursor may go. An unstorable job stays unstorable, so it holds nothing up."""
     written = []
     for conclusion, link in one.links:
         if link in (Link.NEXT, Link.WRITTEN):

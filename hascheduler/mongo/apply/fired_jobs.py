@@ -1,6 +1,7 @@
-"""Inserts the jobs of nominal times, as dispatched where that is decided already.
+"""Inserts the jobs of nominal times, as dispatched where the same batch dispatches them.
 
-A job begins its trace here: whoever makes it twice makes two spans, and only the one whose job was inserted is told of.
+A job's trace begins here: a repeated insert makes a second span, and only the span of the job that was inserted
+ends, and is exported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +26,11 @@ Settlements = dict[Conclusion, Settlement]
 
 
 class FiredJobs:
+    """The part of the claims that inserts the jobs of `Fire`."""
+
     def __init__(self, database: Database, tracer: Tracer) -> None:
         self._tracer = tracer
-        # Local reads: it must see what it wrote itself a moment ago, majority or not.
+        # Local reads: it must see its own writes of a moment ago, with or without a majority.
         self._jobs = database[Collection.JOBS.value].with_options(read_concern=LOCAL_READ)
 
     async def insert(
@@ -38,11 +41,11 @@ class FiredJobs:
         *,
         majority: bool,
     ) -> tuple[Settlements, set[str]]:
-        """One settlement for each fire (with its stored schedule): DONE, REFUSED where there can be no job, or UNKNOWN.
-        There can be none where its id belongs to a job of an earlier schedule of that name.
+        """One settlement for each fire (with its stored schedule): DONE, UNKNOWN, or REFUSED where there can
+        be no job: it can't be stored, or its id belongs to a job of an earlier schedule of that name.
 
         A job whose first attempt is among ``claims`` (by job id) is inserted as dispatched, which saves a write and an
-        event for every mirror; the ids of those that were are the second answer.
+        event for every mirror; the second answer has the ids of these jobs.
         """
         documents: dict[Fire, dict[str, Any]] = {}
         spans: dict[Fire, Span] = {}
@@ -55,28 +58,28 @@ class FiredJobs:
                 document = new_job_document(job)
                 claim = claims.get(fire.job_id)
                 documents[fire] = document if claim is None else {**document, **claimed_fields(claim, at_ms)}
-        there: set[Fire] = set()
+        existing: set[Fire] = set()
         settled: Settlements = dict.fromkeys(fires, Settlement.REFUSED)
-        settled |= await self._inserted(documents, there, majority=majority)
-        settled |= await self._taken({fire: documents[fire] for fire in there})
-        new = {fire for fire in documents if settled[fire] is Settlement.DONE and fire not in there}
+        settled |= await self._inserted(documents, existing, majority=majority)
+        settled |= await self._ids_of_others({fire: documents[fire] for fire in existing})
+        new = {fire for fire in documents if settled[fire] is Settlement.DONE and fire not in existing}
         for fire in new & spans.keys():
             spans[fire].end()
         return settled, {fire.job_id for fire in new} & set(claims)
 
-    async def _taken(self, there: Mapping[Fire, Mapping[str, Any]]) -> Settlements:
-        """REFUSED for those whose job is there and is not theirs."""
-        if not there:
+    async def _ids_of_others(self, existing: Mapping[Fire, Mapping[str, Any]]) -> Settlements:
+        """REFUSED for fires whose id a job of another schedule has."""
+        if not existing:
             return {}
-        makers = await self._makers([fire.job_id for fire in there])
+        makers = await self._makers([fire.job_id for fire in existing])
         return {
             fire: Settlement.REFUSED
-            for fire, document in there.items()
+            for fire, document in existing.items()
             if not _is_same(maker_of(document), makers.get(fire.job_id))
         }
 
     async def found(self, fires: Sequence[Fire]) -> set[Conclusion]:
-        """Those whose jobs are there, of the schedule that they are about."""
+        """The fires whose jobs exist, made by the schedule that the fire is about."""
         if not fires:
             return set()
         by_id = {fire.job_id: fire for fire in fires}
@@ -93,25 +96,25 @@ class FiredJobs:
         return self._tracer.start(SpanKind.FIRE, job.definition, None, attributes)
 
     async def _inserted(
-        self, documents: Mapping[Fire, dict[str, Any]], there: set[Fire], *, majority: bool
+        self, documents: Mapping[Fire, dict[str, Any]], existing: set[Fire], *, majority: bool
     ) -> Settlements:
         if not documents:
             return {}
         try:
-            return await self._insert(documents, there, majority=majority)
+            return await self._insert(documents, existing, majority=majority)
         except InvalidInput:
-            # The driver would not even send one of them; it must not keep the others from firing.
+            # The driver refuses to send one of them, which must not keep the others from firing: find it by halving.
             if len(documents) == 1:
                 return dict.fromkeys(documents, Settlement.REFUSED)
             in_order = list(documents.items())
             half = len(in_order) // 2
-            first = await self._inserted(dict(in_order[:half]), there, majority=majority)
-            return first | await self._inserted(dict(in_order[half:]), there, majority=majority)
+            first = await self._inserted(dict(in_order[:half]), existing, majority=majority)
+            return first | await self._inserted(dict(in_order[half:]), existing, majority=majority)
 
     async def _insert(
-        self, documents: Mapping[Fire, dict[str, Any]], there: set[Fire], *, majority: bool
+        self, documents: Mapping[Fire, dict[str, Any]], existing: set[Fire], *, majority: bool
     ) -> Settlements:
-        """Insert; those that were there already go into ``there``, whoever's they are."""
+        """Insert; fires whose job id existed already go into ``existing``, whichever schedule made that job."""
         jobs = self._jobs.with_options(write_concern=MAJORITY if majority else ONE)
         settled: Settlements = dict.fromkeys(documents, Settlement.DONE)
         in_order = list(documents)
@@ -123,7 +126,7 @@ class FiredJobs:
                     return dict.fromkeys(documents, Settlement.UNKNOWN)
                 for failure in error.details.get("writeErrors", ()):
                     if failure["code"] == DUPLICATE_KEY:
-                        there.add(in_order[failure["index"]])
+                        existing.add(in_order[failure["index"]])
                     else:
                         refused = refuses_document(failure["code"])
                         settled[in_order[failure["index"]]] = Settlement.REFUSED if refused else Settlement.UNKNOWN

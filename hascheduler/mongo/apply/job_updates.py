@@ -1,8 +1,8 @@
-"""Moves jobs as the leader decided: claims, requeues and fails, grouped where many get the same change.
+"""Applies decisions about existing jobs (dispatch, requeue, fail, cancel), grouped where many jobs get the same change.
 
-A wave holds at most one decision a job, so that all its groups can go out in one unordered bulk write; a job with two
-decisions in one batch takes them in two waves, in their order. When as many documents matched as there were
-decisions, all are done. Otherwise each document is read back and judged (`judge`).
+A wave holds at most one decision a job, so all its groups can go out in one unordered bulk write; a job with two
+decisions in one batch takes them in two waves, in their order. When as many documents matched as there were decisions,
+all are done. Otherwise each document is read back, which shows whether its decision was applied.
 """
 
 from collections import defaultdict
@@ -28,18 +28,18 @@ class JobUpdates:
     """The part of the claims that concerns jobs that exist."""
 
     def __init__(self, database: Database, job_retention_ms: int) -> None:
-        # Local reads: the judgement must see what was written a moment ago, majority or not.
+        # Local reads: reading back must see writes of a moment ago, with or without a majority.
         self._jobs = database[Collection.JOBS.value].with_options(read_concern=LOCAL_READ)
         self._job_retention_ms = job_retention_ms
 
     async def carry_out(self, moves: Sequence[JobMove], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
-        """One settlement a move; UNKNOWN from the first wave on that got no answer."""
+        """One settlement a move; UNKNOWN from the first wave without an answer on."""
         settled = [Settlement.UNKNOWN] * len(moves)
         for wave in _waves(moves):
             try:
                 answers = await self._carry_out_wave([move for _, move in wave], at_ms, majority=majority)
             except (StoreUnavailable, HistoryLost):
-                # Later waves are for the same jobs; they must not overtake this one.
+                # Later waves concern the same jobs; they must not overtake this one.
                 return settled
             for (place, _), settlement in zip(wave, answers, strict=True):
                 settled[place] = settlement
@@ -54,7 +54,7 @@ class JobUpdates:
             except BulkWriteError as error:
                 if error.details.get("writeConcernErrors"):
                     return [Settlement.UNKNOWN] * len(moves)
-                matched = 0  # a document that can't be updated stopped its group: ask for each
+                matched = 0  # one document that can't be updated stopped its group: read all of them back
         if matched == len(moves):
             return [Settlement.DONE] * len(moves)
         with faults("read back decisions"):
@@ -67,49 +67,49 @@ class JobUpdates:
     def _writes(self, moves: Iterable[JobMove], at_ms: WallMs) -> list[UpdateMany]:
         groups: dict[tuple[type[JobMove], int, str], list[str]] = defaultdict(list)
         for move in moves:
-            what = move.processor if isinstance(move, Dispatch) else move.reason
-            groups[(type(move), move.attempt, what)].append(move.job_id)
+            value = move.processor if isinstance(move, Dispatch) else move.reason
+            groups[(type(move), move.attempt, value)].append(move.job_id)
         return [
             write
-            for (kind, attempt, what), ids in groups.items()
-            for write in self._write_group(kind, ids, attempt, what, at_ms)
+            for (kind, attempt, value), ids in groups.items()
+            for write in self._write_group(kind, ids, attempt, value, at_ms)
         ]
 
     def _write_group(
-        self, kind: type[JobMove], ids: list[str], attempt: int, what: str, at_ms: WallMs
+        self, kind: type[JobMove], ids: list[str], attempt: int, value: str, at_ms: WallMs
     ) -> list[UpdateMany]:
         if kind is not Cancel:
-            return [self._write(kind, ids, attempt, what, at_ms)]
-        # Of the two at most one matches a job: what it was before this write is over, or it is running.
-        among: dict[str, Any] = {"_id": {"$in": ids}, "attempt": attempt}
-        ended = Outcome(JobState.CANCELLED, error=what)
+            return [self._write(kind, ids, attempt, value, at_ms)]
+        # At most one of the two matches a job: it has not started, or it is running.
+        selected: dict[str, Any] = {"_id": {"$in": ids}, "attempt": attempt}
+        ended = Outcome(JobState.CANCELLED, error=value)
         kept_ms = self._job_retention_ms
         return [
             UpdateMany(
-                {**among, "state": {"$in": source_states(Move.CANCEL)}},
+                {**selected, "state": {"$in": source_states(Move.CANCEL)}},
                 to_terminal(ended, JobState.CANCELLED.value, at_ms, kept_ms=kept_ms),
             ),
             UpdateMany(
-                {**among, "state": {"$in": source_states(Move.STOP)}, "cancel_requested_at_ms": None},
+                {**selected, "state": {"$in": source_states(Move.STOP)}, "cancel_requested_at_ms": None},
                 {"$set": {"cancel_requested_at_ms": at_ms}, "$inc": {"rev": 1}},
             ),
         ]
 
-    def _write(self, kind: type[JobMove], ids: list[str], attempt: int, what: str, at_ms: WallMs) -> UpdateMany:
-        among: dict[str, Any] = {"_id": {"$in": ids}}
+    def _write(self, kind: type[JobMove], ids: list[str], attempt: int, value: str, at_ms: WallMs) -> UpdateMany:
+        selected: dict[str, Any] = {"_id": {"$in": ids}}
         if kind is Dispatch:
             return UpdateMany(
-                {**among, "state": {"$in": source_states(Move.CLAIM)}, "attempt": attempt - 1},
-                {"$set": claimed_fields(Dispatch("", attempt, what), at_ms), "$inc": {"rev": 1}},
+                {**selected, "state": {"$in": source_states(Move.CLAIM)}, "attempt": attempt - 1},
+                {"$set": claimed_fields(Dispatch("", attempt, value), at_ms), "$inc": {"rev": 1}},
             )
         if kind is Requeue:
             return UpdateMany(
-                {**among, "state": {"$in": source_states(Requeue("", attempt, what).move)}, "attempt": attempt},
-                back_to_pending(AttemptEnd.LOST, what, at_ms),
+                {**selected, "state": {"$in": source_states(Requeue("", attempt, value).move)}, "attempt": attempt},
+                back_to_pending(AttemptEnd.LOST, value, at_ms),
             )
         return UpdateMany(
-            {**among, "state": {"$in": source_states(Move.FAIL)}, "attempt": attempt},
-            to_terminal(Outcome(JobState.FAILED, error=what), AttemptEnd.LOST, at_ms, kept_ms=self._job_retention_ms),
+            {**selected, "state": {"$in": source_states(Move.FAIL)}, "attempt": attempt},
+            to_terminal(Outcome(JobState.FAILED, error=value), AttemptEnd.LOST, at_ms, kept_ms=self._job_retention_ms),
         )
 
 

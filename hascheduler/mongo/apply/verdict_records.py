@@ -1,6 +1,6 @@
-"""Writes the records of nominal times that do not fire, and of those whose jobs can't be stored.
+"""Writes the records of nominal times that do not fire, and of fires whose jobs can't be stored.
 
-A record always waits for a majority: no mirror sees it, so nobody would notice if it was lost with a primary.
+A record always waits for a majority: no mirror has it, so its loss with a primary would go unnoticed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,19 +22,19 @@ _VERDICT = ["verdict", "because_of", "schedule_created_at_ms"]
 
 
 class VerdictRecords:
-    """Records live for ``kept_ms``."""
+    """The part of the claims that writes records; each expires after ``kept_ms``."""
 
     def __init__(self, database: Database, kept_ms: int) -> None:
         self._verdicts = database[Collection.VERDICTS.value].with_options(write_concern=MAJORITY)
         self._kept_ms = kept_ms
 
     async def record(self, decisions: Sequence[PassOver], at_ms: WallMs) -> dict[Conclusion, Settlement]:
-        """DONE where the record is there, now or before."""
+        """DONE where the record is written, now or before."""
         runs: dict[Conclusion, VerdictRun] = {decision: decision.run for decision in decisions}
         return await self._record(runs, Settlement.DONE, at_ms)
 
     async def record_unstorable(self, fires: Sequence[Fire], at_ms: WallMs) -> dict[Conclusion, Settlement]:
-        """REFUSED where the record is there, now or before."""
+        """REFUSED where the record is written, now or before."""
         runs: dict[Conclusion, VerdictRun] = {
             fire: VerdictRun(fire.schedule, Verdict.UNSTORABLE, fire.nominal_ms, fire.nominal_ms, 1) for fire in fires
         }
@@ -49,7 +49,7 @@ class VerdictRecords:
             verdict_document(run, at_ms, conclusion.basis.created_at_ms) | {"expire_at": expire_at}
             for conclusion, run in runs.items()
         ]
-        there: list[dict[str, Any]] = []
+        existing: list[dict[str, Any]] = []
         settled = dict.fromkeys(decisions, written)
         with faults("record what did not fire"):
             try:
@@ -59,14 +59,14 @@ class VerdictRecords:
                     return dict.fromkeys(decisions, Settlement.UNKNOWN)
                 for failure in error.details.get("writeErrors", ()):
                     if failure["code"] == DUPLICATE_KEY:
-                        there.append(documents[failure["index"]])
+                        existing.append(documents[failure["index"]])
                     else:
                         settled[decisions[failure["index"]]] = Settlement.UNKNOWN
-            await self._take_the_places_of_others({document["_id"]: document for document in there})
+            await self._replace_stale({document["_id"]: document for document in existing})
         return settled
 
-    async def _take_the_places_of_others(self, documents: Mapping[str, dict[str, Any]]) -> None:
-        """A record of an earlier schedule of that name gives way: nobody can ask for it any more."""
+    async def _replace_stale(self, documents: Mapping[str, dict[str, Any]]) -> None:
+        """Replaces records of an earlier schedule of that name, which no request can reach any more."""
         if not documents:
             return
         stored = await self._verdicts.find({"_id": {"$in": list(documents)}}, _RUN).to_list(None)
@@ -79,17 +79,17 @@ class VerdictRecords:
                 )
 
     async def found(self, decisions: Sequence[PassOver]) -> set[Conclusion]:
-        """Those whose records are there."""
+        """The decisions whose records exist."""
         if not decisions:
             return set()
         by_id = {verdict_id(decision.schedule, decision.run.first_ms): decision for decision in decisions}
         with faults("look for records"):
             documents = await self._verdicts.find({"_id": {"$in": list(by_id)}}, _RUN).to_list(None)
-        # One that begins at the same time may be another leader's, and end elsewhere.
+        # A record with the same first time may be another leader's, and end elsewhere.
         return {by_id[document["_id"]] for document in documents if _is(document, by_id[document["_id"]])}
 
     async def found_unstorable(self, fires: Sequence[Fire]) -> set[Conclusion]:
-        """Those with a record that their jobs could not be stored."""
+        """The fires with a record that their job could not be stored."""
         if not fires:
             return set()
         by_id = {verdict_id(fire.schedule, fire.nominal_ms): fire for fire in fires}

@@ -1,4 +1,4 @@
-"""What is small, and what jobs are judged beside: processors, definitions, tenants, leases, and who else is there."""
+"""Reads the small collections (processors, definitions, tenants, leases, replicas) that jobs are checked against."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
@@ -33,16 +33,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def server_now_ms(database: Database) -> int:
-    """By the clock of the database: all others are compared with it."""
+    """The database's clock, which all instants are compared with."""
     with faults("ask for the time"):
         answer = await database.command("hello")
     now_ms = expiry_ms(answer.get("localTime"))
-    assert now_ms is not None, "every server says what time it is"
+    assert now_ms is not None, "every server reports its time"
     return now_ms
 
 
 def expiry_ms(value: object) -> int | None:
-    """An instant that the database reads by itself; None where it is none. Those beyond Python's years are numbers."""
+    """A BSON date (`expire_at`) in ms; None for any other value. Dates beyond Python's years are read as numbers."""
     if isinstance(value, datetime):
         moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
         return int((moment - _EPOCH).total_seconds() * 1_000)
@@ -54,24 +54,24 @@ def expiry_ms(value: object) -> int | None:
 
 @dataclass
 class ScanContext:
-    """Filled by `read_small_collections`. Owner of nothing: each look makes its own."""
+    """The state of the deployment that jobs are checked against; filled by `read_small_collections` in each pass."""
 
     now: int
-    terms: CheckConfig
+    config: CheckConfig
     caps: ConcurrencyCaps
     processors: dict[str, RegisteredProcessor] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
     leases: dict[str, LeaseRecord] = field(default_factory=dict)
     replicas: set[str] = field(default_factory=set)
-    """The ids of those that were heard of a moment ago, by the database's clock."""
+    """The ids of replicas with a recent heartbeat, by the database's clock."""
 
     @property
-    def around(self) -> CheckContext:
-        return CheckContext(self.now, self.terms, self.processors, self.definitions)
+    def for_jobs(self) -> CheckContext:
+        return CheckContext(self.now, self.config, self.processors, self.definitions)
 
 
 async def read_small_collections(database: Database, pace: ScanPace, into: ScanContext) -> AsyncIterator[Finding]:
-    """What can't be read in the small collections, and what should have gone from them; the rest goes ``into``."""
+    """Findings about unreadable and overdue documents of the small collections; all others go ``into`` the context."""
     for collection in _SMALL:
         fields = [*LEAN_FIELDS[collection], "expire_at"]
         cursor = database[collection.value].find({}, fields).sort("_id", ASCENDING)
@@ -86,23 +86,23 @@ async def read_small_collections(database: Database, pace: ScanPace, into: ScanC
 def _take(collection: Collection, document: Mapping[str, Any], into: ScanContext) -> Finding | None:
     if collection is Collection.META:
         return read_schema(document)
-    noun = read_document(collection, document)
-    if isinstance(noun, Finding):
-        return noun
+    resource = read_document(collection, document)
+    if isinstance(resource, Finding):
+        return resource
     expire_at_ms = expiry_ms(document.get("expire_at"))
     match collection:
         case Collection.PROCESSORS:
             heard_at_ms = None if expire_at_ms is None else expire_at_ms - REGISTRATION_KEPT_MS
-            into.processors[noun.id] = RegisteredProcessor(noun, heard_at_ms)
+            into.processors[resource.id] = RegisteredProcessor(resource, heard_at_ms)
         case Collection.DEFINITIONS:
-            into.definitions[noun.name] = noun
+            into.definitions[resource.name] = resource
         case Collection.REPLICAS if expire_at_ms is not None:
             if into.now - (expire_at_ms - REPLICA_KEPT_MS) <= _HEARD_LATELY_MS:
-                into.replicas.add(noun.id)
+                into.replicas.add(resource.id)
         case Collection.LEASES:
-            into.leases[noun.shard] = noun
-        case Collection.TENANTS if noun.max_running is not None:
-            into.caps.tenants[noun.name] = noun.max_running
+            into.leases[resource.shard] = resource
+        case Collection.TENANTS if resource.max_running is not None:
+            into.caps.tenants[resource.name] = resource.max_running
         case _:
             pass
     if collection in (Collection.PROCESSORS, Collection.REPLICAS) and expire_at_ms is None:
@@ -118,7 +118,7 @@ def _take(collection: Collection, document: Mapping[str, Any], into: ScanContext
 async def long_expired(
     database: Database, indexes: PresentIndexes, now: int, expiry_max_ms: int
 ) -> AsyncIterator[Finding]:
-    """Where the database does not delete what has expired: the oldest of each collection."""
+    """The oldest document of each collection that expired longer than ``expiry_max_ms`` ago and still exists."""
     before = datetime.fromtimestamp((now - expiry_max_ms) / 1_000, UTC)
     for collection in Collection:
         if not indexes.has(collection, "expire_at"):

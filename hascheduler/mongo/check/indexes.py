@@ -1,4 +1,4 @@
-"""Whether the collections and their indexes are there, and of the shape that they should have."""
+"""Checks that the collections and their indexes exist, in the shape that `hascheduler.mongo.schema` defines."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ _MAKE = "hascheduler migrate makes what is missing (so does each replica at its 
 
 
 class PresentIndexes:
-    """Those that are there, by collection; None where the collection is not."""
+    """The existing indexes by collection; None for a collection that does not exist."""
 
     def __init__(self, found: Mapping[str, Found | None]) -> None:
         self._found = found
@@ -37,33 +37,33 @@ class PresentIndexes:
     def has(self, collection: Collection, index: str) -> bool:
         return index in (self._found[collection] or {})
 
-    def judge(self) -> list[Finding]:
+    def check(self) -> list[Finding]:
         findings = []
         for collection in Collection:
-            there = self._found[collection]
-            if there is None:
+            existing = self._found[collection]
+            if existing is None:
                 findings.append(Finding(FindingKind.INDEX, str(collection), "the collection is missing", _MAKE))
                 continue
             for model in INDEXES.get(collection, ()):
                 document = f"{collection}.{index_name(model)}"
                 try:
-                    require_compatible(collection, [model], there)
+                    require_compatible(collection, [model], existing)
                 except DatabaseUnfit as error:
                     what, _, hint = str(error).partition("; ")
                     findings.append(Finding(FindingKind.INDEX, document, what, f"{hint}; then hascheduler migrate"))
                 else:
-                    if index_name(model) not in there:
+                    if index_name(model) not in existing:
                         findings.append(Finding(FindingKind.INDEX, document, "the index is missing", _MAKE))
         return findings
 
     @property
-    def keep_keys_apart(self) -> bool:
-        """Whether the database itself refuses a second job for an idempotency key."""
+    def keys_are_unique(self) -> bool:
+        """Whether a unique index refuses a second job for an idempotency key."""
         return bool((self._found[Collection.JOBS] or {}).get("idempotency_key", {}).get("unique"))
 
 
 async def duplicate_idempotency_keys(database: Database) -> AsyncIterator[Finding]:
-    """Idempotency keys that more than one job answers for: only to be asked where no index keeps them apart."""
+    """Idempotency keys of several jobs. Worth asking only without the unique index: it groups all jobs with keys."""
     pipeline: list[dict[str, Any]] = [
         {"$match": {"idempotency_key": {"$gt": ""}}},
         {

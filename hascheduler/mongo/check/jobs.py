@@ -1,4 +1,4 @@
-"""The live jobs as an audit reads them, by state; and those of no state that there is."""
+"""Reads the live jobs for the check, by state; and the jobs of unknown states."""
 
 from collections.abc import AsyncIterator, Mapping
 from collections.abc import Collection as SomeOf
@@ -27,16 +27,16 @@ _ASKED_MAX = 1_000
 
 
 class JobScan:
-    """Owner of the count of slots that are taken, once `occupying` has come to its end."""
+    """Owner of the counts of occupied slots, complete once `occupying` has ended."""
 
-    def __init__(self, database: Database, pace: ScanPace, surroundings: ScanContext) -> None:
+    def __init__(self, database: Database, pace: ScanPace, context: ScanContext) -> None:
         self._jobs = database[Collection.JOBS.value]
         self._pace = pace
-        self._around: CheckContext = surroundings.around
-        self._caps = surroundings.caps
-        self._taken = OccupiedSlots()
+        self._context: CheckContext = context.for_jobs
+        self._caps = context.caps
+        self._occupied = OccupiedSlots()
 
-    async def of_no_state(self) -> AsyncIterator[Finding]:
+    async def of_unknown_state(self) -> AsyncIterator[Finding]:
         found = self._jobs.find({"state": {"$nin": _STATES}}, {"state": True}).limit(_UNKNOWN_MAX)
         async with aclosing(self._pace.batches("jobs of no state", found)) as batches:
             async for documents in batches:
@@ -49,19 +49,19 @@ class JobScan:
                     )
 
     async def occupying(self) -> AsyncIterator[Finding]:
-        """Jobs that hold a slot: all of them, whoever asks, as the slots are counted."""
+        """Jobs that hold a slot. Always reads all of them, as it counts the slots."""
         states = sorted(state.value for state in OCCUPYING)
         async for jobs in self._read({"state": {"$in": states}}, None):
             for job in jobs:
                 if isinstance(job, Finding):
                     yield job
                     continue
-                self._taken.add(job)
-                for about in check_job(job, self._around):
-                    yield about
+                self._occupied.add(job)
+                for finding in check_job(job, self._context):
+                    yield finding
 
     async def pending(self, only: SomeOf[str] | None, limit: int | None) -> AsyncIterator[Finding]:
-        """Jobs that wait: all, or of those ids, or the first ``limit``."""
+        """Pending jobs: all of them, those with the ids in ``only``, or the first ``limit``."""
         which: dict[str, Any] = {"state": JobState.PENDING.value}
         if only is not None:
             which["_id"] = {"$in": sorted(only)}
@@ -71,13 +71,13 @@ class JobScan:
                 if isinstance(job, Finding):
                     yield job
                     continue
-                stranded = check_dependent(job, ended, self._around)
+                stranded = check_dependent(job, ended, self._context)
                 if stranded is not None:
                     yield stranded
-                for about in check_job(job, self._around):
-                    yield about
-                for about in check_wait(job, self._around, self._taken, self._caps):
-                    yield about
+                for finding in check_job(job, self._context):
+                    yield finding
+                for finding in check_wait(job, self._context, self._occupied, self._caps):
+                    yield finding
 
     async def _read(self, which: Mapping[str, Any], limit: int | None) -> AsyncIterator[list[JobRef | Finding]]:
         found = self._jobs.find(which, _FIELDS).sort([("state", ASCENDING), ("_id", ASCENDING)])

@@ -1,4 +1,4 @@
-"""The journal as an audit reads it: heads in their order, and decisions that are not known to be applied."""
+"""Reads the journal for the check: heads in their order, and decisions that are not known to be applied."""
 
 from collections.abc import AsyncIterator, Mapping
 from collections.abc import Collection as SomeOf
@@ -30,28 +30,34 @@ _BASIS = ["created_at_ms", "since_ms", "paused_at_ms", "cursor_ms"]
 
 
 class JournalScan:
-    """Owner of where each shard stands, once `follow` has come to its end."""
+    """Owner of the newest entry and term of each shard, complete once `follow` has ended."""
 
-    def __init__(self, database: Database, pace: ScanPace, now: int, terms: CheckConfig) -> None:
+    def __init__(self, database: Database, pace: ScanPace, now: int, config: CheckConfig) -> None:
         self._database = database
         self._journal = database[Collection.JOURNAL.value]
         self._pace = pace
         self._now = now
-        self._terms = terms
-        self._lines: dict[str, ShardJournal] = {}
+        self._config = config
+        self._shards: dict[str, ShardJournal] = {}
 
     @property
     def tails(self) -> Mapping[str, DatedHead]:
         """The newest entry of each shard."""
-        return {shard: line.last for shard, line in self._lines.items() if line.last is not None}
+        return {
+            shard: shard_journal.last for shard, shard_journal in self._shards.items() if shard_journal.last is not None
+        }
 
     @property
     def beginnings(self) -> Mapping[str, DatedHead]:
         """Of each shard an entry of its highest term."""
-        return {shard: line.began for shard, line in self._lines.items() if line.began is not None}
+        return {
+            shard: shard_journal.began
+            for shard, shard_journal in self._shards.items()
+            if shard_journal.began is not None
+        }
 
     async def follow(self, shards: SomeOf[str], entries_max: int | None) -> AsyncIterator[Finding]:
-        """What is wrong with the order of the entries: of all, or of the newest ``entries_max`` of those shards."""
+        """Findings about the order of the entries: of all, or of the newest ``entries_max`` of each of ``shards``."""
         if entries_max is None:
             cursors = [self._journal.find({}, _HEAD).sort("_id", ASCENDING)]
         else:
@@ -66,28 +72,28 @@ class JournalScan:
             async with aclosing(self._pace.batches("journal", cursor)) as batches:
                 async for documents in batches:
                     for document in documents:
-                        for finding in self._followed(document):
+                        for finding in self._follow_one(document):
                             yield finding
 
     async def unapplied(self, only: SomeOf[str] | None = None) -> AsyncIterator[Finding]:
-        """What was decided a while ago and never carried out; of the entries ``only``, by their findings' documents."""
+        """Decisions that were never applied within the grace; ``only`` in the entries that these findings are about."""
         for shard, tail in self.tails.items():
             span = {"$gt": journal_id(shard, tail.head.applied_through), "$lte": journal_id(shard, tail.head.seq)}
             cursor = self._journal.find({"_id": span}).sort("_id", ASCENDING).limit(_UNSETTLED_MAX)
             async with aclosing(self._pace.batches("unsettled entries", cursor, _AT_ONCE)) as batches:
                 async for documents in batches:
-                    for finding in await self._undone(documents, only):
+                    for finding in await self._unapplied(documents, only):
                         yield finding
 
-    def _followed(self, document: Mapping[str, Any]) -> list[Finding]:
+    def _follow_one(self, document: Mapping[str, Any]) -> list[Finding]:
         try:
             head = _dated(document)
         except InvalidInput as error:
             return [unreadable(Collection.JOURNAL, document["_id"], error)]
-        line = self._lines.setdefault(head.head.shard, ShardJournal(self._now, self._terms))
-        return list(line.follow(head))
+        shard_journal = self._shards.setdefault(head.head.shard, ShardJournal(self._now, self._config))
+        return list(shard_journal.follow(head))
 
-    async def _undone(self, documents: list[dict[str, Any]], only: SomeOf[str] | None) -> list[Finding]:
+    async def _unapplied(self, documents: list[dict[str, Any]], only: SomeOf[str] | None) -> list[Finding]:
         findings: list[Finding] = []
         entries: list[tuple[DatedHead, tuple[Decision, ...]]] = []
         for document in documents:
@@ -95,15 +101,15 @@ class JournalScan:
                 entry = _dated(document)
                 if only is not None and f"journal/{entry.head.shard}/{entry.head.seq}" not in only:
                     continue
-                if entry.at_ms is None or self._now - entry.at_ms > self._terms.motion_ms:
+                if entry.at_ms is None or self._now - entry.at_ms > self._config.motion_ms:
                     entries.append((entry, _decisions(document)))
             except InvalidInput as error:
-                # The order of the entries was followed before, which told of heads that can't be read.
+                # `follow` has reported unreadable heads already.
                 if error.path == ("decisions",):
                     findings.append(unreadable(Collection.JOURNAL, document["_id"], error))
         jobs, schedules = await self._concerned([decision for _, decisions in entries for decision in decisions])
-        judged = [check_decisions(entry, decisions, jobs, schedules) for entry, decisions in entries]
-        return findings + [finding for finding in judged if finding is not None]
+        found = [check_decisions(entry, decisions, jobs, schedules) for entry, decisions in entries]
+        return findings + [finding for finding in found if finding is not None]
 
     async def _concerned(
         self, decisions: list[Decision]
@@ -142,7 +148,7 @@ def _decisions(document: Mapping[str, Any]) -> tuple[Decision, ...]:
 
 
 def _is_sound(decision: Decision) -> bool:
-    """Decoding trusts what a leader wrote."""
+    """Checks the types of the fields: decoding trusts the leader that wrote them."""
     match decision:
         case Fire() | PassOver():
             named: tuple[object, object] = (decision.schedule, decision.nominal_ms)

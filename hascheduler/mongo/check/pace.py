@@ -1,4 +1,4 @@
-"""How a scan gets on: batch by batch, with pauses, and not for longer than it may."""
+"""Bounds a scan: batch by batch, with pauses, and within its time limit."""
 
 import asyncio
 from collections import Counter
@@ -11,12 +11,12 @@ from hascheduler.ports.audit_scan import Progress, ScanBounds
 BATCH_LIMIT_S = 30.0
 
 
-class ScanTimeOver(Exception):  # no error: the rest is for the next look
-    """The scan has taken as long as it may."""
+class ScanTimeOver(Exception):  # no error: the next scan reads the rest
+    """The time limit of the scan has passed."""
 
 
 class ScanPace:
-    """Owner of how far the scan has come."""
+    """Owner of the progress of a scan: how many documents of each section it has read."""
 
     def __init__(self, bounds: ScanBounds, progress: Progress) -> None:
         self._bounds = bounds
@@ -26,7 +26,7 @@ class ScanPace:
         self.looked_at: Counter[str] = Counter()
 
     async def pause(self) -> None:
-        """Let others have their turn; `ScanTimeOver` where there is no time left."""
+        """Sleep for the pause between batches; `ScanTimeOver` after the time limit."""
         await asyncio.sleep(self._bounds.pause_s)
         if self._until_s is not None and asyncio.get_running_loop().time() > self._until_s:
             raise ScanTimeOver

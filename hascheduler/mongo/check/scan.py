@@ -1,13 +1,13 @@
-"""Looks through the database for what is broken: the reads; what they mean is judged by `hascheduler.check`.
+"""Scans the database for broken invariants: the order of the reads; `hascheduler.check` judges what is read.
 
 ::
 
-    indexes ─ what is small ─ journal, leases ─ jobs that hold slots ─ jobs that wait ─ schedules and their times
+    indexes ─ small collections ─ journal, leases ─ jobs that hold slots ─ pending jobs ─ schedules and their times
                                         │
-                             suspects ──┴─► a pause ─► the same reads of those alone ─► findings
+                             suspects ──┴─► a pause ─► the same reads of the suspects alone ─► findings
 
-It reads with majority from the primary and writes nothing. Each read is a range of an index, in batches; nothing is
-held of what was read but the processors, the definitions, the leases, and a bounded number of findings.
+It reads with majority from the primary and writes nothing. Each read is a range of an index, in batches. Only the
+processors, the definitions, the leases and a bounded number of findings stay in memory.
 """
 
 import asyncio
@@ -36,16 +36,16 @@ Suspects = Mapping[FindingKind, Mapping[str, Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What is audited. ``leases_here``: it is kept in this database who leads; ``max_concurrency``: as it is set."""
+    """What is checked. ``leases_here``: the lease is in this database; ``max_concurrency``: the setting."""
 
-    terms: CheckConfig
+    config: CheckConfig
     shard: str
     leases_here: bool = True
     max_concurrency: int | None = None
 
 
 class MongoInvariantScan:
-    """`hascheduler.ports.InvariantScan`. Owner of where the next bounded look goes on."""
+    """`hascheduler.ports.InvariantScan`. Owner of the schedule after which the next bounded scan continues."""
 
     def __init__(self, database: Database, deployment: Deployment) -> None:
         self._database = database
@@ -54,15 +54,15 @@ class MongoInvariantScan:
 
     async def look(self, bounds: ScanBounds, progress: Progress = lambda _section, _done: None) -> CheckReport:
         findings = FindingCollector()
-        first = await self._new_look(bounds, progress)
+        first = await self._new_pass(bounds, progress)
         complete = await first.gather(first.all(self._after_schedule), findings)
         self._after_schedule = first.after_schedule
         if any(findings.suspects.values()):
             await asyncio.sleep(bounds.look_again_s)
-            second = await self._new_look(replace(bounds, limit_s=_AGAIN_LIMIT_S), lambda _section, _done: None)
+            second = await self._new_pass(replace(bounds, limit_s=_AGAIN_LIMIT_S), lambda _section, _done: None)
             again = FindingCollector()
             complete &= await second.gather(second.again(findings.suspects), again)
-            findings.looked_again(finding for of_kind in again.suspects.values() for finding in of_kind.values())
+            findings.second_look(finding for of_kind in again.suspects.values() for finding in of_kind.values())
         return CheckReport(
             at_ms=first.now,
             findings=findings.listed(),
@@ -71,13 +71,13 @@ class MongoInvariantScan:
             complete=complete and not findings.overflowed,
         )
 
-    async def _new_look(self, bounds: ScanBounds, progress: Progress) -> "_Pass":
+    async def _new_pass(self, bounds: ScanBounds, progress: Progress) -> "_Pass":
         now = await server_now_ms(self._database)
         return _Pass(self._database, self._deployment, now, bounds, ScanPace(bounds, progress))
 
 
 class _Pass:
-    """The reads in their order, each after what it is judged beside."""
+    """One pass of reads in their order, each after the reads that its rules depend on."""
 
     def __init__(
         self, database: Database, deployment: Deployment, now: int, bounds: ScanBounds, pace: ScanPace
@@ -88,18 +88,18 @@ class _Pass:
         self._pace = pace
         self.now = now
         self.looked_at = pace.looked_at
-        self._judged: ScheduleScan | None = None
-        self._surroundings = ScanContext(now, deployment.terms, ConcurrencyCaps(deployment.max_concurrency))
-        self._journal = JournalScan(database, pace, now, deployment.terms)
-        self._jobs = JobScan(database, pace, self._surroundings)
+        self._schedules: ScheduleScan | None = None
+        self._context = ScanContext(now, deployment.config, ConcurrencyCaps(deployment.max_concurrency))
+        self._journal = JournalScan(database, pace, now, deployment.config)
+        self._jobs = JobScan(database, pace, self._context)
 
     @property
     def after_schedule(self) -> str:
-        """Where the next look at schedules begins; "" where this one came to the end."""
-        return "" if self._judged is None else self._judged.compared_through
+        """The schedule after which the next scan begins; "" if this pass reached the end."""
+        return "" if self._schedules is None else self._schedules.compared_through
 
     async def gather(self, found: AsyncIterator[Finding], into: FindingCollector) -> bool:
-        """Whether there was time for all of it."""
+        """Whether the pass was completed within its time limit."""
         try:
             async with aclosing(found) as findings:  # type: ignore[type-var]  # they are generators
                 async for finding in findings:
@@ -110,18 +110,18 @@ class _Pass:
 
     async def all(self, after_schedule: str) -> AsyncIterator[Finding]:
         indexes = await PresentIndexes.of(self._database)
-        for finding in indexes.judge():
+        for finding in indexes.check():
             yield finding
-        async for finding in long_expired(self._database, indexes, self.now, self._deployment.terms.expiry_ms):
+        async for finding in long_expired(self._database, indexes, self.now, self._deployment.config.expiry_ms):
             yield finding
-        if not indexes.keep_keys_apart and self._bounds.limit_s is None:
+        if not indexes.keys_are_unique and self._bounds.limit_s is None:
             async for finding in duplicate_idempotency_keys(self._database):
                 yield finding
         async for finding in self._leadership(self._bounds.entries_max):
             yield finding
         async for finding in self._journal.unapplied():
             yield finding
-        async for finding in self._jobs.of_no_state():
+        async for finding in self._jobs.of_unknown_state():
             yield finding
         async for finding in self._jobs.occupying():
             yield finding
@@ -131,12 +131,12 @@ class _Pass:
             yield finding
 
     async def again(self, suspects: Suspects) -> AsyncIterator[Finding]:
-        """The same for what is suspected."""
+        """The same reads for the suspects alone."""
         indexes = await PresentIndexes.of(self._database)
         async for finding in self._leadership(1):
             yield finding
         if suspects.get(FindingKind.NOT_EXPIRED):
-            async for finding in long_expired(self._database, indexes, self.now, self._deployment.terms.expiry_ms):
+            async for finding in long_expired(self._database, indexes, self.now, self._deployment.config.expiry_ms):
                 yield finding
         entries = suspects.get(FindingKind.JOURNAL_UNAPPLIED)
         if entries:
@@ -150,58 +150,58 @@ class _Pass:
                 yield finding
         schedules = _ids(suspects, "schedules/")
         if schedules:
-            judging = await self._judging(indexes)
-            async for finding in judging.judged({"_id": {"$in": sorted(schedules)}}, led=self._led):
+            schedule_scan = await self._schedule_scan(indexes)
+            async for finding in schedule_scan.check({"_id": {"$in": sorted(schedules)}}, led=self._led):
                 yield finding
 
     async def _leadership(self, entries_max: int | None) -> AsyncIterator[Finding]:
-        """What is small too, as leases are."""
-        async for finding in read_small_collections(self._database, self._pace, self._surroundings):
+        """The small collections, then the journal and the leases, which are one of them."""
+        async for finding in read_small_collections(self._database, self._pace, self._context):
             yield finding
-        leases = self._surroundings.leases
+        leases = self._context.leases
         shards = {self._deployment.shard, *leases}
         async for finding in self._journal.follow(shards, entries_max):
             yield finding
         if self._deployment.leases_here:
             for lease in leases.values():
                 began = self._journal.beginnings.get(lease.shard)
-                for finding in check_lease(lease, began, self.now, self._deployment.terms):
+                for finding in check_lease(lease, began, self.now, self._deployment.config):
                     yield finding
         led = {*leases, *self._journal.tails}
-        for registered in self._surroundings.processors.values():
+        for registered in self._context.processors.values():
             for finding in check_shard(registered, led):
                 yield finding
 
     @property
     def _led(self) -> bool:
-        """Whether somebody is there who should decide."""
-        replicas = self._surroundings.replicas
+        """Whether a live replica leads, or could."""
+        replicas = self._context.replicas
         if not self._deployment.leases_here:
             return bool(replicas)
-        return any(lease.holder in replicas for lease in self._surroundings.leases.values())
+        return any(lease.holder in replicas for lease in self._context.leases.values())
 
     async def _all_schedules(self, indexes: PresentIndexes, after: str) -> AsyncIterator[Finding]:
-        judging = self._judged = await self._judging(indexes)
-        judging.compared_through = after
+        schedule_scan = self._schedules = await self._schedule_scan(indexes)
+        schedule_scan.compared_through = after
         parts: list[dict[str, Any]] = [{"_id": {"$gt": after}}, {"_id": {"$lte": after}}] if after else [{}]
         for part in parts:
-            async for finding in judging.judged(part, led=self._led, compared_max=self._bounds.compared_max):
+            async for finding in schedule_scan.check(part, led=self._led, compared_max=self._bounds.compared_max):
                 yield finding
-        if not judging.left_out:
-            judging.compared_through = ""
+        if not schedule_scan.left_out:
+            schedule_scan.compared_through = ""
 
-    async def _judging(self, indexes: PresentIndexes) -> ScheduleScan:
-        kept_ms = await kept_for_ms(self._database, indexes, self._deployment.terms.job_retention_ms)
+    async def _schedule_scan(self, indexes: PresentIndexes) -> ScheduleScan:
+        kept_ms = await kept_for_ms(self._database, indexes, self._deployment.config.job_retention_ms)
         return ScheduleScan(
             self._database,
             self._pace,
-            self._surroundings,
+            self._context,
             kept_since_ms=certain_since_ms(self.now, kept_ms),
             times_max=self._bounds.times_max,
         )
 
 
 def _ids(suspects: Suspects, prefix: str) -> set[str]:
-    """The ids of the suspects of one collection."""
+    """The ids of the suspects in one collection."""
     documents = {document for of_kind in suspects.values() for document in of_kind}
     return {document.removeprefix(prefix) for document in documents if document.startswith(prefix)}

@@ -1,4 +1,10 @@
-"""The schedules as an audit reads them: whether each keeps up with the time, and has a verdict for each time."""
+"""Reads the schedules for the check: each keeps up with the time, and has one verdict for each nominal time.
+
+The verdicts of a schedule are the ids of its fired jobs and its recorded runs. Both are ranges of ``_id``, and of jobs
+only the id is read, so that an index alone answers. Records of an earlier schedule of that name are left out; its jobs
+are recognized by their times, as a schedule's times begin after its creation. (Where clocks went back, such a job
+prevents a fire, which is recorded as unstorable.)
+"""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
@@ -32,35 +38,37 @@ _PAYLOADS_AT_ONCE = 10
 
 
 class ScheduleScan:
-    """``kept_since_ms``: what was decided after that must be there still. Owner of where it has come to."""
+    """Verdicts decided after ``kept_since_ms`` can't have expired. Owner of the progress through the schedules."""
 
     def __init__(
-        self, database: Database, pace: ScanPace, surroundings: ScanContext, *, kept_since_ms: int, times_max: int
+        self, database: Database, pace: ScanPace, context: ScanContext, *, kept_since_ms: int, times_max: int
     ) -> None:
         self._database = database
         self._schedules = database[Collection.SCHEDULES.value]
         self._pace = pace
-        self._now = surroundings.now
-        self._terms = surroundings.terms
+        self._now = context.now
+        self._config = context.config
         self._kept_since_ms = kept_since_ms
         self._times_max = times_max
         self._compared = 0
         self.compared_through = ""
-        """The name of the last one whose verdicts were compared, or that had none to compare."""
+        """The name of the last schedule whose verdicts were compared, or that had none to compare."""
         self.left_out = False
-        """Whether some were not compared, as there were too many."""
+        """Whether some schedules were not compared, as there were too many."""
 
-    async def judged(
+    async def check(
         self, which: Mapping[str, Any], *, led: bool, compared_max: int | None = None
     ) -> AsyncIterator[Finding]:
-        """Of those that ``which`` finds, in the order of their names; ``led``: somebody leads. The verdicts of at most
-        ``compared_max`` are compared with their times."""
+        """Findings about the schedules that ``which`` selects, in the order of names; ``led``: the shard has a leader.
+
+        The verdicts of at most ``compared_max`` schedules are compared with their times.
+        """
         found = self._schedules.find(which, _FIELDS).sort("_id", ASCENDING)
         async with aclosing(self._pace.batches("schedules", found)) as batches:
             async for documents in batches:
                 for document in documents:
                     compare = compared_max is None or self._compared < compared_max
-                    async for finding in self._judged(document, led=led, compare=compare):
+                    async for finding in self._check_one(document, led=led, compare=compare):
                         yield finding
                     self.left_out |= not compare
                     if compare and isinstance(document["_id"], str):
@@ -70,7 +78,7 @@ class ScheduleScan:
             yield finding
 
     async def _payloads(self, which: Mapping[str, Any]) -> AsyncIterator[Finding]:
-        """Of those that are filled alone: the others were stored as their jobs are."""
+        """Only of schedules that render their payload: others were stored already as large as their jobs will be."""
         found = self._schedules.find({**which, "render": True}, list(PAYLOAD_FIELDS)).sort("_id", ASCENDING)
         async with aclosing(self._pace.batches("filled payloads", found, _PAYLOADS_AT_ONCE)) as batches:
             async for documents in batches:
@@ -78,23 +86,23 @@ class ScheduleScan:
                     for finding in check_payload(document):
                         yield finding
 
-    async def _judged(self, document: Mapping[str, Any], *, led: bool, compare: bool) -> AsyncIterator[Finding]:
+    async def _check_one(self, document: Mapping[str, Any], *, led: bool, compare: bool) -> AsyncIterator[Finding]:
         schedule = read_document(Collection.SCHEDULES, document)
         if isinstance(schedule, Finding):
             yield schedule
             return
         try:
-            next_nominal(schedule.trigger, 0)  # a pattern is read when its times are asked for
-            for about in check_cursor(schedule, self._now, self._terms, led=led):
-                yield about
+            next_nominal(schedule.trigger, 0)  # a cron expression is parsed when its times are computed
+            for finding in check_cursor(schedule, self._now, self._config, led=led):
+                yield finding
             if compare:
-                async for about in self._compared_with_verdicts(schedule):
-                    yield about
+                async for finding in self._compared_with_verdicts(schedule):
+                    yield finding
         except InvalidInput as error:
             yield unreadable(Collection.SCHEDULES, schedule.name, error)
 
     async def _compared_with_verdicts(self, schedule: ScheduleRef) -> AsyncIterator[Finding]:
-        times = decided_times(schedule, self._kept_since_ms, self._now + self._terms.motion_ms, self._times_max)
+        times = decided_times(schedule, self._kept_since_ms, self._now + self._config.motion_ms, self._times_max)
         firsts = [first_ms for first_ms in (some.first() for some in times) if first_ms is not None]
         if not firsts:
             return
@@ -102,12 +110,12 @@ class ScheduleScan:
         stored = StoredVerdicts(self._database, self._pace, schedule.identity, firsts[0], times[-1].through_ms)
         async with aclosing(stored.fires()) as fires, aclosing(stored.runs()) as runs:
             findings = await check_times(schedule, times, VerdictCursor(fires, runs), self._pace.pause)
-        for finding in [*stored.set_aside, *findings]:
+        for finding in [*stored.unreadable_records, *findings]:
             yield finding
 
 
 async def kept_for_ms(database: Database, indexes: PresentIndexes, set_ms: int) -> int:
-    """How long finished jobs and records are kept: as it is set now, or less where some still say so themselves."""
+    """How long finished jobs and records are kept: the setting, or less where stored documents expire earlier."""
     kept = [set_ms]
     for collection, ended in ((Collection.JOBS, "finished_at_ms"), (Collection.VERDICTS, "decided_at_ms")):
         if not indexes.has(collection, "expire_at"):
@@ -129,23 +137,25 @@ async def kept_for_ms(database: Database, indexes: PresentIndexes, set_ms: int) 
 
 
 def certain_since_ms(now: int, kept_ms: int) -> int:
-    """Since when nothing can have expired, whatever the clocks were that its end was written by."""
+    """The instant since which no document can have expired, by any clock that wrote its end."""
     return now - kept_ms + kept_ms // 5 + 5 * MINUTE_MS
 
 
 class StoredVerdicts:
-    """Of the times of ``schedule`` from ``first_ms`` through ``last_ms``; `set_aside` has the records that can't be
-    read."""
+    """The verdicts of ``schedule`` from ``first_ms`` through ``last_ms``.
+
+    `unreadable_records` has the findings about records that can't be read.
+    """
 
     def __init__(self, database: Database, pace: ScanPace, schedule: ScheduleId, first_ms: int, last_ms: int) -> None:
         self._jobs = database[Collection.JOBS.value]
         self._verdicts = database[Collection.VERDICTS.value]
         self._pace = pace
         self._schedule = schedule.name
-        self._said = {"schedule_created_at_ms": {"$in": [schedule.created_at_ms, None]}}
+        self._of_schedule = {"schedule_created_at_ms": {"$in": [schedule.created_at_ms, None]}}
         self._first_ms = first_ms
         self._last_ms = last_ms
-        self.set_aside: list[Finding] = []
+        self.unreadable_records: list[Finding] = []
 
     async def fires(self) -> AsyncGenerator[int, None]:
         found = self._jobs.find(
@@ -166,10 +176,10 @@ class StoredVerdicts:
                         yield int(text)
 
     async def runs(self) -> AsyncGenerator[VerdictRun, None]:
-        # One may have begun before; what runs of other verdicts began before that ended before it.
+        # One run may have begun before ``first_ms``; all earlier ones ended before it.
         earlier = {"$gt": f"{self._schedule}:", "$lt": verdict_id(self._schedule, self._first_ms)}
         with faults("read the verdicts"):
-            before = await self._verdicts.find_one({"_id": earlier, **self._said}, sort=[("_id", DESCENDING)])
+            before = await self._verdicts.find_one({"_id": earlier, **self._of_schedule}, sort=[("_id", DESCENDING)])
         if before is not None:
             for run in self._read([before]):
                 yield run
@@ -177,7 +187,7 @@ class StoredVerdicts:
             "$gte": verdict_id(self._schedule, self._first_ms),
             "$lte": verdict_id(self._schedule, self._last_ms),
         }
-        found = self._verdicts.find({"_id": span, **self._said}).sort("_id", ASCENDING)
+        found = self._verdicts.find({"_id": span, **self._of_schedule}).sort("_id", ASCENDING)
         async with aclosing(self._pace.batches("verdicts", found)) as batches:
             async for documents in batches:
                 for run in self._read(documents):
@@ -188,7 +198,7 @@ class StoredVerdicts:
         for document in documents:
             run = read_document(Collection.VERDICTS, document)
             if isinstance(run, Finding):
-                self.set_aside.append(run)
+                self.unreadable_records.append(run)
             elif run.schedule == self._schedule:
                 runs.append(run)
         return runs

@@ -1,8 +1,9 @@
-"""Makes the database ready: its collections and its indexes.
+"""The indexes of each collection, and what creates the collections and indexes that are missing.
 
 Idempotent, and safe from several replicas at once. The collections are created explicitly because the stream takes a
-dropped one for lost history, and a resync needs something to read. An existing index of another shape is an error
-that names it: which of the two is right is for people to decide.
+dropped one for lost history, and a resync needs something to read. The server refuses an index whose name an index of
+another shape has, and one whose shape an index of another name has: both are a `DatabaseUnfit` that names the two
+indexes and the command that drops the existing one. Which of the two is right is for people to decide.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,18 +23,18 @@ _NAMESPACE_EXISTS = 48
 
 INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
     Collection.JOBS: (
-        # The snapshot reads the live states, a list reads one of them by id.
+        # The snapshot reads the live states; a list reads one state by id.
         IndexModel([("state", ASCENDING), ("_id", ASCENDING)], name="state"),
         IndexModel([("definition", ASCENDING), ("_id", ASCENDING)], name="definition"),
-        # Most jobs of a busy deployment are submitted, not fired: those are left out. `$gt ""` is what the planner
-        # can see to follow from an equality with a name.
+        # Without submitted jobs, which are most jobs of a busy deployment. The planner knows that an equality with a
+        # name implies `$gt ""`.
         IndexModel(
             [("schedule", ASCENDING), ("_id", ASCENDING)],
             name="schedule",
             partialFilterExpression={"schedule": {"$gt": ""}},
         ),
         IndexModel([("target", ASCENDING), ("_id", ASCENDING)], name="target"),
-        # What a tenant may see, by state; and who holds an idempotency key.
+        # The jobs of a tenant, by state; and which job holds an idempotency key.
         IndexModel([("tenant", ASCENDING), ("state", ASCENDING), ("_id", ASCENDING)], name="tenant"),
         IndexModel(
             [("tenant", ASCENDING), ("idempotency_key", ASCENDING)],
@@ -66,13 +67,13 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
 
 
 async def reach(database: Database) -> None:
-    """Returns if its primary answers and takes our credentials; else raises `StoreUnavailable`."""
+    """Returns if the primary answers and accepts our credentials; else raises `StoreUnavailable`."""
     with faults("reach the database", _REACH_LIMIT_S):
         await database.command("ping")
 
 
 async def ensure_collections_and_indexes(database: Database) -> None:
-    """Creates what is missing; raises `StoreUnavailable` when that was not possible."""
+    """Creates what is missing; `StoreUnavailable` when that was not possible."""
     await reach(database)
     with faults("create the collections and indexes", _BUILD_LIMIT_S):
         for collection in Collection:
@@ -83,7 +84,7 @@ async def ensure_collections_and_indexes(database: Database) -> None:
 
 
 async def create_collection(database: Database, name: str) -> None:
-    """Harmless where there is one."""
+    """Does nothing if the collection exists."""
     command: dict[str, Any] = {"create": name, "writeConcern": {"w": "majority"}}
     try:
         await database.command(command)
@@ -93,16 +94,16 @@ async def create_collection(database: Database, name: str) -> None:
 
 
 _SHAPING = ("unique", "sparse", "partialFilterExpression", "expireAfterSeconds")
-"""The options that make it another index."""
+"""The options that make an index another one."""
 
 
 def require_compatible(
-    collection: Collection, models: Sequence[IndexModel], there: Mapping[str, Mapping[str, Any]]
+    collection: Collection, models: Sequence[IndexModel], existing: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """`DatabaseUnfit` where one of those that are ``there``, by their names, is in the way of one of ``models``."""
+    """`DatabaseUnfit` if an existing index (``existing``, by name) prevents the creation of one of ``models``."""
     for model in models:
         wanted = _shape(model.document)
-        for name, info in there.items():
+        for name, info in existing.items():
             if name == index_name(model) and _shape(info) != wanted:
                 raise DatabaseUnfit(
                     f"the index {name!r} of {collection} is {_shown(_shape(info))}, and should be {_shown(wanted)};"

@@ -1,13 +1,13 @@
-"""What a release finds when it comes to a database, and `migrate`, which makes it as the release needs it.
+"""`migrate` brings a database to what this release needs; each process starts with `require_readable` or `prepare`.
 
 The protocol between releases is in `hascheduler.model.schema_version`. The steps, in this order::
 
-    collections ─► indexes, one by one ─► does everybody who lives read it? ─► the version
+    collections ─► indexes, one by one ─► do all live processes read the new version? ─► the version
 
-Each step is looked for by itself and changes nothing where it is done. So a migration that was killed goes on where it
-stood, and several at once do each other's work. What people must decide is a `DatabaseUnfit` that names it: before
-anything is changed, a version that this release does not read or an index of another shape; before the last step, who
-would not read what comes. Until then nothing is done that the older release would notice.
+Each step is checked on its own and changes nothing if it is done. So a killed migration continues where it stopped, and
+several at once share the work. What people must decide is a `DatabaseUnfit` that names it: before anything is changed,
+a version that this release does not read, or an index of another shape; before the last step, the processes that would
+not read the new version. No earlier step does anything that the older release would notice.
 """
 
 import asyncio
@@ -44,64 +44,64 @@ from hascheduler.mongo.work.store import REGISTRATION_KEPT_MS
 
 _UNAUTHORIZED = 13
 _BUILD_LIMIT_S = 7 * 86_400.0
-"""An index of a large collection takes its time, and who waits for it here has asked for that."""
-_TELL_EVERY_S = 10.0
+"""An index of a large collection takes long, and the operator who waits for it has asked for that."""
+_REPORT_EVERY_S = 10.0
 _HEARD_LATELY_MS = 60_000
 
-Say = Callable[[str, MigrationStep, Mapping[str, Any]], None]
-"""What happens (``migrating``, ``still_migrating`` or ``migrated``), to which step, and what there is to say of it."""
+ReportStep = Callable[[str, MigrationStep, Mapping[str, Any]], None]
+"""Reports progress: the event (``migrating``, ``still_migrating`` or ``migrated``), its step, and its fields."""
 
 
 async def require_readable(database: Database) -> None:
-    """`DatabaseUnfit` where the database has a version that this release does not read."""
+    """`DatabaseUnfit` if the database has a version that this release does not read."""
     await reach(database)
     await _readable_version(database)
 
 
 async def prepare(database: Database) -> None:
-    """What a replica does at its start: as `migrate`, but for the version. That is for people to raise."""
+    """What a replica does at its start: as `migrate`, except that it never raises the version; people do that."""
     await reach(database)
     await _missing(database)
     await ensure_collections_and_indexes(database)
 
 
-async def migrate(database: Database, say: Say, *, dry_run: bool = False) -> Migration:
-    """Makes the database as this release needs it, or (``dry_run``) only looks what is missing.
+async def migrate(database: Database, report: ReportStep, *, dry_run: bool = False) -> Migration:
+    """Brings the database to what this release needs, or (``dry_run``) only lists what is missing.
 
-    `DatabaseUnfit` where people must decide, or a right is missing; `StoreUnavailable` may come after some of the
-    steps, and the next migration goes on from there.
+    `DatabaseUnfit` where people must decide, or a right is missing; `StoreUnavailable` may be raised after some of the
+    steps, and the next migration continues from there.
     """
     before = await _readable_version(database)
     steps = await _missing(database)
     for step in steps:
         if step.kind is StepKind.VERSION:
-            await _demand_that_all_read_it(database)
+            await _require_all_read_it(database)
         if not dry_run:
-            await _carry_out(step, database, say)
+            await _carry_out(step, database, report)
     after = UNSTATED_VERSION if before is None else before
     return Migration(before, after if dry_run else max(after, schema_version.NEWEST_VERSION), steps)
 
 
-async def _carry_out(step: MigrationStep, database: Database, say: Say) -> None:
+async def _carry_out(step: MigrationStep, database: Database, report: ReportStep) -> None:
     match step.kind:
         case StepKind.COLLECTION:
-            say("migrating", step, {})
-            with _clearly(f"create the {step}"):
+            report("migrating", step, {})
+            with _exchange(f"create the {step}"):
                 await create_collection(database, step.name)
         case StepKind.INDEX:
-            await _build(step, database, say)
+            await _build(step, database, report)
         case StepKind.VERSION:
-            say("migrating", step, {})
+            report("migrating", step, {})
             await _raise_version(database, int(step.name))
-    say("migrated", step, {})
+    report("migrated", step, {})
 
 
-# What is there
+# What exists
 
 
 async def _readable_version(database: Database) -> int | None:
-    """What the database says; `DatabaseUnfit` where this release can't read that."""
-    with _clearly("read the schema version"):
+    """The database's version, None if it has none; `DatabaseUnfit` if this release can't read it."""
+    with _exchange("read the schema version"):
         document = await database[Collection.META.value].find_one({"_id": SCHEMA_ID})
     if document is None:
         return None
@@ -116,31 +116,31 @@ async def _readable_version(database: Database) -> int | None:
 
 
 async def _missing(database: Database) -> list[MigrationStep]:
-    """What is to be done, in order; `DatabaseUnfit` where something is in the way."""
+    """The missing steps, in order; `DatabaseUnfit` if one of them is impossible."""
     version = await _readable_version(database)
-    with _clearly("look at the collections and indexes"):
+    with _exchange("look at the collections and indexes"):
         names = set(await database.list_collection_names())
         found = {name: await database[name].index_information() for name in sorted(names & set(Collection))}
     steps = [MigrationStep(StepKind.COLLECTION, name) for name in Collection if name not in names]
     for collection, models in INDEXES.items():
-        there = found.get(collection.value, {})
-        require_compatible(collection, models, there)
-        missing = [name for name in map(index_name, models) if name not in there]
+        existing = found.get(collection.value, {})
+        require_compatible(collection, models, existing)
+        missing = [name for name in map(index_name, models) if name not in existing]
         steps += [MigrationStep(StepKind.INDEX, f"{collection}.{name}") for name in missing]
     if version is None or version < schema_version.NEWEST_VERSION:
         steps.append(MigrationStep(StepKind.VERSION, str(schema_version.NEWEST_VERSION)))
     return steps
 
 
-async def _demand_that_all_read_it(database: Database) -> None:
-    """One that starts a moment later finds the new version and refuses, or hears of it through its stream."""
+async def _require_all_read_it(database: Database) -> None:
+    """A process that starts after this check refuses the new version, or learns of it through its stream."""
     behind: list[str] = []
     for collection, kept_ms in ((Collection.REPLICAS, REPLICA_KEPT_MS), (Collection.PROCESSORS, REGISTRATION_KEPT_MS)):
         # By the server's clock, as it is the server that lets the records expire.
         heard_lately = {"$gt": ["$expire_at", {"$add": ["$$NOW", kept_ms - _HEARD_LATELY_MS]}]}
         reads_it = {"$gte": [{"$ifNull": ["$reads", UNSTATED_VERSION]}, schema_version.NEWEST_VERSION]}
         query = {"$expr": {"$and": [heard_lately, {"$not": [reads_it]}]}}
-        with _clearly(f"look who is there in {collection}"):
+        with _exchange(f"look who is there in {collection}"):
             found = await database[collection.value].find(query, {"_id": True}).to_list(None)
         behind += [str(document["_id"]) for document in found]
     if behind:
@@ -154,25 +154,25 @@ async def _demand_that_all_read_it(database: Database) -> None:
 # What changes it
 
 
-async def _build(step: MigrationStep, database: Database, say: Say) -> None:
+async def _build(step: MigrationStep, database: Database, report: ReportStep) -> None:
     collection, _, name = step.name.partition(".")
     [model] = [model for model in INDEXES[Collection(collection)] if index_name(model) == name]
-    with _clearly("count the documents"):
+    with _exchange("count the documents"):
         documents = await database[collection].estimated_document_count()
-    say("migrating", step, {"documents": documents})
-    with _clearly(f"build the {step}", _BUILD_LIMIT_S):
+    report("migrating", step, {"documents": documents})
+    with _exchange(f"build the {step}", _BUILD_LIMIT_S):
         # Quorum majority, as at the start of a replica: a member that is down holds up nothing.
         build = database[collection].create_indexes([model], commitQuorum="majority")
-        await _telling(build, lambda for_s: say("still_migrating", step, {"documents": documents, "for_s": for_s}))
+        await _reporting(build, lambda for_s: report("still_migrating", step, {"documents": documents, "for_s": for_s}))
 
 
-async def _telling(work: Coroutine[Any, Any, Any], tell: Callable[[int], None]) -> None:
-    """``work`` to its end, telling every now and then for how many seconds it has gone on."""
+async def _reporting(work: Coroutine[Any, Any, Any], report: Callable[[int], None]) -> None:
+    """Runs ``work`` to its end; calls ``report`` every `_REPORT_EVERY_S` with the seconds since its start."""
     began = asyncio.get_running_loop().time()
     task = asyncio.ensure_future(work)
     try:
-        while not (await asyncio.wait([task], timeout=_TELL_EVERY_S))[0]:
-            tell(int(asyncio.get_running_loop().time() - began))
+        while not (await asyncio.wait([task], timeout=_REPORT_EVERY_S))[0]:
+            report(int(asyncio.get_running_loop().time() - began))
     finally:
         task.cancel()
     task.result()
@@ -182,14 +182,14 @@ async def _raise_version(database: Database, version: int) -> None:
     meta = database[Collection.META.value].with_options(write_concern=MAJORITY)
     lower = {"_id": SCHEMA_ID, "version": {"$lt": version}}
     change = {"$set": {"version": version}, "$inc": {"rev": 1}, "$currentDate": {"raised_at": True}}
-    # Where it is not lower any more another migration was first, and the insert meets what that one wrote.
-    with _clearly("raise the schema version"), suppress(DuplicateKeyError):
+    # If the version is no longer lower, another migration was first, and the upsert collides with its document.
+    with _exchange("raise the schema version"), suppress(DuplicateKeyError):
         await meta.update_one(lower, change, upsert=True)
 
 
 @contextmanager
-def _clearly(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> Iterator[None]:
-    """`faults`; a missing right is a `DatabaseUnfit`, as waiting does not mend it."""
+def _exchange(doing: str, limit_s: float = EXCHANGE_LIMIT_S) -> Iterator[None]:
+    """`faults`; a missing right is a `DatabaseUnfit`, as waiting does not help."""
     with faults(doing, limit_s):
         try:
             yield

@@ -1,4 +1,4 @@
-"""What the change stream is asked for, and how one of its events becomes a `Change`.
+"""The pipeline of the change stream, how one of its events becomes a `Change`, and the positions of events.
 
 The server projects every event to the lean fields, so a payload never travels to a mirror::
 
@@ -6,11 +6,15 @@ The server projects every event to the lean fields, so a payload never travels t
     update                             PATCH, or nothing where no lean field changed
     update of a part of a lean field   READ    the description does not hold the whole field, so the document is read
     delete                             DELETE
-    drop, rename, dropDatabase,        LOST    what was in it is no longer told: read everything again
+    drop, rename, dropDatabase,        LOST    the stream ends without the deletes: read everything again
     invalidate
 
-Only code of this project writes whole fields; parts of them change, and fields are removed, where people edit by hand.
-The journal is told by its inserts alone: it is never changed, and trimming it concerns nobody.
+This project's code writes whole fields only; parts of fields change, and fields are removed, only by hand. Of the
+journal only inserts become changes: entries never change, and no reader needs to know that they were trimmed.
+
+A position is the cluster time of an event, and which of the events of that time it is. A write has a time of its own,
+but the writes of a transaction share theirs, and so do documents that were inserted at once where the server replicates
+those as a transaction. Their order is the same in every stream.
 """
 
 from collections.abc import Mapping
@@ -29,7 +33,7 @@ from hascheduler.model.instants import from_datetime
 
 _LOSSES = frozenset({"drop", "rename", "dropDatabase", "invalidate"})
 _OF_ANY_COLLECTION = ["rename", "dropDatabase", "invalidate"]
-"""A rename is ours where its target is, too."""
+"""A rename concerns us also where its target is one of our collections."""
 _NESTED = [
     collection.value
     for collection in (
@@ -40,11 +44,11 @@ _NESTED = [
         Collection.TENANTS,
     )
 ]
-"""The collections with lean fields that have parts and may be edited; a job's resources stay as they are."""
+"""The collections with nested lean fields that may be edited; a job's resources never change."""
 
 
 class NonChange(Enum):
-    """What an event is where it is not a change."""
+    """What an event means that is no change of a document."""
 
     NOTHING = "nothing"
     LOST = "lost"
@@ -52,7 +56,7 @@ class NonChange(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """The document must be read whole."""
+    """The description of the update lacks a whole field, so the document must be read."""
 
     collection: Collection
     id: object
@@ -65,7 +69,7 @@ def event_pipeline() -> list[dict[str, Any]]:
     update = "updateDescription"
     touched = {"$map": {"input": {"$objectToArray": {"$ifNull": [f"${update}.updatedFields", {}]}}, "in": "$$this.k"}}
     return [
-        # Nothing finer: the server looks at each condition for each event, at 4 us for one that is told.
+        # No finer filter: the server evaluates each condition for each event, at 4 us for an event that it delivers.
         {"$match": {"$or": [{"ns.coll": {"$in": ours}}, {"operationType": {"$in": _OF_ANY_COLLECTION}}]}},
         {
             "$project": {
@@ -86,7 +90,7 @@ def event_pipeline() -> list[dict[str, Any]]:
 
 
 def change_of(event: Mapping[str, Any], position: str = "") -> Change | Reread | NonChange:
-    """What ``event`` says, at that position; of its fields only those that are lean in its own collection."""
+    """What ``event`` at that position means, with only those fields that are lean in its own collection."""
     operation = event["operationType"]
     if operation in _LOSSES:
         return NonChange.NOTHING if operation == "rename" and not _is_ours(event) else NonChange.LOST
@@ -113,13 +117,13 @@ def _is_ours(rename: Mapping[str, Any]) -> bool:
 
 
 def _lean(fields: dict[str, Any] | None, lean: frozenset[str]) -> dict[str, Any]:
-    if not fields or lean.issuperset(fields):  # nearly always: that is what the server was asked for
+    if not fields or lean.issuperset(fields):  # nearly always: the server has projected them
         return fields or {}
     return {name: value for name, value in fields.items() if name in lean}
 
 
 def written_at_ms(event: Mapping[str, Any]) -> int | None:
-    """When the server took the write, by its clock; older servers than 6.0 do not say."""
+    """When the server took the write, by its clock; None from servers before 6.0."""
     at = event.get("wallTime")
     return from_datetime(at) if isinstance(at, datetime) else None
 
@@ -141,9 +145,9 @@ def _part_of(lean: frozenset[str], event: Mapping[str, Any], description: Mappin
 
 
 def position_after(last: str, moment: Timestamp | None) -> str:
-    """The position of the event that follows the one at ``last`` ("": the first one), and happened at ``moment``.
+    """The position of the event after the one at ``last`` ("": the first event) whose cluster time is ``moment``.
 
-    An event without a time is none of a document, and has no position of its own.
+    An event without a time concerns no document, and keeps the position before it.
     """
     if moment is None:
         return last

@@ -1,4 +1,4 @@
-"""Reads documents as a mirror wants them: live ones, projected to the lean fields, in slices."""
+"""Reads the live documents for a mirror, projected to the lean fields, in slices."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ _LIVE_ONLY: Mapping[Collection, dict[str, Any]] = {
 
 
 async def live_documents(database: Database, session: Any) -> AsyncIterator[Sequence[Change]]:
-    """Every live document, as PUTs, as ``session`` sees them: all but finished jobs and older journal entries."""
+    """Every live document as a PUT, as ``session`` sees it: all but finished jobs and older journal entries."""
     yield await _newest_journal_entries(database, session)
     for collection in MIRRORED:
         if collection is Collection.JOURNAL:
@@ -42,7 +42,7 @@ async def live_documents(database: Database, session: Any) -> AsyncIterator[Sequ
 async def present_documents(
     database: Database, session: Any, collection: Collection, ids: Sequence[object]
 ) -> list[Change]:
-    """A PUT for each document that is there, a DELETE for each that is not, in the order of ``ids``."""
+    """A PUT for each document that exists, a DELETE for each that does not, in the order of ``ids``."""
     with faults(f"read some {collection}"):
         documents = await (
             database[collection.value]
@@ -51,12 +51,12 @@ async def present_documents(
         )
     found = [_put(collection, document) for document in documents]
     # By comparison, not by hash: an id that was written by hand may be an object.
-    there = [change.id for change in found]
-    return found + [Change(collection, Operation.DELETE, id, {}) for id in ids if id not in there]
+    present = [change.id for change in found]
+    return found + [Change(collection, Operation.DELETE, id, {}) for id in ids if id not in present]
 
 
 async def _newest_journal_entries(database: Database, session: Any) -> list[Change]:
-    """One step a shard, from the last shard to the first: the newest entry below all those of the one before."""
+    """One read a shard, from the last shard to the first: the newest entry below all entries of the shard before."""
     journal = database[Collection.JOURNAL.value]
     newest: list[Change] = []
     # An object, so that the range holds objects only.
@@ -82,5 +82,5 @@ def _projection(collection: Collection) -> list[str]:
 
 
 def _put(collection: Collection, document: dict[str, Any]) -> Change:
-    """Takes the document over."""
+    """Takes ownership of ``document``."""
     return Change(collection, Operation.PUT, document.pop("_id"), document)

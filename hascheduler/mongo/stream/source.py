@@ -2,14 +2,14 @@
 
 A fresh stream starts at the operation time T of a ping. Its snapshot is read in a session that has seen T, so each
 write is in the snapshot, or in the stream, or in both; nothing falls in between. A resumed stream goes on after its
-token and needs no snapshot. Ours is the server's token with the position that belongs to it.
+token and needs no snapshot. Our token is the server's, together with the position of the last event.
 
 The cursor is driven by its two commands, ``aggregate`` and ``getMore``, because a reply of the server is one batch with
 one token, which is what the port hands out; the driver's own change stream gives the events one by one, at several
-times the cost, and resumes behind our back.
+times the cost, and resumes silently.
 
 `MongoChangeStream` owns the cursor and at most one exchange, in a task of its own, whose result is kept until it is
-asked for. So a cancelled `next_batch` loses nothing. `close` ends the exchange.
+fetched. So a cancelled `next_batch` loses nothing. `close` ends the exchange.
 """
 
 import asyncio
@@ -32,17 +32,17 @@ from hascheduler.ports import Batch
 
 BATCH_MAX = 1_000
 _SERVER_WAIT_MS = 1_000
-"""How long the server holds a request open when there is nothing to tell."""
+"""How long the server holds a request open while there are no events."""
 _SILENCE_LIMIT_S = _SERVER_WAIT_MS / 1_000 + 5.0
 _CLOSE_LIMIT_S = 2.0
 _POSITION = "position"
 _OF_DATABASE = "$cmd.aggregate"
-"""The collection that a cursor over a whole database goes by."""
+"""The collection name of a cursor over a whole database."""
 
 
 class MongoChangeSource:
-    """`hascheduler.ports.ChangeSource`. Remembers only the newest moment that any of its streams has told of, and
-    whether one has told that a collection is gone."""
+    """`hascheduler.ports.ChangeSource`. Remembers only the newest cluster time that any of its streams has delivered,
+    and whether one of them has seen a collection dropped."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -51,7 +51,7 @@ class MongoChangeSource:
     async def open(self, resume: Any | None) -> "MongoChangeStream":
         since: Timestamp | None = None
         if resume is None and self._seen.dropped:
-            await self._make_anew()
+            await self._recreate_collections()
         with faults("open the change stream"):
             if resume is None:
                 since = (await self._database.command("ping"))["operationTime"]
@@ -69,9 +69,9 @@ class MongoChangeSource:
         position = "" if resume is None else resume.get(_POSITION, "")
         return MongoChangeStream(self._database, session, reply["cursor"], self._seen, since=since, position=position)
 
-    async def _make_anew(self) -> None:
-        """Whoever writes into a collection that was dropped makes it again, but without its indexes. Where this fails,
-        the next resync tries it again, and the audit tells what is missing."""
+    async def _recreate_collections(self) -> None:
+        """The next write into a dropped collection creates it again, but without its indexes. If this fails, the next
+        resync tries again, and `hascheduler.check` reports what is missing."""
         with suppress(StoreUnavailable, DatabaseUnfit):
             await ensure_collections_and_indexes(self._database)
             self._seen.dropped = False
@@ -79,7 +79,7 @@ class MongoChangeSource:
     async def fetch(self, collection: Collection, ids: Sequence[str]) -> Sequence[Change]:
         if not ids:
             return []
-        # After what the caller has seen: a primary that is new may not have caught up with it.
+        # In a session after what the caller has seen: a new primary may not have caught up with that.
         async with session_after(self._database, self._seen.moment) as session:
             return await present_documents(self._database, session, collection, ids)
 
@@ -130,7 +130,7 @@ class MongoChangeStream:
             except Exception as error:
                 self._error = error
                 raise
-            # The server answers an idle cursor with nothing from time to time.
+            # The server answers an idle cursor with an empty batch from time to time.
             if batch.changes or loop.time() >= until:
                 return batch
 
@@ -147,10 +147,10 @@ class MongoChangeStream:
             self._exchange.cancel()
             await asyncio.wait([self._exchange], timeout=0.1)
         if self._exchange is not None and not self._exchange.cancelled():
-            self._exchange.exception()  # nobody is left to be told
+            self._exchange.exception()  # marks it as retrieved: no caller is left to get it
         self._exchange = None
         self._error = StoreUnavailable("the change stream is closed")
-        # The server forgets an abandoned cursor by itself.
+        # The server closes an abandoned cursor after its own time-out.
         with suppress(StoreUnavailable, HistoryLost, TimeoutError):
             async with asyncio.timeout(_CLOSE_LIMIT_S):
                 if self._cursor_id:
@@ -179,9 +179,9 @@ class MongoChangeStream:
         for event in cursor["nextBatch"]:
             position = position_after(self._position, event.get("clusterTime"))
             try:
-                change = await self._told(event, position)
+                change = await self._change(event, position)
             except (HistoryLost, StoreUnavailable) as error:
-                # What came before it is told first; the next call gets the error.
+                # First return the changes before it; the next call raises the error.
                 if not changes:
                     raise
                 self._error = error
@@ -202,14 +202,14 @@ class MongoChangeStream:
         self._position = position
         self._seen.moment = event.get("clusterTime", self._seen.moment)
 
-    async def _told(self, event: Mapping[str, Any], position: str) -> Change | None:
+    async def _change(self, event: Mapping[str, Any], position: str) -> Change | None:
         match change_of(event, position):
             case Change() as change:
                 return change
             case Reread(collection, id):
                 async with session_after(self._database, event["clusterTime"]) as session:
                     [present] = await present_documents(self._database, session, collection, [id])
-                # One that is gone by now is deleted further down the stream.
+                # If the document is gone by now, its delete follows in the stream.
                 if present.operation is not Operation.PUT:
                     return None
                 return replace(present, position=position, at_ms=written_at_ms(event), ahead=True)

@@ -1,7 +1,8 @@
-"""Ends attempts, many in one exchange: running → what the handler came to, for those that are still this processor's.
+"""Ends attempts, many in one exchange: running → the handler's outcome, for jobs that this processor still holds.
 
-Those that end alike are one write. When as many documents matched as were asked for, all are done; otherwise each is
-asked for by itself, which may be repeated: one that the first write has ended already says so.
+Attempts with equal outcomes share a write. When as many documents matched as finishes were requested, all are done;
+otherwise each finish is written alone. That may repeat a write, which is harmless: a job that the first write has ended
+shows it in the record of the attempt.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ LATE_RESULTS_KEPT_MAX = 3
 """Each may take 1.5 MiB as BSON: with more of them a job could grow beyond what MongoDB holds, and never end."""
 ENDS = TRANSITIONS[Move.FINISH].targets | TRANSITIONS[Move.STOP].targets
 _SINGLY_AT_ONCE = 16
-"""They must not take all connections there are."""
+"""They must not occupy the whole connection pool."""
 _SUCCEEDED = Outcome(JobState.SUCCEEDED)
 _RUNNING = {"state": {"$in": source_states(Move.FINISH)}}
 
@@ -48,21 +49,24 @@ class Finish:
 
 
 class Finishes:
-    """A job that ends here is deleted ``job_retention_ms`` later; ``begun`` says what is known of its attempt."""
+    """The part of the work store that ends attempts; a job that ends here is deleted ``job_retention_ms`` later.
 
-    def __init__(self, database: Database, job_retention_ms: int, begun: StartedAttempts) -> None:
-        self._begun = begun
+    ``started`` has the times of attempts that this process started.
+    """
+
+    def __init__(self, database: Database, job_retention_ms: int, started: StartedAttempts) -> None:
+        self._started_attempts = started
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._job_retention_ms = job_retention_ms
 
     async def carry_out(self, finishes: Sequence[Finish]) -> Sequence[FinishAnswer | Exception]:
-        # Failures may be retries, with cases of their own: `_one`.
-        known = [(finish, self._begun.take(finish.job_id, finish.attempt)) for finish in finishes]
+        # A failure may be a retry, which has cases of its own: those go through `_finish_one`.
+        known = [(finish, self._started_attempts.take(finish.job_id, finish.attempt)) for finish in finishes]
         simple = [(finish, times) for finish, times in known if finish.outcome.state is JobState.SUCCEEDED]
         try:
-            together = len(simple) > 1 and await self._together(simple) == len(simple)
+            together = len(simple) > 1 and await self._finish_many(simple) == len(simple)
         except InvalidInput:
-            together = False  # one of them can't be stored; which, its own write will tell
+            together = False  # one of them can't be stored: the single writes show which
         done = {id(finish) for finish, _ in simple} if together else set()
         answers: list[FinishAnswer | Exception] = []
         for first in range(0, len(finishes), _SINGLY_AT_ONCE):
@@ -70,40 +74,44 @@ class Finishes:
             answers += await asyncio.gather(*(self._answer(finish, done=id(finish) in done) for finish in some))
         return answers
 
-    async def _together(self, finishes: Sequence[tuple[Finish, AttemptTimes | None]]) -> int:
+    async def _finish_many(self, finishes: Sequence[tuple[Finish, AttemptTimes | None]]) -> int:
         writes: list[UpdateMany | UpdateOne] = []
         alike: dict[tuple[int, str, AttemptTimes | None], list[Finish]] = defaultdict(list)
         for finish, times in finishes:
             if finish.outcome == _SUCCEEDED:
                 alike[(finish.attempt, finish.processor_id, times)].append(finish)
             else:
-                among = {**attempt_filter(finish.job_id, finish.attempt, finish.processor_id), **_RUNNING}
-                writes.append(UpdateOne(*self._ending(finish, among, times, finish.at_ms), hint=BY_ID))
+                selected = {**attempt_filter(finish.job_id, finish.attempt, finish.processor_id), **_RUNNING}
+                writes.append(UpdateOne(*self._ending(finish, selected, times, finish.at_ms), hint=BY_ID))
         for (attempt, processor_id, times), group in alike.items():
-            among = {"_id": {"$in": [finish.job_id for finish in group]}, "attempt": attempt, "processor": processor_id}
+            selected = {
+                "_id": {"$in": [finish.job_id for finish in group]},
+                "attempt": attempt,
+                "processor": processor_id,
+            }
             at_ms = max(finish.at_ms for finish in group)
-            writes.append(UpdateMany(*self._ending(group[0], {**among, **_RUNNING}, times, at_ms), hint=BY_ID))
+            writes.append(UpdateMany(*self._ending(group[0], {**selected, **_RUNNING}, times, at_ms), hint=BY_ID))
         with faults("finish the attempts"):
             return (await self._jobs.bulk_write(writes, ordered=False)).matched_count
 
     def _ending(
-        self, finish: Finish, among: dict[str, Any], times: AttemptTimes | None, at_ms: WallMs
+        self, finish: Finish, selected: dict[str, Any], times: AttemptTimes | None, at_ms: WallMs
     ) -> tuple[dict[str, Any], Any]:
-        """The filter and the update for ``among``, whose attempts end as that of ``finish`` does."""
+        """The filter and the update for the jobs of ``selected``, whose attempts end as ``finish`` does."""
         outcome, kept_ms = finish.outcome, self._job_retention_ms
         if times is None:
-            return among, to_terminal(outcome, outcome.state.value, at_ms, kept_ms=kept_ms)
-        return {**among, **times.filter()}, plain_terminal_update(
+            return selected, to_terminal(outcome, outcome.state.value, at_ms, kept_ms=kept_ms)
+        return {**selected, **times.filter()}, plain_terminal_update(
             outcome, (finish.attempt, finish.processor_id), times, at_ms, kept_ms=kept_ms
         )
 
     async def _answer(self, finish: Finish, *, done: bool) -> FinishAnswer | Exception:
         try:
-            return FinishAnswer.DONE if done else await self._one(finish)
+            return FinishAnswer.DONE if done else await self._finish_one(finish)
         except (StoreUnavailable, InvalidInput) as error:
             return error
 
-    async def _one(self, finish: Finish) -> FinishAnswer:
+    async def _finish_one(self, finish: Finish) -> FinishAnswer:
         outcome = finish.outcome
         state = outcome.state
         move = Move.STOP if state is JobState.CANCELLED else Move.FINISH
@@ -116,7 +124,7 @@ class Finishes:
                 )
                 if answer.matched_count:
                     return FinishAnswer.DONE
-                # Not again, if somebody has asked for it to be cancelled.
+                # A job whose cancellation was requested is not retried.
                 move, outcome = Move.STOP, Outcome(JobState.CANCELLED, error=outcome.error)
             answer = await self._jobs.update_one(
                 {**held_now, "state": {"$in": source_states(move)}},
@@ -149,11 +157,11 @@ class Finishes:
 
 
 def attempt_filter(job_id: str, attempt: int, processor_id: str) -> dict[str, Any]:
-    """The filter for a job whose attempt that processor has."""
+    """The filter for a job whose attempt that processor holds."""
     return {"_id": job_id, "attempt": attempt, "processor": processor_id}
 
 
 def ended_attempt_filter(job_id: str, attempt: int, processor_id: str, outcomes: list[str]) -> dict[str, Any]:
-    """The filter for a job in which that attempt has come to one of ``outcomes``."""
+    """The filter for a job in which that attempt has ended with one of ``outcomes``."""
     record = {"number": attempt, "processor": processor_id, "outcome": {"$in": outcomes}}
     return {"_id": job_id, "attempts": {"$elemMatch": record}}

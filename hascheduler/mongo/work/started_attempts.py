@@ -1,10 +1,11 @@
-"""What is known of attempts that were started here, so that their ends need no pipeline.
+"""Remembers the times of attempts that this process started, so that their ends need no pipeline.
 
 The record of an attempt is made of fields that its end clears, which in general takes a pipeline; that costs the server
-twice what a plain update does. Whoever started the attempt has read those fields. They are part of the filter, so a
-memory that is wrong makes a write that matches nothing, and the pipeline has its turn.
+twice as much as a plain update. The process that started the attempt has read those fields. They are part of the
+filter, so with wrong times the write matches nothing, and the pipeline is used after all.
 
-`StartedAttempts` owns at most `STARTED_ATTEMPTS_MAX` memories, the newest; a forgotten one costs a pipeline.
+`StartedAttempts` owns the times of at most `STARTED_ATTEMPTS_MAX` attempts, the newest; a forgotten one costs a
+pipeline.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ class StartedAttempts:
         self._times: dict[tuple[str, int], AttemptTimes] = {}
 
     def remember(self, job: Mapping[str, Any], started_at_ms: int) -> None:
-        """``job`` was read when its attempt was started."""
+        """``job`` as it was read when its attempt was started."""
         dispatched_at_ms = job.get("dispatched_at_ms")
         if isinstance(dispatched_at_ms, int) and job.get("kept_until") is None:
             self._times[(job["_id"], job["attempt"])] = AttemptTimes(dispatched_at_ms, started_at_ms)

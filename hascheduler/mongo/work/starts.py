@@ -1,8 +1,8 @@
-"""Starts attempts, many in one exchange: dispatched → running, for those that are still this processor's.
+"""Starts attempts, many in one exchange: dispatched → running, for jobs that this processor still holds.
 
-The jobs are read while the write is under way. As a job that is held changes only by its holder, what was read is what
-was started if the write matched all that were asked for; otherwise it is read again after the write, and then as a
-majority has it, as a primary of yesterday may still show what will be taken back.
+The jobs are read while the write is under way. Only its holder changes a held job. So if the write matched every
+requested start, the jobs that were read are the jobs that were started; otherwise they are read again after the write,
+and then with a majority, as a deposed primary may still show writes that will be rolled back.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _FIELDS = (
     "state", "attempt", "processor", "definition", "target", "payload", "tenant", "labels", "schedule", "nominal_ms",
     "submitted_at_ms", "dispatched_at_ms", "started_at_ms", "first_started_at_ms", "failures", "trace", "kept_until",
 )  # fmt: skip
-# A running job matches too and is left as it is: the repeat after an unknown answer. As a write, even one that changes
+# A running job matches too and stays as it is: that is the repeat after an unknown answer. Even a write that changes
 # nothing waits for the majority, so the first one's success is then certain.
 _STATES = sorted({*source_states(Move.START), JobState.RUNNING.value})
 
@@ -47,21 +47,21 @@ class Start:
 
 
 class Starts:
-    """What it starts ``begun`` remembers."""
+    """The part of the work store that starts attempts; ``started`` remembers their times."""
 
-    def __init__(self, database: Database, begun: StartedAttempts) -> None:
-        self._begun = begun
+    def __init__(self, database: Database, started: StartedAttempts) -> None:
+        self._started_attempts = started
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
-        # What a majority has may lag behind the message by which the processor knows of the job.
+        # A majority read may lag behind the message that announced the job to the processor.
         self._newest = self._jobs.with_options(read_concern=LOCAL_READ)
-        self._rules = DefinitionCache(database)
+        self._definitions_cache = DefinitionCache(database)
 
     async def carry_out(self, starts: Sequence[Start]) -> Sequence[StartedJob | Exception | None]:
-        """One answer each: the job that runs now; None for a duplicate, or one that is not its own any more."""
-        # Whatever its caller's clock said a moment earlier, it starts with the others.
+        """One answer each: the job that runs now; None for a duplicate, or where the processor has lost the job."""
+        # All starts of one exchange have one instant, whatever their callers' clocks said.
         at_ms = max(start.at_ms for start in starts)
         with faults("start the attempts"):
-            # No group of tasks: it would hide what went wrong, and leave this task as one that was cancelled.
+            # No TaskGroup: it would wrap the error, and leave this task marked as cancelled.
             reading, writing = _read(self._newest, starts), self._write(starts, at_ms)
             jobs, matched = _both(await asyncio.gather(reading, writing, return_exceptions=True))
         held = [start for start in starts if _is_held(jobs.get(start.job_id), start)]
@@ -80,14 +80,14 @@ class Starts:
         if job is None or start.job_id not in running or not _is_held(job, start):
             return None
         try:
-            started = _started(job, at_ms, await self._rules.of(job["definition"]))
-            self._begun.remember(job, started.started_at_ms)
+            started = _started(job, at_ms, await self._definitions_cache.of(job["definition"]))
+            self._started_attempts.remember(job, started.started_at_ms)
             return started
-        except Exception as error:  # its document can't be read: that is no matter of the others
+        except Exception as error:  # its document can't be read, which must not fail the other starts
             return error
 
     async def _write(self, starts: Sequence[Start], at_ms: WallMs, *, again: bool = False) -> int:
-        """How many jobs matched. ``again``: those match too that run already, and stay as they are."""
+        """How many jobs matched. ``again``: running jobs match too, and stay as they are."""
         groups: dict[tuple[int, str], list[str]] = defaultdict(list)
         for start in starts:
             groups[(start.attempt, start.processor_id)].append(start.job_id)
@@ -104,13 +104,13 @@ class Starts:
 
 
 def _first_start(at_ms: WallMs) -> tuple[list[str], dict[str, Any]]:
-    """From which states, and how, for a job that has never run: no pipeline, which costs the server twice as much."""
+    """Source states and update for a job that has never run: no pipeline, which costs the server twice as much."""
     fields = {"state": JobState.RUNNING.value, "started_at_ms": at_ms, "first_started_at_ms": at_ms, "progress": None}
     return source_states(Move.START), {"$set": fields, "$inc": {"rev": 1}}
 
 
 def _any_start(at_ms: WallMs) -> tuple[list[str], list[dict[str, Any]]]:
-    """The same for any job, and nothing for one that runs already."""
+    """The same for any job; it leaves a running one as it is."""
     starting = {"$in": ["$state", source_states(Move.START)]}
     fields = {
         "state": JobState.RUNNING.value,
@@ -123,7 +123,7 @@ def _any_start(at_ms: WallMs) -> tuple[list[str], list[dict[str, Any]]]:
 
 
 def _both(answers: tuple[_Read | BaseException, int | BaseException]) -> tuple[_Read, int]:
-    """Unless one of them is an error, which is raised; both have ended, so that neither goes on unseen."""
+    """Raises the error of either. Both have ended by then, so neither exchange goes on in the background."""
     jobs, matched = answers
     if isinstance(matched, BaseException):
         raise matched
@@ -147,7 +147,7 @@ def _is_held(job: Mapping[str, Any] | None, start: Start) -> bool:
 
 
 def _started(job: Mapping[str, Any], at_ms: WallMs, rules: Definition) -> StartedJob:
-    """``job`` as it was before it was started at ``at_ms``, or after."""
+    """The started job, from ``job`` as it was read before or after its start at ``at_ms``."""
     nominal_ms = job.get("nominal_ms")
     first_started_at_ms, started_at_ms = job.get("first_started_at_ms"), job.get("started_at_ms")
     return StartedJob(
@@ -174,14 +174,17 @@ _DEFINITIONS_KEPT_MAX = 1_000
 
 
 class DefinitionCache:
-    """Owner of the definitions that were read lately."""
+    """Definitions for processors: timeouts and retries of the jobs they start, at most `DEFINITION_AGE_MAX_S` old.
+
+    Owner of the definitions that were read lately.
+    """
 
     def __init__(self, database: Database) -> None:
         self._definitions = database[Collection.DEFINITIONS.value]
         self._read: dict[str, tuple[Definition, float]] = {}
 
     async def of(self, name: str) -> Definition:
-        """As it was `DEFINITION_AGE_MAX_S` ago or later; one that is not there, or can't be read, has the defaults."""
+        """One that does not exist, or can't be read, has the defaults."""
         now = asyncio.get_running_loop().time()
         known = self._read.get(name)
         if known is not None and now - known[1] < DEFINITION_AGE_MAX_S:

@@ -37,7 +37,7 @@ TIMES = 120
 """Nominal times of ``tick`` that were decided."""
 SKIPPED = (40, 44)
 """Those from here through there did not fire."""
-TERMS = CheckConfig(RETENTION_MS, RETENTION_MS, heartbeat_timeout_ms=5_000, start_timeout_ms=5_000)
+CONFIG = CheckConfig(RETENTION_MS, RETENTION_MS, heartbeat_timeout_ms=5_000, start_timeout_ms=5_000)
 AT_ONCE: ScanBounds = replace(THOROUGH, look_again_s=0.0)
 """What is stored here stands still: a second look needs no pause."""
 
@@ -61,7 +61,7 @@ class Healthy:
         return healthy
 
     def scan(self, **deployment: Any) -> MongoInvariantScan:
-        return MongoInvariantScan(self.database, replace(Deployment(TERMS, "default"), **deployment))
+        return MongoInvariantScan(self.database, replace(Deployment(CONFIG, "default"), **deployment))
 
     def time(self, number: int) -> WallMs:
         """The nominal time of ``tick`` by its number, from 1 on."""

@@ -8,7 +8,7 @@ import pytest
 
 from hascheduler.check.config import CheckConfig
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
-from tests.integration.check.healthy import AT_ONCE, TERMS, Healthy
+from tests.integration.check.healthy import AT_ONCE, CONFIG, Healthy
 
 MINUTE_MS = 60_000
 
@@ -18,11 +18,11 @@ class MovingScan(MongoInvariantScan):
 
     motion: Callable[[], Awaitable[Any]]
 
-    async def _new_look(self, bounds: Any, progress: Any) -> Any:
+    async def _new_pass(self, bounds: Any, progress: Any) -> Any:
         if self._looks:
             await self.motion()
         self._looks += 1
-        return await super()._new_look(bounds, progress)
+        return await super()._new_pass(bounds, progress)
 
     _looks = 0
 
@@ -51,7 +51,7 @@ async def test_what_moves_between_two_looks_is_no_finding(healthy: Healthy, row:
     documents = healthy.database[collection]
     await documents.update_one({"_id": id}, {"$set": before | ago})
     assert (await healthy.scan().look(AT_ONCE)).findings != ()
-    scan = MovingScan(healthy.database, Deployment(TERMS, "default"))
+    scan = MovingScan(healthy.database, Deployment(CONFIG, "default"))
     scan.motion = lambda: documents.update_one({"_id": id}, {"$set": after})
     assert (await scan.look(AT_ONCE)).findings == ()
 
@@ -63,7 +63,7 @@ async def test_a_schedule_that_catches_up_is_not_overdue(healthy: Healthy) -> No
     await healthy.database.schedules.insert_one(healthy.schedule("slow", trigger=trigger, **times))
     assert (await healthy.scan().look(AT_ONCE)).counts == {"overdue": 1}
     first_ms = (behind_ms // 60_000 + 1) * 60_000
-    scan = MovingScan(healthy.database, Deployment(TERMS, "default"))
+    scan = MovingScan(healthy.database, Deployment(CONFIG, "default"))
 
     async def decides() -> None:
         await healthy.database.jobs.insert_one(healthy.job(f"fire:slow:{first_ms}", "succeeded"))
@@ -140,8 +140,8 @@ async def test_verdicts_that_have_expired_are_not_missed(healthy: Healthy) -> No
     """The oldest fires are gone, and what is still there says that it is kept for no longer."""
     await healthy.database.jobs.delete_many({"_id": {"$lte": f"fire:tick:{healthy.time(30)}"}, "schedule": "tick"})
     assert (await healthy.scan().look(AT_ONCE)).counts == {"verdict_missing": 1}
-    terms: CheckConfig = replace(TERMS, job_retention_ms=300_000)
-    assert (await healthy.scan(terms=terms).look(AT_ONCE)).findings == ()
+    config: CheckConfig = replace(CONFIG, job_retention_ms=300_000)
+    assert (await healthy.scan(config=config).look(AT_ONCE)).findings == ()
     kept_ms = 300_000
     await healthy.database.jobs.update_many(
         {"schedule": "tick"},

@@ -16,13 +16,13 @@ import pytest
 from hascheduler.check.finding import Finding
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import open_database
-from tests.integration.check.healthy import AT_ONCE, TERMS
+from tests.integration.check.healthy import AT_ONCE, CONFIG
 from tests.system.processes import Processes, eventually
 
 pytestmark = [pytest.mark.timeout(300)]
 
 SCHEDULES = {"tick": "200ms", "tock": "500ms", "slow": "3s"}
-SHARP = replace(TERMS, heartbeat_timeout_ms=1_500, motion_ms=30_000, patience_ms=60_000)
+SHARP = replace(CONFIG, heartbeat_timeout_ms=1_500, motion_ms=30_000, patience_ms=60_000)
 """Graces as short as a takeover here allows, so that what is not motion shows within the test."""
 
 

@@ -142,7 +142,7 @@ async def test_an_index_that_people_have_added_is_in_nobodys_way(database: Datab
 
 
 async def test_a_long_build_is_told_of_and_waited_for(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "_TELL_EVERY_S", 0.01)
+    monkeypatch.setattr(migrate, "_REPORT_EVERY_S", 0.01)
     await database.create_collection("jobs")
     await database.jobs.insert_one({"_id": "a"})
     held = MigrationStep(StepKind.INDEX, "jobs.state")

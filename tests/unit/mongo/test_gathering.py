@@ -31,37 +31,37 @@ def exchange() -> Exchange:
 
 
 async def test_questions_of_one_moment_share_an_exchange_and_those_during_it_the_next(exchange: Exchange) -> None:
-    gathering = RequestBatcher(exchange, "test")
+    batcher = RequestBatcher(exchange, "test")
     exchange.gate.clear()
-    first = [asyncio.create_task(gathering.ask(number)) for number in (1, 2)]
+    first = [asyncio.create_task(batcher.send(number)) for number in (1, 2)]
     while not exchange.batches:  # noqa: ASYNC110  # until it is under way
         await asyncio.sleep(0)
-    later = [asyncio.create_task(gathering.ask(number)) for number in (3, 4, 5)]
+    later = [asyncio.create_task(batcher.send(number)) for number in (3, 4, 5)]
     await asyncio.sleep(0)
     exchange.gate.set()
     assert await asyncio.gather(*first, *later) == [2, 4, 6, 8, 10]
     assert exchange.batches == [[1, 2], [3, 4, 5]]
-    assert await gathering.ask(6) == 12
+    assert await batcher.send(6) == 12
 
 
 async def test_an_error_is_told_to_whom_it_concerns(exchange: Exchange) -> None:
-    gathering = RequestBatcher(exchange, "test")
-    answers = await asyncio.gather(*(gathering.ask(number) for number in (12, 13, 14)), return_exceptions=True)
+    batcher = RequestBatcher(exchange, "test")
+    answers = await asyncio.gather(*(batcher.send(number) for number in (12, 13, 14)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [int, ValueError, int]
     exchange.broken = True
-    answers = await asyncio.gather(*(gathering.ask(number) for number in (1, 2)), return_exceptions=True)
+    answers = await asyncio.gather(*(batcher.send(number) for number in (1, 2)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [ConnectionError, ConnectionError]
     exchange.broken = False
-    assert await gathering.ask(1) == 2
+    assert await batcher.send(1) == 2
 
 
 async def test_one_who_is_cancelled_takes_nobody_along(exchange: Exchange) -> None:
-    gathering = RequestBatcher(exchange, "test")
+    batcher = RequestBatcher(exchange, "test")
     exchange.gate.clear()
-    impatient, patient = (asyncio.create_task(gathering.ask(number)) for number in (1, 2))
+    impatient, patient = (asyncio.create_task(batcher.send(number)) for number in (1, 2))
     while not exchange.batches:  # noqa: ASYNC110  # until it is under way
         await asyncio.sleep(0)
-    waiting = asyncio.create_task(gathering.ask(3))
+    waiting = asyncio.create_task(batcher.send(3))
     await asyncio.sleep(0)
     impatient.cancel()
     waiting.cancel()
@@ -72,19 +72,19 @@ async def test_one_who_is_cancelled_takes_nobody_along(exchange: Exchange) -> No
 
 
 async def test_a_batch_is_bounded(exchange: Exchange) -> None:
-    gathering = RequestBatcher(exchange, "test")
-    answers = await asyncio.gather(*(gathering.ask(number) for number in range(100, 101 + BATCH_MAX)))
+    batcher = RequestBatcher(exchange, "test")
+    answers = await asyncio.gather(*(batcher.send(number) for number in range(100, 101 + BATCH_MAX)))
     assert answers == [2 * number for number in range(100, 101 + BATCH_MAX)]
     assert [len(batch) for batch in exchange.batches] == [BATCH_MAX, 1]
 
 
 async def test_after_an_exchange_that_several_shared_the_next_one_waits_for_more(exchange: Exchange) -> None:
-    gathering = RequestBatcher(exchange, "test", rest_s=0.05)
-    assert await gathering.ask(1) == 2
+    batcher = RequestBatcher(exchange, "test", pause_s=0.05)
+    assert await batcher.send(1) == 2
     # Nobody shared the last one, so nobody waits.
-    assert await asyncio.gather(*map(gathering.ask, (2, 3))) == [4, 6]
-    early = asyncio.create_task(gathering.ask(4))
+    assert await asyncio.gather(*map(batcher.send, (2, 3))) == [4, 6]
+    early = asyncio.create_task(batcher.send(4))
     await asyncio.sleep(0.01)
-    late = asyncio.create_task(gathering.ask(5))
+    late = asyncio.create_task(batcher.send(5))
     assert [await early, await late] == [8, 10]
     assert exchange.batches == [[1], [2, 3], [4, 5]]
