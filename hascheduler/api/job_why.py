@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.shown import instant_or_none, instant_text
-from hascheduler.dispatch.explanation import Block, Explanation, Rule, Standing
+from hascheduler.dispatch.explanation import Block, BlockReason, Explanation, QueuePosition
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.policy import Criterion
@@ -45,7 +45,7 @@ _STANDING: dict[str, Any] = {
 
 
 class BlockResponse(BaseModel):
-    rule: Rule
+    rule: BlockReason
     because: str = Field(description="A sentence, with the numbers in it")
     unblocked_by: str = Field(description="What would end it")
     numbers: dict[str, int | str | list[str]]
@@ -130,7 +130,7 @@ def _summary(explanation: Explanation) -> str:
     return ", ".join(["nothing holds it back", *place])
 
 
-def _place(standing: Standing | None) -> list[str]:
+def _place(standing: QueuePosition | None) -> list[str]:
     if standing is None:
         return []
     if standing.ahead == 0:
@@ -149,7 +149,7 @@ def _block(block: Block) -> BlockResponse:
     )
 
 
-def _standing(standing: Standing) -> StandingResponse:
+def _standing(standing: QueuePosition) -> StandingResponse:
     return StandingResponse(
         ahead=standing.ahead,
         exact=standing.exact,

@@ -16,9 +16,9 @@ from hascheduler.api.responses import refused
 from hascheduler.api.services import Services
 from hascheduler.api.shares import Slot
 from hascheduler.api.texts import QueryDurationMs, Strict
+from hascheduler.dispatch.recording import RecordingEnd, heading_line, step_line
 from hascheduler.errors import Conflict
 from hascheduler.ports import Recording
-from hascheduler.simulate.recording import Ended, heading_line, step_line
 
 MEDIA_TYPE = "application/x-ndjson"
 
@@ -67,5 +67,5 @@ async def _lines(recording: Recording) -> AsyncIterator[bytes]:
     heading, steps = recording
     yield orjson.dumps(heading_line(heading), option=orjson.OPT_APPEND_NEWLINE)
     async for step in steps:
-        line = {"end": step.reason} if isinstance(step, Ended) else step_line(step)
+        line = {"end": step.reason} if isinstance(step, RecordingEnd) else step_line(step)
         yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)

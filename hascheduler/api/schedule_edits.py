@@ -21,7 +21,7 @@ from hascheduler.api.services import ApiServices
 from hascheduler.api.shown import plain_json
 from hascheduler.api.stored_schedules import read_schedule
 from hascheduler.api.trigger_schemas import TriggerBody, trigger_of
-from hascheduler.dispatch.edits import with_trigger
+from hascheduler.dispatch.schedules.edits import with_trigger
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import (
     NewSchedule,

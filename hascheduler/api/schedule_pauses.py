@@ -15,7 +15,7 @@ from hascheduler.api.schedule_shown import ScheduleResponse
 from hascheduler.api.services import Services
 from hascheduler.api.stored_schedules import readable_schedule, show
 from hascheduler.api.texts import Strict, Text
-from hascheduler.dispatch.edits import paused, resumed
+from hascheduler.dispatch.schedules.edits import paused, resumed
 from hascheduler.model.documents.schedule import encode_schedule_edit
 from hascheduler.ports import StoredDocument
 

@@ -15,7 +15,7 @@ from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
 from hascheduler.model.durations import format_duration
 from hascheduler.model.schedule import CatchUp, Overlap, ScheduleRef
-from hascheduler.model.verdict import NOTHING_DECIDED, Tally
+from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 from hascheduler.ports import StoredDocument
 
 _EXAMPLE: JsonDict = {
@@ -163,7 +163,7 @@ def request_form(document: StoredDocument) -> dict[str, Any]:
 _REQUESTED = set(ReplaceScheduleBody.model_fields) - {"name", "paused"}
 
 
-def show_counts(tally: Tally, unstorable: int) -> CountsResponse:
+def show_counts(tally: FireCounts, unstorable: int) -> CountsResponse:
     return CountsResponse(
         fired=max(0, tally.fired - unstorable),
         unstorable=unstorable,

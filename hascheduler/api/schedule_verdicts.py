@@ -15,7 +15,7 @@ from hascheduler.api.schedule_shown import CountsResponse, show_counts
 from hascheduler.api.services import Services
 from hascheduler.api.shown import instant_text
 from hascheduler.api.stored_schedules import readable_schedule, stored_schedule
-from hascheduler.dispatch.stretches import UndecidedBecause, summarize_undecided
+from hascheduler.dispatch.schedules.trigger_periods import UndecidedBecause, summarize_undecided
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import unstorable_of
 from hascheduler.model.instants import LATEST_MS, WallMs

@@ -6,9 +6,9 @@ from typing import Any
 
 from hascheduler.check.config import MINUTE_MS, CheckConfig
 from hascheduler.check.finding import Finding, FindingKind, instant_text
-from hascheduler.dispatch.chain import is_current
-from hascheduler.dispatch.decisions import Conclusion, CountFailures, Decision, Fire, PassOver, Settlement
-from hascheduler.dispatch.judge import judge
+from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, RecordVerdict, Settlement, TimeOutcome
+from hascheduler.dispatch.schedules.cursor_steps import is_current
+from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.model.journal import EntryKind, JournalHead
 
 
@@ -99,15 +99,15 @@ def _is_undone(
     decision: Decision, jobs: Mapping[str, Mapping[str, Any]], schedules: Mapping[str, Mapping[str, Any]]
 ) -> bool:
     match decision:
-        case Fire() | PassOver():
+        case Fire() | RecordVerdict():
             return _is_open(decision, schedules.get(decision.schedule))
         case CountFailures():
             return False  # a later count replaces it
         case _:
-            return judge(decision, jobs.get(decision.job_id)) is Settlement.UNKNOWN
+            return classify_outcome(decision, jobs.get(decision.job_id)) is Settlement.UNKNOWN
 
 
-def _is_open(conclusion: Conclusion, schedule: Mapping[str, Any] | None) -> bool:
+def _is_open(conclusion: TimeOutcome, schedule: Mapping[str, Any] | None) -> bool:
     cursor_ms = None if schedule is None else schedule.get("cursor_ms")
     if schedule is None or not isinstance(cursor_ms, int) or not is_current(schedule, conclusion):
         return False  # gone or edited since: a decision that was not applied is decided again
@@ -118,7 +118,7 @@ def _shown(decision: Decision) -> str:
     match decision:
         case Fire():
             return f"fire {decision.job_id}"
-        case PassOver(run):
+        case RecordVerdict(run):
             return f"{run.verdict} {run.schedule} through {instant_text(run.last_ms)}"
         case CountFailures(schedule):
             return f"count the failures of {schedule}"

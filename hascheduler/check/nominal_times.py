@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from dataclasses import dataclass
 
 from hascheduler.check.finding import Finding, FindingKind, instant_text
-from hascheduler.dispatch.stretches import OpenTimes, undecided
+from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.triggers import next_nominal
@@ -19,7 +19,7 @@ Pause = Callable[[], Awaitable[None]]
 _PAUSE_EVERY = 2_000
 
 
-def decided_times(schedule: ScheduleRef, kept_since_ms: int, through_ms: int, times_max: int) -> list[OpenTimes]:
+def decided_times(schedule: ScheduleRef, kept_since_ms: int, through_ms: int, times_max: int) -> list[UndecidedTimes]:
     """The times through the cursor (and ``through_ms``) that must still have a verdict: the newest ``times_max`` or so.
 
     Verdicts that were decided by ``kept_since_ms`` may have expired. `InvalidInput` if the times can't be computed.
@@ -104,7 +104,7 @@ class VerdictCursor:
 
 
 async def check_times(
-    schedule: ScheduleRef, decided: Sequence[OpenTimes], verdicts: VerdictCursor, pause: Pause
+    schedule: ScheduleRef, decided: Sequence[UndecidedTimes], verdicts: VerdictCursor, pause: Pause
 ) -> list[Finding]:
     """Findings about the ``decided`` times, in order; at most one of each kind.
 

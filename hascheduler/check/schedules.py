@@ -9,7 +9,7 @@ from typing import Any
 
 from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import Finding, FindingKind, instant_text, short_id
-from hascheduler.dispatch.stretches import undecided
+from hascheduler.dispatch.schedules.trigger_periods import undecided
 from hascheduler.model.documents.fired_job import rendered_payload_bytes_max
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX
 from hascheduler.model.schedule import ScheduleRef

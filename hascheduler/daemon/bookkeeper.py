@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from hascheduler.dispatch.accounts import Accounts
+from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.ports import AccountStore, Clock
@@ -35,7 +35,7 @@ class Bookkeeper:
         self._clock = clock
         self._shard = shard
         self._term = term
-        self._saved = Accounts()
+        self._saved = AccountsSnapshot()
 
     async def run(self) -> None:
         while True:
@@ -56,10 +56,10 @@ class Bookkeeper:
         except (StoreUnavailable, InvalidInput) as error:
             log.info("accounts_not_saved", error=str(error))
 
-    async def load(self) -> Accounts:
+    async def load(self) -> AccountsSnapshot:
         """What was saved last; `StoreUnavailable` when that can't be read. A record that is broken counts as none."""
         try:
             return await self._store.load(self._shard)
         except InvalidInput as error:
             log.warning("accounts_unreadable", error=str(error))
-            return Accounts()
+            return AccountsSnapshot()

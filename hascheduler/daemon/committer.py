@@ -22,7 +22,7 @@ from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_atte
 from hascheduler.daemon.fence import Deposed, Fence
 from hascheduler.daemon.inbox import Inbox
 from hascheduler.daemon.publisher import Publisher
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, PassOver, Publish, Settlement
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, RecordVerdict, Settlement
 from hascheduler.dispatch.inputs import Settled
 from hascheduler.model.verdict import Verdict
 from hascheduler.ports import ClaimStore, Clock, JournalEntry
@@ -164,7 +164,7 @@ class Committer:
             if isinstance(decision, Fire):
                 self._metrics.concluded(Verdict.FIRED, 1)
                 self._metrics.fired(now - self._due_ms(decision))
-            elif isinstance(decision, PassOver):
+            elif isinstance(decision, RecordVerdict):
                 self._metrics.concluded(decision.run.verdict, decision.run.count)
 
     def _count_unstorable(self, fire: Fire) -> None:

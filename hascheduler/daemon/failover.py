@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from hascheduler.daemon.failover_vacancy import Vacancy, VacancyWatch
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, PassOver, Requeue, Settlement
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, RecordVerdict, Requeue, Settlement
 from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.dispatch.step import Step
 from hascheduler.model.failover import NO_BACKLOG, Backlog, Failover, FailoverEnd
@@ -170,7 +170,7 @@ class FailoverAccount:
             case Fire() if (due_ms := self._due_ms(decision)) <= due_by_ms:
                 worst_ms = max(backlog.worst_lag_ms, now - due_ms)
                 takeover.backlog = replace(backlog, fires_late=backlog.fires_late + 1, worst_lag_ms=worst_ms)
-            case PassOver(run) if run.verdict in _COUNTED and run.last_ms <= due_by_ms:
+            case RecordVerdict(run) if run.verdict in _COUNTED and run.last_ms <= due_by_ms:
                 name = _COUNTED[run.verdict]
                 takeover.backlog = replace(backlog, **{name: getattr(backlog, name) + run.count})
             case Dispatch() if takeover.first_dispatch_at is None:

@@ -15,7 +15,7 @@ def waited_ms(core: Dispatcher, now: WallMs) -> Mapping[str, int]:
 
 
 def schedules_by_state(mirror: Mirror) -> Mapping[str, int]:
-    paused = mirror.census.schedules_paused
+    paused = mirror.live_counts.schedules_paused
     return {"active": len(mirror.nouns(Collection.SCHEDULES)) - paused, "paused": paused}
 
 

@@ -24,7 +24,7 @@ from hascheduler.daemon.inbox import Inbox
 from hascheduler.daemon.publisher import Publisher
 from hascheduler.dispatch.decisions import Decision, Fire, Settlement
 from hascheduler.dispatch.inputs import TermBegan, TrustLost
-from hascheduler.election.elector import Answer, Attempt, Elector
+from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import JournalHead
@@ -166,19 +166,19 @@ class Leader:
             self._term = tasks.create_task(self._lead(self._elector.term), name=f"term-{self._elector.term}")
             self._hurry()
 
-    async def _try(self, attempt: Attempt) -> None:
+    async def _try(self, attempt: LeaseAttempt) -> None:
         is_challenge = attempt.expected is None or attempt.expected.term != attempt.proposed.term
         if is_challenge:
             self._failovers.challenged(attempt.expected)
         began = self._clock.mono_ms()
-        answer = Answer.UNKNOWN
+        answer = LeaseAnswer.UNKNOWN
         try:
             async with asyncio.timeout(self._config.retry_period_ms / 1000):
                 if attempt.expected is None:
                     won = await self._leases.create(attempt.proposed)
                 else:
                     won = await self._leases.update(attempt.expected, attempt.proposed)
-                answer = Answer.WON if won else Answer.LOST
+                answer = LeaseAnswer.WON if won else LeaseAnswer.LOST
                 if not won:
                     self._observe(await self._leases.get(self._config.shard))
         except InvalidInput as error:  # somebody wrote it by hand: it must not end all replicas, one after the other
@@ -186,7 +186,7 @@ class Leader:
         except (StoreUnavailable, TimeoutError) as error:
             log.warning("lease_write_unanswered", term=attempt.proposed.term, error=str(error) or "no answer in time")
         self._elector.concluded(attempt, answer, began, self._clock.mono_ms())
-        if is_challenge and answer is Answer.WON:
+        if is_challenge and answer is LeaseAnswer.WON:
             self._failovers.won(attempt.proposed.term)
 
     async def _pause(self) -> None:

@@ -12,9 +12,9 @@ from itertools import islice
 from hascheduler.dispatch.decisions import Decision
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input
+from hascheduler.dispatch.recording import RecordedStep, RecordingEnd
 from hascheduler.model.instants import WallMs
 from hascheduler.ports import Clock
-from hascheduler.simulate.recording import Ended, RecordedStep
 
 RECORDINGS_MAX = 4
 _STEPS_MAX = 10_000
@@ -28,7 +28,7 @@ class Recorder:
         self._core = core
         self._clock = clock
         self._term = term
-        self._readers: dict[asyncio.Queue[RecordedStep | Ended], None] = {}
+        self._readers: dict[asyncio.Queue[RecordedStep | RecordingEnd], None] = {}
 
     def stepped(self, now: WallMs, inputs: Sequence[Input], decisions: tuple[Decision, ...]) -> None:
         """The core took a step; called after each, at once."""
@@ -55,13 +55,13 @@ class Recorder:
         """Whether there are as many recordings as there may be."""
         return len(self._readers) >= RECORDINGS_MAX
 
-    async def record(self, for_ms: int) -> AsyncIterator[RecordedStep | Ended]:
+    async def record(self, for_ms: int) -> AsyncIterator[RecordedStep | RecordingEnd]:
         """What the core knows now, then its steps for so long; ends with the reason."""
         loop = asyncio.get_running_loop()
         until = loop.time() + for_ms / 1_000
         with self._queue() as queue:
             now = self._clock.wall_ms()
-            facts = self._core.portrait(now)
+            facts = self._core.state_snapshot(now)
             while some := tuple(islice(facts, _FACTS_AT_ONCE)):
                 yield RecordedStep(now, some, None)
                 await asyncio.sleep(0)
@@ -70,21 +70,21 @@ class Recorder:
                     async with asyncio.timeout_at(until):
                         step = await queue.get()
                 except TimeoutError:
-                    yield Ended("its time was over")
+                    yield RecordingEnd("its time was over")
                     return
                 yield step
-                if isinstance(step, Ended):
+                if isinstance(step, RecordingEnd):
                     return
 
     @contextmanager
-    def _queue(self) -> Iterator[asyncio.Queue[RecordedStep | Ended]]:
-        queue: asyncio.Queue[RecordedStep | Ended] = asyncio.Queue()
+    def _queue(self) -> Iterator[asyncio.Queue[RecordedStep | RecordingEnd]]:
+        queue: asyncio.Queue[RecordedStep | RecordingEnd] = asyncio.Queue()
         self._readers[queue] = None
         try:
             yield queue
         finally:
             self._readers.pop(queue, None)
 
-    def _end(self, queue: asyncio.Queue[RecordedStep | Ended], reason: str) -> None:
+    def _end(self, queue: asyncio.Queue[RecordedStep | RecordingEnd], reason: str) -> None:
         del self._readers[queue]
-        queue.put_nowait(Ended(reason))
+        queue.put_nowait(RecordingEnd(reason))

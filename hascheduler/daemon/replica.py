@@ -31,9 +31,9 @@ from hascheduler.daemon.trusted_clock import TrustedClock
 from hascheduler.daemon.view import ReplicaView
 from hascheduler.daemon.vigil import Outlive, Vigil
 from hascheduler.daemon.witness import Witness
+from hascheduler.dispatch.capacity.heartbeats import Heartbeats
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.dispatch.dispatcher import Dispatcher
-from hascheduler.dispatch.heartbeats import Heartbeats
 from hascheduler.dispatch.inputs import AccountsRestored, Input, Resynced
 from hascheduler.election.config import ElectionConfig
 from hascheduler.election.elector import Elector

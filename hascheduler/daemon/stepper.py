@@ -15,9 +15,9 @@ from hascheduler.daemon.inbox import Inbox
 from hascheduler.daemon.pace import Pace
 from hascheduler.daemon.publisher import Publisher
 from hascheduler.daemon.recorder import Recorder
+from hascheduler.dispatch.capacity.heartbeats import Heartbeats
 from hascheduler.dispatch.decisions import Decision
 from hascheduler.dispatch.dispatcher import Dispatcher
-from hascheduler.dispatch.heartbeats import Heartbeats
 from hascheduler.dispatch.inputs import Input, ProcessorLost, Resynced, TrustLost
 from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import ProcessorGone, ProcessorSeen
@@ -118,15 +118,15 @@ class Stepper:
         self._wake_at_ms = step.wake_at_ms
         self._told(inputs)
         self._recorder.stepped(now, inputs, step.decisions)
-        if step.doubtful:
-            self._want(step.doubtful)
+        if step.refetch:
+            self._want(step.refetch)
         if office is None:
             return
         if step.settled:
             office.settled(step.settled)
         if step.decisions:
             self._decided(step.decisions)
-            office.submit(step.decisions, majority=step.reasserted)
+            office.submit(step.decisions, majority=step.retried)
             self._pace.passed(len(step.decisions), self._clock.mono_ms())
         if step.sends:
             self._publisher.offer(step.sends)

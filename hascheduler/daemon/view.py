@@ -15,8 +15,9 @@ from hascheduler.daemon.recorder import Recorder
 from hascheduler.daemon.schema import outgrown_because, stored_version
 from hascheduler.daemon.stepper import Stepper
 from hascheduler.dispatch.dispatcher import Dispatcher
-from hascheduler.dispatch.explanation import Block, Explanation, Rule
-from hascheduler.dispatch.score import overtaken_for_ms
+from hascheduler.dispatch.explanation import Block, BlockReason, Explanation
+from hascheduler.dispatch.queue.score import overtaken_for_ms
+from hascheduler.dispatch.recording import RecordingHeading
 from hascheduler.model.collection import Collection
 from hascheduler.model.failover import Failover
 from hascheduler.model.job import JobState
@@ -26,12 +27,11 @@ from hascheduler.model.replica import LastCheck
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.ports import Clock, Cluster, Gauges, Recording
-from hascheduler.simulate.recording import Heading
 
 _QUARANTINE_SHOWN_MAX = 100
 _WEDGED_AFTER_MS = 60_000
 _LOOK_AGAIN_MS = 1_000
-_NOBODY_LEADS = Block(Rule.NOT_LEADING, "no replica leads at the moment", "when one takes the lease")
+_NOBODY_LEADS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment", "when one takes the lease")
 
 
 class ReplicaView:
@@ -141,7 +141,7 @@ class ReplicaView:
 
     def cluster(self) -> Cluster:
         mirror = self._feeder.mirror
-        states = mirror.census.jobs
+        states = mirror.live_counts.jobs
         processors = mirror.nouns(Collection.PROCESSORS)
         unreadable = self._unreadable()
         return Cluster(
@@ -188,10 +188,10 @@ class ReplicaView:
             loop_age_ms=self._clock.mono_ms() - self._stepper.turned_at_ms,
             quarantined=len(self._unreadable()),
             broker_accepting=self._accepting(),
-            jobs=mirror.census.jobs,
-            jobs_of_definition=mirror.census.of_definition,
-            jobs_of_lane=mirror.census.of_lane,
-            jobs_of_tenant=mirror.census.of_tenant,
+            jobs=mirror.live_counts.jobs,
+            jobs_of_definition=mirror.live_counts.of_definition,
+            jobs_of_lane=mirror.live_counts.of_lane,
+            jobs_of_tenant=mirror.live_counts.of_tenant,
             definitions=mirror.nouns(Collection.DEFINITIONS),
             lanes=mirror.nouns(Collection.LANES),
             tenants=mirror.nouns(Collection.TENANTS),
@@ -209,7 +209,7 @@ class ReplicaView:
         explanation = self._core.explain(job_id, self._clock.wall_ms(), only)
         if explanation is None or explanation.state != "waiting" or self._somebody_leads():
             return explanation
-        others = [block for block in explanation.blocks if block.rule is not Rule.NOT_LEADING]
+        others = [block for block in explanation.blocks if block.rule is not BlockReason.NOT_LEADING]
         return replace(explanation, blocks=(_NOBODY_LEADS, *others))
 
     def unschedulable(self) -> SomeOf[str]:
@@ -224,7 +224,7 @@ class ReplicaView:
         term = self._recorder.term()
         if term is None or self._recorder.is_taken:
             return None
-        heading = Heading(self._clock.wall_ms(), self._config.replica_id, term, self._config.dispatch)
+        heading = RecordingHeading(self._clock.wall_ms(), self._config.replica_id, term, self._config.dispatch)
         return heading, self._recorder.record(for_ms)
 
     def _last_audit(self) -> LastCheck | None:

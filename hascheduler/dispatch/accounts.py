@@ -4,8 +4,8 @@ An account is a tenant's, or that of one fairness key of one tenant: a key is fr
 outside of its tenant. A dispatch charges both accounts of its job the estimated cost at that moment: the learned cost
 of (definition, target), else the definition's default. An attempt that ends teaches its cost, by an exponentially
 weighted moving average. Every replica keeps these accounts from the same stream, so that a new leader goes on with
-them; `Accounts` carries them over a time without any replica. They decide who goes first, never whether something is
-lost or doubled: accounts that are a few charges apart on two replicas are no harm.
+them; an `AccountsSnapshot` carries them over a time without any replica. They decide which job goes first, never
+whether one is lost or doubled: accounts that are a few charges apart on two replicas are no harm.
 
 How much one tenant makes every replica remember is bounded: keys with jobs by its jobs, and together with them those
 without by `KEYS_MAX`. Which keys are forgotten follows from the history alone.
@@ -39,7 +39,7 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 @dataclass(frozen=True, slots=True)
-class Accounts:
+class AccountsSnapshot:
     """What the tenants, and the keys of each, had consumed, and what had been learned.
 
     ``accumulated`` are (tenant, key, cost_ms, touched_at_ms), ``learned`` (definition, target, cost_ms, touched_at_ms),
@@ -52,7 +52,7 @@ class Accounts:
     tenants: tuple[tuple[str, int, int], ...] = ()
 
 
-def encode_accounts(accounts: Accounts) -> dict[str, Any]:
+def encode_accounts(accounts: AccountsSnapshot) -> dict[str, Any]:
     """The stored form, without an id: ``by_tenant``, ``tenants``, ``learned``, ``as_of_ms``, and for 0.2.0 alone
     ``accumulated``, where each key has what it consumed in all tenants together."""
     by_key: dict[str, list[Any]] = {}
@@ -68,7 +68,7 @@ def encode_accounts(accounts: Accounts) -> dict[str, Any]:
     }
 
 
-def decode_accounts(fields: Mapping[str, Any]) -> Accounts:
+def decode_accounts(fields: Mapping[str, Any]) -> AccountsSnapshot:
     """Nothing stored is empty accounts; what is wrong with the rest is an `InvalidInput`.
 
     In what 0.2.0 stored a key stands for itself. It continues as the key of the tenant ``default``, and, as a key is
@@ -80,7 +80,7 @@ def decode_accounts(fields: Mapping[str, Any]) -> Accounts:
     if "by_tenant" not in fields:
         accumulated = tuple((tenant, *row) for row in by_key for tenant in dict.fromkeys((DEFAULT_TENANT, row[0])))
         tenants = by_key
-    return Accounts(
+    return AccountsSnapshot(
         accumulated,
         _rows(fields, "learned", (str, str, int, int)),
         integer(fields, "as_of_ms", default=0),
@@ -98,7 +98,7 @@ def _rows(fields: Mapping[str, Any], name: str, types: tuple[type, ...]) -> Any:
     return tuple(tuple(row) for row in rows)
 
 
-class Rivalry:
+class CompetingAccounts:
     """Accounts that compete with each other: those of all tenants, or those of one tenant's keys.
 
     Owner of what each has consumed and how many jobs each has. What one has consumed never falls while it has jobs.
@@ -187,8 +187,8 @@ class FairAccounts:
     def __init__(self, policy: PolicyConfig, rules: Rules) -> None:
         self._policy = policy
         self._rules = rules
-        self._tenants = Rivalry()
-        self._keys: dict[str, Rivalry] = {}
+        self._tenants = CompetingAccounts()
+        self._keys: dict[str, CompetingAccounts] = {}
         self._idle: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._learned: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
         self._as_of_ms = 0
@@ -218,7 +218,7 @@ class FairAccounts:
         self._tenants.arrive(tenant, self._policy.idle_key_start)
         keys = self._keys.get(tenant)
         if keys is None:
-            keys = self._keys[tenant] = Rivalry()
+            keys = self._keys[tenant] = CompetingAccounts()
         keys.arrive(key, self._policy.idle_key_start)
         self._idle.pop((tenant, key), None)
         self._bound(tenant, keys)
@@ -277,7 +277,7 @@ class FairAccounts:
                 break
             self._learned.popitem(last=False)
 
-    def snapshot(self, now: int, rows_max: int, characters_max: int = maxsize) -> Accounts:
+    def snapshot(self, now: int, rows_max: int, characters_max: int = maxsize) -> AccountsSnapshot:
         """What a start after a time without replicas needs: of each kind the newest, within both limits.
 
         Of the keys the tenants have room by turns, so that the many of one leave room for the few of another.
@@ -285,27 +285,27 @@ class FairAccounts:
         limits = (rows_max, characters_max)
         rows = [zip(repeat(tenant), keys.known(now)) for tenant, keys in self._keys.items()]
         learned = ((*pair, cost, at_ms) for pair, (cost, at_ms) in reversed(self._learned.items()))
-        return Accounts(
+        return AccountsSnapshot(
             accumulated=tuple(_within(((tenant, *row) for tenant, row in _by_turns(rows)), *limits)),
             learned=tuple(_within(learned, *limits)),
             as_of_ms=now,
             tenants=tuple(_within(self._tenants.known(now), *limits)),
         )
 
-    def restore(self, accounts: Accounts) -> None:
+    def restore(self, accounts: AccountsSnapshot) -> None:
         """Begin with these: what is known already and is more, stays."""
         self._as_of_ms = as_of_ms = accounts.as_of_ms
         for tenant, cost, at_ms in sorted(accounts.tenants, key=lambda row: row[2]):
             self._tenants.restore(tenant, cost, at_ms, had_jobs=at_ms >= as_of_ms)
         for tenant, key, cost, at_ms in sorted(accounts.accumulated, key=lambda row: row[3]):
-            keys = self._keys.setdefault(tenant, Rivalry())
+            keys = self._keys.setdefault(tenant, CompetingAccounts())
             if keys.restore(key, cost, at_ms, had_jobs=at_ms >= as_of_ms):
                 self._idle[(tenant, key)] = at_ms
                 self._bound(tenant, keys)
         for definition, target, cost, at_ms in sorted(accounts.learned, key=lambda row: row[3]):
             self._learned.setdefault((definition, target), (min(max(cost, 0), COST_MS_MAX), at_ms))
 
-    def _bound(self, tenant: str, keys: Rivalry) -> None:
+    def _bound(self, tenant: str, keys: CompetingAccounts) -> None:
         while keys.idle and len(keys.idle) + len(keys.live) > KEYS_MAX:
             self._forget(tenant, next(iter(keys.idle)))
 
@@ -315,7 +315,7 @@ class FairAccounts:
         keys.forget(key)
         self._drop_if_empty(tenant, keys)
 
-    def _drop_if_empty(self, tenant: str, keys: Rivalry) -> None:
+    def _drop_if_empty(self, tenant: str, keys: CompetingAccounts) -> None:
         if not keys.live and not keys.idle:
             self._keys.pop(tenant, None)
 

@@ -9,26 +9,26 @@ from enum import StrEnum
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.documents.schedule import decode_basis, decode_tally, encode_basis, encode_tally
+from hascheduler.model.documents.schedule import decode_basis, decode_fire_counts, encode_basis, encode_fire_counts
 from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import Move, fire_job_id
 from hascheduler.model.schedule import Basis
-from hascheduler.model.verdict import NOTHING_DECIDED, Tally, Verdict, VerdictRun, read_verdict, stored_verdict
+from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict, VerdictRun, read_verdict, stored_verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Fire:
     """Insert the job of that nominal time and advance the schedule's cursor to it.
 
-    It holds for a schedule of that ``basis`` only (see `hascheduler.dispatch.chain`); ``tally`` is the schedule's after
-    this. Neither makes it another decision.
+    It holds for a schedule of that ``basis`` only (see `hascheduler.dispatch.schedules.cursor_steps`); ``tally`` is the
+    schedule's after this. Neither makes it another decision.
     """
 
     schedule: str
     nominal_ms: WallMs
     basis: Basis = field(compare=False)
-    tally: Tally = field(default=NOTHING_DECIDED, compare=False)
+    tally: FireCounts = field(default=NOTHING_DECIDED, compare=False)
 
     @property
     def job_id(self) -> str:
@@ -73,7 +73,7 @@ class Fail:
 
 
 @dataclass(frozen=True, slots=True)
-class PassOver:
+class RecordVerdict:
     """Record why these nominal times do not fire, and advance the schedule's cursor past the last of them.
 
     ``basis`` and ``tally`` as for `Fire`.
@@ -81,7 +81,7 @@ class PassOver:
 
     run: VerdictRun
     basis: Basis = field(compare=False)
-    tally: Tally = field(default=NOTHING_DECIDED, compare=False)
+    tally: FireCounts = field(default=NOTHING_DECIDED, compare=False)
 
     @property
     def schedule(self) -> str:
@@ -117,20 +117,20 @@ class CountFailures:
     created_at_ms: WallMs | None = field(default=None, compare=False)
 
 
-Conclusion = Fire | PassOver
+TimeOutcome = Fire | RecordVerdict
 """What becomes of nominal times: each moves the cursor of its schedule."""
 
 
-def throttled(conclusion: Conclusion) -> int:
+def throttled(outcome: TimeOutcome) -> int:
     """How many times it adds to those that a schedule counts as throttled, in the write that moves the cursor."""
-    if isinstance(conclusion, PassOver) and conclusion.run.verdict is Verdict.THROTTLED:
-        return conclusion.run.count
+    if isinstance(outcome, RecordVerdict) and outcome.run.verdict is Verdict.THROTTLED:
+        return outcome.run.count
     return 0
 
 
 JobMove = Dispatch | Requeue | Fail | Cancel
 """What becomes of a job that is there; each names the attempt it holds for."""
-Decision = Conclusion | JobMove | CountFailures
+Decision = TimeOutcome | JobMove | CountFailures
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +172,11 @@ def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
     for decision in decisions:
         match decision:
             case Fire(schedule, nominal_ms, basis, tally):
-                rows.append(["fire", schedule, nominal_ms, encode_basis(basis), encode_tally(tally)])
-            case PassOver(run, basis, tally):
+                rows.append(["fire", schedule, nominal_ms, encode_basis(basis), encode_fire_counts(tally)])
+            case RecordVerdict(run, basis, tally):
                 verdict, because_of = stored_verdict(run)
                 row = [run.schedule, verdict, run.first_ms, run.last_ms, run.count, because_of]
-                rows.append(["pass_over", *row, encode_basis(basis), encode_tally(tally)])
+                rows.append(["pass_over", *row, encode_basis(basis), encode_fire_counts(tally)])
             case Dispatch(job_id, attempt, processor):
                 rows.append(["dispatch", job_id, attempt, processor])
             case Requeue(job_id, attempt, reason):
@@ -193,7 +193,7 @@ def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
 def encode_creations(decisions: tuple[Decision, ...]) -> dict[str, list[int | None]]:
     """When the schedules were created that ``decisions`` are about, one for each that is about one: a field of its own
     beside the rows, whose form 0.2.0 reads exactly. No field where none is about a schedule."""
-    creations = [_creation(each) for each in decisions if isinstance(each, Fire | PassOver | CountFailures)]
+    creations = [_creation(each) for each in decisions if isinstance(each, Fire | RecordVerdict | CountFailures)]
     return {"creations": creations} if creations else {}
 
 
@@ -205,7 +205,7 @@ def decode_decisions(rows: list[list[Any]], creations: object = None) -> tuple[D
     decisions = tuple(_decode(row) for row in rows)
     if creations is None:
         return decisions
-    about = [number for number, each in enumerate(decisions) if isinstance(each, Fire | PassOver | CountFailures)]
+    about = [number for number, each in enumerate(decisions) if isinstance(each, Fire | RecordVerdict | CountFailures)]
     if not isinstance(creations, list) or len(creations) != len(about):
         raise InvalidInput(("creations",), f"{str(creations)[:64]!r}", f"a list of {len(about)} instants")
     told = list(decisions)
@@ -214,7 +214,7 @@ def decode_decisions(rows: list[list[Any]], creations: object = None) -> tuple[D
     return tuple(told)
 
 
-def _creation(decision: Conclusion | CountFailures) -> int | None:
+def _creation(decision: TimeOutcome | CountFailures) -> int | None:
     return decision.created_at_ms if isinstance(decision, CountFailures) else decision.basis.created_at_ms
 
 
@@ -223,7 +223,7 @@ def _of_creation(decision: Decision, said: object) -> Decision:
         raise InvalidInput(("creations",), f"{str(said)[:64]!r}", "an instant or nothing")
     created_at_ms = None if said is None else WallMs(said)
     match decision:
-        case Fire() | PassOver():
+        case Fire() | RecordVerdict():
             return replace(decision, basis=replace(decision.basis, created_at_ms=created_at_ms))
         case CountFailures():
             return replace(decision, created_at_ms=created_at_ms)
@@ -234,11 +234,11 @@ def _of_creation(decision: Decision, said: object) -> Decision:
 def _decode(row: list[Any]) -> Decision:
     match row:
         case ["fire", schedule, nominal_ms, basis, tally]:
-            return Fire(schedule, WallMs(nominal_ms), decode_basis(basis), decode_tally(tally))
+            return Fire(schedule, WallMs(nominal_ms), decode_basis(basis), decode_fire_counts(tally))
         case ["pass_over", schedule, verdict, first_ms, last_ms, count, because_of, basis, tally]:
             known, because_of = read_verdict(verdict, because_of)
             run = VerdictRun(schedule, known, first_ms, last_ms, count, because_of)
-            return PassOver(run, decode_basis(basis), decode_tally(tally))
+            return RecordVerdict(run, decode_basis(basis), decode_fire_counts(tally))
         case ["dispatch", job_id, attempt, processor]:
             return Dispatch(job_id, attempt, processor)
         case ["requeue", job_id, attempt, reason]:

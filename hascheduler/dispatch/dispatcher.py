@@ -11,9 +11,8 @@ nothing is decided before `TermBegan` or after `TrustLost`.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hascheduler.dispatch.accounts import Accounts
+from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig
-from hascheduler.dispatch.deadlines import TIMED_OUT
 from hascheduler.dispatch.decisions import (
     UNREGISTERED,
     Cancel,
@@ -23,7 +22,7 @@ from hascheduler.dispatch.decisions import (
     Fail,
     Fire,
     JobMove,
-    PassOver,
+    RecordVerdict,
     Requeue,
     Send,
     Settlement,
@@ -39,8 +38,9 @@ from hascheduler.dispatch.inputs import (
     TransportSeen,
     TrustLost,
 )
-from hascheduler.dispatch.mind import Mind
-from hascheduler.dispatch.portrait import portrait
+from hascheduler.dispatch.live_jobs.deadlines import TIMED_OUT
+from hascheduler.dispatch.state import CoreState
+from hascheduler.dispatch.state_snapshot import state_snapshot
 from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import (
     DefinitionGone,
@@ -71,12 +71,12 @@ class Dispatcher:
         self._forget()
 
     def _forget(self) -> None:
-        self._mind = Mind(self._config)
-        self._ledger = self._mind.ledger
-        self._pool = self._mind.pool
-        self._jobs = self._mind.jobs
-        self._times = self._mind.times
-        self._doubtful: dict[str, None] = {}
+        self._state = CoreState(self._config)
+        self._ledger = self._state.ledger
+        self._pool = self._state.pool
+        self._jobs = self._state.jobs
+        self._times = self._state.times
+        self._refetch: dict[str, None] = {}
         self._sends: list[Send] = []
 
     @property
@@ -97,7 +97,7 @@ class Dispatcher:
 
     def oldest_waits(self) -> Mapping[str, int]:
         """By lane: since when the oldest of the jobs that could run by now has waited, to the second."""
-        return self._jobs.line.waits.oldest()
+        return self._jobs.queue.waits.oldest()
 
     def is_live(self, processor_id: str) -> bool:
         return self._pool.is_live(processor_id)
@@ -112,39 +112,39 @@ class Dispatcher:
 
         With ``only``, jobs of other tenants are not named.
         """
-        return self._mind.explainer.explain(job_id, now, is_silent=self._leading and not self._accepting, only=only)
+        return self._state.explainer.explain(job_id, now, is_silent=self._leading and not self._accepting, only=only)
 
     def unschedulable(self) -> list[str]:
         """The ids of waiting jobs that no processor that is there could ever run, in order; at most 10,000."""
-        return self._mind.explainer.unschedulable()
+        return self._state.explainer.unschedulable()
 
     def accumulated_cost_ms(self, tenant: str, fairness_key: str | None = None) -> int:
         """What the tenant has consumed, or that key of it."""
-        accounts = self._mind.accounts
+        accounts = self._state.accounts
         return accounts.tenant_cost(tenant) if fairness_key is None else accounts.cost(tenant, fairness_key)
 
     def learned_cost_ms(self, definition: str, target: str) -> int | None:
-        return self._mind.accounts.learned(definition, target)
+        return self._state.accounts.learned(definition, target)
 
-    def accounts(self, now: WallMs, rows_max: int, characters_max: int) -> Accounts:
+    def accounts(self, now: WallMs, rows_max: int, characters_max: int) -> AccountsSnapshot:
         """What the next start without any replica should begin with; of each kind the newest, within both limits."""
-        return self._mind.accounts.snapshot(now, rows_max, characters_max)
+        return self._state.accounts.snapshot(now, rows_max, characters_max)
 
-    def portrait(self, now: WallMs) -> Iterator[Input]:
+    def state_snapshot(self, now: WallMs) -> Iterator[Input]:
         """What another mind would have to be told to know what this one knows, and to lead."""
-        return portrait(self._mind, now, accepting=self._accepting)
+        return state_snapshot(self._state, now, accepting=self._accepting)
 
     def step(self, now: WallMs, inputs: Sequence[Input]) -> Step:
         """Fold ``inputs``, in their order, then decide if this replica leads."""
-        self._mind.advance(now)
+        self._state.advance(now)
         for seen in inputs:
             self._fold(seen, now)
         decisions: list[Decision] = []
-        reasserted = False
+        retried = False
         self._more = False
         if self._leading:
             decisions += self._overdue(now)
-            reasserted = bool(decisions)
+            retried = bool(decisions)
             decisions += self._orphaned(now)
             decisions += self._unstarted(now)
             decisions += self._overtime(now)
@@ -155,17 +155,17 @@ class Dispatcher:
             if self._accepting:
                 decisions += self._dispatches(now)
             self._sends += self._jobs.take_notices()
-            self._doubtful |= dict.fromkeys(self._jobs.unknown_dependencies())
+            self._refetch |= dict.fromkeys(self._jobs.unknown_dependencies())
         else:
             self._jobs.take_notices()
         sends, self._sends = tuple(self._sends), []
-        doubtful, self._doubtful = tuple(self._doubtful), {}
+        refetch, self._refetch = tuple(self._refetch), {}
         return Step(
             decisions=tuple(decisions),
-            reasserted=reasserted,
+            retried=retried,
             sends=sends,
             settled=self._ledger.take_settled(),
-            doubtful=doubtful,
+            refetch=refetch,
             wake_at_ms=self._wake_at(now),
         )
 
@@ -177,25 +177,25 @@ class Dispatcher:
                 self._ledger.job_seen(job)
                 self._jobs.put(job)
             case JobGone():
-                self._mind.job_gone(seen, now)
+                self._state.job_gone(seen, now)
             case ScheduleSeen(schedule):
                 self._times.seen(schedule)
             case ScheduleGone(name):
                 self._times.gone(name)
             case DefinitionSeen(definition):
-                self._mind.define(definition.name, definition, now)
+                self._state.define(definition.name, definition, now)
             case DefinitionGone(name):
-                self._mind.define(name, None, now)
+                self._state.define(name, None, now)
             case LaneSeen(lane):
-                self._mind.set_lane(lane.name, lane)
+                self._state.set_lane(lane.name, lane)
             case LaneGone(name):
-                self._mind.set_lane(name, None)
+                self._state.set_lane(name, None)
             case TenantSeen(tenant):
-                self._mind.set_tenant(tenant.name, tenant, now)
+                self._state.set_tenant(tenant.name, tenant, now)
             case TenantGone(name):
-                self._mind.set_tenant(name, None, now)
+                self._state.set_tenant(name, None, now)
             case AccountsRestored(accounts):
-                self._mind.accounts.restore(accounts)
+                self._state.accounts.restore(accounts)
             case ProcessorSeen(processor):
                 self._pool.seen(processor)
             case ProcessorGone(processor_id):
@@ -219,14 +219,14 @@ class Dispatcher:
                 self._forget()
 
     def _settle(self, decision: Decision, settlement: Settlement, now: WallMs) -> None:
-        is_over = self._ledger.concluded(decision, settlement)
-        if isinstance(decision, Fire | PassOver):
+        is_over = self._ledger.settle(decision, settlement)
+        if isinstance(decision, Fire | RecordVerdict):
             self._times.settled(decision, settlement, now + self._config.doubt_ms)
-        if isinstance(decision, PassOver | CountFailures):
+        if isinstance(decision, RecordVerdict | CountFailures):
             return
         if not is_over:
-            if settlement is Settlement.DONE and self._ledger.is_reasserted(decision):
-                self._doubtful[decision.job_id] = None
+            if settlement is Settlement.DONE and self._ledger.is_retried(decision):
+                self._refetch[decision.job_id] = None
             return
         if isinstance(decision, Fire):
             # Lost: the schedule was deleted or edited. Refused: there can be no job. Done again: the job may have
@@ -234,9 +234,9 @@ class Dispatcher:
             if settlement in (Settlement.LOST, Settlement.REFUSED) and self._is_only_promised(decision.job_id):
                 self._jobs.remove(decision.job_id)
             else:
-                self._doubtful[decision.job_id] = None
+                self._refetch[decision.job_id] = None
             return
-        self._doubtful[decision.job_id] = None
+        self._refetch[decision.job_id] = None
         self._jobs.doubt(decision.job_id, now + self._config.doubt_ms)
 
     def _is_only_promised(self, job_id: str) -> bool:
@@ -249,12 +249,12 @@ class Dispatcher:
         self._telling_since_ms = now
         fired: dict[str, Fire] = {}
         latest: dict[str, JobMove] = {}
-        self._times.begin([decision for decision in reapplied if isinstance(decision, Fire | PassOver)])
+        self._times.begin([decision for decision in reapplied if isinstance(decision, Fire | RecordVerdict)])
         for decision in reapplied:
             match decision:
                 case Fire():
                     fired[decision.job_id] = decision
-                case PassOver() | CountFailures():
+                case RecordVerdict() | CountFailures():
                     pass
                 case _:
                     latest[decision.job_id] = decision
@@ -268,7 +268,7 @@ class Dispatcher:
                 self._jobs.reconsider(job.id)
                 continue
             # Inserted a moment ago, or ended before: the reading tells, and until then its slot is kept.
-            self._doubtful[job_id] = None
+            self._refetch[job_id] = None
             if isinstance(move, Dispatch):
                 fire = fired[job_id]
                 schedule = self._times.schedule(fire.schedule)
@@ -298,11 +298,11 @@ class Dispatcher:
         return self._ledger.take_overdue(now - self._config.echo_timeout_ms, now, self._config.repairs_max)
 
     def _orphaned(self, now: WallMs) -> list[Decision]:
-        orphans, withdrawn = self._jobs.orphans(), self._jobs.withdrawn()
-        self._more |= max(len(orphans), len(withdrawn)) > self._config.repairs_max
+        orphans, cancelled_while_running = self._jobs.orphans(), self._jobs.cancelled_while_running()
+        self._more |= max(len(orphans), len(cancelled_while_running)) > self._config.repairs_max
         decisions = [
             self._move(Cancel(job.id, job.attempt, "cancel requested; the attempt was lost"), now)
-            for job in withdrawn[: self._config.repairs_max]
+            for job in cancelled_while_running[: self._config.repairs_max]
         ]
         for job in orphans[: self._config.repairs_max]:
             may_start = job.state is JobState.DISPATCHED and self._jobs.processor_may_live(job)
@@ -312,7 +312,7 @@ class Dispatcher:
     def _tried_in_vain(self, job: JobRef, reason: str, now: WallMs) -> Decision:
         """The attempt is over and has failed: again, or never."""
         # A dispatched attempt never ran: moving it does not use up the job's attempts.
-        attempts_max = self._mind.rules.definition(job.definition).retry.attempts_max
+        attempts_max = self._state.rules.definition(job.definition).retry.attempts_max
         is_wanted = job.cancel_requested_at_ms is None
         if job.state is JobState.RUNNING and job.failures + 1 >= attempts_max and is_wanted:
             return self._move(Fail(job.id, job.attempt, f"{reason}; attempts used up"), now)
@@ -351,7 +351,7 @@ class Dispatcher:
     def _dispatches(self, now: WallMs) -> list[Decision]:
         decisions: list[Decision] = []
         while len(decisions) < self._config.dispatches_max:
-            found = self._mind.line.first(now)
+            found = self._state.queue.first(now)
             if found is None:
                 return decisions
             job, processor_id = found
@@ -373,7 +373,7 @@ class Dispatcher:
         instants = [
             self._times.next_at(),
             self._jobs.next_at(),
-            self._mind.gates.next_at() if self._accepting and len(self._mind.line) else None,
+            self._state.limits.next_at() if self._accepting and len(self._state.queue) else None,
             None if oldest is None else oldest + self._config.echo_timeout_ms,
         ]
         soonest = min((at for at in instants if at is not None), default=None)

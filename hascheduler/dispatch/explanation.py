@@ -7,10 +7,10 @@ from enum import StrEnum
 from hascheduler.model.instants import WallMs
 from hascheduler.model.policy import Criterion
 
-Number = int | str | list[str]
+Figure = int | str | list[str]
 
 
-class Rule(StrEnum):
+class BlockReason(StrEnum):
     """Each can hold a job back; in the order in which they are looked at."""
 
     NOT_LEADING = "not_leading"
@@ -47,15 +47,15 @@ class Block:
     ``until_ms`` is when it ends by itself, where that is known.
     """
 
-    rule: Rule
+    rule: BlockReason
     because: str
     unblocked_by: str
-    numbers: Mapping[str, Number] = field(default_factory=dict)
+    numbers: Mapping[str, Figure] = field(default_factory=dict)
     until_ms: WallMs | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class CriterionValue:
     """What one criterion makes of the job, and of the one that goes first; as people write it (``7/12``, ``20 s``)."""
 
     criterion: Criterion
@@ -64,7 +64,7 @@ class Worth:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueuePosition:
     """``ahead`` such jobs go before it (at least so many, where not ``exact``); ``first`` is next.
 
     ``deciding`` is the first criterion in which the two differ; None: it is the first itself.
@@ -74,7 +74,7 @@ class Standing:
     exact: bool
     first: str
     deciding: Criterion | None
-    worths: tuple[Worth, ...]
+    worths: tuple[CriterionValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +90,4 @@ class Explanation:
     state: str
     processor: str | None = None
     blocks: tuple[Block, ...] = ()
-    standing: Standing | None = None
+    standing: QueuePosition | None = None

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hascheduler.dispatch.accounts import Accounts
+from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.mirror.changes import (
     DefinitionGone,
@@ -46,7 +46,7 @@ class Resynced:
 class AccountsRestored:
     """What tenants and their keys had consumed, and what had been learned, by an earlier leader's newest record."""
 
-    accounts: Accounts
+    accounts: AccountsSnapshot
 
 
 @dataclass(frozen=True, slots=True)

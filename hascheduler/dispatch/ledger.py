@@ -19,16 +19,16 @@ from dataclasses import dataclass
 
 from hascheduler.dispatch.decisions import (
     Cancel,
-    Conclusion,
     CountFailures,
     Decision,
     Dispatch,
     Fail,
     Fire,
     JobMove,
-    PassOver,
+    RecordVerdict,
     Requeue,
     Settlement,
+    TimeOutcome,
 )
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobRef, JobState
@@ -39,7 +39,7 @@ from hascheduler.model.schedule import ScheduleRef
 class _Promise:
     decision: Decision
     promised_at_ms: WallMs
-    reasserted: bool = False
+    retried: bool = False
     made: bool = False
     cursor_seen: bool = False
 
@@ -50,7 +50,7 @@ class Ledger:
         self._promises: dict[Decision, _Promise] = {}
         self._moves: dict[str, JobMove] = {}
         self._fires: dict[str, Fire] = {}
-        self._conclusions_of: dict[str, dict[WallMs, Conclusion]] = {}
+        self._outcomes_of: dict[str, dict[WallMs, TimeOutcome]] = {}
         self._counts: dict[str, CountFailures] = {}
         self._settled: list[Decision] = []
 
@@ -73,9 +73,9 @@ class Ledger:
     def moves(self) -> list[str]:
         return list(self._moves)
 
-    def has_conclusions(self, schedule: str) -> bool:
+    def has_outcomes(self, schedule: str) -> bool:
         """Whether some of its nominal times are promised."""
-        return schedule in self._conclusions_of
+        return schedule in self._outcomes_of
 
     def count(self, schedule: str) -> CountFailures | None:
         """What was promised for the failures of that schedule, and has not been seen yet."""
@@ -88,10 +88,10 @@ class Ledger:
     def promise(self, decision: Decision, now: WallMs) -> None:
         self._promises[decision] = _Promise(decision, now)
         match decision:
-            case Fire() | PassOver():
+            case Fire() | RecordVerdict():
                 if isinstance(decision, Fire):
                     self._fires[decision.job_id] = decision
-                self._conclusions_of.setdefault(decision.schedule, {})[decision.nominal_ms] = decision
+                self._outcomes_of.setdefault(decision.schedule, {})[decision.nominal_ms] = decision
             case CountFailures():
                 self._counts[decision.schedule] = decision
             case _:
@@ -110,21 +110,21 @@ class Ledger:
             self._fulfil(move)
 
     def schedule_seen(self, schedule: ScheduleRef) -> None:
-        for nominal_ms, conclusion in list(self._conclusions_of.get(schedule.name, {}).items()):
+        for nominal_ms, outcome in list(self._outcomes_of.get(schedule.name, {}).items()):
             if nominal_ms <= schedule.cursor_ms:
-                self._cursor_seen(conclusion)
+                self._cursor_seen(outcome)
         count = self._counts.get(schedule.name)
         if count is not None and (schedule.rev > count.rev or _counted(schedule, count)):
             self._fulfil(count)
 
     def schedule_gone(self, schedule: str) -> None:
-        for conclusion in list(self._conclusions_of.get(schedule, {}).values()):
-            self._cursor_seen(conclusion)
+        for outcome in list(self._outcomes_of.get(schedule, {}).values()):
+            self._cursor_seen(outcome)
         count = self._counts.get(schedule)
         if count is not None:
             self._fulfil(count)
 
-    def concluded(self, decision: Decision, settlement: Settlement) -> bool:
+    def settle(self, decision: Decision, settlement: Settlement) -> bool:
         """What applying ``decision`` said; True when that ended its promise, or what it promised of a job."""
         promise = self._promises.get(decision)
         if promise is None:
@@ -134,27 +134,27 @@ class Ledger:
         if settlement is Settlement.REFUSED:
             # There will be no job to see; the stream has yet to show the cursor.
             promise.made = True
-            if promise.reasserted:
+            if promise.retried:
                 self._fulfil(decision)
             else:
-                self._fulfil_conclusion(promise)
+                self._fulfil_outcome(promise)
             return True
-        durable = settlement is Settlement.DONE and promise.reasserted
+        durable = settlement is Settlement.DONE and promise.retried
         if settlement is Settlement.LOST and isinstance(decision, JobMove) and self.is_unseen_fire(decision.job_id):
             return False
-        if settlement is Settlement.LOST or (durable and isinstance(decision, Fire | PassOver | CountFailures)):
+        if settlement is Settlement.LOST or (durable and isinstance(decision, Fire | RecordVerdict | CountFailures)):
             self._fulfil(decision)
             return True
-        if settlement is Settlement.DONE and isinstance(decision, PassOver):
+        if settlement is Settlement.DONE and isinstance(decision, RecordVerdict):
             # The stream does not show the record of it.
             promise.made = True
-            self._fulfil_conclusion(promise)
+            self._fulfil_outcome(promise)
         return False
 
-    def is_reasserted(self, decision: Decision) -> bool:
+    def is_retried(self, decision: Decision) -> bool:
         """Whether the decision was promised, did not come back, and was decided again."""
         promise = self._promises.get(decision)
-        return promise is not None and promise.reasserted
+        return promise is not None and promise.retried
 
     def take_overdue(self, before_ms: int, now: WallMs, limit: int) -> list[Decision]:
         """Promises made at or before ``before_ms``, oldest first; each counts as promised again, now."""
@@ -166,7 +166,7 @@ class Ledger:
         for decision in overdue:
             promise = self._promises.pop(decision)
             promise.promised_at_ms = now
-            promise.reasserted = True
+            promise.retried = True
             self._promises[decision] = promise
         return overdue
 
@@ -181,7 +181,7 @@ class Ledger:
 
     def clear(self) -> None:
         """Forget all promises, without settling them."""
-        for table in (self._promises, self._moves, self._fires, self._conclusions_of, self._counts):
+        for table in (self._promises, self._moves, self._fires, self._outcomes_of, self._counts):
             table.clear()
         self._settled.clear()
 
@@ -190,14 +190,14 @@ class Ledger:
         if fire is not None:
             promise = self._promises[fire]
             promise.made = True
-            self._fulfil_conclusion(promise)
+            self._fulfil_outcome(promise)
 
-    def _cursor_seen(self, conclusion: Conclusion) -> None:
-        promise = self._promises[conclusion]
+    def _cursor_seen(self, outcome: TimeOutcome) -> None:
+        promise = self._promises[outcome]
         promise.cursor_seen = True
-        self._fulfil_conclusion(promise)
+        self._fulfil_outcome(promise)
 
-    def _fulfil_conclusion(self, promise: _Promise) -> None:
+    def _fulfil_outcome(self, promise: _Promise) -> None:
         if promise.made and promise.cursor_seen:
             self._fulfil(promise.decision)
 
@@ -205,13 +205,13 @@ class Ledger:
         del self._promises[decision]
         self._settled.append(decision)
         match decision:
-            case Fire() | PassOver():
+            case Fire() | RecordVerdict():
                 if isinstance(decision, Fire):
                     del self._fires[decision.job_id]
-                of_schedule = self._conclusions_of[decision.schedule]
+                of_schedule = self._outcomes_of[decision.schedule]
                 del of_schedule[decision.nominal_ms]
                 if not of_schedule:
-                    del self._conclusions_of[decision.schedule]
+                    del self._outcomes_of[decision.schedule]
             case CountFailures():
                 del self._counts[decision.schedule]
             case _:

@@ -1,6 +1,6 @@
 """The elector: observations and time in, the next write of the lease out.
 
-It owns what this candidate believes of the lease. The caller owns the I/O: it carries out the `Attempt` that
+It owns what this candidate believes of the lease. The caller owns the I/O: it carries out the `LeaseAttempt` that
 `next_attempt` returns (one compare-and-set), and tells the outcome with the time at which the attempt *began*,
 because trust must count from before the write left.
 """
@@ -13,7 +13,7 @@ from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.lease import LeaseRecord
 
 
-class Answer(StrEnum):
+class LeaseAnswer(StrEnum):
     """What became of an attempt."""
 
     WON = "won"
@@ -23,7 +23,7 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class LeaseAttempt:
     """One compare-and-set: create ``proposed`` where ``expected`` is None, otherwise replace ``expected`` by it."""
 
     expected: LeaseRecord | None
@@ -91,7 +91,7 @@ class Elector:
         """Proof of death: ``holder``'s process is gone, so its lease need not be waited for."""
         self._dead_holder = holder
 
-    def next_attempt(self, now: MonoMs, wall: WallMs) -> Attempt | None:
+    def next_attempt(self, now: MonoMs, wall: WallMs) -> LeaseAttempt | None:
         """The write to try now, or None. A leader renews each retry period; a follower takes a lease that is free."""
         if not self._observed or now < max(self._next_try_at, self._rest_until):
             return None
@@ -101,7 +101,7 @@ class Elector:
                 self._trusted_until = None
                 return None
             renewed = replace(record, renewals=record.renewals + 1, renewed_at_ms=wall)
-            return self._try(Attempt(record, renewed), now)
+            return self._try(LeaseAttempt(record, renewed), now)
         if record is not None and not self._is_free(record, now):
             return None
         taken = LeaseRecord(
@@ -115,9 +115,9 @@ class Elector:
             lease_duration_ms=self._config.lease_duration_ms,
             transitions=0 if record is None else record.transitions + 1,
         )
-        return self._try(Attempt(record, taken), now)
+        return self._try(LeaseAttempt(record, taken), now)
 
-    def concluded(self, attempt: Attempt, answer: Answer, began: MonoMs, now: MonoMs) -> None:
+    def concluded(self, attempt: LeaseAttempt, answer: LeaseAnswer, began: MonoMs, now: MonoMs) -> None:
         """What became of ``attempt``, which began at ``began``.
 
         After any answer but WON the caller reads the lease and lets `observe` see it: the record may have changed by
@@ -126,16 +126,16 @@ class Elector:
         A lost challenge of a record that nothing has replaced proves that the record is not what is stored (the lease
         was restored from a backup, or set back by hand): it is forgotten, and must be read anew.
         """
-        if answer is Answer.WON:
+        if answer is LeaseAnswer.WON:
             self.observe(attempt.proposed, now)
             if self._record == attempt.proposed:
                 self._trusted_until = MonoMs(began + self._config.renew_deadline_ms)
                 self._next_try_at = MonoMs(began + self._config.retry_period_ms)
-        elif answer is Answer.LOST and self._trusted_until is None and self._record == attempt.expected:
+        elif answer is LeaseAnswer.LOST and self._trusted_until is None and self._record == attempt.expected:
             self._record = None
             self._observed = False
 
-    def release(self, now: MonoMs, wall: WallMs) -> Attempt | None:
+    def release(self, now: MonoMs, wall: WallMs) -> LeaseAttempt | None:
         """Give the lease up, so that the others take over at once; None when it is not ours to give.
 
         This candidate rests for two retry periods: whoever gives up has a reason, and another should try.
@@ -145,7 +145,7 @@ class Elector:
         if record is None or not self._holds(record):
             return None
         self._rest_until = MonoMs(now + 2 * self._config.retry_period_ms)
-        return Attempt(
+        return LeaseAttempt(
             record, replace(record, holder="", endpoint="", renewals=record.renewals + 1, renewed_at_ms=wall)
         )
 
@@ -178,7 +178,7 @@ class Elector:
         """The holder's own lease duration where it is longer: it may have been started with other settings."""
         return max(record.lease_duration_ms, self._config.lease_duration_ms)
 
-    def _try(self, attempt: Attempt, now: MonoMs) -> Attempt:
+    def _try(self, attempt: LeaseAttempt, now: MonoMs) -> LeaseAttempt:
         self._next_try_at = MonoMs(now + self._config.retry_period_ms)
         return attempt
 

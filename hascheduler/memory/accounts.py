@@ -1,6 +1,6 @@
 """The newest record of what tenants and keys had consumed and what jobs cost."""
 
-from hascheduler.dispatch.accounts import Accounts, decode_accounts, encode_accounts
+from hascheduler.dispatch.accounts import AccountsSnapshot, decode_accounts, encode_accounts
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.model.collection import Collection
 
@@ -11,7 +11,7 @@ class MemoryAccountStore:
     def __init__(self, connection: MemoryConnection) -> None:
         self._connection = connection
 
-    async def save(self, shard: str, term: int, accounts: Accounts) -> bool:
+    async def save(self, shard: str, term: int, accounts: AccountsSnapshot) -> bool:
         async with self._connection.exchange("accounts.save") as database:
             stored = database.find(Collection.ACCOUNTS, shard)
             if stored is not None and stored["term"] > term:
@@ -19,6 +19,6 @@ class MemoryAccountStore:
             database.replace(Collection.ACCOUNTS, {"_id": shard, "term": term, **encode_accounts(accounts)})
             return True
 
-    async def load(self, shard: str) -> Accounts:
+    async def load(self, shard: str) -> AccountsSnapshot:
         async with self._connection.exchange("accounts.load") as database:
             return decode_accounts(database.find(Collection.ACCOUNTS, shard) or {})

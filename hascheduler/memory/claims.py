@@ -14,11 +14,11 @@ from hascheduler.dispatch.decisions import (
     Fail,
     Fire,
     JobMove,
-    PassOver,
+    RecordVerdict,
     Requeue,
     Settlement,
 )
-from hascheduler.dispatch.judge import carried_out
+from hascheduler.dispatch.settlements import is_carried_out
 from hascheduler.errors import StoreUnavailable
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
@@ -42,7 +42,7 @@ class MemoryClaimStore:
         settled: dict[Decision, Settlement] = {}
         try:
             async with self._connection.exchange("claims.apply") as database:
-                conclusions = [decision for decision in decisions if isinstance(decision, Fire | PassOver)]
+                conclusions = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
                 settled.update(conclude(database, conclusions, at_ms, self._job_retention_ms).items())
                 for decision in decisions:
                     if isinstance(decision, CountFailures):
@@ -73,7 +73,7 @@ class MemoryClaimStore:
             case Cancel() if may(Move.STOP, job) and attempt == decision.attempt and not _is_asked_to_stop(job):
                 fields = {"cancel_requested_at_ms": at_ms, "rev": job["rev"] + 1}
             case _:
-                return Settlement.DONE if carried_out(decision, job) else Settlement.LOST
+                return Settlement.DONE if is_carried_out(decision, job) else Settlement.LOST
         database.update(Collection.JOBS, job, fields)
         return Settlement.DONE
 

@@ -4,31 +4,31 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 
-from hascheduler.dispatch.chain import SETTLED, Link, chain
-from hascheduler.dispatch.decisions import Conclusion, CountFailures, Fire, PassOver, Settlement, throttled
+from hascheduler.dispatch.decisions import CountFailures, Fire, RecordVerdict, Settlement, TimeOutcome, throttled
+from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, cursor_steps
 from hascheduler.errors import InvalidInput
 from hascheduler.memory.database import Document, MemoryDatabase
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import new_fired_job
 from hascheduler.model.documents.job import maker_of, new_job_document
-from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_tally, unstorable_of
+from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_fire_counts, unstorable_of
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
 
 
 def conclude(
-    database: MemoryDatabase, conclusions: Sequence[Conclusion], at_ms: WallMs, kept_ms: int
-) -> dict[Conclusion, Settlement]:
+    database: MemoryDatabase, conclusions: Sequence[TimeOutcome], at_ms: WallMs, kept_ms: int
+) -> dict[TimeOutcome, Settlement]:
     """DONE when it is carried out, now or before; REFUSED where no job can be stored; LOST; UNKNOWN where one before it
     is missing."""
-    settled: dict[Conclusion, Settlement] = {}
-    of_schedule: dict[str, list[Conclusion]] = defaultdict(list)
+    settled: dict[TimeOutcome, Settlement] = {}
+    of_schedule: dict[str, list[TimeOutcome]] = defaultdict(list)
     for conclusion in conclusions:
         of_schedule[conclusion.schedule].append(conclusion)
     for name, of_one in of_schedule.items():
         written = {conclusion for conclusion in of_one if _is_written(database, conclusion)}
-        for conclusion, link in chain(database.find(Collection.SCHEDULES, name), of_one, written).links:
+        for conclusion, link in cursor_steps(database.find(Collection.SCHEDULES, name), of_one, written).links:
             settled[conclusion] = _carry_out(database, conclusion, link, at_ms, kept_ms)
     return settled
 
@@ -52,15 +52,17 @@ def count_failures(database: MemoryDatabase, decision: CountFailures) -> Settlem
     return Settlement.DONE
 
 
-def _carry_out(database: MemoryDatabase, conclusion: Conclusion, link: Link, at_ms: WallMs, kept_ms: int) -> Settlement:
+def _carry_out(
+    database: MemoryDatabase, conclusion: TimeOutcome, link: CursorStep, at_ms: WallMs, kept_ms: int
+) -> Settlement:
     before = Settlement.REFUSED if _is_unstorable(database, conclusion) else Settlement.DONE
-    if link not in (Link.NEXT, Link.WRITTEN):
-        return before if link is Link.DECIDED else SETTLED[link]
-    settlement = _write(database, conclusion, at_ms, kept_ms) if link is Link.NEXT else before
+    if link not in (CursorStep.NEXT, CursorStep.WRITTEN):
+        return before if link is CursorStep.DECIDED else SETTLEMENT_OF[link]
+    settlement = _write(database, conclusion, at_ms, kept_ms) if link is CursorStep.NEXT else before
     schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
     assert schedule is not None
     # Not an edit, so rev stays.
-    fields: dict[str, object] = {"cursor_ms": conclusion.nominal_ms, "tally": encode_tally(conclusion.tally)}
+    fields: dict[str, object] = {"cursor_ms": conclusion.nominal_ms, "tally": encode_fire_counts(conclusion.tally)}
     if throttled(conclusion):
         fields["throttled"] = schedule.get("throttled", 0) + throttled(conclusion)
     if settlement is Settlement.REFUSED:
@@ -69,8 +71,8 @@ def _carry_out(database: MemoryDatabase, conclusion: Conclusion, link: Link, at_
     return settlement
 
 
-def _write(database: MemoryDatabase, conclusion: Conclusion, at_ms: WallMs, kept_ms: int) -> Settlement:
-    if isinstance(conclusion, PassOver):
+def _write(database: MemoryDatabase, conclusion: TimeOutcome, at_ms: WallMs, kept_ms: int) -> Settlement:
+    if isinstance(conclusion, RecordVerdict):
         _record(database, conclusion, conclusion.run, at_ms, kept_ms)
         return Settlement.DONE
     schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
@@ -87,7 +89,7 @@ def _write(database: MemoryDatabase, conclusion: Conclusion, at_ms: WallMs, kept
     return Settlement.REFUSED
 
 
-def _record(database: MemoryDatabase, conclusion: Conclusion, run: VerdictRun, at_ms: WallMs, kept_ms: int) -> None:
+def _record(database: MemoryDatabase, conclusion: TimeOutcome, run: VerdictRun, at_ms: WallMs, kept_ms: int) -> None:
     created_at_ms = conclusion.basis.created_at_ms
     document = verdict_document(run, at_ms, created_at_ms) | {"expire_at": to_datetime(at_ms + kept_ms)}
     if not database.insert(Collection.VERDICTS, document):
@@ -101,7 +103,7 @@ def _is_fired(database: MemoryDatabase, fire: Fire) -> bool:
     return job is not None and _is_of(job, fire)
 
 
-def _is_unstorable(database: MemoryDatabase, conclusion: Conclusion) -> bool:
+def _is_unstorable(database: MemoryDatabase, conclusion: TimeOutcome) -> bool:
     """Whether it is recorded as such, and has no job."""
     if not isinstance(conclusion, Fire) or _is_fired(database, conclusion):
         return False
@@ -109,7 +111,7 @@ def _is_unstorable(database: MemoryDatabase, conclusion: Conclusion) -> bool:
     return record is not None and is_unstorable(record) and _is_of(record, conclusion)
 
 
-def _is_written(database: MemoryDatabase, conclusion: Conclusion) -> bool:
+def _is_written(database: MemoryDatabase, conclusion: TimeOutcome) -> bool:
     if isinstance(conclusion, Fire):
         return _is_fired(database, conclusion) or _is_unstorable(database, conclusion)
     run = conclusion.run
@@ -119,6 +121,6 @@ def _is_written(database: MemoryDatabase, conclusion: Conclusion) -> bool:
     return (record["verdict"], record["last_ms"]) == (stored_verdict(run)[0], run.last_ms)
 
 
-def _is_of(document: Document, conclusion: Conclusion) -> bool:
+def _is_of(document: Document, conclusion: TimeOutcome) -> bool:
     created_at_ms = document.get("schedule_created_at_ms")
     return created_at_ms is None or conclusion.basis.is_of(created_at_ms)

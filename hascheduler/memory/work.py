@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from hascheduler.dispatch.judge import recorded
+from hascheduler.dispatch.settlements import has_attempt_record
 from hascheduler.errors import InvalidInput
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
@@ -98,7 +98,7 @@ class MemoryWorkStore:
                 database.update(Collection.JOBS, job, fields)
                 return FinishAnswer.DONE
             ends = TRANSITIONS[Move.FINISH].targets | TRANSITIONS[Move.STOP].targets
-            if any(recorded(job, number=attempt, processor=processor_id, outcome=end.value) for end in ends):
+            if any(has_attempt_record(job, number=attempt, processor=processor_id, outcome=end.value) for end in ends):
                 return FinishAnswer.DONE
             late = {"state": state, "result": outcome.result, "error": outcome.error, "at_ms": at_ms}
             _keep_late_result(database, job, {"attempt": attempt, "processor": processor_id, **late})
@@ -112,7 +112,7 @@ class MemoryWorkStore:
             if is_held(job, attempt, processor_id) and may(Move.GIVE_BACK, job):
                 database.update(Collection.JOBS, job, back_to_pending(job, AttemptEnd.GIVEN_BACK, reason, at_ms))
                 return True
-            return recorded(job, number=attempt, processor=processor_id, outcome=AttemptEnd.GIVEN_BACK)
+            return has_attempt_record(job, number=attempt, processor=processor_id, outcome=AttemptEnd.GIVEN_BACK)
 
     async def report(self, processor_id: str, reports: Mapping[tuple[str, int], Progress]) -> None:
         async with self._connection.exchange("work.report") as database:

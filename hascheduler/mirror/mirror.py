@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.mirror.census import Census
 from hascheduler.mirror.changes import Change, JournalSeen, Operation, Quarantined, Seen
 from hascheduler.mirror.digest import Digest
 from hascheduler.mirror.events import events_of
+from hascheduler.mirror.live_counts import LiveCounts
 from hascheduler.mirror.tables import TABLES, Table
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head
@@ -56,7 +56,7 @@ class Mirror:
         self._digest = Digest()
         self._events: deque[Event] = deque(maxlen=EVENTS_UNTAKEN_MAX)
         self._marks: deque[Mark] = deque(maxlen=MARKS_UNTAKEN_MAX)
-        self.census = Census()
+        self.live_counts = LiveCounts()
         self.ahead = 0
         """How often something was folded that the stream has not told yet."""
 
@@ -254,7 +254,7 @@ class Mirror:
         collection, id = key
         self._digested(key, known, noun)
         self._nouns[collection][id] = noun
-        self.census.replaced(collection, known, noun)
+        self.live_counts.replaced(collection, known, noun)
         facts.append(table.arrived(noun))
 
     def _digested(self, key: tuple[Collection, str], before: Any, after: Any) -> None:
@@ -275,7 +275,7 @@ class Mirror:
         # A read that began before this must not bring the document back.
         self._fetching.pop(key, None)
         known = self._nouns[key[0]].pop(key[1], None)
-        self.census.replaced(key[0], known, None)
+        self.live_counts.replaced(key[0], known, None)
         if known is not None:
             self._digested(key, known, None)
         facts.append(table.left(key[1], last or {}))

@@ -18,7 +18,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.resources import Resources
 from hascheduler.model.trigger import Trigger
-from hascheduler.model.verdict import NOTHING_DECIDED, Tally
+from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 
 PAST_MAX = 32
 """Edits that wait for a leader to decide what came before them."""
@@ -86,7 +86,7 @@ class JobTemplate:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TriggerPeriod:
     """``trigger`` was in force after ``since_ms`` through ``through_ms``; ``paused``: its times are not to fire."""
 
     trigger: Trigger
@@ -131,8 +131,8 @@ class ScheduleRef:
     cursor_ms: WallMs
     policy: SchedulePolicy = DEFAULT_POLICY
     paused_at_ms: WallMs | None = None
-    past: tuple[Stretch, ...] = ()
-    tally: Tally = NOTHING_DECIDED
+    past: tuple[TriggerPeriod, ...] = ()
+    tally: FireCounts = NOTHING_DECIDED
     failures: int = 0
 
     def basis_at(self, cursor_ms: int) -> Basis:

@@ -15,8 +15,8 @@ A fired one is told by its job. The others are kept as *runs*: times that follow
 the same reason are one record, so that a day of outage costs one write, not 86,400.
 
 Whether a job can be stored shows where it is to be stored, after the decision to fire: so an unstorable time counts as
-fired in the `Tally`, with which decisions are drawn (it uses up one of ``max_fires``), and the schedule counts beside
-it how many of those were unstorable. Where a job is there after all, the time has fired.
+fired in the `FireCounts`, with which decisions are drawn (it uses up one of ``max_fires``), and the schedule counts
+beside it how many of those were unstorable. Where a job is there after all, the time has fired.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class FireCounts:
     """How many nominal times of a schedule, since it was made, got each verdict; the unstorable are among the fired."""
 
     fired: int = 0
@@ -50,11 +50,11 @@ class Tally:
     excluded: int = 0
     throttled: int = 0
 
-    def plus(self, verdict: Verdict, count: int = 1) -> "Tally":
+    def plus(self, verdict: Verdict, count: int = 1) -> "FireCounts":
         return replace(self, **{verdict.value: getattr(self, verdict.value) + count})
 
 
-NOTHING_DECIDED = Tally()
+NOTHING_DECIDED = FireCounts()
 """Shared by all schedules that have not come to a nominal time yet."""
 
 

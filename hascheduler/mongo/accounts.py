@@ -10,7 +10,7 @@ from typing import Any
 
 from pymongo.errors import DuplicateKeyError
 
-from hascheduler.dispatch.accounts import Accounts, decode_accounts, encode_accounts
+from hascheduler.dispatch.accounts import AccountsSnapshot, decode_accounts, encode_accounts
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
@@ -22,7 +22,7 @@ class MongoAccountStore:
     def __init__(self, database: Database) -> None:
         self._accounts = database[Collection.ACCOUNTS.value]
 
-    async def save(self, shard: str, term: int, accounts: Accounts) -> bool:
+    async def save(self, shard: str, term: int, accounts: AccountsSnapshot) -> bool:
         fields: dict[str, Any] = {"term": term, **encode_accounts(accounts)}
         with faults("save the accounts"):
             try:
@@ -31,7 +31,7 @@ class MongoAccountStore:
                 return False
         return True
 
-    async def load(self, shard: str) -> Accounts:
+    async def load(self, shard: str) -> AccountsSnapshot:
         with faults("load the accounts"):
             document = await self._accounts.find_one({"_id": shard})
         return decode_accounts(document or {})

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hascheduler.dispatch.accounts import Accounts
+from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.journal import JournalHead
@@ -83,11 +83,11 @@ class ClaimStore(Protocol):
 
 
 class AccountStore(Protocol):
-    async def save(self, shard: str, term: int, accounts: Accounts) -> bool:
+    async def save(self, shard: str, term: int, accounts: AccountsSnapshot) -> bool:
         """Replace what is stored; False when a later term has stored something. Need not survive a fail-over."""
         ...
 
-    async def load(self, shard: str) -> Accounts:
+    async def load(self, shard: str) -> AccountsSnapshot:
         """What was saved last, or empty accounts; `InvalidInput` when that can't be read."""
         ...
 

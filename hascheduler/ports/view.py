@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hascheduler.dispatch.explanation import Explanation
+from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.model.failover import Failover
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lane import Lane
@@ -16,7 +17,6 @@ from hascheduler.model.schema_version import UNSTATED_VERSION
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.ports.gauges import Gauges
-from hascheduler.simulate.recording import Ended, Heading, RecordedStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Cluster:
     """The ids of replicas whose mirrors differ from this one's, or did a moment ago."""
 
 
-Recording = tuple[Heading, AsyncIterator[RecordedStep | Ended]]
+Recording = tuple[RecordingHeading, AsyncIterator[RecordedStep | RecordingEnd]]
 """What a leader is told and decides from now on; whoever reads it too slowly is told that it ended."""
 
 

@@ -8,7 +8,7 @@ from hascheduler.simulate.scenario import Scenario, ScenarioJob
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SimulatedAttempt:
     """One dispatch and what came of it; ``order`` numbers the dispatches of the run.
 
     ``ended_at_ms`` None: it was running at the end. ``lost``: its processor left while it ran. ``cost_ms`` is what its
@@ -30,7 +30,7 @@ class JobRecord:
 
     job: ScenarioJob
     sequence: int
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[SimulatedAttempt, ...]
     finished_at_ms: int | None
     gave_up: bool = False
 
@@ -51,7 +51,7 @@ class JobRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """``jobs`` in the order in which they were submitted, ``attempts`` in that of their dispatches.
 
     ``completed`` are (at, job) of those that succeeded. ``costs`` are, by fairness key as `account_names` calls it, the
@@ -63,7 +63,7 @@ class Outcome:
     scenario: Scenario
     ended_at_ms: int
     jobs: tuple[JobRecord, ...]
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[SimulatedAttempt, ...]
     completed: tuple[tuple[int, str], ...]
     accumulated_cost_ms: Mapping[str, int]
     costs: Mapping[str, tuple[tuple[int, int], ...]]
@@ -76,7 +76,7 @@ class Outcome:
         return tuple(record.job.id for record in self.jobs if record.is_waiting)
 
 
-def as_document(outcome: Outcome) -> dict[str, Any]:
+def as_document(outcome: RunOutcome) -> dict[str, Any]:
     """The outcome as programs read it, in seconds.
 
     Jobs of several tenants: ``accumulated_cost`` is by ``tenant/key``, and there is ``accumulated_cost_by_tenant``.

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from hascheduler.dispatch.orders import own_criteria
-from hascheduler.dispatch.score import AGE_POINTS_PER_MS, ON_DEMAND, PRIORITY_POINTS
+from hascheduler.dispatch.queue.orders import own_criteria
+from hascheduler.dispatch.queue.score import AGE_POINTS_PER_MS, ON_DEMAND, PRIORITY_POINTS
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import PRIORITY_MAX
 from hascheduler.model.policy import Criteria, Criterion
-from hascheduler.simulate.outcome import JobRecord, Outcome
+from hascheduler.simulate.outcome import JobRecord, RunOutcome
 from hascheduler.simulate.scenario import Scenario, ScenarioJob
 
 GAP_MS = PRIORITY_POINTS // AGE_POINTS_PER_MS
@@ -63,7 +63,7 @@ class Promise:
         return self.closest is None or self.closest.after_ms < self.closest.bound_ms
 
 
-def overtakes(outcome: Outcome) -> Overtakes:
+def overtakes(outcome: RunOutcome) -> Overtakes:
     times, jobs, most, unluckiest = 0, 0, 0, None
     for mode in sorted({record.job.mode for record in outcome.jobs}):
         records = [record for record in outcome.jobs if record.job.mode == mode]
@@ -75,7 +75,7 @@ def overtakes(outcome: Outcome) -> Overtakes:
     return Overtakes(times, jobs, most, unluckiest)
 
 
-def promises(outcome: Outcome) -> tuple[Promise, Promise]:
+def promises(outcome: RunOutcome) -> tuple[Promise, Promise]:
     """Within one mode, and of on-demand jobs past queued ones."""
     flows = _Flows(outcome.scenario)
     bonus_max = outcome.scenario.policy.config().on_demand_bonus_max

@@ -15,13 +15,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from hascheduler.dispatch.score import ON_DEMAND
+from hascheduler.dispatch.queue.score import ON_DEMAND
 from hascheduler.model.policy import Criterion
-from hascheduler.simulate.outcome import Outcome
-from hascheduler.simulate.plot_costs import draw_costs
+from hascheduler.simulate.outcome import RunOutcome
 from hascheduler.simulate.plot_gantt import LOST, OUTLINED_MAX, draw_gantt, height_of
-from hascheduler.simulate.plot_palette import INK, OTHERS, Palette, palette_of
-from hascheduler.simulate.plot_time import TimeScale, time_scale
+from hascheduler.simulate.plot_style import INK, OTHERS, Palette, TimeScale, palette_of, time_scale
 from hascheduler.simulate.plot_waiting import LEVEL, draw_waiting, has_crossings
 
 FORMATS = ("png", "svg")
@@ -41,7 +39,7 @@ _STYLE: dict[Any, Any] = {
 _DPI = 130
 
 
-def draw(outcomes: Sequence[Outcome], format: str) -> bytes:
+def draw(outcomes: Sequence[RunOutcome], format: str) -> bytes:
     """The picture as a file of one of the `FORMATS`; the runs, of the same jobs, stand side by side."""
     with rc_context(_STYLE), catch_warnings():
         filterwarnings("ignore", "Glyph .* missing from font")  # a box in its place says so, too
@@ -51,7 +49,7 @@ def draw(outcomes: Sequence[Outcome], format: str) -> bytes:
     return buffer.getvalue()
 
 
-def _figure(outcomes: Sequence[Outcome]) -> Figure:
+def _figure(outcomes: Sequence[RunOutcome]) -> Figure:
     palette = palette_of(outcomes)
     scale = time_scale(outcomes)
     rows = height_of(outcomes)
@@ -76,7 +74,7 @@ def _figure(outcomes: Sequence[Outcome]) -> Figure:
     return figure
 
 
-def _draw_column(axes: Sequence[Axes], outcome: Outcome, palette: Palette, scale: TimeScale, rows: float) -> None:
+def _draw_column(axes: Sequence[Axes], outcome: RunOutcome, palette: Palette, scale: TimeScale, rows: float) -> None:
     gantt, waiting, costs = axes
     gantt.set_title(outcome.scenario.policy.name)
     draw_gantt(gantt, outcome, palette, scale, rows)
@@ -95,7 +93,7 @@ def _share_height(axes: Sequence[Axes]) -> None:
             each.set_ylim(low, high)
 
 
-def _legend(figure: Figure, outcomes: Sequence[Outcome], palette: Palette) -> None:
+def _legend(figure: Figure, outcomes: Sequence[RunOutcome], palette: Palette) -> None:
     entries: list[Patch | Line2D] = [
         Patch(facecolor=colour, label=palette.label(group)) for group, colour in palette.colours.items()
     ]
@@ -105,7 +103,7 @@ def _legend(figure: Figure, outcomes: Sequence[Outcome], palette: Palette) -> No
     figure.legend(handles=entries, title=palette.kind, loc="outside right upper", frameon=False, alignment="left")
 
 
-def _marks(outcomes: Sequence[Outcome], palette: Palette) -> list[Patch | Line2D]:
+def _marks(outcomes: Sequence[RunOutcome], palette: Palette) -> list[Patch | Line2D]:
     """What else there is to see, if it is there."""
     scenario, found = outcomes[0].scenario, list[Patch | Line2D]()
     if any({Criterion.SCORE, Criterion.AGED_PRIORITY} & set(outcome.scenario.policy.criteria) for outcome in outcomes):
@@ -123,3 +121,19 @@ def _marks(outcomes: Sequence[Outcome], palette: Palette) -> list[Patch | Line2D
     if any(each.drain_at_ms is not None for each in scenario.processors):
         found.append(Line2D([], [], color=LOST, linewidth=1.4, linestyle=":", label="processor drains"))
     return found
+
+
+_LINES_MAX = 300
+
+
+def draw_costs(axes: Axes, outcome: RunOutcome, palette: Palette, scale: TimeScale) -> None:
+    """Those that consumed most, where there are very many."""
+    dearest = sorted(outcome.costs, key=lambda key: outcome.accumulated_cost_ms[key], reverse=True)[:_LINES_MAX]
+    for key in reversed(dearest):
+        colour = palette.colours.get(key, OTHERS) if palette.tells_keys else INK
+        changes = [*outcome.costs[key], (outcome.ended_at_ms, outcome.costs[key][-1][1])]
+        points = [(scale.of(at_ms), cost_ms / 1_000) for at_ms, cost_ms in changes]
+        known = colour != OTHERS
+        axes.step(*zip(*points, strict=True), where="post", color=colour, linewidth=1.6 if known else 0.6, zorder=3)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("accumulated cost (s)")

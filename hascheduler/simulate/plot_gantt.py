@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
-from hascheduler.dispatch.score import ON_DEMAND
-from hascheduler.simulate.outcome import Attempt, Outcome
-from hascheduler.simulate.plot_palette import INK, Palette, ink_on, shortened
-from hascheduler.simulate.plot_time import TimeScale
+from hascheduler.dispatch.queue.score import ON_DEMAND
+from hascheduler.simulate.outcome import RunOutcome, SimulatedAttempt
+from hascheduler.simulate.plot_style import INK, Palette, TimeScale, ink_on, shortened
 from hascheduler.simulate.scenario import ScenarioProcessor
 
 _GAP = 0.6
@@ -22,28 +21,28 @@ _AWAY = "#ececec"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class GanttRow:
     """A processor with its runs, each in the lowest slot that was free; ``slots`` that were used at once at most."""
 
     processor: ScenarioProcessor
-    runs: tuple[tuple[Attempt, int], ...]
+    runs: tuple[tuple[SimulatedAttempt, int], ...]
     slots: int
 
 
-def rows_of(outcome: Outcome) -> list[Row]:
+def rows_of(outcome: RunOutcome) -> list[GanttRow]:
     """One for each processor, in the order of the file."""
-    attempts: dict[str, list[Attempt]] = {each.id: [] for each in outcome.scenario.processors}
+    attempts: dict[str, list[SimulatedAttempt]] = {each.id: [] for each in outcome.scenario.processors}
     for attempt in outcome.attempts:
         attempts[attempt.processor].append(attempt)
     return [_row(each, attempts[each.id], outcome.ended_at_ms) for each in outcome.scenario.processors]
 
 
-def height_of(outcomes: Sequence[Outcome]) -> float:
+def height_of(outcomes: Sequence[RunOutcome]) -> float:
     """In rows, of the tallest."""
     return max(1, *(sum(row.slots for row in rows) + _GAP * len(rows) for rows in map(rows_of, outcomes)))
 
 
-def draw_gantt(axes: Axes, outcome: Outcome, palette: Palette, scale: TimeScale, height: float) -> None:
+def draw_gantt(axes: Axes, outcome: RunOutcome, palette: Palette, scale: TimeScale, height: float) -> None:
     jobs = {record.job.id: record.job for record in outcome.jobs}
     axes.set_ylim(height, 0)
     axes.grid(visible=False, axis="y")
@@ -76,19 +75,19 @@ def draw_gantt(axes: Axes, outcome: Outcome, palette: Palette, scale: TimeScale,
     axes.set_yticks(ticks[::every], names[::every])
 
 
-def _row(processor: ScenarioProcessor, attempts: Sequence[Attempt], ended_at_ms: int) -> Row:
+def _row(processor: ScenarioProcessor, attempts: Sequence[SimulatedAttempt], ended_at_ms: int) -> GanttRow:
     free_from: list[int] = []
-    runs: list[tuple[Attempt, int]] = []
+    runs: list[tuple[SimulatedAttempt, int]] = []
     for attempt in attempts:
         slot = next((slot for slot, at_ms in enumerate(free_from) if at_ms <= attempt.started_at_ms), len(free_from))
         if slot == len(free_from):
             free_from.append(0)
         free_from[slot] = ended_at_ms + 1 if attempt.ended_at_ms is None else attempt.ended_at_ms
         runs.append((attempt, slot))
-    return Row(processor, tuple(runs), max(1, len(free_from)))
+    return GanttRow(processor, tuple(runs), max(1, len(free_from)))
 
 
-def _draw_absence(axes: Axes, row: Row, top: float, ended_at_ms: int, scale: TimeScale) -> None:
+def _draw_absence(axes: Axes, row: GanttRow, top: float, ended_at_ms: int, scale: TimeScale) -> None:
     """Grey where the processor is not there, dotted from where it takes no more jobs."""
     each = row.processor
     away = [(0, each.join_at_ms), (ended_at_ms if each.leave_at_ms is None else each.leave_at_ms, ended_at_ms)]

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from hascheduler.dispatch.decisions import Decision
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, TermBegan
+from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.model.instants import WallMs
-from hascheduler.simulate.recording import Ended, Heading, RecordedStep
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReplayDifference:
     """The first step whose decisions are others: those that were recorded, and those of the replay."""
 
     step: int
@@ -27,18 +27,20 @@ class Replayed:
     steps: int
     decisions: int
     end: str | None
-    difference: Difference | None
+    difference: ReplayDifference | None
 
 
 def replay(
-    heading: Heading, steps: Iterable[RecordedStep | Ended], progress: Callable[[int], None] | None = None
+    heading: RecordingHeading,
+    steps: Iterable[RecordedStep | RecordingEnd],
+    progress: Callable[[int], None] | None = None,
 ) -> Replayed:
     """Until the first difference; ``progress`` is told how many steps are done."""
     core = Dispatcher(heading.config)
     count = decided = 0
     began: list[Input] = []
     for step in steps:
-        if isinstance(step, Ended):
+        if isinstance(step, RecordingEnd):
             return Replayed(count, decided, step.reason, None)
         if step.decisions is None:
             # To know is not to decide: it leads from the first step on that was recorded.
@@ -49,7 +51,7 @@ def replay(
         began.clear()
         count += 1
         if replayed != step.decisions:
-            return Replayed(count, decided, None, Difference(count, step.now, step.decisions, replayed))
+            return Replayed(count, decided, None, ReplayDifference(count, step.now, step.decisions, replayed))
         decided += len(replayed)
         if progress is not None:
             progress(count)

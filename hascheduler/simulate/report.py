@@ -1,16 +1,106 @@
-"""The figures of a run: who waited how long, what was busy, who was overtaken, and whether the promises held."""
+"""How long jobs waited for their first start, and how busy processors were. Whole milliseconds and exact fractions."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hascheduler.simulate.outcome import JobRecord, Outcome
+from hascheduler.model.percentiles import percentile
+from hascheduler.simulate.outcome import JobRecord, RunOutcome
 from hascheduler.simulate.overtaking import Overtakes, Promise, overtakes, promises
 from hascheduler.simulate.scenario import account_names
-from hascheduler.simulate.waits import Use, Waits, uses, waits_by, waits_of
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class WaitFigures:
+    """``mean_ms`` and the percentiles (nearest rank) are of those that ``started``; 0 where none did.
+
+    ``waiting`` have not started by the end, the oldest of them for ``oldest_ms``.
+    """
+
+    name: str
+    jobs: int
+    started: int
+    waiting: int
+    mean_ms: int
+    p50_ms: int
+    p95_ms: int
+    max_ms: int
+    oldest_ms: int
+
+    @property
+    def longest_ms(self) -> int:
+        """The longest wait, whether or not it is over."""
+        return max(self.max_ms, self.oldest_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorUse:
+    """What became of the slots of one processor while it was there; ``lost`` runs were cut off when it left."""
+
+    processor: str
+    slots: int
+    runs: int
+    lost: int
+    busy_ms: int
+    there_ms: int
+
+    @property
+    def share(self) -> Fraction:
+        """Of its slots' time that was used; 0 for one that was never there."""
+        return Fraction(self.busy_ms, self.slots * self.there_ms) if self.there_ms else Fraction(0)
+
+
+def waits_of(name: str, records: Iterable[JobRecord], ended_at_ms: int) -> WaitFigures:
+    """The waits of all these jobs together."""
+    spans: list[int] = []
+    ages: list[int] = []
+    for record in records:
+        if record.started_at_ms is None:
+            ages.append(ended_at_ms - record.job.submit_at_ms)
+        else:
+            spans.append(record.started_at_ms - record.job.submit_at_ms)
+    spans.sort()
+    return WaitFigures(
+        name=name,
+        jobs=len(spans) + len(ages),
+        started=len(spans),
+        waiting=len(ages),
+        mean_ms=sum(spans) // len(spans) if spans else 0,
+        p50_ms=percentile(spans, 50),
+        p95_ms=percentile(spans, 95),
+        max_ms=spans[-1] if spans else 0,
+        oldest_ms=max(ages, default=0),
+    )
+
+
+def waits_by(outcome: RunOutcome, group: Callable[[JobRecord], str]) -> tuple[WaitFigures, ...]:
+    """The waits of each group, in the order of their first jobs."""
+    groups: dict[str, list[JobRecord]] = {}
+    for record in outcome.jobs:
+        groups.setdefault(group(record), []).append(record)
+    return tuple(waits_of(name, records, outcome.ended_at_ms) for name, records in groups.items())
+
+
+def uses(outcome: RunOutcome) -> tuple[ProcessorUse, ...]:
+    """The use of each processor, in the order of the file."""
+    runs: dict[str, list[int]] = {each.id: [0, 0, 0] for each in outcome.scenario.processors}
+    for attempt in outcome.attempts:
+        totals = runs[attempt.processor]
+        totals[0] += 1
+        totals[1] += attempt.lost
+        totals[2] += (
+            outcome.ended_at_ms if attempt.ended_at_ms is None else attempt.ended_at_ms
+        ) - attempt.started_at_ms
+    found = []
+    for each in outcome.scenario.processors:
+        left_ms = outcome.ended_at_ms if each.leave_at_ms is None else min(each.leave_at_ms, outcome.ended_at_ms)
+        count, lost, busy_ms = runs[each.id]
+        found.append(ProcessorUse(each.id, each.slots, count, lost, busy_ms, max(0, left_ms - each.join_at_ms)))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
     """``starved`` is the job that waited longest for its first start, or still does; None where there are no jobs.
 
     ``lost`` attempts were cut off when their processor left; jobs that ``gave_up`` have lost too many.
@@ -25,13 +115,13 @@ class Report:
     lost: int
     gave_up: int
     unschedulable: tuple[str, ...]
-    waits: Waits
-    waits_by_key: tuple[Waits, ...]
-    waits_by_tenant: tuple[Waits, ...]
-    waits_by_lane: tuple[Waits, ...]
-    waits_by_tier: tuple[Waits, ...]
-    waits_by_mode: tuple[Waits, ...]
-    uses: tuple[Use, ...]
+    waits: WaitFigures
+    waits_by_key: tuple[WaitFigures, ...]
+    waits_by_tenant: tuple[WaitFigures, ...]
+    waits_by_lane: tuple[WaitFigures, ...]
+    waits_by_tier: tuple[WaitFigures, ...]
+    waits_by_mode: tuple[WaitFigures, ...]
+    uses: tuple[ProcessorUse, ...]
     overtakes: Overtakes
     starved: str | None
     promises: tuple[Promise, ...]
@@ -48,11 +138,11 @@ class Report:
         return Fraction(sum(use.busy_ms for use in self.uses), there_ms) if there_ms else Fraction(0)
 
 
-def report(outcome: Outcome) -> Report:
+def report(outcome: RunOutcome) -> RunReport:
     called = account_names(outcome.scenario.jobs)
     tiers = {each.name: each.tier for each in outcome.scenario.definitions}
     records = outcome.jobs
-    return Report(
+    return RunReport(
         policy=outcome.scenario.policy.name,
         ended_at_ms=outcome.ended_at_ms,
         jobs=len(records),
@@ -81,3 +171,41 @@ def _tier(tier: int | None) -> str:
 
 def _waited(record: JobRecord, ended_at_ms: int) -> int:
     return (ended_at_ms if record.started_at_ms is None else record.started_at_ms) - record.job.submit_at_ms
+
+
+@dataclass(frozen=True, slots=True)
+class StartDifferences:
+    """Jobs that start sooner, later, at the same time, or in one of the runs only.
+
+    ``most_sooner`` and ``most_later`` are the (job, by how many ms) that gain and lose most; None: there is none.
+    """
+
+    sooner: int
+    later: int
+    same: int
+    in_one_only: int
+    most_sooner: tuple[str, int] | None
+    most_later: tuple[str, int] | None
+
+
+def differences(first: RunOutcome, second: RunOutcome) -> StartDifferences:
+    """What ``second`` changes; of equals the job that was submitted first is named."""
+    before = {record.job.id: record.started_at_ms for record in first.jobs}
+    shifts: list[tuple[str, int]] = []
+    in_one_only = 0
+    for record in second.jobs:
+        was, now = before.get(record.job.id), record.started_at_ms
+        if was is not None and now is not None:
+            shifts.append((record.job.id, now - was))
+        elif was is not now:
+            in_one_only += 1
+    sooner = [(job, -by_ms) for job, by_ms in shifts if by_ms < 0]
+    later = [(job, by_ms) for job, by_ms in shifts if by_ms > 0]
+    return StartDifferences(
+        sooner=len(sooner),
+        later=len(later),
+        same=len(shifts) - len(sooner) - len(later),
+        in_one_only=in_one_only,
+        most_sooner=max(sooner, key=lambda shift: shift[1], default=None),
+        most_later=max(later, key=lambda shift: shift[1], default=None),
+    )

@@ -10,24 +10,32 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from hascheduler.dispatch.accounts import Accounts
+from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Requeue, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, Input, Settled, TermBegan
 from hascheduler.errors import InvariantBroken
-from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, LaneSeen, TenantSeen
+from hascheduler.mirror.changes import (
+    DefinitionSeen,
+    JobGone,
+    JobSeen,
+    LaneSeen,
+    ProcessorGone,
+    ProcessorSeen,
+    TenantSeen,
+)
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
-from hascheduler.simulate.facts import EPOCH_MS, processor_changes, submitted
-from hascheduler.simulate.outcome import Attempt, JobRecord, Outcome
-from hascheduler.simulate.scenario import Scenario, ScenarioJob, account_names
+from hascheduler.model.processor import ProcessorRef
+from hascheduler.simulate.outcome import JobRecord, RunOutcome, SimulatedAttempt
+from hascheduler.simulate.scenario import Scenario, ScenarioJob, ScenarioProcessor, account_names
 
 Progress = Callable[[int, int], None]
 _Account = tuple[str, str]
 
 
-def run(scenario: Scenario, progress: Progress | None = None) -> Outcome:
+def run(scenario: Scenario, progress: Progress | None = None) -> RunOutcome:
     """What comes of ``scenario``; ``progress`` is told, at each instant, how many of how many jobs have ended."""
     return _Run(scenario, progress).outcome()
 
@@ -39,7 +47,7 @@ class _Life:
     job: ScenarioJob
     sequence: int
     ref: JobRef
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[SimulatedAttempt] = field(default_factory=list)
     finished_at_ms: int | None = None
     gave_up: bool = False
 
@@ -58,13 +66,13 @@ class _Run:
         self._changes = deque(processor_changes(scenario.processors))
         self._endings: list[tuple[int, int, str]] = []
         self._lives: dict[str, _Life] = {}
-        self._attempts: list[Attempt] = []
+        self._attempts: list[SimulatedAttempt] = []
         self._running: dict[int, int] = {}
         self._completed: list[tuple[int, str]] = []
         self._ended = 0
         self._costs: dict[_Account, list[tuple[int, int]]] = {}
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RunOutcome:
         at_ms = 0
         wake_ms = self._live_through(at_ms, self._beginning())
         while (next_ms := self._next(at_ms, wake_ms)) is not None:
@@ -73,7 +81,7 @@ class _Run:
         called = account_names(self._scenario.jobs)
         several = len({job.tenant for job in self._scenario.jobs}) > 1
         tenants = dict.fromkeys(tenant for tenant, _ in self._costs) if several else {}
-        return Outcome(
+        return RunOutcome(
             scenario=self._scenario,
             ended_at_ms=at_ms if self._until_ms is None else self._until_ms,
             jobs=tuple(self._record(life) for life in self._lives.values()),
@@ -125,7 +133,7 @@ class _Run:
             *(DefinitionSeen(definition) for definition in scenario.definitions),
             *(LaneSeen(lane) for lane in scenario.lanes),
             *(TenantSeen(tenant) for tenant in scenario.tenants),
-            AccountsRestored(Accounts(learned=learned)),
+            AccountsRestored(AccountsSnapshot(learned=learned)),
             TermBegan(1),
         ]
 
@@ -206,7 +214,7 @@ class _Run:
         cost_ms = self._dispatcher.learned_cost_ms(job.definition, job.target)
         if cost_ms is None:
             cost_ms = self._costs_by_default[job.definition]
-        attempt = Attempt(job.id, processor, order, at_ms, None, lost=False, cost_ms=cost_ms)
+        attempt = SimulatedAttempt(job.id, processor, order, at_ms, None, lost=False, cost_ms=cost_ms)
         self._running[order] = len(life.attempts)
         life.attempts.append(attempt)
         self._attempts.append(attempt)
@@ -233,3 +241,64 @@ class _Run:
 
 def _account(job: ScenarioJob | JobRef) -> _Account:
     return job.tenant, job.fairness_key
+
+
+EPOCH_MS = 1_000_000_000_000
+"""The wall time at which every run begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorChange:
+    """Something becomes of a processor."""
+
+    at_ms: int
+    seen: ProcessorSeen | ProcessorGone
+
+
+def processor_changes(processors: Iterable[ScenarioProcessor]) -> list[ProcessorChange]:
+    """All that becomes of the processors, in its order; at one instant in that of the file."""
+    changes: list[ProcessorChange] = []
+    for each in processors:
+        changes.append(ProcessorChange(each.join_at_ms, ProcessorSeen(_registered(each, beat=1))))
+        if each.drain_at_ms is not None:
+            changes.append(ProcessorChange(each.drain_at_ms, ProcessorSeen(_registered(each, beat=2, draining=True))))
+        if each.leave_at_ms is not None:
+            changes.append(ProcessorChange(each.leave_at_ms, ProcessorGone(each.id)))
+    return sorted(changes, key=lambda change: change.at_ms)
+
+
+def _registered(processor: ScenarioProcessor, *, beat: int, draining: bool = False) -> ProcessorRef:
+    return ProcessorRef(
+        id=processor.id,
+        name=processor.id,
+        shard="default",
+        definitions=processor.definitions,
+        slots=processor.slots,
+        beat=beat,
+        draining=draining,
+        parked=0,
+        resources=processor.resources,
+    )
+
+
+def submitted(job: ScenarioJob, sequence: int) -> JobRef:
+    return JobRef(
+        id=job.id,
+        rev=1,
+        state=JobState.PENDING,
+        attempt=0,
+        definition=job.definition,
+        target=job.target,
+        tenant=job.tenant,
+        lane=job.lane,
+        fairness_key=job.fairness_key,
+        priority=job.priority,
+        mode=job.mode,
+        submitted_at_ms=WallMs(EPOCH_MS + job.submit_at_ms),
+        sequence=sequence,
+        not_before_ms=None,
+        processor=None,
+        dispatched_at_ms=None,
+        cancel_requested_at_ms=None,
+        resources=job.resources,
+    )

@@ -15,7 +15,7 @@ from hascheduler.dispatch.decisions import (
     Dispatch,
     Fail,
     Fire,
-    PassOver,
+    RecordVerdict,
     Requeue,
     Settlement,
 )
@@ -27,7 +27,7 @@ from hascheduler.telemetry.registry import NAMESPACE, new_registry
 
 _KINDS = {
     Fire: "fire",
-    PassOver: "pass_over",
+    RecordVerdict: "pass_over",
     Dispatch: "dispatch",
     Requeue: "requeue",
     Fail: "fail",

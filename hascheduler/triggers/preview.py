@@ -9,7 +9,7 @@ from hascheduler.model.trigger import Cron, Trigger
 from hascheduler.triggers.due import due_ms, excluded_until
 from hascheduler.triggers.expressions import is_hourly, walls_of
 from hascheduler.triggers.nominal import latest_nominal, next_nominal
-from hascheduler.triggers.zones import DAY_S, Transition, transitions, zone_of
+from hascheduler.triggers.zones import DAY_S, OffsetChange, transitions, zone_of
 
 _NOMINAL_SHOWN_MAX = 48
 
@@ -87,7 +87,7 @@ def _note(trigger: Trigger, nominal_ms: int) -> str | None:
     return None
 
 
-def _explanation(cron: Cron, change: Transition) -> str:
+def _explanation(cron: Cron, change: OffsetChange) -> str:
     day = f"{_moment(change.wall_before_s):%a %d %b %Y}"
     moves = f"the clock goes from {_hand(change.wall_before_s)} to {_reached(change)}"
     begins = f"{day}: {moves}"
@@ -112,7 +112,7 @@ def _explanation(cron: Cron, change: Transition) -> str:
     return f"{begins}; {which} {verb} twice, {how}"
 
 
-def _missing(cron: Cron, change: Transition) -> str:
+def _missing(cron: Cron, change: OffsetChange) -> str:
     """The wall times that the gap swallows: "02:30", or "02:00 and 5 more"."""
     walls = walls_of(cron.expression)
     count = walls.count(change.wall_before_s - 1, change.wall_after_s - 1)
@@ -122,7 +122,7 @@ def _missing(cron: Cron, change: Transition) -> str:
     return _hand(first) if count == 1 else f"{_hand(first)} and {count - 1} more"
 
 
-def _of_that_day(trigger: Trigger, change: Transition) -> Iterator[WallMs]:
+def _of_that_day(trigger: Trigger, change: OffsetChange) -> Iterator[WallMs]:
     """Of the days that the wall times of the change lie in; where there are many, those nearest to it."""
     last_s = change.wall_after_s if change.is_gap else change.wall_before_s - 1
     first_s = min(change.wall_before_s, change.wall_after_s)
@@ -146,7 +146,7 @@ def _moment(wall_s: int) -> datetime:
     return datetime.fromtimestamp(wall_s, UTC)
 
 
-def _reached(change: Transition) -> str:
+def _reached(change: OffsetChange) -> str:
     """What the clock shows after the change, with the day if that is another one."""
     if change.wall_before_s // DAY_S == change.wall_after_s // DAY_S:
         return _hand(change.wall_after_s)

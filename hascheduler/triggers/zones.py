@@ -19,7 +19,7 @@ _PROBE_EVERY_S = 3 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
-class Transition:
+class OffsetChange:
     """At ``at_s`` the zone's offset changes."""
 
     at_s: int
@@ -82,16 +82,16 @@ def first_instant(zone: ZoneInfo, wall_s: int) -> int:
     return _bisect(zone, wall_s - int(after.total_seconds()), instant_s).at_s
 
 
-def transitions(zone: ZoneInfo, after_s: int, until_s: int) -> list[Transition]:
+def transitions(zone: ZoneInfo, after_s: int, until_s: int) -> list[OffsetChange]:
     """Those after ``after_s``, through ``until_s``."""
-    found: list[Transition] = []
+    found: list[OffsetChange] = []
     for year in range(_year(after_s), _year(until_s) + 1):
         found += (one for one in _of_year(zone, year) if after_s < one.at_s <= until_s)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class OffsetSpan:
     """The offset is the same from ``from_s`` until before ``to_s``; the span next to it may have the same as well."""
 
     from_s: int
@@ -99,25 +99,26 @@ class Span:
     offset_s: int
 
 
-def span_at(zone: ZoneInfo, at_s: int) -> Span:
+def span_at(zone: ZoneInfo, at_s: int) -> OffsetSpan:
     """The span that ``at_s`` lies in; it ends with the year at the latest."""
     starts, spans = _spans(zone, _year(at_s))
     return spans[bisect_right(starts, at_s) - 1]
 
 
 @lru_cache(4_096)
-def _spans(zone: ZoneInfo, year: int) -> tuple[list[int], list[Span]]:
+def _spans(zone: ZoneInfo, year: int) -> tuple[list[int], list[OffsetSpan]]:
     begins_s, ends_s = _year_begins_s(year), _year_begins_s(year + 1)
     changes = _of_year(zone, year)
     starts = [begins_s, *(change.at_s for change in changes if change.at_s > begins_s)]
     spans = [
-        Span(from_s, to_s, offset_s(zone, from_s)) for from_s, to_s in zip(starts, [*starts[1:], ends_s], strict=True)
+        OffsetSpan(from_s, to_s, offset_s(zone, from_s))
+        for from_s, to_s in zip(starts, [*starts[1:], ends_s], strict=True)
     ]
     return starts, spans
 
 
 @lru_cache(4_096)
-def _of_year(zone: ZoneInfo, year: int) -> tuple[Transition, ...]:
+def _of_year(zone: ZoneInfo, year: int) -> tuple[OffsetChange, ...]:
     begins_s, ends_s = _year_begins_s(year), _year_begins_s(year + 1)
     found = []
     low_s, low = begins_s - 1, offset_s(zone, begins_s - 1)
@@ -129,7 +130,7 @@ def _of_year(zone: ZoneInfo, year: int) -> tuple[Transition, ...]:
     return tuple(found)
 
 
-def _bisect(zone: ZoneInfo, low_s: int, high_s: int) -> Transition:
+def _bisect(zone: ZoneInfo, low_s: int, high_s: int) -> OffsetChange:
     """The change in (low, high], whose offsets differ."""
     before, after = offset_s(zone, low_s), offset_s(zone, high_s)
     while high_s - low_s > 1:
@@ -138,7 +139,7 @@ def _bisect(zone: ZoneInfo, low_s: int, high_s: int) -> Transition:
             low_s = middle_s
         else:
             high_s = middle_s
-    return Transition(high_s, before, after)
+    return OffsetChange(high_s, before, after)
 
 
 def _year(at_s: int) -> int:

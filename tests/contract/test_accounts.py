@@ -2,14 +2,14 @@
 
 import pytest
 
-from hascheduler.dispatch.accounts import Accounts
+from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from tests.contract.backends import Backend, on
 
 pytestmark = on("memory", "pymongo", "motor")
 
-ACCOUNTS = Accounts(
+ACCOUNTS = AccountsSnapshot(
     (("acme", "a", 2**40, 1_893_456_000_000), ("acme", "", 0, 5), ("globex", "a", 3, 6)),
     (("log", "$target", 12, 7),),
     1_893_456_000_001,
@@ -18,19 +18,19 @@ ACCOUNTS = Accounts(
 
 
 async def test_what_was_saved_last_is_loaded(backend: Backend) -> None:
-    assert await backend.accounts.load("default") == Accounts()
+    assert await backend.accounts.load("default") == AccountsSnapshot()
     assert await backend.accounts.save("default", 1, ACCOUNTS)
     assert await backend.accounts.load("default") == ACCOUNTS
-    assert await backend.accounts.load("other") == Accounts()
-    assert await backend.accounts.save("default", 1, Accounts(as_of_ms=9))
-    assert await backend.accounts.load("default") == Accounts(as_of_ms=9)
+    assert await backend.accounts.load("other") == AccountsSnapshot()
+    assert await backend.accounts.save("default", 1, AccountsSnapshot(as_of_ms=9))
+    assert await backend.accounts.load("default") == AccountsSnapshot(as_of_ms=9)
 
 
 async def test_a_leader_of_an_earlier_term_does_not_overwrite_a_later_ones(backend: Backend) -> None:
     assert await backend.accounts.save("default", 5, ACCOUNTS)
-    assert not await backend.accounts.save("default", 4, Accounts())
+    assert not await backend.accounts.save("default", 4, AccountsSnapshot())
     assert await backend.accounts.load("default") == ACCOUNTS
-    assert await backend.accounts.save("default", 6, Accounts())
+    assert await backend.accounts.save("default", 6, AccountsSnapshot())
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def test_what_an_earlier_version_stored_by_key_alone_goes_on_under_the_ten
     await backend.behind.insert(
         Collection.ACCOUNTS, {"_id": "default", "term": 1, "accumulated": by_key, "learned": [], "as_of_ms": 60}
     )
-    assert await backend.accounts.load("default") == Accounts(
+    assert await backend.accounts.load("default") == AccountsSnapshot(
         accumulated=(("default", "acme", 7_000, 50), ("acme", "acme", 7_000, 50), ("default", "default", 2_000, 60)),
         as_of_ms=60,
         tenants=(("acme", 7_000, 50), ("default", 2_000, 60)),

@@ -5,7 +5,7 @@ import pytest
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.documents.schedule import decode_schedule, encode_tally
+from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from tests.contract.backends import Backend, on
@@ -41,7 +41,7 @@ async def test_a_fire_takes_the_cursor_to_its_nominal_time_and_that_is_no_edit(b
     before = await backend.schedules.create(make_schedule())
     assert before is not None
     await applied(backend.claims, FIRST)
-    after = {**before, "cursor_ms": FIRST.nominal_ms, "tally": encode_tally(FIRST.tally)}
+    after = {**before, "cursor_ms": FIRST.nominal_ms, "tally": encode_fire_counts(FIRST.tally)}
     assert await backend.schedules.get("tick") == after
 
 

@@ -9,7 +9,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents import fired_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId
-from hascheduler.model.verdict import Tally, Verdict, VerdictRun
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import (
@@ -25,7 +25,7 @@ from tests.factories import NOW, make_fire, make_schedule
 # Not mongomock: it holds anything, and has no such updates.
 pytestmark = on("memory", "pymongo", "motor")
 
-FIRST, SECOND = (make_fire(second, tally=Tally(fired=second)) for second in (1, 2))
+FIRST, SECOND = (make_fire(second, tally=FireCounts(fired=second)) for second in (1, 2))
 
 
 async def counted(backend: Backend, name: str = "tick") -> tuple[int, Any, int]:

@@ -1,10 +1,10 @@
 """`Journal`: one entry per (shard, seq), written once, never changed."""
 
-from hascheduler.dispatch.decisions import Cancel, CountFailures, Dispatch, Fail, PassOver, Requeue
+from hascheduler.dispatch.decisions import Cancel, CountFailures, Dispatch, Fail, RecordVerdict, Requeue
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.schedule import Basis
-from hascheduler.model.verdict import Tally, Verdict, VerdictRun
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import JournalEntry
 from tests.contract.backends import Backend, on
 from tests.contract.journal_checks import a_seq_is_written_once, of_racing_inserts_at_one_seq_one_wins
@@ -24,7 +24,8 @@ async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
     run = VerdictRun("tick", Verdict.SKIPPED, NOW, LATEST_MS, 7, because_of="fire:tick:1")
     paused = Basis(NOW, NOW, paused_at_ms=LATEST_MS)
     decisions = (
-        make_fire(1, tally=Tally(fired=5)), PassOver(run, paused, Tally(1, 2, 3, 4, 5, 6)), Dispatch("a", 1, "p1"),
+        make_fire(1, tally=FireCounts(fired=5)), RecordVerdict(run, paused, FireCounts(1, 2, 3, 4, 5, 6)),
+        Dispatch("a", 1, "p1"),
         Requeue("b", 2, "lost: $p"), Fail("c", 3, "used up"), Cancel("d", 0, "replaced"), CountFailures("tick", 3, 2),
         CountFailures("tick", 3, 2, pause_at_ms=NOW),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from hascheduler.dispatch.decisions import (
     CountFailures,
     Decision,
     Fire,
-    PassOver,
+    RecordVerdict,
     Settlement,
     decode_decisions,
     encode_creations,
@@ -21,7 +21,7 @@ from hascheduler.dispatch.decisions import (
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId, fire_job_id
 from hascheduler.model.schedule import Basis
-from hascheduler.model.verdict import Tally, Verdict, VerdictRun
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, applied
 from tests.factories import NOW, make_schedule, make_template
@@ -45,18 +45,18 @@ def after(seconds: int) -> WallMs:
     return WallMs(NOW + 1_000 * seconds)
 
 
-def a_fire(created_at_ms: int, second: int, tally: Tally | None = None) -> Fire:
+def a_fire(created_at_ms: int, second: int, tally: FireCounts | None = None) -> Fire:
     """Of a schedule that was created then, and decided nothing yet; both schedules have the same times in force."""
-    return Fire("tick", after(second), basis_of(created_at_ms), tally or Tally(fired=1))
+    return Fire("tick", after(second), basis_of(created_at_ms), tally or FireCounts(fired=1))
 
 
 def basis_of(created_at_ms: int) -> Basis:
     return Basis(NOW, NOW, None, WallMs(created_at_ms))
 
 
-def a_run(created_at_ms: int, because_of: str | None = None) -> PassOver:
+def a_run(created_at_ms: int, because_of: str | None = None) -> RecordVerdict:
     run = VerdictRun("tick", Verdict.SKIPPED, after(1), after(1), 1, because_of)
-    return PassOver(run, basis_of(created_at_ms), Tally(skipped=1))
+    return RecordVerdict(run, basis_of(created_at_ms), FireCounts(skipped=1))
 
 
 def journaled(*decisions: Decision) -> tuple[Decision, ...]:

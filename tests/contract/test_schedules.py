@@ -1,10 +1,10 @@
 """`ScheduleStore`: schedules as the API writes them."""
 
-from hascheduler.model.documents.schedule import encode_tally
+from hascheduler.model.documents.schedule import encode_fire_counts
 from hascheduler.model.documents.trigger import encode_trigger
 from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Once, Trigger
-from hascheduler.model.verdict import Tally
+from hascheduler.model.verdict import FireCounts
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.racing import RACERS, raced
@@ -50,10 +50,10 @@ async def test_an_edit_of_another_rev_changes_nothing(backend: Backend) -> None:
 
 async def test_what_the_leader_writes_is_no_edit(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
-    await applied(backend.claims, make_fire(60, 0, tally=Tally(fired=1)))
+    await applied(backend.claims, make_fire(60, 0, tally=FireCounts(fired=1)))
     document = await backend.schedules.edit("tick", 1, {"payload": "other"})
     assert document is not None
-    assert (document["cursor_ms"], document["tally"]) == (LATER, encode_tally(Tally(fired=1)))
+    assert (document["cursor_ms"], document["tally"]) == (LATER, encode_fire_counts(FireCounts(fired=1)))
 
 
 async def test_they_are_listed_by_name_in_pages(backend: Backend) -> None:

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from hascheduler.dispatch.decisions import CountFailures, PassOver
+from hascheduler.dispatch.decisions import CountFailures, RecordVerdict
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.schedule import decode_schedule, encode_tally
+from hascheduler.model.documents.schedule import decode_schedule, encode_fire_counts
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import JobState, ScheduleId
 from hascheduler.model.schedule import Basis
-from hascheduler.model.verdict import Tally, Verdict, VerdictRun
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, LOST, UNKNOWN, applied
@@ -28,10 +28,10 @@ def at(seconds: int) -> WallMs:
 
 def passed(
     first: int, last: int, verdict: Verdict = Verdict.MISSED, because_of: str | None = None, schedule: str = "tick"
-) -> PassOver:
+) -> RecordVerdict:
     """Each second from ``first`` through ``last``."""
     run = VerdictRun(schedule, verdict, at(first), at(last), last - first + 1, because_of)
-    return PassOver(run, Basis(at(first - 1), NOW), Tally(missed=last))
+    return RecordVerdict(run, Basis(at(first - 1), NOW), FireCounts(missed=last))
 
 
 async def records(backend: Backend, *verdicts: Verdict, before: int = 10**9, limit: int = 100) -> list[VerdictRecord]:
@@ -45,14 +45,14 @@ async def test_a_passed_over_run_is_recorded_and_takes_the_cursor_and_the_tally_
     decision = passed(1, 5)
     assert await applied(backend.claims, decision) == [DONE]
     assert await records(backend) == [VerdictRecord(decision.run)]
-    expected = {**before, "cursor_ms": at(5), "tally": encode_tally(Tally(missed=5))}
+    expected = {**before, "cursor_ms": at(5), "tally": encode_fire_counts(FireCounts(missed=5))}
     assert await backend.schedules.get("tick") == expected
 
 
 async def test_a_passed_over_run_applied_again_is_done_and_changes_nothing(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await applied(backend.claims, passed(1, 5))
-    await applied(backend.claims, make_fire(6, tally=Tally(missed=5, fired=1)))
+    await applied(backend.claims, make_fire(6, tally=FireCounts(missed=5, fired=1)))
     schedule = await backend.schedules.get("tick")
     answers = await raced(applied(backend.claims, passed(1, 5)) for _ in range(5))
     assert answers == [[DONE]] * 5
@@ -62,23 +62,23 @@ async def test_a_passed_over_run_applied_again_is_done_and_changes_nothing(backe
 
 async def test_the_tally_is_that_of_the_latest_conclusion_whatever_their_order(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
-    latest = replace(passed(6, 6), tally=Tally(1, 2, 3))
+    latest = replace(passed(6, 6), tally=FireCounts(1, 2, 3))
     assert await applied(backend.claims, latest, passed(4, 5), make_fire(3), passed(1, 2)) == [DONE] * 4
     schedule = await backend.schedules.get("tick")
     assert schedule is not None
-    assert (schedule["cursor_ms"], schedule["tally"]) == (at(6), encode_tally(Tally(1, 2, 3)))
+    assert (schedule["cursor_ms"], schedule["tally"]) == (at(6), encode_fire_counts(FireCounts(1, 2, 3)))
 
 
 async def test_throttled_times_are_counted_once_and_apart_from_missed_ones(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     full: dict[str, Any] = {"verdict": Verdict.THROTTLED, "because_of": "max_pending"}
-    decisions = [replace(passed(1, 3, **full), tally=Tally(throttled=3)), passed(4, 5), passed(6, 9, **full)]
+    decisions = [replace(passed(1, 3, **full), tally=FireCounts(throttled=3)), passed(4, 5), passed(6, 9, **full)]
     for _ in range(2):
         assert await applied(backend.claims, *decisions) == [DONE] * 3
     assert await applied(backend.claims, passed(10, 10, **full)) == [DONE]
     document = await backend.schedules.get("tick")
     assert document is not None
-    assert decode_schedule("tick", document).tally == Tally(missed=10, throttled=8)
+    assert decode_schedule("tick", document).tally == FireCounts(missed=10, throttled=8)
     throttled = await records(backend, Verdict.THROTTLED)
     assert [(record.run.verdict, record.run.because_of, record.run.count) for record in throttled] == [
         ("throttled", "max_pending", 1), ("throttled", "max_pending", 4), ("throttled", "max_pending", 3),

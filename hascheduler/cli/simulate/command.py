@@ -21,7 +21,7 @@ from hascheduler.cli.simulate.output import ProgressBar, drawing, write_picture
 from hascheduler.cli.simulate.replay import show_replay
 from hascheduler.cli.simulate.tables import comparison, difference_lines, examples_table, summary
 from hascheduler.simulate.examples import example_names, example_note
-from hascheduler.simulate.outcome import Outcome, as_document
+from hascheduler.simulate.outcome import RunOutcome, as_document
 from hascheduler.simulate.report import report
 from hascheduler.simulate.run import run
 from hascheduler.simulate.scenario import Scenario
@@ -100,6 +100,6 @@ def simulate(
         console().print(line)
 
 
-def _run_all(scenarios: list[Scenario]) -> list[Outcome]:
+def _run_all(scenarios: list[Scenario]) -> list[RunOutcome]:
     with ProgressBar() as bar:
         return [run(scenario, bar.begin(scenario.policy.name)) for scenario in scenarios]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hascheduler.dispatch.recording import is_recording, read_recording
 from hascheduler.errors import InvalidInput
 from hascheduler.model.policy import PRESETS
 from hascheduler.simulate.examples import example_names, example_text
+from hascheduler.simulate.from_recording import recorded_scenario
 from hascheduler.simulate.parsing import parse_scenario
 from hascheduler.simulate.reading import BYTES_MAX
-from hascheduler.simulate.recorded import recorded_scenario
-from hascheduler.simulate.recording import is_recording, read_recording
 from hascheduler.simulate.scenario import Scenario
 
 

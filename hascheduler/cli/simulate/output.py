@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from hascheduler.errors import InvalidInput
-from hascheduler.simulate.outcome import Outcome
+from hascheduler.simulate.outcome import RunOutcome
 
 _PATIENCE_S = 1.0
 
-Draw = Callable[[Sequence[Outcome]], bytes]
+Draw = Callable[[Sequence[RunOutcome]], bytes]
 
 
 def drawing(out: str) -> Draw:

@@ -8,9 +8,9 @@ from rich.text import Text
 
 from hascheduler.cli.output.console import console
 from hascheduler.dispatch.decisions import Decision, encode_decisions
+from hascheduler.dispatch.recording import RecordingHeading, read_recording
 from hascheduler.model.instants import format_instant
 from hascheduler.model.policy import policy_name
-from hascheduler.simulate.recording import Heading, read_recording
 from hascheduler.simulate.replay import Replayed, replay
 
 _SHOWN_MAX = 5
@@ -28,7 +28,7 @@ def show_replay(text: str, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _summary(heading: Heading, replayed: Replayed) -> Text:
+def _summary(heading: RecordingHeading, replayed: Replayed) -> Text:
     policy = policy_name(heading.config.policy.criteria)
     text = Text(f"{heading.replica}, term {heading.term}, from {format_instant(heading.at_ms)} on; {policy}\n", "dim")
     difference = replayed.difference
@@ -47,7 +47,7 @@ def _few(decisions: tuple[Decision, ...]) -> str:
     return "; ".join([*shown, *more]) or "nothing"
 
 
-def _document(heading: Heading, replayed: Replayed) -> dict[str, Any]:
+def _document(heading: RecordingHeading, replayed: Replayed) -> dict[str, Any]:
     difference = replayed.difference
     return {
         "replica": heading.replica,

@@ -9,22 +9,20 @@ from rich.text import Text
 
 from hascheduler.cli.output.console import new_table
 from hascheduler.model.durations import format_duration
-from hascheduler.simulate.differences import differences
-from hascheduler.simulate.outcome import Outcome
+from hascheduler.simulate.outcome import RunOutcome
 from hascheduler.simulate.overtaking import Promise
-from hascheduler.simulate.report import Report
-from hascheduler.simulate.waits import Use, Waits
+from hascheduler.simulate.report import ProcessorUse, RunReport, WaitFigures, differences
 
 _ROWS_MAX = 20
 """Of one kind; those that waited longest."""
 
 
-def summary(report: Report, note: str) -> RenderableType:
+def summary(report: RunReport, note: str) -> RenderableType:
     parts: list[RenderableType] = [_head(report, note), _waits(report), _uses(report.uses)]
     return Group(*parts, *_lines(report))
 
 
-def comparison(reports: Sequence[Report], note: str) -> RenderableType:
+def comparison(reports: Sequence[RunReport], note: str) -> RenderableType:
     """The same figures of all of them, side by side."""
     table = new_table("", "", *(report.policy for report in reports))
     for column in table.columns[1:]:
@@ -52,12 +50,12 @@ def comparison(reports: Sequence[Report], note: str) -> RenderableType:
     return Group(Text(note, style="italic"), table) if note else table
 
 
-def difference_lines(outcomes: Sequence[Outcome]) -> list[Text]:
+def difference_lines(outcomes: Sequence[RunOutcome]) -> list[Text]:
     """For each policy but the first: whose start it moves."""
     return [_moved(outcomes[0], other) for other in outcomes[1:]]
 
 
-def _moved(first: Outcome, other: Outcome) -> Text:
+def _moved(first: RunOutcome, other: RunOutcome) -> Text:
     found = differences(first, other)
     text = Text(other.scenario.policy.name, style="bold").append(": ", "not bold")
     parts = []
@@ -84,7 +82,7 @@ def span_text(span_ms: int) -> str:
     return format_duration((span_ms + 500) // 1_000 * 1_000)
 
 
-def _head(report: Report, note: str) -> Text:
+def _head(report: RunReport, note: str) -> Text:
     text = Text(f"{note}\n", style="italic") if note else Text()
     text.append(report.policy, style="bold not italic")
     counts = [f"{_count(report.jobs)} jobs", f"{_count(report.completed)} completed"]
@@ -95,7 +93,7 @@ def _head(report: Report, note: str) -> Text:
     return text.append("   " + "   ".join(rest), style="not italic")
 
 
-def _waits(report: Report) -> Table:
+def _waits(report: RunReport) -> Table:
     some_wait = bool(report.waits.waiting)
     table = new_table("Waits", "", "", "jobs", "mean", "median", "95 %", "longest")
     if some_wait:
@@ -118,12 +116,12 @@ def _waits(report: Report) -> Table:
     return table
 
 
-def _of_several(tenants: Sequence[Waits]) -> Sequence[Waits]:
+def _of_several(tenants: Sequence[WaitFigures]) -> Sequence[WaitFigures]:
     """One alone is told nothing by its name."""
     return tenants if len(tenants) > 1 else ()
 
 
-def _add_waits(table: Table, kind: str, found: Sequence[Waits], *, some_wait: bool) -> None:
+def _add_waits(table: Table, kind: str, found: Sequence[WaitFigures], *, some_wait: bool) -> None:
     kept = sorted(found, key=lambda each: each.longest_ms, reverse=True)[:_ROWS_MAX]
     for each in found:
         if each in kept:
@@ -133,14 +131,14 @@ def _add_waits(table: Table, kind: str, found: Sequence[Waits], *, some_wait: bo
         table.add_row("", Text(f"{len(found) - len(kept):,} more, which waited less", style="dim"))
 
 
-def _figures(waits: Waits, *, some_wait: bool) -> list[str]:
+def _figures(waits: WaitFigures, *, some_wait: bool) -> list[str]:
     started = [span_text(each) for each in (waits.mean_ms, waits.p50_ms, waits.p95_ms, waits.max_ms)]
     waiting = [_count(waits.waiting), span_text(waits.oldest_ms)] if waits.waiting else ["", ""]
     figures = [_count(waits.jobs), *(started if waits.started else ["–"] * len(started))]
     return [*figures, *waiting] if some_wait else figures
 
 
-def _uses(found: Sequence[Use]) -> Table:
+def _uses(found: Sequence[ProcessorUse]) -> Table:
     table = new_table("Processors", "", "slots", "runs", "lost", "used")
     for column in table.columns[1:]:
         column.justify, column.no_wrap = "right", True
@@ -152,7 +150,7 @@ def _uses(found: Sequence[Use]) -> Table:
     return table
 
 
-def _lines(report: Report) -> list[Text]:
+def _lines(report: RunReport) -> list[Text]:
     lines = []
     if report.starved is not None:
         lines.append(Text(f"longest wait: {span_text(report.waits.longest_ms)}, {report.starved}"))
@@ -188,12 +186,12 @@ def _promise(promise: Promise) -> Text:
     )
 
 
-def _promise_row(index: int, reports: Sequence[Report]) -> tuple[str, list[str]]:
+def _promise_row(index: int, reports: Sequence[RunReport]) -> tuple[str, list[str]]:
     found = [report.promises[index] for report in reports]
     return f"promise, {found[0].name}", [("held" if each.held else "broken") if each.applies else "–" for each in found]
 
 
-def _of_groups(kind: str, found: Sequence[Sequence[Waits]]) -> list[tuple[str, list[str]]]:
+def _of_groups(kind: str, found: Sequence[Sequence[WaitFigures]]) -> list[tuple[str, list[str]]]:
     """The mean wait of each group, where there are some but not too many."""
     names = [each.name for each in found[0]]
     if not 1 < len(names) <= _ROWS_MAX // 2:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from hascheduler.dispatch.stretches import may_still_fire
+from hascheduler.dispatch.schedules.trigger_periods import may_still_fire
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import ScheduleId, backfill_job_id, fire_job_id

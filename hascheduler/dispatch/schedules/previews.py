@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from hascheduler.dispatch.stretches import undecided
+from hascheduler.dispatch.schedules.trigger_periods import undecided
 from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger import Cron, Trigger

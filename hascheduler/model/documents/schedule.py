@@ -27,11 +27,11 @@ from hascheduler.model.schedule import (
     Overlap,
     SchedulePolicy,
     ScheduleRef,
-    Stretch,
+    TriggerPeriod,
 )
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 from hascheduler.model.trigger import Trigger
-from hascheduler.model.verdict import NOTHING_DECIDED, Tally
+from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 
 _SHARED_MAX = 4_096
 
@@ -80,7 +80,7 @@ def new_schedule_document(schedule: NewSchedule) -> dict[str, Any]:
         "labels": dict(schedule.labels),
         "created_at_ms": schedule.now,
         "cursor_ms": schedule.now,
-        "tally": encode_tally(NOTHING_DECIDED),
+        "tally": encode_fire_counts(NOTHING_DECIDED),
         "failures": 0,
         "throttled": 0,
     }
@@ -105,7 +105,7 @@ def decode_schedule(id: object, fields: Document) -> ScheduleRef:
         paused_at_ms=None if paused_at_ms is None else WallMs(integer(fields, "paused_at_ms")),
         past=_decode_past(past) if past else (),
         cursor_ms=_same(cursor_ms, created_at_ms),
-        tally=decode_tally(fields.get("tally"), throttled=not_negative(fields, "throttled", default=0)),
+        tally=decode_fire_counts(fields.get("tally"), throttled=not_negative(fields, "throttled", default=0)),
         failures=integer(fields, "failures", default=0),
     )
 
@@ -119,7 +119,7 @@ def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
         "job": encode_template(schedule.template, schedule.name),
         "created_at_ms": schedule.created_at_ms,
         "cursor_ms": schedule.cursor_ms,
-        "tally": encode_tally(schedule.tally),
+        "tally": encode_fire_counts(schedule.tally),
         "failures": schedule.failures,
         "throttled": schedule.tally.throttled,
     }
@@ -140,7 +140,7 @@ def encode_schedule_edit(schedule: ScheduleRef) -> dict[str, Any]:
     return {
         "trigger": encode_trigger(schedule.trigger),
         "since_ms": schedule.since_ms,
-        "past": [_encode_stretch(stretch) for stretch in schedule.past],
+        "past": [_encode_period(stretch) for stretch in schedule.past],
         "policy": encode_policy(schedule.policy),
         "paused_at_ms": schedule.paused_at_ms,
     }
@@ -183,27 +183,27 @@ def decode_policy(fields: object) -> SchedulePolicy:
 
 _TALLIED_APART = frozenset({"throttled"})
 """Counts that 0.2.0 does not know and whose list it would refuse: each is a field of the schedule, and is added to."""
-_TALLIED = tuple(field.name for field in dataclass_fields(Tally) if field.name not in _TALLIED_APART)
+_TALLIED = tuple(field.name for field in dataclass_fields(FireCounts) if field.name not in _TALLIED_APART)
 
 
-def encode_tally(tally: Tally) -> list[int]:
-    """The counts in the order of `Tally`, without those that are told apart."""
+def encode_fire_counts(tally: FireCounts) -> list[int]:
+    """The counts in the order of `FireCounts`, without those that are told apart."""
     return [getattr(tally, name) for name in _TALLIED]
 
 
-def decode_tally(value: object, *, throttled: int = 0) -> Tally:
+def decode_fire_counts(value: object, *, throttled: int = 0) -> FireCounts:
     if value is None:
-        return Tally(throttled=throttled) if throttled else NOTHING_DECIDED
+        return FireCounts(throttled=throttled) if throttled else NOTHING_DECIDED
     if not isinstance(value, list) or len(value) != len(_TALLIED) or not all(isinstance(n, int) for n in value):
         raise InvalidInput(("tally",), f"{str(value)[:64]!r}", f"the {len(_TALLIED)} counts {', '.join(_TALLIED)}")
-    return Tally(*[*value, throttled]) if throttled or any(value) else NOTHING_DECIDED
+    return FireCounts(*[*value, throttled]) if throttled or any(value) else NOTHING_DECIDED
 
 
-def _with_counts(tally: Tally, fields: Document) -> Tally:
+def _with_counts(tally: FireCounts, fields: Document) -> FireCounts:
     """``tally`` after the leader wrote some of its counts."""
     throttled = not_negative(fields, "throttled", default=tally.throttled)
     if "tally" in fields:
-        return decode_tally(fields["tally"], throttled=throttled)
+        return decode_fire_counts(fields["tally"], throttled=throttled)
     return tally if throttled == tally.throttled else replace(tally, throttled=throttled)
 
 
@@ -265,7 +265,7 @@ def _decode_template(fields: Document, target: str | None) -> JobTemplate:
     )
 
 
-def _encode_stretch(stretch: Stretch) -> dict[str, Any]:
+def _encode_period(stretch: TriggerPeriod) -> dict[str, Any]:
     return {
         "trigger": encode_trigger(stretch.trigger),
         "since_ms": stretch.since_ms,
@@ -274,11 +274,11 @@ def _encode_stretch(stretch: Stretch) -> dict[str, Any]:
     }
 
 
-def _decode_past(value: object) -> tuple[Stretch, ...]:
+def _decode_past(value: object) -> tuple[TriggerPeriod, ...]:
     if not isinstance(value, list) or not all(isinstance(stretch, Mapping) for stretch in value):
         raise InvalidInput(("past",), "not a list of objects")
     return tuple(
-        Stretch(
+        TriggerPeriod(
             decode_trigger(stretch.get("trigger")),
             WallMs(integer(stretch, "since_ms")),
             WallMs(integer(stretch, "through_ms")),

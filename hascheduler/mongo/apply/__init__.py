@@ -4,7 +4,7 @@
 
     claims ──┬─► conclusions ──┬─► fired_jobs         inserts the jobs of nominal times
              │                 ├─► verdict_records    records the times that do not fire
-             │                 └─► the cursors, along `hascheduler.dispatch.chain`
+             │                 └─► the cursors, along `hascheduler.dispatch.schedules.cursor_steps`
              ├─► failure counts of schedules
              └─► job_updates                          dispatch, requeue, fail, cancel jobs that exist
 

@@ -11,17 +11,17 @@ from typing import Any
 
 import pymongo
 
-from hascheduler.dispatch.chain import Chain
 from hascheduler.dispatch.decisions import (
-    Conclusion,
     CountFailures,
     Decision,
     Dispatch,
     Fire,
     JobMove,
-    PassOver,
+    RecordVerdict,
     Settlement,
+    TimeOutcome,
 )
+from hascheduler.dispatch.schedules.cursor_steps import CursorSteps
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES
@@ -43,11 +43,11 @@ class MongoClaimStore:
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
         settled: dict[Decision, Settlement] = dict.fromkeys(decisions, Settlement.UNKNOWN)
-        conclusions = [decision for decision in decisions if isinstance(decision, Fire | PassOver)]
+        conclusions = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
         counts = [decision for decision in decisions if isinstance(decision, CountFailures)]
         moves = [decision for decision in decisions if isinstance(decision, JobMove)]
-        chains: Sequence[Chain] = []
-        written: Mapping[Conclusion, Settlement] = {}
+        chains: Sequence[CursorSteps] = []
+        written: Mapping[TimeOutcome, Settlement] = {}
         # One limit for all exchanges together: decisions without an answer by then are UNKNOWN.
         with pymongo.timeout(EXCHANGE_LIMIT_S):
             if conclusions:

@@ -2,7 +2,7 @@
 
 ::
 
-    read the schedules ─► which decisions follow from the cursor (`hascheduler.dispatch.chain`)
+    read the schedules ─► which decisions follow from the cursor (`hascheduler.dispatch.schedules.cursor_steps`)
                       ─► insert the jobs of times that fire, record those that do not
                       ─► advance each cursor along its chain, as far as all of it is written
 
@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from pymongo import UpdateMany
 
-from hascheduler.dispatch.chain import SETTLED, Chain, Link, chain, is_current
-from hascheduler.dispatch.decisions import Conclusion, Dispatch, Fire, PassOver, Settlement, throttled
+from hascheduler.dispatch.decisions import Dispatch, Fire, RecordVerdict, Settlement, TimeOutcome, throttled
+from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, CursorSteps, cursor_steps, is_current
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.schedule import encode_tally
+from hascheduler.model.documents.schedule import encode_fire_counts
 from hascheduler.model.instants import WallMs
-from hascheduler.model.verdict import Tally
+from hascheduler.model.verdict import FireCounts
 from hascheduler.mongo.apply.fired_jobs import FiredJobs
 from hascheduler.mongo.apply.verdict_records import VerdictRecords
 from hascheduler.mongo.connection import MAJORITY, ONE, Database
@@ -35,8 +35,8 @@ _READ = [
     "job", "payload", "render", "labels", "policy.overlap", "created_at_ms", "since_ms", "paused_at_ms", "cursor_ms",
 ]  # fmt: skip
 
-Settlements = Mapping[Conclusion, Settlement]
-_WRITTEN, _DECIDED = Link.WRITTEN, Link.DECIDED
+Settlements = Mapping[TimeOutcome, Settlement]
+_WRITTEN, _DECIDED = CursorStep.WRITTEN, CursorStep.DECIDED
 
 
 class _Move(NamedTuple):
@@ -44,13 +44,13 @@ class _Move(NamedTuple):
 
     before_ms: int
     nominal_ms: int
-    tally: Tally
+    tally: FireCounts
     throttled: int
     unstorable: int
 
 
 class Conclusions:
-    """The part of the claims that concerns `Fire` and `PassOver`; records live for ``kept_ms``."""
+    """The part of the claims that concerns `Fire` and `RecordVerdict`; records live for ``kept_ms``."""
 
     def __init__(self, database: Database, kept_ms: int, tracer: Tracer) -> None:
         self._schedules = database[Collection.SCHEDULES.value]
@@ -58,20 +58,20 @@ class Conclusions:
         self._records = VerdictRecords(database, kept_ms)
 
     async def write(
-        self, conclusions: Sequence[Conclusion], claims: Mapping[str, Dispatch], at_ms: WallMs, *, majority: bool
-    ) -> tuple[Settlements, set[str], list[Chain]]:
+        self, conclusions: Sequence[TimeOutcome], claims: Mapping[str, Dispatch], at_ms: WallMs, *, majority: bool
+    ) -> tuple[Settlements, set[str], list[CursorSteps]]:
         """Write their jobs and records: one settlement each, the jobs that were inserted as dispatched, the chains.
 
         DONE when it is written, now or before; REFUSED where no job can be stored, and that is recorded; LOST where
         the schedule is gone or edited; UNKNOWN where there was no answer, or where one before it is missing.
         """
-        settled: dict[Conclusion, Settlement] = dict.fromkeys(conclusions, Settlement.UNKNOWN)
+        settled: dict[TimeOutcome, Settlement] = dict.fromkeys(conclusions, Settlement.UNKNOWN)
         try:
             # Read for each batch: a cached template could have been edited since.
             schedules = await self._read_schedules({conclusion.schedule for conclusion in conclusions})
             chains = await self._chains(schedules, conclusions)
             links = {conclusion: link for one in chains for conclusion, link in one.links}
-            settled |= {conclusion: SETTLED[link] for conclusion, link in links.items() if link in SETTLED}
+            settled |= {conclusion: SETTLEMENT_OF[link] for conclusion, link in links.items() if link in SETTLEMENT_OF}
             # Rare: only when an entry is applied again.
             before = [one for one, link in links.items() if isinstance(one, Fire) and link in (_WRITTEN, _DECIDED)]
             settled |= dict.fromkeys(await self._unstorable(before), Settlement.REFUSED)
@@ -94,7 +94,7 @@ class Conclusions:
             claimed |= claimed_now
         return settled, claimed, chains
 
-    async def advance(self, chains: Sequence[Chain], settled: Settlements, *, majority: bool) -> bool:
+    async def advance(self, chains: Sequence[CursorSteps], settled: Settlements, *, majority: bool) -> bool:
         """Advance the cursors; whether all are known to be where they should be."""
         schedules = self._schedules.with_options(write_concern=MAJORITY if majority else ONE)
         moves: dict[_Move, list[str]] = defaultdict(list)
@@ -129,9 +129,9 @@ class Conclusions:
         return {document["_id"]: document for document in documents}
 
     async def _chains(
-        self, schedules: Mapping[str, Mapping[str, Any]], conclusions: Sequence[Conclusion]
-    ) -> list[Chain]:
-        of_schedule: dict[str, list[Conclusion]] = defaultdict(list)
+        self, schedules: Mapping[str, Mapping[str, Any]], conclusions: Sequence[TimeOutcome]
+    ) -> list[CursorSteps]:
+        of_schedule: dict[str, list[TimeOutcome]] = defaultdict(list)
         doubtful = []
         for conclusion in conclusions:
             of_schedule[conclusion.schedule].append(conclusion)
@@ -139,28 +139,28 @@ class Conclusions:
             if schedule is None or not is_current(schedule, conclusion):
                 doubtful.append(conclusion)
         written = await self._written(doubtful) if doubtful else set()
-        return [chain(schedules.get(name), of_one, written) for name, of_one in of_schedule.items()]
+        return [cursor_steps(schedules.get(name), of_one, written) for name, of_one in of_schedule.items()]
 
-    async def _written(self, conclusions: Sequence[Conclusion]) -> set[Conclusion]:
+    async def _written(self, conclusions: Sequence[TimeOutcome]) -> set[TimeOutcome]:
         fires = [conclusion for conclusion in conclusions if isinstance(conclusion, Fire)]
-        passed_over = [conclusion for conclusion in conclusions if isinstance(conclusion, PassOver)]
+        passed_over = [conclusion for conclusion in conclusions if isinstance(conclusion, RecordVerdict)]
         fired = await self._jobs.found(fires) | await self._records.found_unstorable(fires)
         return fired | await self._records.found(passed_over)
 
-    async def _unstorable(self, fires: Sequence[Fire]) -> set[Conclusion]:
+    async def _unstorable(self, fires: Sequence[Fire]) -> set[TimeOutcome]:
         """Those with a record of an unstorable job, and without a job."""
         recorded = await self._records.found_unstorable(fires)
         return recorded - await self._jobs.found([fire for fire in fires if fire in recorded])
 
 
-def _rounds(chains: Sequence[Chain]) -> list[tuple[list[Fire], list[PassOver]]]:
+def _rounds(chains: Sequence[CursorSteps]) -> list[tuple[list[Fire], list[RecordVerdict]]]:
     """Groups of decisions that may be written at once: in none a fire beside a skip of its schedule that it follows, or
     that follows it."""
-    rounds: list[tuple[list[Fire], list[PassOver]]] = []
+    rounds: list[tuple[list[Fire], list[RecordVerdict]]] = []
     for one in chains:
         place, before = -1, None
         for conclusion, link in one.links:
-            if link is not Link.NEXT:
+            if link is not CursorStep.NEXT:
                 continue
             if type(conclusion) is not before:
                 place, before = place + 1, type(conclusion)
@@ -176,7 +176,7 @@ def _rounds(chains: Sequence[Chain]) -> list[tuple[list[Fire], list[PassOver]]]:
 
 def _moved(move: _Move) -> Any:
     """No edit, so ``rev`` stays. Counts are added once, as the same update moves the cursor that its filter demands."""
-    fields: dict[str, Any] = {"cursor_ms": move.nominal_ms, "tally": encode_tally(move.tally)}
+    fields: dict[str, Any] = {"cursor_ms": move.nominal_ms, "tally": encode_fire_counts(move.tally)}
     if not move.unstorable:
         return {"$set": fields} | ({"$inc": {"throttled": move.throttled}} if move.throttled else {})
     for name, more in (("throttled", move.throttled), ("unstorable", move.unstorable)):
@@ -186,11 +186,11 @@ def _moved(move: _Move) -> Any:
     return [{"$set": fields}]
 
 
-def _written_in_a_row(one: Chain, settled: Settlements) -> list[Conclusion]:
+def _written_in_a_row(one: CursorSteps, settled: Settlements) -> list[TimeOutcome]:
     """As far as the cursor may go. An unstorable job stays unstorable, so it holds nothing up."""
     written = []
     for conclusion, link in one.links:
-        if link in (Link.NEXT, Link.WRITTEN):
+        if link in (CursorStep.NEXT, CursorStep.WRITTEN):
             if settled[conclusion] is Settlement.UNKNOWN:
                 break
             written.append(conclusion)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pymongo.errors import BulkWriteError
 
-from hascheduler.dispatch.decisions import Conclusion, Dispatch, Fire, Settlement
+from hascheduler.dispatch.decisions import Dispatch, Fire, Settlement, TimeOutcome
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import new_fired_job
@@ -22,7 +22,7 @@ from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document
 from hascheduler.mongo.state_updates import claimed_fields
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE, Span, SpanKind, Tracer
 
-Settlements = dict[Conclusion, Settlement]
+Settlements = dict[TimeOutcome, Settlement]
 
 
 class FiredJobs:
@@ -78,7 +78,7 @@ class FiredJobs:
             if not _is_same(maker_of(document), makers.get(fire.job_id))
         }
 
-    async def found(self, fires: Sequence[Fire]) -> set[Conclusion]:
+    async def found(self, fires: Sequence[Fire]) -> set[TimeOutcome]:
         """The fires whose jobs exist, made by the schedule that the fire is about."""
         if not fires:
             return set()

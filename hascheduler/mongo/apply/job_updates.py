@@ -13,7 +13,7 @@ from pymongo import UpdateMany
 from pymongo.errors import BulkWriteError
 
 from hascheduler.dispatch.decisions import Cancel, Dispatch, JobMove, Requeue, Settlement
-from hascheduler.dispatch.judge import JUDGED_FIELDS, judge
+from hascheduler.dispatch.settlements import CLASSIFIED_FIELDS, classify_outcome
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
@@ -58,11 +58,11 @@ class JobUpdates:
         if matched == len(moves):
             return [Settlement.DONE] * len(moves)
         with faults("read back decisions"):
-            documents = await self._jobs.find({"_id": {"$in": [move.job_id for move in moves]}}, JUDGED_FIELDS).to_list(
-                None
-            )
+            documents = await self._jobs.find(
+                {"_id": {"$in": [move.job_id for move in moves]}}, CLASSIFIED_FIELDS
+            ).to_list(None)
         by_id = {document["_id"]: document for document in documents}
-        return [judge(move, by_id.get(move.job_id)) for move in moves]
+        return [classify_outcome(move, by_id.get(move.job_id)) for move in moves]
 
     def _writes(self, moves: Iterable[JobMove], at_ms: WallMs) -> list[UpdateMany]:
         groups: dict[tuple[type[JobMove], int, str], list[str]] = defaultdict(list)

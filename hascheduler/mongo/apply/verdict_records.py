@@ -9,7 +9,7 @@ from typing import Any
 
 from pymongo.errors import BulkWriteError
 
-from hascheduler.dispatch.decisions import Conclusion, Fire, PassOver, Settlement
+from hascheduler.dispatch.decisions import Fire, RecordVerdict, Settlement, TimeOutcome
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
 from hascheduler.model.instants import WallMs
@@ -28,21 +28,21 @@ class VerdictRecords:
         self._verdicts = database[Collection.VERDICTS.value].with_options(write_concern=MAJORITY)
         self._kept_ms = kept_ms
 
-    async def record(self, decisions: Sequence[PassOver], at_ms: WallMs) -> dict[Conclusion, Settlement]:
+    async def record(self, decisions: Sequence[RecordVerdict], at_ms: WallMs) -> dict[TimeOutcome, Settlement]:
         """DONE where the record is written, now or before."""
-        runs: dict[Conclusion, VerdictRun] = {decision: decision.run for decision in decisions}
+        runs: dict[TimeOutcome, VerdictRun] = {decision: decision.run for decision in decisions}
         return await self._record(runs, Settlement.DONE, at_ms)
 
-    async def record_unstorable(self, fires: Sequence[Fire], at_ms: WallMs) -> dict[Conclusion, Settlement]:
+    async def record_unstorable(self, fires: Sequence[Fire], at_ms: WallMs) -> dict[TimeOutcome, Settlement]:
         """REFUSED where the record is written, now or before."""
-        runs: dict[Conclusion, VerdictRun] = {
+        runs: dict[TimeOutcome, VerdictRun] = {
             fire: VerdictRun(fire.schedule, Verdict.UNSTORABLE, fire.nominal_ms, fire.nominal_ms, 1) for fire in fires
         }
         return await self._record(runs, Settlement.REFUSED, at_ms)
 
     async def _record(
-        self, runs: Mapping[Conclusion, VerdictRun], written: Settlement, at_ms: WallMs
-    ) -> dict[Conclusion, Settlement]:
+        self, runs: Mapping[TimeOutcome, VerdictRun], written: Settlement, at_ms: WallMs
+    ) -> dict[TimeOutcome, Settlement]:
         decisions = list(runs)
         expire_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms + self._kept_ms)
         documents = [
@@ -78,7 +78,7 @@ class VerdictRecords:
                     {"_id": other["_id"], "schedule_created_at_ms": created_at_ms}, document
                 )
 
-    async def found(self, decisions: Sequence[PassOver]) -> set[Conclusion]:
+    async def found(self, decisions: Sequence[RecordVerdict]) -> set[TimeOutcome]:
         """The decisions whose records exist."""
         if not decisions:
             return set()
@@ -88,7 +88,7 @@ class VerdictRecords:
         # A record with the same first time may be another leader's, and end elsewhere.
         return {by_id[document["_id"]] for document in documents if _is(document, by_id[document["_id"]])}
 
-    async def found_unstorable(self, fires: Sequence[Fire]) -> set[Conclusion]:
+    async def found_unstorable(self, fires: Sequence[Fire]) -> set[TimeOutcome]:
         """The fires with a record that their job could not be stored."""
         if not fires:
             return set()
@@ -99,12 +99,12 @@ class VerdictRecords:
         return {by_id[each["_id"]] for each in unstorable if _is_of(each, by_id[each["_id"]])}
 
 
-def _is_of(document: Mapping[str, Any], conclusion: Conclusion) -> bool:
+def _is_of(document: Mapping[str, Any], conclusion: TimeOutcome) -> bool:
     created_at_ms = document.get("schedule_created_at_ms")
     return created_at_ms is None or conclusion.basis.is_of(created_at_ms)
 
 
-def _is(document: Mapping[str, Any], decision: PassOver) -> bool:
+def _is(document: Mapping[str, Any], decision: RecordVerdict) -> bool:
     if not _is_of(document, decision):
         return False
     return (document.get("verdict"), document.get("last_ms")) == (stored_verdict(decision.run)[0], decision.run.last_ms)

@@ -11,8 +11,8 @@ from hascheduler.check.config import CheckConfig
 from hascheduler.check.documents import unreadable
 from hascheduler.check.finding import Finding
 from hascheduler.check.journal import DatedHead, ShardJournal, check_decisions
-from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, PassOver, decode_decisions
-from hascheduler.dispatch.judge import JUDGED_FIELDS
+from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, RecordVerdict, decode_decisions
+from hascheduler.dispatch.settlements import CLASSIFIED_FIELDS
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head, journal_id
@@ -115,12 +115,18 @@ class JournalScan:
         self, decisions: list[Decision]
     ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
         moved = sorted(
-            {decision.job_id for decision in decisions if not isinstance(decision, Fire | PassOver | CountFailures)}
+            {
+                decision.job_id
+                for decision in decisions
+                if not isinstance(decision, Fire | RecordVerdict | CountFailures)
+            }
         )
-        named = sorted({decision.schedule for decision in decisions if isinstance(decision, Fire | PassOver)})
+        named = sorted({decision.schedule for decision in decisions if isinstance(decision, Fire | RecordVerdict)})
         with faults("read what was decided about"):
             jobs = (
-                await self._database[Collection.JOBS.value].find({"_id": {"$in": moved}}, JUDGED_FIELDS).to_list(None)
+                await self._database[Collection.JOBS.value]
+                .find({"_id": {"$in": moved}}, CLASSIFIED_FIELDS)
+                .to_list(None)
             )
             schedules = (
                 await self._database[Collection.SCHEDULES.value].find({"_id": {"$in": named}}, _BASIS).to_list(None)
@@ -150,7 +156,7 @@ def _decisions(document: Mapping[str, Any]) -> tuple[Decision, ...]:
 def _is_sound(decision: Decision) -> bool:
     """Checks the types of the fields: decoding trusts the leader that wrote them."""
     match decision:
-        case Fire() | PassOver():
+        case Fire() | RecordVerdict():
             named: tuple[object, object] = (decision.schedule, decision.nominal_ms)
         case CountFailures():
             return True

@@ -8,7 +8,7 @@ import pytest
 from bson import Int64
 
 from hascheduler.check.finding import FindingKind
-from hascheduler.dispatch.decisions import Dispatch, PassOver, Requeue
+from hascheduler.dispatch.decisions import Dispatch, RecordVerdict, Requeue
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.journal import journal_id
@@ -422,7 +422,7 @@ async def test_leases_that_are_kept_elsewhere_are_not_judged(healthy: Healthy) -
 async def test_a_pass_over_that_was_not_carried_out_is_told_by_its_schedule(healthy: Healthy) -> None:
     number = TIMES + 1
     run = VerdictRun("tick", Verdict.MISSED, healthy.time(number), healthy.time(number), 1)
-    decision = PassOver(run, Basis(healthy.time(TIMES), WallMs(healthy.created_ms)))
+    decision = RecordVerdict(run, Basis(healthy.time(TIMES), WallMs(healthy.created_ms)))
     await healthy.database.journal.insert_one(healthy.entry(6, 3, decision, through=5))
     [finding] = (await healthy.scan().look(AT_ONCE)).findings
     assert finding.kind is FindingKind.JOURNAL_UNAPPLIED

@@ -12,7 +12,7 @@ from hascheduler.model.documents.fired_job import new_fired_job
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import ScheduleId
-from hascheduler.model.verdict import Tally, Verdict
+from hascheduler.model.verdict import FireCounts, Verdict
 from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.verdicts import MongoVerdictStore
@@ -43,7 +43,7 @@ async def test_a_job_that_is_larger_than_a_document_is_refused_and_the_others_fi
     for schedule in (make_schedule("first"), far, make_schedule("good"), a_little_larger(), make_schedule("last")):
         await schedules.insert_one(schedule)
     names = ("first", "far", "good", "little", "last")
-    fires = [make_fire(1, schedule=name, tally=Tally(fired=1)) for name in names]
+    fires = [make_fire(1, schedule=name, tally=FireCounts(fired=1)) for name in names]
     settled = await MongoClaimStore(database, 600_000).apply(fires, AT_MS, majority=True)
     done, refused = Settlement.DONE, Settlement.REFUSED
     assert settled == [done, refused, done, refused, done]

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from hascheduler.simulate.recording import read_recording
+from hascheduler.dispatch.recording import read_recording
 from hascheduler.simulate.replay import replay
 from tests.system.processes import Processes, eventually
 

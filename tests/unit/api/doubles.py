@@ -16,8 +16,9 @@ from hascheduler.api.work_speakers import Registrations
 from hascheduler.api.work_terms import WorkTerms
 from hascheduler.daemon.bells import Bell, Bells
 from hascheduler.daemon.events import EventLog
-from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, PassOver, Settlement
+from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, RecordVerdict, Settlement
 from hascheduler.dispatch.explanation import Explanation
+from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.memory.audit_log import MemoryAuditStore
 from hascheduler.memory.buckets import MemoryBucketStore
 from hascheduler.memory.claims import MemoryClaimStore
@@ -49,7 +50,6 @@ from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import Cluster, Gauges, Recording, StoredDocument
-from hascheduler.simulate.recording import Ended, Heading, RecordedStep
 from hascheduler.telemetry.metrics_gauges import ReplicaGauges
 from hascheduler.telemetry.metrics_http import HttpMetrics
 
@@ -125,8 +125,8 @@ class StandingView:
     broken: bool = False
     explanations: dict[str, Explanation] = field(default_factory=dict)
     never_to_run: set[str] = field(default_factory=set)
-    heading: Heading | None = None
-    recorded: list[RecordedStep | Ended] = field(default_factory=list)
+    heading: RecordingHeading | None = None
+    recorded: list[RecordedStep | RecordingEnd] = field(default_factory=list)
     recorded_for_ms: int = 0
     token: Callable[[str], Token | None] = lambda _: None
     tenant: Callable[[str], Tenant | None] = lambda _: None
@@ -167,7 +167,7 @@ class StandingView:
             return None
         self.recorded_for_ms = for_ms
 
-        async def told() -> AsyncIterator[RecordedStep | Ended]:
+        async def told() -> AsyncIterator[RecordedStep | RecordingEnd]:
             for step in self.recorded:
                 yield step
 
@@ -343,7 +343,9 @@ class World:
         schedule = decode_schedule(name, self.schedule(name))
         last_ms = first_ms if last_ms is None else last_ms
         run = VerdictRun(name, verdict, WallMs(first_ms), WallMs(last_ms), count, because_of)
-        await self._decide(PassOver(run, schedule.basis_at(schedule.cursor_ms), schedule.tally.plus(verdict, count)))
+        await self._decide(
+            RecordVerdict(run, schedule.basis_at(schedule.cursor_ms), schedule.tally.plus(verdict, count))
+        )
 
     async def count_failures(self, failures: int, pause_at_ms: int | None = None, name: str = "tick") -> None:
         pause_at = None if pause_at_ms is None else WallMs(pause_at_ms)

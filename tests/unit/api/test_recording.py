@@ -6,13 +6,16 @@ import pytest
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.dispatch.inputs import TransportSeen
-from hascheduler.simulate.recording import Ended, Heading, RecordedStep, read_recording
+from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading, read_recording
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem
 
 PATH = "/v1/cluster/recording"
-HEADING = Heading(NOW, "replica-1.aa", 7, DispatchConfig())
-STEPS: list[RecordedStep | Ended] = [RecordedStep(NOW, (TransportSeen(True),), (Dispatch("a", 1, "p"),)), Ended("over")]
+HEADING = RecordingHeading(NOW, "replica-1.aa", 7, DispatchConfig())
+STEPS: list[RecordedStep | RecordingEnd] = [
+    RecordedStep(NOW, (TransportSeen(True),), (Dispatch("a", 1, "p"),)),
+    RecordingEnd("over"),
+]
 
 
 async def test_what_is_told_can_be_read_again(client: httpx.AsyncClient, world: World) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from hascheduler.daemon.view import ReplicaView
 from hascheduler.dispatch.dispatcher import Dispatcher
-from hascheduler.dispatch.explanation import Rule
+from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.mirror.changes import JobSeen, ProcessorSeen
 from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.instants import MonoMs, WallMs
@@ -74,7 +74,7 @@ def told(*jobs: str, runs: str = "log") -> Dispatcher:
 def test_a_job_waits_for_a_leader_where_there_is_none(leader: KnownLeader, somebody_leads: bool) -> None:
     explanation = view_of(told("a"), leader).explain("a")
     assert explanation is not None
-    assert [block.rule for block in explanation.blocks] == ([] if somebody_leads else [Rule.NOT_LEADING])
+    assert [block.rule for block in explanation.blocks] == ([] if somebody_leads else [BlockReason.NOT_LEADING])
 
 
 def test_an_unknown_job_has_no_explanation() -> None:

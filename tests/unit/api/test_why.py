@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.dispatch.explanation import Block, Explanation, Rule, Standing, Worth
+from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, QueuePosition
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.policy import Criterion
@@ -14,13 +14,17 @@ from tests.unit.api.requests import check_problem, get
 
 ID = "job:0001"
 WHY = f"/v1/jobs/{ID}/why"
-CAP = Block(Rule.DEFINITION, "3 of 3 jobs of log run", "one of them ends", {"running": 3, "jobs": ["a", "b", "c"]})
-NOT_YET = Block(Rule.NOT_BEFORE, "it may not run yet", "time", {}, WallMs(NOW + 1_500))
+CAP = Block(
+    BlockReason.DEFINITION, "3 of 3 jobs of log run", "one of them ends", {"running": 3, "jobs": ["a", "b", "c"]}
+)
+NOT_YET = Block(BlockReason.NOT_BEFORE, "it may not run yet", "time", {}, WallMs(NOW + 1_500))
 
 
-def standing(ahead: int, *, exact: bool = True) -> Standing:
+def standing(ahead: int, *, exact: bool = True) -> QueuePosition:
     deciding = Criterion.TIER if ahead else None
-    return Standing(ahead, exact, "job:0000" if ahead else ID, deciding, (Worth(Criterion.TIER, "1", "2"),))
+    return QueuePosition(
+        ahead, exact, "job:0000" if ahead else ID, deciding, (CriterionValue(Criterion.TIER, "1", "2"),)
+    )
 
 
 async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: httpx.AsyncClient, world: World) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.explanation import Block, Explanation, Rule, Standing, Worth
+from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, QueuePosition
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.policy import Criterion
@@ -86,8 +86,8 @@ async def test_failed_jobs_are_listed_with_what_went_wrong(replica: Replica, wor
 
 
 async def test_why_tells_what_holds_a_job_back_and_what_would_end_that(replica: Replica, world: World) -> None:
-    cap = Block(Rule.DEFINITION, "3 of at most 3 jobs of log run", "when one of them ends")
-    late = Block(Rule.NOT_BEFORE, "it may not run yet", "time passes", {}, WallMs(NOW + 1_000))
+    cap = Block(BlockReason.DEFINITION, "3 of at most 3 jobs of log run", "when one of them ends")
+    late = Block(BlockReason.NOT_BEFORE, "it may not run yet", "time passes", {}, WallMs(NOW + 1_000))
     world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(cap, late))
     shown = (await replica.done("why", ID, COLUMNS="120")).out
     assert shown.startswith(f"{ID}  pending\n● 3 of at most 3 jobs of log run\n  → when one of them ends\n")
@@ -95,8 +95,8 @@ async def test_why_tells_what_holds_a_job_back_and_what_would_end_that(replica: 
 
 
 async def test_why_compares_a_job_with_the_next_in_line(replica: Replica, world: World) -> None:
-    worths = (Worth(Criterion.LANE, "1/8", "1/8"), Worth(Criterion.FAIRNESS, "40 s", "3 s"))
-    standing = Standing(2, True, "job:0000", Criterion.FAIRNESS, worths)
+    worths = (CriterionValue(Criterion.LANE, "1/8", "1/8"), CriterionValue(Criterion.FAIRNESS, "40 s", "3 s"))
+    standing = QueuePosition(2, True, "job:0000", Criterion.FAIRNESS, worths)
     world.view.explanations[ID] = Explanation(ID, "waiting", standing=standing)
     lines = (await replica.done("why", ID)).out.splitlines()
     assert "nothing holds it back, 2 jobs go before it" in lines
@@ -106,8 +106,8 @@ async def test_why_compares_a_job_with_the_next_in_line(replica: Replica, world:
 
 
 async def test_a_job_that_waits_for_a_slot_has_its_place_too(replica: Replica, world: World) -> None:
-    full = Block(Rule.NO_SLOT, "no slot is free: p-1 has 8 of 8 slots taken", "when a job there ends")
-    standing = Standing(0, True, ID, None, (Worth(Criterion.TIER, "1", "1"),))
+    full = Block(BlockReason.NO_SLOT, "no slot is free: p-1 has 8 of 8 slots taken", "when a job there ends")
+    standing = QueuePosition(0, True, ID, None, (CriterionValue(Criterion.TIER, "1", "1"),))
     world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(full,), standing=standing)
     assert (await replica.done("why", ID)).out.endswith("  → when a job there ends\nit is next\n")
 

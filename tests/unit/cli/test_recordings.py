@@ -10,21 +10,23 @@ import pytest
 
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.simulate.recording import Ended, Heading, RecordedStep
+from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica, invoke
 from tests.unit.simulate.test_recordings import Load, written
 
 
-def recorded(*, wrong: bool = False) -> tuple[Heading, list[RecordedStep | Ended]]:
+def recorded(*, wrong: bool = False) -> tuple[RecordingHeading, list[RecordedStep | RecordingEnd]]:
     """Of a busy leader; ``wrong``: with a decision that it did not make."""
     load = Load(3, PolicyConfig())
-    steps: list[RecordedStep | Ended] = [RecordedStep(load.now, (told,), None) for told in load.core.portrait(load.now)]
+    steps: list[RecordedStep | RecordingEnd] = [
+        RecordedStep(load.now, (told,), None) for told in load.core.state_snapshot(load.now)
+    ]
     for step in load.steps(80):
         is_first = wrong and bool(step.decisions)
         steps.append(replace(step, decisions=(Dispatch("made up", 1, "p"),)) if is_first else step)
         wrong = wrong and not is_first
-    return Heading(load.now, "r1", 7, DispatchConfig()), [*steps, Ended("its time was over")]
+    return RecordingHeading(load.now, "r1", 7, DispatchConfig()), [*steps, RecordingEnd("its time was over")]
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def precious(file: Path) -> Iterator[Path]:
     assert file.read_text() == "precious"
 
 
-def write(file: Path, heading: Heading, steps: list[RecordedStep | Ended]) -> str:
+def write(file: Path, heading: RecordingHeading, steps: list[RecordedStep | RecordingEnd]) -> str:
     file.write_text("\n".join(written(*steps, heading=heading)), "utf-8")
     return str(file)
 

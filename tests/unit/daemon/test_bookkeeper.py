@@ -1,7 +1,7 @@
 """The leader's accounts outlive a time without any replica."""
 
 from hascheduler.daemon.bookkeeper import Bookkeeper
-from hascheduler.dispatch.accounts import Accounts
+from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, TermBegan
 from hascheduler.memory.accounts import MemoryAccountStore
@@ -37,4 +37,4 @@ async def test_a_follower_saves_nothing_and_a_broken_record_counts_as_none() -> 
     await keeper.save()
     assert connection.database.find(Collection.ACCOUNTS, "default") is None
     connection.database.insert(Collection.ACCOUNTS, {"_id": "default", "accumulated": 7})
-    assert await keeper.load() == Accounts()
+    assert await keeper.load() == AccountsSnapshot()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hascheduler.daemon.failover import BEHIND_MAX_MS, FailoverAccount
-from hascheduler.dispatch.decisions import Decision, Dispatch, PassOver, Requeue, Settlement
+from hascheduler.dispatch.decisions import Decision, Dispatch, RecordVerdict, Requeue, Settlement
 from hascheduler.dispatch.inputs import TermBegan
 from hascheduler.dispatch.step import Step
 from hascheduler.model.failover import NO_BACKLOG, Backlog, Cause, Failover, FailoverEnd
@@ -75,9 +75,9 @@ def head(seq: int, term: int = 1, holder: str = "r1", kind: EntryKind = EntryKin
     return JournalHead("default", seq, term, kind, holder, seq - 1)
 
 
-def passed_over(verdict: Verdict, last_ms: int, count: int) -> PassOver:
+def passed_over(verdict: Verdict, last_ms: int, count: int) -> RecordVerdict:
     run = VerdictRun("tick", verdict, WallMs(0), WallMs(last_ms), count)
-    return PassOver(run, Basis(WallMs(0), WallMs(0)))
+    return RecordVerdict(run, Basis(WallMs(0), WallMs(0)))
 
 
 HELD = make_lease("r1", term=1)

@@ -36,7 +36,7 @@ TENANTS = "TUV"
 SPANS_MS = (0, 0, 1, 40, 500, 1_000, 10_000, 61_000, 64_000, 300_000)
 
 
-class Rivals:
+class CoreVsOracle:
     """Values are few, so that ties, caps and conflicts happen all the time. All chance comes from ``seed``."""
 
     def __init__(self, seed: int, order: Criteria | None = None) -> None:

@@ -12,20 +12,20 @@ from typing import Any
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import UNREGISTERED, Decision, Dispatch, Fail, Requeue, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
-from hascheduler.dispatch.explanation import Rule
+from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Input, Settled, TermBegan, TransportSeen, TrustLost
 from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import Criteria
 from hascheduler.model.retry import ATTEMPTS_MAX_DEFAULT
-from tests.unit.dispatch.core_vs_oracle import KEYS, SPANS_MS, Rivals
+from tests.unit.dispatch.core_vs_oracle import KEYS, SPANS_MS, CoreVsOracle
 
 Pairs = list[tuple[str, str]]
 _CAPACITY = {"max_concurrency", "slot"}
 
 
-class TroubledRivals(Rivals):
+class CoreVsOracleFaults(CoreVsOracle):
     """Of lost claims only the leader learns, and charges them; so where some are lost no other one takes over."""
 
     def __init__(self, seed: int, order: Criteria | None = None) -> None:
@@ -146,7 +146,7 @@ class TroubledRivals(Rivals):
         """The standby does, or another mind, as the next one, is told what a recording begins with."""
         if self._random.random() < 0.3:
             self._tick()  # what happened at that very moment is not told apart from what happened after it
-            heard = [told for told in self.core.portrait(self.now) if not isinstance(told, TermBegan)]
+            heard = [told for told in self.core.state_snapshot(self.now) if not isinstance(told, TermBegan)]
             self.core, self.standby = Dispatcher(self._config), Dispatcher(self._config)
             for mind in (self.core, self.standby):
                 mind.step(self.now, heard)
@@ -174,9 +174,11 @@ class TroubledRivals(Rivals):
             explanation = self.standby.explain(id, self.now)
             assert explanation is not None
             rules = {each.rule for each in explanation.blocks}
-            named = {"slot" if rule in (Rule.NO_SLOT, Rule.UNSCHEDULABLE) else str(rule) for rule in rules}
+            named = {
+                "slot" if rule in (BlockReason.NO_SLOT, BlockReason.UNSCHEDULABLE) else str(rule) for rule in rules
+            }
             assert named == blocks[id], id
-            assert (Rule.UNSCHEDULABLE in rules) == (not oracle.could_run(oracle.waiting[id])), id
+            assert (BlockReason.UNSCHEDULABLE in rules) == (not oracle.could_run(oracle.waiting[id])), id
             rivals = may_go if not rules else in_line
             standing = explanation.standing
             assert (standing is None) == (oracle.waiting[id] not in rivals), id

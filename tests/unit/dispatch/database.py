@@ -7,21 +7,21 @@ is claimed or started twice, that no nominal time is inserted twice, and that ea
 from collections.abc import Sequence
 from typing import Any
 
-from hascheduler.dispatch.chain import SETTLED, Link, chain
 from hascheduler.dispatch.decisions import (
     Cancel,
-    Conclusion,
     CountFailures,
     Decision,
     Dispatch,
     Fire,
     JobMove,
-    PassOver,
+    RecordVerdict,
     Requeue,
     Settlement,
+    TimeOutcome,
     throttled,
 )
-from hascheduler.dispatch.judge import judge
+from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, cursor_steps
+from hascheduler.dispatch.settlements import classify_outcome
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import new_fired_job
@@ -30,8 +30,8 @@ from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.schedule import (
     decode_schedule,
+    encode_fire_counts,
     encode_schedule_ref,
-    encode_tally,
 )
 from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.instants import WallMs
@@ -169,7 +169,7 @@ class Database:
 
     def apply(self, decision: Decision, at_ms: WallMs) -> Settlement:
         match decision:
-            case Fire() | PassOver():
+            case Fire() | RecordVerdict():
                 return self._conclude(decision)
             case CountFailures():
                 return self._count_failures(decision)
@@ -183,7 +183,7 @@ class Database:
         if isinstance(decision, Requeue):
             sources = TRANSITIONS[decision.move].sources
         if job is None or job["state"] not in sources or job["attempt"] != demanded:
-            return judge(decision, job)
+            return classify_outcome(decision, job)
         match decision:
             case Dispatch(id, attempt, processor_id):
                 assert (id, attempt) not in self._claimed, f"attempt {attempt} of {id} was claimed twice"
@@ -203,7 +203,7 @@ class Database:
                 self._end(decision.job_id, JobState.FAILED, "lost", decision.reason)
         return Settlement.DONE
 
-    def _conclude(self, conclusion: Conclusion) -> Settlement:
+    def _conclude(self, conclusion: TimeOutcome) -> Settlement:
         schedule = self.documents[SCHEDULES].get(conclusion.schedule)
         if isinstance(conclusion, Fire):
             job = self.jobs.get(conclusion.job_id)
@@ -211,19 +211,19 @@ class Database:
             is_written = is_made or conclusion.job_id in self.unstorable
         else:
             is_written = self.passed_over.get((conclusion.schedule, conclusion.run.first_ms)) == conclusion.run
-        [(_, link)] = chain(schedule, [conclusion], [conclusion] if is_written else []).links
-        if link not in (Link.NEXT, Link.WRITTEN):
-            return SETTLED[link]
+        [(_, link)] = cursor_steps(schedule, [conclusion], [conclusion] if is_written else []).links
+        if link not in (CursorStep.NEXT, CursorStep.WRITTEN):
+            return SETTLEMENT_OF[link]
         settlement = Settlement.DONE if is_written else self._write(conclusion)
-        fields: dict[str, Any] = {"cursor_ms": conclusion.nominal_ms, "tally": encode_tally(conclusion.tally)}
+        fields: dict[str, Any] = {"cursor_ms": conclusion.nominal_ms, "tally": encode_fire_counts(conclusion.tally)}
         if throttled(conclusion):
             known = self.documents[SCHEDULES][conclusion.schedule].get("throttled", 0)
             fields["throttled"] = known + throttled(conclusion)
         self._patch(SCHEDULES, conclusion.schedule, **fields)
         return settlement
 
-    def _write(self, conclusion: Conclusion) -> Settlement:
-        if isinstance(conclusion, PassOver):
+    def _write(self, conclusion: TimeOutcome) -> Settlement:
+        if isinstance(conclusion, RecordVerdict):
             key = (conclusion.schedule, conclusion.run.first_ms)
             assert self.passed_over.setdefault(key, conclusion.run) == conclusion.run, f"{key} has two verdicts"
             return Settlement.DONE

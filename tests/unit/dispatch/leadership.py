@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from hascheduler.dispatch.config import DispatchConfig
-from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, PassOver, Publish, Send, Settlement
+from hascheduler.dispatch.decisions import (
+    CountFailures,
+    Decision,
+    Dispatch,
+    Fire,
+    Publish,
+    RecordVerdict,
+    Send,
+    Settlement,
+)
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import Input, Resynced, Settled, TermBegan, TrustLost
 from hascheduler.dispatch.step import Step
@@ -150,7 +159,7 @@ class Leadership:
     def step(self, now: WallMs) -> Step:
         told, self.told = self.told, []
         step = self.core.step(now, told)
-        for job_id in step.doubtful:
+        for job_id in step.refetch:
             self.mirror.want(Collection.JOBS, job_id)
         if self.term is None:
             assert not step.decisions
@@ -158,7 +167,7 @@ class Leadership:
             return step
         self.term.settle(step.settled)
         if step.decisions:
-            self.term.to_journal.append((step.decisions, step.reasserted))
+            self.term.to_journal.append((step.decisions, step.retried))
         for send in step.sends:
             self._publish(send)
         return step
@@ -186,7 +195,7 @@ class Leadership:
                 settlement = carried_out if struck is Luck.GOOD else settlement
             elif struck is Luck.ROLLED_BACK:
                 settlement = Settlement.DONE
-                if isinstance(decision, PassOver):
+                if isinstance(decision, RecordVerdict):
                     self.database.apply(decision, now)  # these wait for a majority
             self.told.append(Settled(decision, settlement))
             if isinstance(decision, Dispatch) and settlement is Settlement.DONE:
@@ -203,4 +212,4 @@ class Leadership:
 
 def _in_order(decisions: Sequence[Decision]) -> list[Decision]:
     # Stable: the fires first, as the claim store does it.
-    return sorted(decisions, key=lambda decision: not isinstance(decision, Fire | PassOver | CountFailures))
+    return sorted(decisions, key=lambda decision: not isinstance(decision, Fire | RecordVerdict | CountFailures))

@@ -6,13 +6,13 @@ from random import Random
 import pytest
 
 from hascheduler.model.policy import PRESETS
-from tests.unit.dispatch.core_vs_oracle import KEYS, TENANTS, Rivals
+from tests.unit.dispatch.core_vs_oracle import KEYS, TENANTS, CoreVsOracle
 
 RUNS = 40
 STEPS = 40
 
 
-def check(seed: int, rivals: Rivals) -> None:
+def check(seed: int, rivals: CoreVsOracle) -> None:
     for step in range(STEPS):
         decided, expected = rivals.step()
         assert decided == expected, f"Rivals({seed}), step {step}: {rivals.policy}"
@@ -26,26 +26,26 @@ def check(seed: int, rivals: Rivals) -> None:
 @pytest.mark.parametrize("part", range(25))
 def test_any_policy_decides_as_the_oracle_does(part: int) -> None:
     for seed in range(part * RUNS, (part + 1) * RUNS):
-        check(seed, Rivals(seed))
+        check(seed, CoreVsOracle(seed))
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_each_preset_decides_as_the_oracle_does(preset: str) -> None:
     for seed in range(10_000, 10_000 + 3 * RUNS):
-        check(seed, Rivals(seed, PRESETS[preset]))
+        check(seed, CoreVsOracle(seed, PRESETS[preset]))
 
 
 def test_policies_that_nobody_has_tried_before_decide_as_the_oracle_does() -> None:
     """Another seed each time; a failure names the one that replays it."""
     for _ in range(RUNS):
         seed = Random().randrange(10**9)
-        check(seed, Rivals(seed))
+        check(seed, CoreVsOracle(seed))
 
 
 @pytest.mark.parametrize("part", range(5))
 def test_an_explanation_names_the_rules_that_hold_a_job_back_and_no_others(part: int) -> None:
     for seed in range(part * RUNS, (part + 1) * RUNS):
-        rivals = Rivals(seed)
+        rivals = CoreVsOracle(seed)
         for step in range(STEPS):
             rivals.step()
             for job in rivals.waiting(4):

@@ -2,8 +2,10 @@
 
 import pytest
 
-from hascheduler.dispatch import cells, gates, groups, line, nodes, parking, profiles, timers
-from tests.unit.dispatch.core_vs_oracle_faults import TroubledRivals
+from hascheduler.dispatch import timers
+from hascheduler.dispatch.capacity import admission_limits, slot_pool
+from hascheduler.dispatch.queue import class_queues, fifo_buckets, lane_tiers, lock_waiters, pending_queue
+from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
 from tests.unit.dispatch.test_against_oracle import check
 
 RUNS = 40
@@ -12,18 +14,19 @@ RUNS = 40
 @pytest.mark.parametrize("part", range(8))
 def test_losses_and_takeovers_change_no_decision(part: int) -> None:
     for seed in range(part * RUNS, (part + 1) * RUNS):
-        check(seed, TroubledRivals(seed))
+        check(seed, CoreVsOracleFaults(seed))
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_nor_does_forgetting_what_is_empty_as_soon_as_can_be(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where there are very many, and most have gone."""
-    for room in (cells, groups, parking):
+    for room in (fifo_buckets, class_queues, lock_waiters):
         monkeypatch.setattr(room, "SWEEP_MIN", 2)
     for owner, limit in (
-        (line, "_GROUPS_MAX"), (line, "_KINDS_MAX"), (gates, "_PROFILES_KEPT_MAX"), (nodes, "_FOUND_MAX"),
-        (profiles, "_SWEEP_MIN"), (timers, "_SWEEP_MIN"),
+        (pending_queue, "_CLASS_QUEUES_MAX"), (pending_queue, "_CLASSES_MAX"),
+        (admission_limits, "_PROFILES_KEPT_MAX"), (lane_tiers, "_FOUND_MAX"),
+        (slot_pool, "_SWEEP_MIN"), (timers, "_SWEEP_MIN"),
     ):  # fmt: skip
         monkeypatch.setattr(owner, limit, 2)
     for seed in range(20_000 + part * RUNS, 20_000 + (part + 1) * RUNS):
-        check(seed, TroubledRivals(seed))
+        check(seed, CoreVsOracleFaults(seed))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue
-from hascheduler.dispatch.explanation import Rule
+from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen
 from hascheduler.model.definition import Definition
@@ -90,7 +90,7 @@ def test_a_job_waits_for_its_next_try() -> None:
     assert (scene.began.decisions, scene.began.wake_at_ms) == ((), wall(2_000))
     explanation = scene.core.explain("a", wall(1))
     assert explanation is not None
-    assert [(block.rule, block.until_ms) for block in explanation.blocks] == [(Rule.BACKOFF, wall(2_000))]
+    assert [(block.rule, block.until_ms) for block in explanation.blocks] == [(BlockReason.BACKOFF, wall(2_000))]
     assert scene.at(2_000).decisions == (Dispatch("a", 2, "p"),)
 
 

@@ -57,7 +57,7 @@ def test_promises_are_forgotten_with_the_trust_and_decided_again_in_the_next_ter
     assert scene.core.occupied("p") == 0
     second = scene.at(1_200, TermBegan(2))
     assert second.decisions == first.decisions
-    assert not second.reasserted
+    assert not second.retried
 
 
 def test_a_job_that_was_only_promised_goes_with_the_trust() -> None:
@@ -72,7 +72,7 @@ def test_a_late_settlement_of_a_lost_term_changes_nothing() -> None:
     first = scene.at(100, *jobs(make_job("j")))
     scene.at(200, TrustLost())
     step = scene.at(300, *settled(first.decisions, Settlement.LOST))
-    assert (step.decisions, step.doubtful) == ((), ())
+    assert (step.decisions, step.refetch) == ((), ())
 
 
 # Fires and dispatches
@@ -124,7 +124,7 @@ def test_a_fire_that_lost_after_its_job_was_promised_has_the_job_read() -> None:
     first, dispatch = scene.at(1_000).decisions
     assert isinstance(first, Fire)
     step = scene.at(1_100, ScheduleGone("s"), *settled([first, dispatch], Settlement.LOST))
-    assert step.doubtful == (first.job_id,)
+    assert step.refetch == (first.job_id,)
     assert scene.at(1_150).decisions == ()
     scene.at(1_200, JobGone(first.job_id))
     assert scene.at(1_200 + 2 * ECHO_MS).decisions == ()

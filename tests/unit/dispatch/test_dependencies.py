@@ -3,7 +3,7 @@
 import pytest
 
 from hascheduler.dispatch.decisions import Dispatch, Fail
-from hascheduler.dispatch.explanation import Rule
+from hascheduler.dispatch.explanation import BlockReason
 from hascheduler.dispatch.inputs import Input, TermBegan, TrustLost
 from hascheduler.mirror.changes import JobGone, JobSeen
 from hascheduler.model.job import JobState
@@ -63,15 +63,15 @@ def test_a_failure_goes_down_the_whole_chain() -> None:
 
 def test_what_is_not_known_as_live_is_read_once_and_by_a_leader_alone() -> None:
     scene = Scene(*processors("p"), waiting("w", "gone"), leading=False)
-    assert scene.at(0).doubtful == ()
-    assert scene.at(1, TermBegan(1)).doubtful == ("gone",)
-    assert scene.at(2).doubtful == ()
+    assert scene.at(0).refetch == ()
+    assert scene.at(1, TermBegan(1)).refetch == ("gone",)
+    assert scene.at(2).refetch == ()
     assert scene.at(3, JobGone("gone", OK)).decisions == (Dispatch("w", 1, "p"),)
 
 
 def test_what_had_failed_before_is_found_by_that_reading() -> None:
     scene = Scene(*processors("p"), waiting("w", "gone"))
-    assert scene.began.doubtful == ("gone",)
+    assert scene.began.refetch == ("gone",)
     assert scene.at(1, JobGone("gone", FAILED)).decisions == (Fail("w", 0, "its dependency gone failed"),)
 
 
@@ -82,7 +82,7 @@ def test_what_was_deleted_long_ago_had_succeeded() -> None:
 
 def test_one_that_comes_after_it_in_a_snapshot_is_not_read_but_waited_for() -> None:
     scene = Scene(*processors("p", slots=4), waiting("w", "a"), *jobs(running("a", "p")))
-    assert scene.began.doubtful == ()
+    assert scene.began.refetch == ()
     assert scene.at(1, JobGone("a", OK)).decisions == (Dispatch("w", 1, "p"),)
 
 
@@ -113,7 +113,7 @@ def test_whoever_asks_is_told_what_it_waits_for_and_no_other_tenants_jobs() -> N
     explanation = scene.core.explain("w", wall(1))
     assert explanation is not None
     [block] = explanation.blocks
-    assert (block.rule, block.because) == (Rule.DEPENDENCY, "'a', 'b' have yet to succeed")
+    assert (block.rule, block.because) == (BlockReason.DEPENDENCY, "'a', 'b' have yet to succeed")
     explanation = scene.core.explain("w", wall(1), only="another")
     assert explanation is not None
     assert "'a'" not in explanation.blocks[0].because
@@ -123,5 +123,5 @@ def test_whoever_asks_is_told_what_it_waits_for_and_no_other_tenants_jobs() -> N
 def test_a_replica_that_was_told_of_a_mind_knows_what_is_still_waited_for() -> None:
     scene = scene_of(waiting())
     scene.at(1, JobGone("a", OK))
-    other = Scene(*scene.core.portrait(wall(2)), leading=False)
+    other = Scene(*scene.core.state_snapshot(wall(2)), leading=False)
     assert other.at(3, JobGone("b", OK)).decisions == scene.at(3, JobGone("b", OK)).decisions != ()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hascheduler.dispatch.edits import paused, resumed, with_trigger
+from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
 from hascheduler.errors import Conflict
-from hascheduler.model.schedule import PAST_MAX, ScheduleRef, Stretch
+from hascheduler.model.schedule import PAST_MAX, ScheduleRef, TriggerPeriod
 from hascheduler.model.trigger import Interval, Once, Trigger
 from tests.unit.dispatch.nouns import make_schedule, wall
 
@@ -13,7 +13,7 @@ SECOND, MINUTE = Trigger(Interval(1_000, wall(0))), Trigger(Interval(60_000, wal
 
 def test_the_undecided_times_of_the_old_trigger_stay_in_force_up_to_the_edit() -> None:
     edited = with_trigger(make_schedule("s", trigger=SECOND), MINUTE, wall(2_500))
-    assert edited.past == (Stretch(SECOND, wall(0), wall(2_500)),)
+    assert edited.past == (TriggerPeriod(SECOND, wall(0), wall(2_500)),)
     assert (edited.trigger, edited.since_ms, edited.cursor_ms) == (MINUTE, wall(2_500), wall(0))
 
 
@@ -48,8 +48,8 @@ def test_a_pause_leaves_what_came_before_and_a_second_one_changes_nothing() -> N
 def test_resumed_from_now_the_times_in_between_are_paused_ones() -> None:
     schedule = resumed(paused(make_schedule("s", trigger=SECOND), wall(2_500)), wall(9_500), from_now=True)
     assert schedule.past == (
-        Stretch(SECOND, wall(0), wall(2_500)),
-        Stretch(SECOND, wall(2_500), wall(9_500), paused=True),
+        TriggerPeriod(SECOND, wall(0), wall(2_500)),
+        TriggerPeriod(SECOND, wall(2_500), wall(9_500), paused=True),
     )
     assert (schedule.paused_at_ms, schedule.since_ms) == (None, wall(9_500))
 
@@ -68,14 +68,14 @@ def test_resuming_forgets_the_failures_and_what_is_not_paused_stays_as_it_is() -
 def test_a_new_trigger_in_a_pause_stays_paused_and_the_old_one_ends() -> None:
     edited = with_trigger(paused(make_schedule("s", trigger=SECOND), wall(2_500)), MINUTE, wall(4_500))
     assert edited.past == (
-        Stretch(SECOND, wall(0), wall(2_500)),
-        Stretch(SECOND, wall(2_500), wall(4_500), paused=True),
+        TriggerPeriod(SECOND, wall(0), wall(2_500)),
+        TriggerPeriod(SECOND, wall(2_500), wall(4_500), paused=True),
     )
     assert (edited.since_ms, edited.paused_at_ms) == (wall(4_500), wall(4_500))
 
 
 def test_what_the_cursor_has_passed_is_forgotten() -> None:
-    past = (Stretch(SECOND, wall(0), wall(2_500)), Stretch(SECOND, wall(2_500), wall(4_500), paused=True))
+    past = (TriggerPeriod(SECOND, wall(0), wall(2_500)), TriggerPeriod(SECOND, wall(2_500), wall(4_500), paused=True))
     schedule = make_schedule("s", trigger=MINUTE, past=past, since_ms=wall(4_500), cursor_ms=wall(4_000))
     assert with_trigger(schedule, SECOND, wall(5_000)).past == ()
 

@@ -1,8 +1,8 @@
 """Which nominal times are due."""
 
-from hascheduler.dispatch.decisions import Conclusion, Fire
-from hascheduler.dispatch.fires import Fires
-from hascheduler.model.schedule import Stretch
+from hascheduler.dispatch.decisions import Fire, TimeOutcome
+from hascheduler.dispatch.schedules.due_times import DueTimes
+from hascheduler.model.schedule import TriggerPeriod
 from hascheduler.model.trigger import Cron, Interval, Once, Trigger
 from tests.unit.dispatch.nouns import fire, make_schedule, wall
 
@@ -11,12 +11,12 @@ def fires_of(*spans_ms: int, schedule: str = "s") -> list[Fire]:
     return [fire(schedule, wall(span_ms)) for span_ms in spans_ms]
 
 
-def take_due(fires: Fires, span_ms: int, limit: int = 10) -> list[Conclusion]:
+def take_due(fires: DueTimes, span_ms: int, limit: int = 10) -> list[TimeOutcome]:
     return [conclusion for of_one in fires.take_due(wall(span_ms), limit, lambda _: {}) for conclusion in of_one]
 
 
 def test_a_nominal_time_is_due_when_it_has_come_and_once() -> None:
-    fires = Fires()
+    fires = DueTimes()
     fires.seen(make_schedule("s"))
     assert fires.next_at() == wall(1_000)
     assert take_due(fires, 999) == []
@@ -26,14 +26,14 @@ def test_a_nominal_time_is_due_when_it_has_come_and_once() -> None:
 
 
 def test_the_phase_follows_the_anchor_and_not_the_moment_of_firing() -> None:
-    fires = Fires()
+    fires = DueTimes()
     fires.seen(make_schedule("s", trigger=Trigger(Interval(1_000, wall(250)))))
     assert take_due(fires, 700) == fires_of(250)
     assert take_due(fires, 1_300) == fires_of(1_250)
 
 
 def test_what_was_missed_is_fired_in_order_earliest_first_and_in_portions() -> None:
-    fires = Fires()
+    fires = DueTimes()
     fires.seen(make_schedule("s"))
     fires.seen(make_schedule("a", every_ms=1_500, trigger=Trigger(Interval(1_500, wall(0)))))
     due = take_due(fires, 3_000, 2)
@@ -42,7 +42,7 @@ def test_what_was_missed_is_fired_in_order_earliest_first_and_in_portions() -> N
 
 
 def test_an_older_cursor_does_not_bring_back_what_was_promised() -> None:
-    fires = Fires()
+    fires = DueTimes()
     fires.seen(make_schedule("s"))
     take_due(fires, 2_000)
     fires.seen(make_schedule("s", cursor_ms=wall(1_000)))
@@ -52,7 +52,7 @@ def test_an_older_cursor_does_not_bring_back_what_was_promised() -> None:
 
 
 def test_forgotten_promises_are_due_again_from_the_cursor_that_was_seen() -> None:
-    fires = Fires()
+    fires = DueTimes()
     fires.seen(make_schedule("s"))
     take_due(fires, 3_000)
     fires.seen(make_schedule("s", cursor_ms=wall(1_000)))
@@ -62,9 +62,9 @@ def test_forgotten_promises_are_due_again_from_the_cursor_that_was_seen() -> Non
 
 def test_a_trigger_that_somebody_broke_never_fires_and_holds_up_no_other() -> None:
     broken = Trigger(Cron("nonsense"))
-    fires = Fires()
+    fires = DueTimes()
     fires.seen(make_schedule("a", trigger=broken))
-    fires.seen(make_schedule("b", past=(Stretch(broken, wall(1_500), wall(9_000)),)))
+    fires.seen(make_schedule("b", past=(TriggerPeriod(broken, wall(1_500), wall(9_000)),)))
     fires.seen(make_schedule("s"))
     assert take_due(fires, 1_000) == fires_of(1_000)
     assert sorted(fires.unreadable) == ["a", "b"]
@@ -75,7 +75,7 @@ def test_a_trigger_that_somebody_broke_never_fires_and_holds_up_no_other() -> No
 
 
 def test_a_promise_made_elsewhere_is_kept() -> None:
-    fires = Fires()
+    fires = DueTimes()
     fires.seen(make_schedule("s"))
     fires.promise(fire("s", wall(2_000)))
     fires.promise(fire("s", wall(1_000)))
@@ -84,7 +84,7 @@ def test_a_promise_made_elsewhere_is_kept() -> None:
 
 
 def test_a_one_off_fires_once_and_then_never() -> None:
-    fires = Fires()
+    fires = DueTimes()
     fires.seen(make_schedule("s", trigger=Trigger(Once(wall(500)))))
     assert take_due(fires, 500) == fires_of(500)
     assert fires.next_at() is None
@@ -93,7 +93,7 @@ def test_a_one_off_fires_once_and_then_never() -> None:
 
 
 def test_a_schedule_that_is_gone_fires_no_more_and_one_made_anew_begins_anew() -> None:
-    fires = Fires()
+    fires = DueTimes()
     fires.seen(make_schedule("s"))
     take_due(fires, 5_000)
     fires.gone("s")
@@ -105,7 +105,7 @@ def test_a_schedule_that_is_gone_fires_no_more_and_one_made_anew_begins_anew() -
 
 
 def test_another_trigger_counts_from_when_it_came_into_force() -> None:
-    fires = Fires()
+    fires = DueTimes()
     fires.seen(make_schedule("s"))
     fires.seen(make_schedule("s", rev=2, trigger=Trigger(Interval(10_000, wall(0))), since_ms=wall(3_500)))
     assert fires.next_at() == wall(10_000)

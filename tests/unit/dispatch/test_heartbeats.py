@@ -1,6 +1,6 @@
 """Silence, on one's own clock."""
 
-from hascheduler.dispatch.heartbeats import Heartbeats
+from hascheduler.dispatch.capacity.heartbeats import Heartbeats
 from hascheduler.model.instants import MonoMs
 from tests.unit.dispatch.nouns import make_processor
 

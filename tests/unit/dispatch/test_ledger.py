@@ -67,10 +67,10 @@ def test_the_end_of_the_schedule_stands_for_its_cursor() -> None:
 def test_a_move_is_lost_only_where_its_job_was_seen() -> None:
     move = Dispatch(FIRE.job_id, 1, "p")
     ledger = ledger_of(FIRE, move)
-    assert not ledger.concluded(move, Settlement.LOST)
+    assert not ledger.settle(move, Settlement.LOST)
     assert ledger.move(FIRE.job_id) == move
     ledger.job_seen(make_job(FIRE.job_id))
-    assert ledger.concluded(move, Settlement.LOST)
+    assert ledger.settle(move, Settlement.LOST)
     assert ledger.move(FIRE.job_id) is None
 
 
@@ -117,7 +117,7 @@ def test_a_job_that_is_gone_settles_whatever_was_promised(move: JobMove) -> None
 
 @pytest.mark.parametrize("decision", [FIRE, DISPATCH])
 @pytest.mark.parametrize(
-    ("settlement", "reasserted", "ends"),
+    ("settlement", "retried", "ends"),
     [
         (Settlement.DONE, False, False),
         (Settlement.UNKNOWN, False, False),
@@ -127,12 +127,12 @@ def test_a_job_that_is_gone_settles_whatever_was_promised(move: JobMove) -> None
     ],
 )
 def test_what_an_application_says_about_the_promise(
-    decision: Decision, settlement: Settlement, reasserted: bool, ends: bool
+    decision: Decision, settlement: Settlement, retried: bool, ends: bool
 ) -> None:
     ledger = ledger_of(decision)
-    if reasserted:
+    if retried:
         assert ledger.take_overdue(wall(0), wall(5_000), 10) == [decision]
-    assert ledger.concluded(decision, settlement) is ends
+    assert ledger.settle(decision, settlement) is ends
     assert ledger.take_settled() == ((decision,) if ends else ())
 
 
@@ -140,13 +140,13 @@ def test_a_durable_answer_to_a_repeated_decision_ends_a_fire_but_a_move_waits_fo
     """The fired job may have ended and never be shown; a job that was moved is read, and keeps its slot until then."""
     ledger = ledger_of(FIRE, DISPATCH)
     ledger.take_overdue(wall(0), wall(5_000), 10)
-    assert ledger.concluded(FIRE, Settlement.DONE)
-    assert not ledger.concluded(DISPATCH, Settlement.DONE)
-    assert ledger.is_reasserted(DISPATCH)
+    assert ledger.settle(FIRE, Settlement.DONE)
+    assert not ledger.settle(DISPATCH, Settlement.DONE)
+    assert ledger.is_retried(DISPATCH)
     assert ledger.move("j") == DISPATCH
     ledger.job_gone("j")
     assert ledger.take_settled() == (FIRE, DISPATCH)
-    assert not ledger.is_reasserted(DISPATCH)
+    assert not ledger.is_retried(DISPATCH)
 
 
 @pytest.mark.parametrize("settlement", Settlement)
@@ -155,7 +155,7 @@ def test_a_decision_that_was_seen_before_it_was_applied_is_settled_again(settlem
     ledger = ledger_of(DISPATCH)
     ledger.job_gone("j")
     assert ledger.take_settled() == (DISPATCH,)
-    assert ledger.concluded(DISPATCH, settlement) is False
+    assert ledger.settle(DISPATCH, settlement) is False
     assert ledger.take_settled() == (DISPATCH,)
 
 

@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from hascheduler.dispatch.decisions import Cancel, CancelNotice, CountFailures, Dispatch, Fire, PassOver, Settlement
+from hascheduler.dispatch.decisions import (
+    Cancel,
+    CancelNotice,
+    CountFailures,
+    Dispatch,
+    Fire,
+    RecordVerdict,
+    Settlement,
+)
 from hascheduler.dispatch.inputs import Settled, TermBegan
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleSeen
 from hascheduler.model.job import JobState, backfill_job_id, fire_job_id
@@ -30,7 +38,7 @@ def test_a_buffered_job_starts_when_the_one_before_it_has_ended() -> None:
     scene = scene_with(Overlap.BUFFER_ONE)
     assert kinds(scene.at(1_000).decisions) == ["Fire", "Dispatch"]
     assert kinds(scene.at(2_000).decisions) == ["Fire"]
-    assert kinds(scene.at(3_000).decisions) == ["PassOver"]
+    assert kinds(scene.at(3_000).decisions) == ["RecordVerdict"]
     step = scene.at(3_100, JobSeen(running(FIRST, "p", serial=True)), JobGone(FIRST, JobState.SUCCEEDED))
     assert step.decisions == (Dispatch(SECOND, 1, "p"),)
 
@@ -41,7 +49,7 @@ def test_a_long_backlog_that_is_taken_in_portions_overlaps_no_more_than_a_short_
 ) -> None:
     decisions = list(scene_with(overlap, grace_ms=10**6).at(250_000).decisions)
     assert [type(decision) for decision in decisions].count(Fire) == fires
-    passed_over = [decision.run.count for decision in decisions if isinstance(decision, PassOver)]
+    passed_over = [decision.run.count for decision in decisions if isinstance(decision, RecordVerdict)]
     assert sum(passed_over) == 250 - fires
 
 
@@ -177,7 +185,7 @@ def test_a_conclusion_that_got_no_answer_holds_up_those_after_it() -> None:
     [first] = scene.at(1_000).decisions
     assert scene.at(2_000, Settled(first, Settlement.UNKNOWN)).decisions == ()
     step = scene.at(6_000)
-    assert (step.decisions, step.reasserted) == ((first,), True)
+    assert (step.decisions, step.retried) == ((first,), True)
     step = scene.at(6_100, Settled(first, Settlement.DONE))
-    assert not any(isinstance(decision, PassOver) for decision in step.decisions)
+    assert not any(isinstance(decision, RecordVerdict) for decision in step.decisions)
     assert [d.nominal_ms for d in step.decisions if isinstance(d, Fire)] == [wall(n * 1_000) for n in range(2, 7)]

@@ -21,7 +21,7 @@ def test_a_promise_that_does_not_come_back_is_decided_again_with_a_majority() ->
     assert scene.at(99 + ECHO_MS, *settled(first.decisions)).decisions == ()
     again = scene.at(100 + ECHO_MS)
     assert again.decisions == first.decisions
-    assert again.reasserted
+    assert again.retried
     assert scene.at(101 + ECHO_MS).decisions == ()
 
 
@@ -30,7 +30,7 @@ def test_a_promise_kept_with_a_majority_has_the_job_read_and_keeps_its_slot_unti
     first = scene.at(100, *jobs(make_job("j")))
     scene.at(100 + ECHO_MS)
     step = scene.at(200 + ECHO_MS, *settled(first.decisions))
-    assert (step.settled, step.doubtful, step.decisions) == ((), ("j",), ())
+    assert (step.settled, step.refetch, step.decisions) == ((), ("j",), ())
     assert scene.core.occupied("p") == 1
     step = scene.at(300 + ECHO_MS, *echo(first, make_job("j")))
     assert (step.settled, step.decisions) == (first.decisions, ())
@@ -41,7 +41,7 @@ def test_an_unknown_answer_leaves_the_promise_standing() -> None:
     scene = Scene(*processors("p", slots=1))
     first = scene.at(100, *jobs(make_job("j"), make_job("k", sequence=1)))
     step = scene.at(200, *settled(first.decisions, Settlement.UNKNOWN))
-    assert (step.decisions, step.settled, step.doubtful) == ((), (), ())
+    assert (step.decisions, step.settled, step.refetch) == ((), (), ())
     assert scene.core.occupied("p") == 1
 
 
@@ -49,7 +49,7 @@ def test_a_lost_claim_is_read_again_held_back_and_then_tried_again() -> None:
     scene = Scene(*processors("p", slots=1))
     first = scene.at(100, *jobs(make_job("a"), make_job("b", sequence=1)))
     step = scene.at(200, *settled(first.decisions, Settlement.LOST))
-    assert (step.settled, step.doubtful) == (first.decisions, ("a",))
+    assert (step.settled, step.refetch) == (first.decisions, ("a",))
     assert step.decisions == (Dispatch("b", 1, "p"),)
     assert scene.at(300, JobGone("b")).decisions == ()
     assert scene.at(199 + DOUBT_MS).decisions == ()
@@ -73,7 +73,7 @@ def test_a_job_that_was_taken_back_with_its_fire_keeps_its_slot_until_both_are_d
     assert (step.decisions, step.settled) == ((), ())
     assert scene.core.occupied("p") == 1
     again = scene.at(3_600_200 + ECHO_MS)
-    assert (again.decisions, again.reasserted) == (began.decisions, True)
+    assert (again.decisions, again.retried) == (began.decisions, True)
 
 
 # Taking over
@@ -96,7 +96,7 @@ def test_decisions_that_were_applied_again_are_not_decided_again() -> None:
     step = scene.at(1_500, TermBegan(2, reapplied))
     assert step.decisions == ()
     # The job that the first inserted has not been seen yet, but its slot is spoken for.
-    assert (scene.core.occupied("p"), step.doubtful) == (2, (first.job_id,))
+    assert (scene.core.occupied("p"), step.refetch) == (2, (first.job_id,))
     assert scene.at(1_600, JobSeen(fired_job(schedule, wall(1_000)))).decisions == ()
     assert scene.core.occupied("p") == 2
     step = scene.at(1_700, *jobs(make_job("b", rev=4, attempt=1)))

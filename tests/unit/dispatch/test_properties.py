@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hascheduler.model.policy import PRESETS
-from hascheduler.simulate.outcome import JobRecord, Outcome
+from hascheduler.simulate.outcome import JobRecord, RunOutcome
 from tests.unit.simulate.scenarios import job, outcome_of, processor
 
 STEP_MS = 64_000
@@ -17,7 +17,7 @@ LEAD_MS = 1_280_000
 """And so much an on-demand job before a queued one."""
 
 
-def overtakings(outcome: Outcome) -> list[tuple[JobRecord, JobRecord]]:
+def overtakings(outcome: RunOutcome) -> list[tuple[JobRecord, JobRecord]]:
     """All (overtaken, overtaker): the second came later and started earlier."""
     by_start = sorted((each for each in outcome.jobs if each.attempts), key=lambda each: each.attempts[0].order)
     return [

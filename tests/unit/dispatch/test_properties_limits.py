@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hascheduler.model.policy import PRESETS
-from hascheduler.simulate.outcome import Attempt, Outcome
+from hascheduler.simulate.outcome import RunOutcome, SimulatedAttempt
 from hascheduler.simulate.parsing import scenario_of
 from hascheduler.simulate.run import run
 from hascheduler.simulate.scenario import ScenarioJob
@@ -25,7 +25,7 @@ PER_MS, COUNT = 30_000, 2
 _NEVER_MS = 10**9
 
 
-def _outcome(preset: str, seed: int) -> Outcome:
+def _outcome(preset: str, seed: int) -> RunOutcome:
     chance = Random(seed)
     return run(
         scenario_of(
@@ -104,7 +104,7 @@ def _needs(job: ScenarioJob) -> Counter[str]:
     return Counter(DEFINITIONS[job.definition].get("resources", {}))
 
 
-def _check_rate(attempts: list[Attempt]) -> None:
+def _check_rate(attempts: list[SimulatedAttempt]) -> None:
     """In a span no more than what a full bucket holds, and what comes in meanwhile."""
     assert len(attempts) > 2 * COUNT
     starts = [each.started_at_ms for each in attempts]

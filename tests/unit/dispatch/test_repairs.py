@@ -84,7 +84,7 @@ def test_a_requeue_that_lost_is_tried_again_only_if_the_job_is_still_held() -> N
     scene = Scene(*processors("p"), *jobs(running("a", "p"), running("b", "p")))
     decided = scene.at(100, ProcessorGone("p")).decisions
     step = scene.at(200, *settled(decided, Settlement.LOST))
-    assert step.doubtful == ("a", "b")
+    assert step.refetch == ("a", "b")
     scene.at(300, JobGone("a"))
     assert scene.at(199 + DOUBT_MS).decisions == ()
     assert scene.at(200 + DOUBT_MS).decisions == (Requeue("b", 1, "processor lost"),)

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hascheduler.dispatch.admitting import FIRE_RATE, MAX_PENDING, Room
-from hascheduler.dispatch.conclusions import ROOM_WAIT_MS_MAX, conclude
 from hascheduler.dispatch.decisions import (
-    Conclusion,
     Decision,
     Fire,
-    PassOver,
+    RecordVerdict,
+    TimeOutcome,
     decode_decisions,
     encode_decisions,
 )
+from hascheduler.dispatch.schedules.fire_admission import FIRE_RATE, MAX_PENDING, FireAllowance
+from hascheduler.dispatch.schedules.time_outcomes import ROOM_WAIT_MS_MAX, decide_due_times
 from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen, ScheduleSeen, TenantGone, TenantSeen
 from hascheduler.model.definition import RateLimit
 from hascheduler.model.job import JobState, fire_job_id
@@ -37,13 +37,13 @@ def fast(name: str, **more: object) -> ScheduleRef:
     return make_schedule(name, every_ms=EVERY_MS, **more)
 
 
-def told(decisions: Sequence[Decision | Conclusion]) -> Counter[Verdict]:
+def told(decisions: Sequence[Decision | TimeOutcome]) -> Counter[Verdict]:
     """How many nominal times got which verdict."""
     counts: Counter[Verdict] = Counter()
     for decision in decisions:
         if isinstance(decision, Fire):
             counts[Verdict.FIRED] += 1
-        elif isinstance(decision, PassOver):
+        elif isinstance(decision, RecordVerdict):
             counts[decision.run.verdict] += decision.run.count
     return counts
 
@@ -68,12 +68,12 @@ def test_fires_stop_where_the_tenants_jobs_wait_and_each_time_is_accounted_for()
     # Of each schedule the newest may wait still, and those since it was looked at last.
     assert 5 * (60 - 12) <= counts.total() <= 5 * 60
     assert set(counts) == {Verdict.FIRED, Verdict.THROTTLED}
-    assert {each.run.because_of for each in decisions if isinstance(each, PassOver)} == {MAX_PENDING}
+    assert {each.run.because_of for each in decisions if isinstance(each, RecordVerdict)} == {MAX_PENDING}
 
 
 def test_throttled_times_are_a_record_a_second_and_not_one_each() -> None:
     decisions = run(limited("a", max_pending=1), 20_000)
-    records = [decision for decision in decisions if isinstance(decision, PassOver)]
+    records = [decision for decision in decisions if isinstance(decision, RecordVerdict)]
     assert told(decisions)[Verdict.THROTTLED] >= 180
     assert len(records) <= 21
 
@@ -94,33 +94,37 @@ def test_the_newest_time_waits_for_room_and_fires_when_there_is_some() -> None:
 
 
 def test_one_that_found_no_room_in_time_is_throttled() -> None:
-    room = Room(0, MAX_PENDING)
+    allowance = FireAllowance(0, MAX_PENDING)
     schedule = make_schedule("s", trigger=Trigger(Interval(10**9, wall(1_000))))
     for late_ms, expected in ((0, 0), (ROOM_WAIT_MS_MAX, 0), (ROOM_WAIT_MS_MAX + 1, 1)):
-        found = conclude(schedule, wall(0), NOTHING_DECIDED, wall(1_000 + late_ms), live={}, limit=9, room=room)
+        found = decide_due_times(
+            schedule, wall(0), NOTHING_DECIDED, wall(1_000 + late_ms), live={}, limit=9, allowance=allowance
+        )
         assert told(found)[Verdict.THROTTLED] == expected
     impatient = replace(schedule, policy=SchedulePolicy(grace_ms=500, catch_up=CatchUp.ALL))
-    found = conclude(impatient, wall(0), NOTHING_DECIDED, wall(1_501), live={}, limit=9, room=room)
+    found = decide_due_times(impatient, wall(0), NOTHING_DECIDED, wall(1_501), live={}, limit=9, allowance=allowance)
     assert told(found) == {Verdict.THROTTLED: 1}
 
 
 def test_a_time_that_has_its_job_already_fires_whatever_room_there_is() -> None:
     """An earlier leader inserted it: a second verdict beside its job would be wrong."""
     made = fire_job_id("s", wall(3_000))
-    found = conclude(
+    found = decide_due_times(
         make_schedule("s"), wall(0), NOTHING_DECIDED, wall(5_000), live={made: None}, limit=9,
-        room=Room(0, MAX_PENDING),
+        allowance=FireAllowance(0, MAX_PENDING),
     )  # fmt: skip
     shown = [(type(each), each.nominal_ms) for each in found]
-    assert shown == [(PassOver, wall(2_000)), (Fire, wall(3_000)), (PassOver, wall(4_000))]
+    assert shown == [(RecordVerdict, wall(2_000)), (Fire, wall(3_000)), (RecordVerdict, wall(4_000))]
 
 
 def test_a_time_that_is_skipped_anyway_takes_no_room() -> None:
     schedule = make_schedule("s", policy=SchedulePolicy(overlap=Overlap.SKIP))
-    room = Room(1, MAX_PENDING)
-    found = conclude(schedule, wall(0), NOTHING_DECIDED, wall(3_000), live={"job": None}, limit=9, room=room)
+    allowance = FireAllowance(1, MAX_PENDING)
+    found = decide_due_times(
+        schedule, wall(0), NOTHING_DECIDED, wall(3_000), live={"job": None}, limit=9, allowance=allowance
+    )
     assert told(found) == {Verdict.SKIPPED: 3}
-    assert (room.fires, room.was_short) == (1, False)
+    assert (allowance.fires, allowance.was_short) == (1, False)
 
 
 def test_a_rate_of_fires_is_a_bucket_that_all_schedules_of_the_tenant_take_from() -> None:
@@ -128,7 +132,7 @@ def test_a_rate_of_fires_is_a_bucket_that_all_schedules_of_the_tenant_take_from(
     decisions = run(scene, 10_000)
     # Full at first, then two a second.
     assert 2 + 18 <= told(decisions)[Verdict.FIRED] <= 2 + 20
-    assert {each.run.because_of for each in decisions if isinstance(each, PassOver)} == {FIRE_RATE}
+    assert {each.run.because_of for each in decisions if isinstance(each, RecordVerdict)} == {FIRE_RATE}
 
 
 def test_when_the_limit_goes_they_fire_again() -> None:
@@ -143,22 +147,28 @@ def test_when_the_limit_goes_they_fire_again() -> None:
 def test_the_more_schedules_wait_the_less_often_each_is_looked_at() -> None:
     names = [f"s{n}" for n in range(300)]
     scene = limited(*names, max_pending=1)
-    records = [decision for decision in run(scene, 10_000) if isinstance(decision, PassOver)]
+    records = [decision for decision in run(scene, 10_000) if isinstance(decision, RecordVerdict)]
     # One record for each look: looked at each second, 300 schedules would make 3,000.
     assert 300 <= len(records) <= 2_600
 
 
 def test_0_2_0_can_carry_out_a_journal_with_throttled_times() -> None:
     """It knows six verdicts and six counts, and refuses whatever has another form."""
-    found = conclude(
-        make_schedule("s"), wall(0), NOTHING_DECIDED, wall(5_000), live={}, limit=9, room=Room(0, FIRE_RATE)
+    found = decide_due_times(
+        make_schedule("s"),
+        wall(0),
+        NOTHING_DECIDED,
+        wall(5_000),
+        live={},
+        limit=9,
+        allowance=FireAllowance(0, FIRE_RATE),
     )
     [row] = encode_decisions(tuple(found))
     assert row[2] == "missed"
     assert len(row) == 9
     assert len(row[8]) == 6
     [read] = decode_decisions([row])
-    assert isinstance(read, PassOver)
+    assert isinstance(read, RecordVerdict)
     assert (read.run.verdict, read.run.because_of, read.run.count) == (Verdict.THROTTLED, FIRE_RATE, 4)
 
 
@@ -171,9 +181,9 @@ def test_it_equals_what_deciding_one_time_after_the_other_would_give(catch_up: C
     made = data.draw(st.sets(st.integers(1, due), max_size=3))
     live = {fire_job_id("s", wall(1_000 * n)): None for n in sorted(made)}
     policy = SchedulePolicy(catch_up=catch_up, grace_ms=60_000)
-    found = conclude(
+    found = decide_due_times(
         make_schedule("s", policy=policy), wall(0), NOTHING_DECIDED, wall(1_000 * due), live=live, limit=99,
-        room=Room(left, MAX_PENDING),
+        allowance=FireAllowance(left, MAX_PENDING),
     )  # fmt: skip
     verdicts: dict[int, str] = {}
     for n in range(1, due + 1):
@@ -185,10 +195,10 @@ def test_it_equals_what_deciding_one_time_after_the_other_would_give(catch_up: C
             verdicts[n] = "throttled"
     got: dict[int, str] = {}
     for each in found:
-        first_ms = each.run.first_ms if isinstance(each, PassOver) else each.nominal_ms
+        first_ms = each.run.first_ms if isinstance(each, RecordVerdict) else each.nominal_ms
         for at_ms in range(first_ms, each.nominal_ms + 1, 1_000):
             assert (at_ms - wall(0)) // 1_000 not in got
-            got[(at_ms - wall(0)) // 1_000] = each.run.verdict.value if isinstance(each, PassOver) else "fired"
+            got[(at_ms - wall(0)) // 1_000] = each.run.verdict.value if isinstance(each, RecordVerdict) else "fired"
     assert got == verdicts
 
 

@@ -37,7 +37,7 @@ def test_a_slot_that_was_promised_to_it_is_free_when_the_reading_has_told() -> N
     assert isinstance(fire, Fire)
     assert isinstance(dispatch, Dispatch)
     step = scene.at(1_010, *settled([fire], Settlement.REFUSED), *settled([dispatch], Settlement.LOST))
-    assert step.doubtful == (dispatch.job_id,)
+    assert step.refetch == (dispatch.job_id,)
     scene.at(1_020, JobGone(dispatch.job_id))
     assert scene.core.occupied("p") == 0
 
@@ -47,6 +47,6 @@ def test_one_that_was_decided_again_is_over_when_it_is_refused_with_a_majority()
     first = scene.at(1_000)
     scene.at(1_010, *settled(first.decisions, Settlement.UNKNOWN))
     again = scene.at(100_000)
-    assert again.reasserted
+    assert again.retried
     step = scene.at(100_010, *settled(first.decisions, Settlement.REFUSED))
     assert step.settled == first.decisions

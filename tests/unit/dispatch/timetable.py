@@ -6,13 +6,13 @@ An account of its own of what was in force when, to hold against what the core d
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from hascheduler.dispatch.edits import paused, resumed, with_trigger
+from hascheduler.dispatch.schedules.edits import paused, resumed, with_trigger
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import fire_job_id
 from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, ScheduleRef
 from hascheduler.model.trigger import Interval, Trigger, Window
-from hascheduler.model.verdict import Tally, Verdict, VerdictRun
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.triggers import next_nominal
 from tests.unit.dispatch.chance import Chance
 from tests.unit.dispatch.database import Database
@@ -25,7 +25,7 @@ EVERY_MS = (1_000, 700)
 
 
 @dataclass(slots=True)
-class _Stretch:
+class _Period:
     """``trigger`` was in force after ``since_ms`` through ``through_ms`` (None: it still is); ``paused`` or not."""
 
     trigger: Trigger
@@ -38,7 +38,7 @@ class Timetable:
     def __init__(self, chance: Chance, database: Database) -> None:
         self.chance = chance
         self.database = database
-        self._stretches: dict[str, list[_Stretch]] = {}
+        self._stretches: dict[str, list[_Period]] = {}
 
     def create_plain(self, name: str, now: WallMs) -> None:
         self._create(name, now, Trigger(Interval(1_000, wall(0))), SchedulePolicy(), TENANTS[0])
@@ -47,7 +47,7 @@ class Timetable:
         schedule = make_schedule(name, trigger=trigger, since_ms=now, cursor_ms=now, created_at_ms=now, policy=policy)
         schedule = replace(schedule, template=replace(schedule.template, tenant=tenant))
         self.database.put_schedule(schedule)
-        self._stretches[name] = [_Stretch(trigger, now)]
+        self._stretches[name] = [_Period(trigger, now)]
 
     def change(self, now: WallMs) -> WallMs:
         """One change of one of them, at ``now``; the instant after it."""
@@ -95,13 +95,13 @@ class Timetable:
             return
         self.database.edit_schedule(with_trigger(schedule, trigger, now))
         end_ms = self._close(schedule, now)
-        self._stretches[schedule.name].append(_Stretch(trigger, end_ms, paused=schedule.paused_at_ms is not None))
+        self._stretches[schedule.name].append(_Period(trigger, end_ms, paused=schedule.paused_at_ms is not None))
 
     def _pause(self, schedule: ScheduleRef, now: WallMs) -> None:
         if schedule.paused_at_ms is None:
             self.database.edit_schedule(paused(schedule, now))
             end_ms = self._close(schedule, now)
-            self._stretches[schedule.name].append(_Stretch(schedule.trigger, end_ms, paused=True))
+            self._stretches[schedule.name].append(_Period(schedule.trigger, end_ms, paused=True))
 
     def _resume(self, schedule: ScheduleRef, now: WallMs, *, from_now: bool) -> None:
         if schedule.paused_at_ms is None:
@@ -109,7 +109,7 @@ class Timetable:
         self.database.edit_schedule(resumed(schedule, now, from_now=from_now))
         if from_now:
             end_ms = self._close(schedule, now)
-            self._stretches[schedule.name].append(_Stretch(schedule.trigger, end_ms))
+            self._stretches[schedule.name].append(_Period(schedule.trigger, end_ms))
         else:
             self._stretches[schedule.name][-1].paused = False
 
@@ -135,13 +135,13 @@ class Timetable:
         for name in self.database.documents[Collection.SCHEDULES]:
             schedule = self.database.schedule(name)
             jobs = [job for job in self.database.jobs.values() if job["schedule"] == name]
-            tally = Tally(fired=sum(schedule.created_at_ms < job["nominal_ms"] for job in jobs))
+            tally = FireCounts(fired=sum(schedule.created_at_ms < job["nominal_ms"] for job in jobs))
             for run in self._runs(name):
                 if run.first_ms > schedule.created_at_ms:
                     tally = tally.plus(run.verdict, run.count)
             assert schedule.tally == tally, f"the tally of {name}"
 
-    def _verdict(self, name: str, nominal_ms: WallMs, stretch: _Stretch) -> Verdict | None:
+    def _verdict(self, name: str, nominal_ms: WallMs, stretch: _Period) -> Verdict | None:
         verdicts = [run.verdict for run in self._runs(name) if run.first_ms <= nominal_ms <= run.last_ms]
         if fire_job_id(name, nominal_ms) in self.database.jobs:
             verdicts.append(Verdict.FIRED)
@@ -153,7 +153,7 @@ class Timetable:
             assert (verdict is Verdict.EXCLUDED) == (excluded and not stretch.paused), f"{nominal_ms} is {verdict}"
         return verdict
 
-    def _in_force(self, name: str, horizon: WallMs) -> Iterator[tuple[WallMs, _Stretch]]:
+    def _in_force(self, name: str, horizon: WallMs) -> Iterator[tuple[WallMs, _Period]]:
         stretches = self._stretches[name]
         for stretch in stretches:
             is_open = stretch is stretches[-1]

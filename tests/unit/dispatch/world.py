@@ -7,7 +7,7 @@ may stay undone: every due nominal time has one verdict, every job ends, and no 
 from collections.abc import Callable
 from typing import TypeGuard
 
-from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, PassOver, Publish, Send, Settlement
+from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, Publish, RecordVerdict, Send, Settlement
 from hascheduler.dispatch.inputs import ProcessorLost, Settled, TransportSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
@@ -40,7 +40,7 @@ class World:
         self._messages: list[Publish] = []
         self._deaf = False
         self._dead: set[str] = set()
-        self._concluded: set[tuple[int, int, Fire | PassOver]] = set()
+        self._concluded: set[tuple[int, int, Fire | RecordVerdict]] = set()
         self._calm = True
         self._unlucky: bool | None = None
         self._numbers = 0
@@ -180,14 +180,14 @@ class World:
         self._concluded = {concluded for concluded in self._concluded if concluded[2].schedule not in lost}
         step = self.leadership.step(self.now)
         term = self.leadership.term.number if self.leadership.term is not None else 0
-        if step.reasserted:
+        if step.retried:
             return
         for decision in step.decisions:
-            if isinstance(decision, Fire | PassOver):
+            if isinstance(decision, Fire | RecordVerdict):
                 made_at_ms = self.leadership.mirror.nouns(Collection.SCHEDULES)[decision.schedule].created_at_ms
                 assert (term, made_at_ms, decision) not in self._concluded, f"{decision} was decided twice in one term"
                 self._concluded.add((term, made_at_ms, decision))
-                if isinstance(decision, PassOver) and decision.run.verdict is Verdict.SKIPPED:
+                if isinstance(decision, RecordVerdict) and decision.run.verdict is Verdict.SKIPPED:
                     assert self._made_at(decision.run.because_of or "") == made_at_ms, f"{decision} names a stranger"
             elif isinstance(decision, Cancel) and decision.reason.startswith("replaced by "):
                 by = decision.reason.removeprefix("replaced by ")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hascheduler.election.config import ElectionConfig
-from hascheduler.election.elector import Answer, Attempt, Elector
+from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.lease import LeaseRecord
 
@@ -31,7 +31,7 @@ def candidate(record: LeaseRecord | None = None, *, seen_at: int = 0) -> Elector
     return elector
 
 
-def attempt_of(elector: Elector, span_ms: int) -> Attempt:
+def attempt_of(elector: Elector, span_ms: int) -> LeaseAttempt:
     attempt = elector.next_attempt(at(span_ms), WALL)
     assert attempt is not None
     return attempt
@@ -39,5 +39,5 @@ def attempt_of(elector: Elector, span_ms: int) -> Attempt:
 
 def leader(*, since: int = 0) -> Elector:
     elector = candidate(None, seen_at=since)
-    elector.concluded(attempt_of(elector, since), Answer.WON, at(since), at(since + 5))
+    elector.concluded(attempt_of(elector, since), LeaseAnswer.WON, at(since), at(since + 5))
     return elector

@@ -3,7 +3,7 @@
 import pytest
 
 from hascheduler.election.config import ElectionConfig
-from hascheduler.election.elector import Answer, Elector
+from hascheduler.election.elector import Elector, LeaseAnswer
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import MonoMs
 from hascheduler.model.lease import LeaseRecord
@@ -139,7 +139,7 @@ def test_a_record_older_than_the_known_one_is_ignored() -> None:
 def test_a_failed_challenge_is_repeated_once_a_retry_period() -> None:
     elector = candidate(lease())
     attempt = attempt_of(elector, LEASE_MS)
-    elector.concluded(attempt, Answer.UNKNOWN, at(LEASE_MS), at(LEASE_MS + 10))
+    elector.concluded(attempt, LeaseAnswer.UNKNOWN, at(LEASE_MS), at(LEASE_MS + 10))
     assert elector.next_attempt(at(LEASE_MS + RETRY_MS - 1), WALL) is None
     assert elector.next_attempt(at(LEASE_MS + RETRY_MS), WALL) == attempt
 
@@ -148,7 +148,7 @@ def test_the_one_who_was_faster_is_left_alone_for_a_whole_lease() -> None:
     elector = candidate(lease())
     attempt = attempt_of(elector, LEASE_MS)
     elector.observe(lease("third", term=6, renewals=1), at(LEASE_MS + 5))
-    elector.concluded(attempt, Answer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
+    elector.concluded(attempt, LeaseAnswer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
     assert not elector.leads(at(LEASE_MS + 10))
     assert elector.next_attempt(at(2 * LEASE_MS + 4), WALL) is None
     assert attempt_of(elector, 2 * LEASE_MS + 5).proposed.term == 7
@@ -184,7 +184,7 @@ def test_a_lease_that_was_set_back_by_hand_is_read_anew_and_challenged() -> None
     elector.observe(restored, at(0))
     attempt = attempt_of(elector, LEASE_MS)
     elector.observe(restored, at(LEASE_MS + 5))  # the read after the lost write: older than what is known
-    elector.concluded(attempt, Answer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
+    elector.concluded(attempt, LeaseAnswer.LOST, at(LEASE_MS), at(LEASE_MS + 10))
     assert not elector.observed
     elector.observe(restored, at(LEASE_MS + 20))
     again = attempt_of(elector, 2 * LEASE_MS + 20)

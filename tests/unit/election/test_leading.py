@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.election.elector import Answer, Elector
+from hascheduler.election.elector import Elector, LeaseAnswer
 from tests.unit.election.candidates import (
     DEADLINE_MS,
     LEASE_MS,
@@ -23,7 +23,7 @@ from tests.unit.election.candidates import (
 def test_trust_counts_from_the_start_of_the_write() -> None:
     elector = candidate(None)
     attempt = attempt_of(elector, 0)
-    elector.concluded(attempt, Answer.WON, at(0), at(4_000))
+    elector.concluded(attempt, LeaseAnswer.WON, at(0), at(4_000))
     assert elector.term == 1
     assert elector.trusted_until_ms == at(DEADLINE_MS)
     assert elector.leads(at(DEADLINE_MS - 1))
@@ -33,7 +33,7 @@ def test_trust_counts_from_the_start_of_the_write() -> None:
 def test_a_win_that_comes_after_the_deadline_is_worth_nothing() -> None:
     elector = candidate(None)
     attempt = attempt_of(elector, 0)
-    elector.concluded(attempt, Answer.WON, at(0), at(DEADLINE_MS + 1))
+    elector.concluded(attempt, LeaseAnswer.WON, at(0), at(DEADLINE_MS + 1))
     assert not elector.leads(at(DEADLINE_MS + 1))
 
 
@@ -47,12 +47,12 @@ def test_a_leader_renews_once_a_retry_period() -> None:
         assert attempt.proposed.renewals == attempt.expected.renewals + 1  # type: ignore[union-attr]
         assert attempt.proposed.term == 1
         assert attempt.proposed.acquired_at_ms == elector.record.acquired_at_ms  # type: ignore[union-attr]
-        elector.concluded(attempt, Answer.WON, at(now), at(now + 20))
+        elector.concluded(attempt, LeaseAnswer.WON, at(now), at(now + 20))
         assert elector.trusted_until_ms == at(now + DEADLINE_MS)
 
 
-@pytest.mark.parametrize("answer", [Answer.UNKNOWN, Answer.LOST])
-def test_without_a_won_renewal_trust_stands_to_its_deadline_and_no_longer(answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [LeaseAnswer.UNKNOWN, LeaseAnswer.LOST])
+def test_without_a_won_renewal_trust_stands_to_its_deadline_and_no_longer(answer: LeaseAnswer) -> None:
     elector = leader()
     for now in range(RETRY_MS, DEADLINE_MS, RETRY_MS):
         elector.concluded(attempt_of(elector, now), answer, at(now), at(now + 20))
@@ -72,7 +72,7 @@ def test_a_leader_whose_trust_has_lapsed_takes_its_own_lease_in_a_new_term() -> 
 def test_a_renewal_whose_answer_never_came_is_recognised_in_the_stream() -> None:
     elector = leader()
     renewal = attempt_of(elector, RETRY_MS)
-    elector.concluded(renewal, Answer.UNKNOWN, at(RETRY_MS), at(RETRY_MS + 500))
+    elector.concluded(renewal, LeaseAnswer.UNKNOWN, at(RETRY_MS), at(RETRY_MS + 500))
     elector.observe(renewal.proposed, at(RETRY_MS + 600))
     assert elector.leads(at(RETRY_MS + 600))
     assert elector.trusted_until_ms == at(DEADLINE_MS)
@@ -82,7 +82,7 @@ def test_a_renewal_whose_answer_never_came_is_recognised_in_the_stream() -> None
 def test_a_take_over_whose_answer_never_came_is_not_believed_but_tried_again() -> None:
     elector = candidate(lease(term=5))
     taken = attempt_of(elector, LEASE_MS)
-    elector.concluded(taken, Answer.UNKNOWN, at(LEASE_MS), at(LEASE_MS + 500))
+    elector.concluded(taken, LeaseAnswer.UNKNOWN, at(LEASE_MS), at(LEASE_MS + 500))
     elector.observe(taken.proposed, at(LEASE_MS + 600))
     assert not elector.leads(at(LEASE_MS + 600))
     again = attempt_of(elector, LEASE_MS + RETRY_MS)
@@ -94,7 +94,7 @@ def test_ones_own_older_records_in_the_stream_change_nothing() -> None:
     elector = leader()
     first = elector.record
     renewal = attempt_of(elector, RETRY_MS)
-    elector.concluded(renewal, Answer.WON, at(RETRY_MS), at(RETRY_MS + 20))
+    elector.concluded(renewal, LeaseAnswer.WON, at(RETRY_MS), at(RETRY_MS + 20))
     elector.observe(first, at(RETRY_MS + 30))
     assert elector.leads(at(RETRY_MS + 30))
     assert elector.record == renewal.proposed
@@ -112,7 +112,7 @@ def test_a_win_that_another_has_overtaken_is_not_believed() -> None:
     elector = candidate(None)
     attempt = attempt_of(elector, 0)
     elector.observe(lease("other", term=2, renewals=1), at(10))
-    elector.concluded(attempt, Answer.WON, at(0), at(20))
+    elector.concluded(attempt, LeaseAnswer.WON, at(0), at(20))
     assert not elector.leads(at(20))
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hascheduler.election.config import ElectionConfig
-from hascheduler.election.elector import Answer, Attempt, Elector
+from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.lease import LeaseRecord
 
@@ -76,28 +76,28 @@ class Rivals:
         else:
             self._after(max(delay, RETRY_MS), lambda: self._turn(i))
 
-    def _write(self, i: int, attempt: Attempt, began: MonoMs) -> None:
+    def _write(self, i: int, attempt: LeaseAttempt, began: MonoMs) -> None:
         won = self._careless or self._lease == attempt.expected
         if won:
             self._carry_out(attempt)
-        answer = Answer.WON if won else Answer.LOST
+        answer = LeaseAnswer.WON if won else LeaseAnswer.LOST
         if self._random.random() < 0.1:
-            answer = Answer.UNKNOWN
+            answer = LeaseAnswer.UNKNOWN
         delay = self._delay() if self._random.random() < 0.1 else 5
         self._after(delay, lambda: self._conclude(i, attempt, answer, began))
 
-    def _conclude(self, i: int, attempt: Attempt, answer: Answer, began: MonoMs) -> None:
+    def _conclude(self, i: int, attempt: LeaseAttempt, answer: LeaseAnswer, began: MonoMs) -> None:
         elector = self._electors[i]
         released = not attempt.proposed.holder
-        if answer is Answer.LOST:
+        if answer is LeaseAnswer.LOST:
             elector.observe(self._lease, self._mono(i))
-        if released and answer is Answer.WON:
+        if released and answer is LeaseAnswer.WON:
             elector.observe(attempt.proposed, self._mono(i))
         elif not released:
             elector.concluded(attempt, answer, began, self._mono(i))
         self._after(RETRY_MS, lambda: self._turn(i))
 
-    def _carry_out(self, attempt: Attempt) -> None:
+    def _carry_out(self, attempt: LeaseAttempt) -> None:
         before, self._lease = self._lease, attempt.proposed
         if before is not None:
             assert attempt.proposed.term >= before.term

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hascheduler.election.config import ElectionConfig
-from hascheduler.election.elector import Answer, Elector
+from hascheduler.election.elector import Elector, LeaseAnswer
 from hascheduler.kubernetes.api import KubernetesApi
 from hascheduler.kubernetes.lease_object import DURATION_MS, RENEWALS, TERM
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
@@ -44,7 +44,7 @@ class Candidate:
             won = await self._leases.update(attempt.expected, attempt.proposed)
         if not won:
             elector.observe(await self._leases.get("default"), now)
-        elector.concluded(attempt, Answer.WON if won else Answer.LOST, now, now)
+        elector.concluded(attempt, LeaseAnswer.WON if won else LeaseAnswer.LOST, now, now)
         if won and (attempt.expected is None or attempt.proposed.term != attempt.expected.term):
             self.terms.append(attempt.proposed.term)
 

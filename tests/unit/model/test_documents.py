@@ -44,7 +44,7 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, Resources, resources
 from hascheduler.model.retry import RetryPolicy
-from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, Stretch
+from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy, ScheduleRef, TriggerPeriod
 from hascheduler.model.schema_version import (
     SCHEMA_ID,
     SchemaVersion,
@@ -54,7 +54,7 @@ from hascheduler.model.schema_version import (
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token
 from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
-from hascheduler.model.verdict import Tally, Verdict, VerdictRun
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NAME = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -86,8 +86,8 @@ TEMPLATES = st.builds(JobTemplate, NAME, st.none() | NAME, NAME, NAME, TEXT, INT
 POLICIES = st.builds(
     SchedulePolicy, INTEGER, st.sampled_from(CatchUp), INTEGER, st.sampled_from(Overlap), st.none() | INTEGER
 )
-TALLIES = st.builds(Tally, *[COUNT] * 7)
-PAST = st.lists(st.builds(Stretch, TRIGGERS, WALL, WALL, st.booleans()), max_size=2).map(tuple)
+TALLIES = st.builds(FireCounts, *[COUNT] * 7)
+PAST = st.lists(st.builds(TriggerPeriod, TRIGGERS, WALL, WALL, st.booleans()), max_size=2).map(tuple)
 SCHEDULES = st.builds(
     ScheduleRef, NAME, INTEGER, TRIGGERS, TEMPLATES, WALL, WALL, WALL, POLICIES, st.none() | WALL, PAST, TALLIES,
     INTEGER,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch import chain as chains
-from hascheduler.dispatch import siblings
-from hascheduler.dispatch.chain import Chain, Link
-from hascheduler.dispatch.decisions import Conclusion
+from hascheduler.dispatch.decisions import TimeOutcome
+from hascheduler.dispatch.live_jobs import by_schedule
+from hascheduler.dispatch.schedules import cursor_steps as chains
+from hascheduler.dispatch.schedules.cursor_steps import CursorStep, CursorSteps
 from tests.unit.dispatch import database
 from tests.unit.dispatch.test_machine import Seeded
 from tests.unit.dispatch.world import World
@@ -17,31 +17,33 @@ SEEDS_MAX = 600
 ACTS = 300
 
 
-def with_links(changed: dict[Link, Link]) -> Callable[..., Chain]:
-    def chain(schedule: Any, conclusions: list[Conclusion], written: list[Conclusion]) -> Chain:
-        right = chains.chain(schedule, conclusions, written)
-        return Chain(right.cursor_ms, [(conclusion, changed.get(link, link)) for conclusion, link in right.links])
+def with_links(changed: dict[CursorStep, CursorStep]) -> Callable[..., CursorSteps]:
+    def chain(schedule: Any, conclusions: list[TimeOutcome], written: list[TimeOutcome]) -> CursorSteps:
+        right = chains.cursor_steps(schedule, conclusions, written)
+        return CursorSteps(right.cursor_ms, [(conclusion, changed.get(link, link)) for conclusion, link in right.links])
 
     return chain
 
 
-def edits_ignored(schedule: Any, conclusions: list[Conclusion], written: list[Conclusion]) -> Chain:
+def edits_ignored(schedule: Any, conclusions: list[TimeOutcome], written: list[TimeOutcome]) -> CursorSteps:
     """As it would be if a decision did not say which times it took to be in force."""
     if schedule is not None:
         basis = conclusions[0].basis
         schedule = {**schedule, "since_ms": basis.since_ms, "paused_at_ms": basis.paused_at_ms}
-    return chains.chain(schedule, conclusions, written)
+    return chains.cursor_steps(schedule, conclusions, written)
 
 
-@pytest.mark.parametrize("bug", [with_links({Link.EARLY: Link.NEXT}), edits_ignored], ids=["overtaking", "edits"])
-def test_the_world_notices(bug: Callable[..., Chain], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "chain", bug)
+@pytest.mark.parametrize(
+    "bug", [with_links({CursorStep.EARLY: CursorStep.NEXT}), edits_ignored], ids=["overtaking", "edits"]
+)
+def test_the_world_notices(bug: Callable[..., CursorSteps], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "cursor_steps", bug)
     with pytest.raises(AssertionError):
         live()
 
 
 def test_the_world_notices_schedules_that_are_known_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(siblings, "_maker", lambda schedule: (schedule.name, ""))
+    monkeypatch.setattr(by_schedule, "_maker", lambda schedule: (schedule.name, ""))
     with pytest.raises(AssertionError, match="stranger"):
         live()
 

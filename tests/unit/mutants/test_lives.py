@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.dependencies import Dependencies
+from hascheduler.dispatch.live_jobs.dependencies import Dependencies
 from hascheduler.model.job import JobState
 from tests.unit.dispatch.test_machine import Seeded
 from tests.unit.dispatch.world import World

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch import cells, line, locks
-from hascheduler.dispatch.accounts import FairAccounts, Rivalry
-from hascheduler.dispatch.cells import Cell
-from hascheduler.dispatch.dominant_share import LaneShares
-from hascheduler.dispatch.gates import Gates
-from hascheduler.dispatch.groups import Group, Tenancy
-from hascheduler.dispatch.line import Line
-from hascheduler.dispatch.locks import LockTable
-from hascheduler.dispatch.pool import SlotPool
-from hascheduler.dispatch.profiles import Profile
+from hascheduler.dispatch.accounts import CompetingAccounts, FairAccounts
+from hascheduler.dispatch.capacity import locks
+from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
+from hascheduler.dispatch.capacity.dominant_share import LaneShares
+from hascheduler.dispatch.capacity.locks import LockTable
+from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
+from hascheduler.dispatch.queue import fifo_buckets, pending_queue
+from hascheduler.dispatch.queue.class_queues import ClassQueue, TenantQueue
+from hascheduler.dispatch.queue.fifo_buckets import FifoBucket
+from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.resources import NO_RESOURCES
-from tests.unit.dispatch.core_vs_oracle import Rivals
+from tests.unit.dispatch.core_vs_oracle import CoreVsOracle
 from tests.unit.dispatch.test_against_oracle import check
 
 SEEDS = range(400)
@@ -27,22 +27,22 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def _notices() -> bool:
     try:
         for seed in SEEDS:
-            check(seed, Rivals(seed))
+            check(seed, CoreVsOracle(seed))
     except (AssertionError, KeyError):
         return True
     return False
 
 
 def _score_without_rarity(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(line, "rarity", lambda free: 0)
+    patch.setattr(pending_queue, "rarity", lambda free: 0)
 
 
 def _bonus_that_never_stops(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(line, "grown_after_ms", lambda policy: None)
+    patch.setattr(pending_queue, "grown_after_ms", lambda policy: None)
 
 
 def _priority_that_does_not_age(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(line, "aged_priority", lambda job, now, lane: job.priority)
+    patch.setattr(pending_queue, "aged_priority", lambda job, now, lane: job.priority)
 
 
 def _cost_that_is_not_charged(patch: pytest.MonkeyPatch) -> None:
@@ -64,13 +64,13 @@ def _tenant_that_pays_for_its_keys_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def _tenant_that_keeps_its_place_when_it_was_charged(patch: pytest.MonkeyPatch) -> None:
-    sound: Any = Tenancy.__init__
+    sound: Any = TenantQueue.__init__
 
-    def make(tenancy: Tenancy, group: Group, tenant: str | None) -> None:
+    def make(tenancy: TenantQueue, group: ClassQueue, tenant: str | None) -> None:
         sound(tenancy, group, tenant)
         group._accounts = _Unchanged()  # type: ignore[assignment]
 
-    patch.setattr(Tenancy, "__init__", make)
+    patch.setattr(TenantQueue, "__init__", make)
 
 
 class _Unchanged:
@@ -81,11 +81,11 @@ class _Unchanged:
 
 
 def _idle_key_that_starts_at_zero(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Rivalry, "_lowest_active", lambda rivals: None)
+    patch.setattr(CompetingAccounts, "_lowest_active", lambda rivals: None)
 
 
 def _conflict_that_is_not_released(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Line, "freed", lambda queue, locks: None)
+    patch.setattr(PendingQueue, "freed", lambda queue, locks: None)
 
 
 def _conflict_that_nobody_holds(patch: pytest.MonkeyPatch) -> None:
@@ -93,12 +93,12 @@ def _conflict_that_nobody_holds(patch: pytest.MonkeyPatch) -> None:
 
 
 def _tier_cap_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    sound: Any = Gates._is_full
+    sound: Any = AdmissionLimits._is_full
 
-    def lenient(gates: Gates, rule: Any, cause: Any) -> bool:
+    def lenient(gates: AdmissionLimits, rule: Any, cause: Any) -> bool:
         return sound(gates, rule, cause + 1 if isinstance(cause, int) else cause) or False
 
-    patch.setattr(Gates, "_is_full", lenient)
+    patch.setattr(AdmissionLimits, "_is_full", lenient)
 
 
 def _share_of_slots_alone(patch: pytest.MonkeyPatch) -> None:
@@ -109,27 +109,27 @@ def _share_of_slots_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def _tombstone_that_is_taken_for_a_job(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Line, "_is_waiting", lambda queue, job: job.id in queue._queued)
+    patch.setattr(PendingQueue, "_is_waiting", lambda queue, job: job.id in queue._queued)
 
 
 def _late_comer_that_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    def append(cell: Cell, job: Any) -> bool:
+    def append(cell: FifoBucket, job: Any) -> bool:
         cell._jobs.append(job)
         return len(cell._jobs) - cell._start == 1
 
-    patch.setattr(Cell, "put", append)
+    patch.setattr(FifoBucket, "put", append)
 
 
 def _tie_that_the_id_breaks(patch: pytest.MonkeyPatch) -> None:
-    for room in (cells, line):
+    for room in (fifo_buckets, pending_queue):
         patch.setattr(room, "arrival", lambda job: (job.id,))
 
 
 def _generalist_first(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Profile, "supports", _supports_and_is_broad)
+    patch.setattr(ProcessorProfile, "supports", _supports_and_is_broad)
 
 
-def _supports_and_is_broad(profile: Profile, definition: str) -> bool:
+def _supports_and_is_broad(profile: ProcessorProfile, definition: str) -> bool:
     profile.breadth = -abs(profile.breadth)
     return definition in profile.definitions or "*" in profile.definitions
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from hascheduler.dispatch.accounts import FairAccounts
-from hascheduler.dispatch.explaining import Explainer
-from hascheduler.dispatch.jobs import Jobs
-from hascheduler.dispatch.parking import Parking
-from hascheduler.dispatch.pool import SlotPool
+from hascheduler.dispatch.capacity.slot_pool import SlotPool
+from hascheduler.dispatch.explainer import Explainer
+from hascheduler.dispatch.live_jobs.table import LiveJobs
+from hascheduler.dispatch.queue.lock_waiters import LockWaiters
 from hascheduler.model.job import JobState
-from tests.unit.dispatch.core_vs_oracle_faults import TroubledRivals
+from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
 from tests.unit.dispatch.test_against_oracle import check
 
 SEEDS = range(200)
@@ -21,31 +21,31 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def _notices() -> bool:
     try:
         for seed in SEEDS:
-            check(seed, TroubledRivals(seed))
+            check(seed, CoreVsOracleFaults(seed))
     except (AssertionError, KeyError):
         return True
     return False
 
 
 def _attempt_that_is_charged_by_who_promises_it_alone(patch: pytest.MonkeyPatch) -> None:
-    sound: Any = Jobs._charge
+    sound: Any = LiveJobs._charge
 
-    def charge(jobs: Jobs, job: Any, attempt: int) -> None:
+    def charge(jobs: LiveJobs, job: Any, attempt: int) -> None:
         if job.attempt != attempt:
             sound(jobs, job, attempt)
 
-    patch.setattr(Jobs, "_charge", charge)
+    patch.setattr(LiveJobs, "_charge", charge)
 
 
 def _attempt_that_is_charged_anew_when_it_is_shown(patch: pytest.MonkeyPatch) -> None:
-    sound: Any = Jobs._charge
+    sound: Any = LiveJobs._charge
 
-    def charge(jobs: Jobs, job: Any, attempt: int) -> None:
+    def charge(jobs: LiveJobs, job: Any, attempt: int) -> None:
         if job.state is JobState.DISPATCHED:
             jobs._charged.pop(job.id, None)
         sound(jobs, job, attempt)
 
-    patch.setattr(Jobs, "_charge", charge)
+    patch.setattr(LiveJobs, "_charge", charge)
 
 
 def _accounts_that_die_with_their_mind(patch: pytest.MonkeyPatch) -> None:
@@ -64,17 +64,17 @@ def _slots_of_the_dead_that_still_count(patch: pytest.MonkeyPatch) -> None:
 
 
 def _parked_jobs_of_which_one_comes_back(patch: pytest.MonkeyPatch) -> None:
-    sound: Any = Parking.take_first
-    patch.setattr(Parking, "take_first", lambda parking, lock, is_waiting: sound(parking, lock, is_waiting)[:1])
+    sound: Any = LockWaiters.take_first
+    patch.setattr(LockWaiters, "take_first", lambda parking, lock, is_waiting: sound(parking, lock, is_waiting)[:1])
 
 
 def _doubt_that_never_ends(patch: pytest.MonkeyPatch) -> None:
-    sound: Any = Jobs.doubt
-    patch.setattr(Jobs, "doubt", lambda jobs, job_id, until_ms: sound(jobs, job_id, until_ms + 10**12))
+    sound: Any = LiveJobs.doubt
+    patch.setattr(LiveJobs, "doubt", lambda jobs, job_id, until_ms: sound(jobs, job_id, until_ms + 10**12))
 
 
 def _rank_among_those_that_may_not_run_either(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Explainer, "_rivals", lambda explainer, now, is_admissible: explainer._line.jobs())
+    patch.setattr(Explainer, "_rivals", lambda explainer, now, is_admissible: explainer._queue.jobs())
 
 
 @pytest.mark.parametrize(

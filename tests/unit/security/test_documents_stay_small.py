@@ -29,7 +29,7 @@ from hascheduler.model.documents.verdict import verdict_document
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
-from hascheduler.model.schedule import PAST_MAX, Stretch
+from hascheduler.model.schedule import PAST_MAX, TriggerPeriod
 from hascheduler.model.trigger import Times, Trigger, Window
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.work import finishes
@@ -92,7 +92,7 @@ def test_a_schedule_whose_past_waits_for_a_leader() -> None:
     schedule = replace(
         decode_schedule(document["_id"], document),
         trigger=trigger,
-        past=tuple(Stretch(trigger, NOW, NOW) for _ in range(PAST_MAX)),
+        past=tuple(TriggerPeriod(trigger, NOW, NOW) for _ in range(PAST_MAX)),
     )
     assert size(document | encode_schedule_edit(schedule)) < 10 * MIB < DOCUMENT_BYTES_MAX
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hascheduler.daemon.bookkeeper import Bookkeeper
 from hascheduler.dispatch import accounts as room
-from hascheduler.dispatch.accounts import Accounts, FairAccounts, encode_accounts
+from hascheduler.dispatch.accounts import AccountsSnapshot, FairAccounts, encode_accounts
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, TermBegan
@@ -171,7 +171,7 @@ def test_the_same_history_forgets_the_same_keys(monkeypatch: pytest.MonkeyPatch)
 def test_nothing_is_left_of_tenants_and_keys_that_were_idle_for_too_long() -> None:
     accounts = churned(*(f"t{n}" for n in range(50)), keys=3)
     accounts.advance(10 * 24 * 3_600_000)
-    assert accounts.snapshot(0, 10**9) == Accounts()
+    assert accounts.snapshot(0, 10**9) == AccountsSnapshot()
     assert accounts._keys == {}
 
 
@@ -186,13 +186,13 @@ def test_the_record_has_room_for_the_key_of_a_tenant_beside_the_thousands_of_ano
 
 async def test_the_record_can_be_stored_however_long_keys_and_targets_are() -> None:
     class Store:
-        saved = Accounts()
+        saved = AccountsSnapshot()
 
-        async def save(self, shard: str, term: int, accounts: Accounts) -> bool:
+        async def save(self, shard: str, term: int, accounts: AccountsSnapshot) -> bool:
             self.saved = accounts
             return True
 
-        async def load(self, shard: str) -> Accounts:
+        async def load(self, shard: str) -> AccountsSnapshot:
             return self.saved
 
     core, store, long = Dispatcher(), Store(), "\U0001f600"
@@ -201,7 +201,7 @@ async def test_the_record_can_be_stored_however_long_keys_and_targets_are() -> N
         wall(0),
         [
             AccountsRestored(
-                Accounts(
+                AccountsSnapshot(
                     accumulated=tuple(("acme", f"{n}{long * 250}", 1, 0) for n in rows),
                     learned=tuple(("x", f"{n}{long * 1_000}", 1, 0) for n in rows),
                 )

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, PassOver
+from hascheduler.dispatch.decisions import Cancel, Dispatch, Fire, RecordVerdict
 from hascheduler.dispatch.inputs import Input, TermBegan
 from hascheduler.mirror.changes import JobGone, JobSeen, ScheduleGone, ScheduleSeen
 from hascheduler.model.collection import Collection
@@ -19,7 +19,7 @@ from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import JobRef, JobState, backfill_job_id, fire_job_id
 from hascheduler.model.schedule import JobTemplate, Overlap, SchedulePolicy, ScheduleRef
-from hascheduler.model.verdict import Tally, Verdict
+from hascheduler.model.verdict import FireCounts, Verdict
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import TICK, check_problem, get, post
 from tests.unit.api.tokens import Guarded
@@ -226,7 +226,7 @@ def test_an_edit_of_the_schedule_leaves_its_jobs_its_own() -> None:
     policy = SchedulePolicy(overlap=Overlap.SKIP)
     scene.at(1_100, ScheduleSeen(of_acme(rev=2, cursor_ms=wall(1_000), policy=policy)))
     [passed_over] = scene.at(2_000, ScheduleSeen(of_acme(rev=3, cursor_ms=wall(1_000), policy=policy))).decisions
-    assert isinstance(passed_over, PassOver)
+    assert isinstance(passed_over, RecordVerdict)
     assert passed_over.run.because_of == old.id
 
 
@@ -246,7 +246,7 @@ def test_a_schedule_whose_end_was_overlooked_leaves_no_promise_to_the_next_one()
 
 
 def test_what_a_leader_left_behind_of_the_old_schedule_is_no_promise_of_the_new_one() -> None:
-    left = Fire("s", wall(5_000), of_acme().basis_at(wall(4_000)), Tally(fired=5))
+    left = Fire("s", wall(5_000), of_acme().basis_at(wall(4_000)), FireCounts(fired=5))
     scene = Scene(ScheduleSeen(of_beta(1_500)), *processors("p", slots=8), leading=False)
     step = scene.at(2_000, TermBegan(2, (left, Dispatch(left.job_id, 1, "p"))))
     fires = [decision for decision in step.decisions if isinstance(decision, Fire)]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hascheduler.simulate.outcome import Outcome, as_document
+from hascheduler.simulate.outcome import RunOutcome, as_document
 from hascheduler.simulate.parsing import scenario_of
 from hascheduler.simulate.run import run
 
@@ -20,11 +20,11 @@ def document(*jobs: dict[str, Any], **rest: object) -> dict[str, Any]:
     return {"definitions": {"x": {}}, "processors": [processor()], "jobs": list(jobs), **rest}
 
 
-def outcome_of(*jobs: dict[str, Any], **rest: object) -> Outcome:
+def outcome_of(*jobs: dict[str, Any], **rest: object) -> RunOutcome:
     return run(scenario_of(document(*jobs, **rest)))
 
 
-def dispatched(outcome: Outcome) -> list[list[object]]:
+def dispatched(outcome: RunOutcome) -> list[list[object]]:
     found = as_document(outcome)["dispatched"]
     assert isinstance(found, list)
     return found

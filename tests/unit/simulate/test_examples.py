@@ -8,7 +8,7 @@ import pytest
 
 from hascheduler.errors import InvalidInput
 from hascheduler.simulate.examples import example_names, example_note, example_text
-from hascheduler.simulate.outcome import Outcome, as_document
+from hascheduler.simulate.outcome import RunOutcome, as_document
 from hascheduler.simulate.parsing import parse_scenario
 from hascheduler.simulate.report import report
 from hascheduler.simulate.run import run
@@ -16,12 +16,12 @@ from hascheduler.simulate.run import run
 GOLDEN = Path(__file__).parents[2] / "golden"
 
 
-def example(name: str, policy: str | None = None) -> Outcome:
+def example(name: str, policy: str | None = None) -> RunOutcome:
     scenario = parse_scenario(example_text(name))
     return run(scenario if policy is None else scenario.under(policy))
 
 
-def started(outcome: Outcome, id: str) -> float | None:
+def started(outcome: RunOutcome, id: str) -> float | None:
     at_ms = next(record.started_at_ms for record in outcome.jobs if record.job.id == id)
     return None if at_ms is None else at_ms / 1_000
 

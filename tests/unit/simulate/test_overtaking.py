@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from hascheduler.simulate.outcome import Attempt, JobRecord, Outcome
+from hascheduler.simulate.outcome import JobRecord, RunOutcome, SimulatedAttempt
 from hascheduler.simulate.overtaking import Closest, overtakes, promises
 from tests.unit.simulate.scenarios import job, outcome_of
 
 
-def dispatched_as(order: str, *jobs: dict[str, Any], **rest: object) -> Outcome:
+def dispatched_as(order: str, *jobs: dict[str, Any], **rest: object) -> RunOutcome:
     """As if the jobs, named by one letter each, had been dispatched in that order, a second apart."""
     outcome = outcome_of(*jobs, processors=[], **rest)
     records = {record.job.id: record for record in outcome.jobs}
-    attempts = [Attempt(id, "p", n, 1_000_000 + n * 1_000, None, False, 0) for n, id in enumerate(order)]
+    attempts = [SimulatedAttempt(id, "p", n, 1_000_000 + n * 1_000, None, False, 0) for n, id in enumerate(order)]
     for attempt in attempts:
         records[attempt.job] = replace(records[attempt.job], attempts=(attempt,))
     found: tuple[JobRecord, ...] = tuple(records.values())

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hascheduler.simulate.examples import example_text
-from hascheduler.simulate.outcome import Outcome
+from hascheduler.simulate.outcome import RunOutcome
 from hascheduler.simulate.parsing import parse_scenario
 from hascheduler.simulate.plot import draw
 from hascheduler.simulate.run import run
@@ -19,7 +19,7 @@ def texts(svg: bytes) -> str:
     return " ".join(re.findall(r"<!-- (.*?) -->", svg.decode(), re.DOTALL))
 
 
-def example(name: str, *policies: str) -> list[Outcome]:
+def example(name: str, *policies: str) -> list[RunOutcome]:
     scenario = parse_scenario(example_text(name))
     return [run(scenario.under(policy)) for policy in policies] or [run(scenario)]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hascheduler.dispatch.accounts import Accounts
+from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
-from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, PassOver, Settlement
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, RecordVerdict, Settlement
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import (
     AccountsRestored,
@@ -21,6 +21,15 @@ from hascheduler.dispatch.inputs import (
     TermBegan,
     TransportSeen,
     TrustLost,
+)
+from hascheduler.dispatch.recording import (
+    RecordedStep,
+    RecordingEnd,
+    RecordingHeading,
+    heading_line,
+    is_recording,
+    read_recording,
+    step_line,
 )
 from hascheduler.errors import InvalidInput
 from hascheduler.mirror.changes import (
@@ -46,16 +55,7 @@ from hascheduler.model.policy import PRESETS, criteria
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.verdict import Verdict, VerdictRun
-from hascheduler.simulate.recorded import recorded_scenario
-from hascheduler.simulate.recording import (
-    Ended,
-    Heading,
-    RecordedStep,
-    heading_line,
-    is_recording,
-    read_recording,
-    step_line,
-)
+from hascheduler.simulate.from_recording import recorded_scenario
 from hascheduler.simulate.replay import replay
 from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
 
@@ -80,28 +80,28 @@ INPUTS: list[Input] = [
     TermBegan(3, (Dispatch("a", 1, "p"),)),
     TrustLost(),
     Resynced(),
-    AccountsRestored(Accounts((("t", "k", 5, 6),), (("log", "t", 7, 8),), 9)),
+    AccountsRestored(AccountsSnapshot((("t", "k", 5, 6),), (("log", "t", 7, 8),), 9)),
     Settled(Dispatch("a", 1, "p"), Settlement.LOST),
     Settled(
-        PassOver(VerdictRun("s", Verdict.MISSED, wall(1), wall(2), 2), make_schedule("s").basis_at(0)),
+        RecordVerdict(VerdictRun("s", Verdict.MISSED, wall(1), wall(2), 2), make_schedule("s").basis_at(0)),
         Settlement.DONE,
     ),
 ]
 CONFIG = DispatchConfig(policy=PolicyConfig(on_demand_bonus_max=None))
-HEADING = Heading(wall(0), "r1", 7, CONFIG)
+HEADING = RecordingHeading(wall(0), "r1", 7, CONFIG)
 
 
-def written(*steps: RecordedStep | Ended, heading: Heading = HEADING) -> list[str]:
+def written(*steps: RecordedStep | RecordingEnd, heading: RecordingHeading = HEADING) -> list[str]:
     lines = [heading_line(heading)]
-    lines += [{"end": step.reason} if isinstance(step, Ended) else step_line(step) for step in steps]
+    lines += [{"end": step.reason} if isinstance(step, RecordingEnd) else step_line(step) for step in steps]
     return [json.dumps(line) for line in lines]
 
 
 def test_whatever_a_leader_may_be_told_is_read_as_it_was_written() -> None:
     step = RecordedStep(wall(1), tuple(INPUTS), (Dispatch("a", 1, "p"),))
-    heading, steps = read_recording(written(step, RecordedStep(wall(2), (), None), Ended("over")))
+    heading, steps = read_recording(written(step, RecordedStep(wall(2), (), None), RecordingEnd("over")))
     assert heading == HEADING
-    assert list(steps) == [step, RecordedStep(wall(2), (), None), Ended("over")]
+    assert list(steps) == [step, RecordedStep(wall(2), (), None), RecordingEnd("over")]
     assert {type(each) for each in INPUTS} == set(Input.__args__)
 
 
@@ -164,7 +164,7 @@ class Load:
 
     def _echoes(self) -> Iterator[Input]:
         for decision in self._waiting_for_echo:
-            if isinstance(decision, Fire | PassOver):
+            if isinstance(decision, Fire | RecordVerdict):
                 if isinstance(decision, Fire):
                     self._jobs[decision.job_id] = fired_job(self._schedule, decision.nominal_ms)
                     yield JobSeen(self._jobs[decision.job_id])
@@ -203,10 +203,10 @@ def test_the_replay_of_a_busy_leader_decides_the_same_from_whichever_moment_on(p
     policy = PolicyConfig(criteria=PRESETS[preset])
     load = Load(seed, policy)
     list(load.steps(60))
-    known = [RecordedStep(load.now, (told,), None) for told in load.core.portrait(load.now)]
+    known = [RecordedStep(load.now, (told,), None) for told in load.core.state_snapshot(load.now)]
     recorded = list(load.steps(150))
-    heading = Heading(load.now, "r1", 1, DispatchConfig(policy=policy))
-    read, steps = read_recording(written(*known, *recorded, Ended("over"), heading=heading))
+    heading = RecordingHeading(load.now, "r1", 1, DispatchConfig(policy=policy))
+    read, steps = read_recording(written(*known, *recorded, RecordingEnd("over"), heading=heading))
     replayed = replay(read, steps)
     assert replayed.difference is None
     assert (replayed.steps, replayed.end) == (150, "over")
@@ -215,11 +215,11 @@ def test_the_replay_of_a_busy_leader_decides_the_same_from_whichever_moment_on(p
 
 def test_a_decision_that_is_not_what_was_recorded_is_shown() -> None:
     load = Load(1, PolicyConfig())
-    known = [RecordedStep(load.now, (told,), None) for told in load.core.portrait(load.now)]
+    known = [RecordedStep(load.now, (told,), None) for told in load.core.state_snapshot(load.now)]
     recorded = list(load.steps(40))
     number, step = next((n, step) for n, step in enumerate(recorded, 1) if step.decisions)
     recorded[number - 1] = replace(step, decisions=(Dispatch("other", 1, "p"),))
-    difference = replay(Heading(load.now, "r1", 1, DispatchConfig()), [*known, *recorded]).difference
+    difference = replay(RecordingHeading(load.now, "r1", 1, DispatchConfig()), [*known, *recorded]).difference
     assert difference is not None
     assert (difference.step, difference.now, difference.replayed) == (number, step.now, step.decisions)
 
@@ -239,7 +239,7 @@ def test_a_recording_gives_the_work_that_was_asked_for() -> None:
         RecordedStep(wall(10_600), (JobGone("dropped", JobState.CANCELLED), running("goes on", 10_550)), ()),
         RecordedStep(wall(12_000), (JobGone("waits", JobState.FAILED, wall(11_450)), ProcessorGone("p")), ()),
     ]
-    scenario = recorded_scenario(Heading(wall(10_000), "r1", 1, CONFIG), steps)
+    scenario = recorded_scenario(RecordingHeading(wall(10_000), "r1", 1, CONFIG), steps)
     assert {job.id: (job.submit_at_ms, job.duration_ms) for job in scenario.jobs} == {
         "before": (-10_000, 400),
         "waits": (-10_000, 1_000),

@@ -14,8 +14,7 @@ from fractions import Fraction
 import pytest
 
 from hascheduler.model.percentiles import percentile
-from hascheduler.simulate.report import report
-from hascheduler.simulate.waits import Use, Waits
+from hascheduler.simulate.report import ProcessorUse, WaitFigures, report
 from tests.unit.simulate.scenarios import job, outcome_of, processor
 
 JOBS = (
@@ -35,10 +34,10 @@ def test_the_counts_are_those_at_the_end() -> None:
 
 
 def test_the_waits_are_those_of_each_group() -> None:
-    assert REPORT.waits == Waits("all", 4, 3, 1, 7_000 // 3, 2_000, 5_000, 5_000, 5_000)
+    assert REPORT.waits == WaitFigures("all", 4, 3, 1, 7_000 // 3, 2_000, 5_000, 5_000, 5_000)
     assert REPORT.waits_by_key == (
-        Waits("k", 2, 2, 0, 2_500, 0, 5_000, 5_000, 0),
-        Waits("l", 2, 1, 1, 2_000, 2_000, 2_000, 2_000, 5_000),
+        WaitFigures("k", 2, 2, 0, 2_500, 0, 5_000, 5_000, 0),
+        WaitFigures("l", 2, 1, 1, 2_000, 2_000, 2_000, 2_000, 5_000),
     )
     assert [(each.name, each.jobs) for each in REPORT.waits_by_lane] == [("default", 2), ("fast", 2)]
     assert [(each.name, each.jobs) for each in REPORT.waits_by_tier] == [("7", 4)]
@@ -75,9 +74,9 @@ def test_a_processor_is_used_for_as_long_as_it_is_there() -> None:
     there = [processor("p", slots=2, leave_at=4), processor("q", join_at=2, leave_at=10), processor("r", join_at=50)]
     found = report(outcome_of(job("a", 3), job("b", 9), processors=there, until=20)).uses
     assert found == (
-        Use("p", 2, runs=2, lost=1, busy_ms=7_000, there_ms=4_000),
-        Use("q", 1, runs=1, lost=1, busy_ms=6_000, there_ms=8_000),
-        Use("r", 1, runs=0, lost=0, busy_ms=0, there_ms=0),
+        ProcessorUse("p", 2, runs=2, lost=1, busy_ms=7_000, there_ms=4_000),
+        ProcessorUse("q", 1, runs=1, lost=1, busy_ms=6_000, there_ms=8_000),
+        ProcessorUse("r", 1, runs=0, lost=0, busy_ms=0, there_ms=0),
     )
     assert [each.share for each in found] == [Fraction(7, 8), Fraction(3, 4), 0]
 

@@ -8,7 +8,7 @@ import pytest
 from hascheduler.daemon.committer import Committer
 from hascheduler.daemon.fence import Fence
 from hascheduler.daemon.inbox import Inbox
-from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, PassOver, Requeue, Settlement
+from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, RecordVerdict, Requeue, Settlement
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.memory.journal import MemoryJournal
@@ -20,7 +20,7 @@ from tests.unit.daemon.doubles import AnsweringClaims, HandClock, RecordingPubli
 from tests.unit.telemetry.scraping import Scrape, scrape
 
 FIRE = make_fire(1)
-MISSED = PassOver(
+MISSED = RecordVerdict(
     VerdictRun("tick", Verdict.MISSED, WallMs(NOW), WallMs(NOW + 9_000), 10), make_fire(1).basis
 )  # ten times, one record
 

@@ -1,0 +1,204 @@
+"""Which kinds of jobs may run now: caps in total, by tier and by definition, quotas, rate limits, and free slots.
+
+Each gate is a mask with a bit for every kind that it holds back. A count that changes moves its own bits, so what may
+run now is a few operations on whole numbers, however many jobs wait.
+"""
+
+from collections import Counter
+
+from hascheduler.dispatch.capacity.rate_limits import DispatchRates
+from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, SchedulingClasses
+from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
+from hascheduler.dispatch.explanation import BlockReason
+from hascheduler.dispatch.rules import Rules
+
+_PROFILES_KEPT_MAX = 1_024
+
+
+class AdmissionLimits:
+    """Owner of the counts of what runs: in total, by definition, by tenant. Those of tiers follow from them."""
+
+    def __init__(self, rules: Rules, classes: SchedulingClasses, pool: SlotPool, max_concurrency: int | None) -> None:
+        self._rules = rules
+        self._classes = classes
+        self._pool = pool
+        self._rates = DispatchRates(rules)
+        self.max_concurrency = max_concurrency
+        self.running = 0
+        self.of_definition: Counter[str] = Counter()
+        self.of_tenant: Counter[str] = Counter()
+        self.of_tier: Counter[int] = Counter()
+        # What each gate holds back, by its cause: the definition, the tier, the tenant, and the definition again.
+        self._full: dict[tuple[BlockReason, str | int], int] = {}
+        self._dry_until_ms: dict[str, int] = {}
+        self._of_tier: dict[int, int] = {}
+        self._closed = 0
+        self._classes_seen = -1
+        self._profiles: dict[ProcessorProfile, int] = {}
+        self._slots = 0
+        self._pool_seen = -1
+
+    # What runs
+
+    def take(self, definition: str, tenant: str) -> None:
+        self._count(definition, tenant, 1)
+
+    def give_back(self, definition: str, tenant: str) -> None:
+        self._count(definition, tenant, -1)
+
+    def spend(self, definition: str, now: int) -> None:
+        """A job of that definition was dispatched: it took one of its tokens."""
+        if self._rules.definition(definition).rate_limit is not None:
+            self._rates.take(definition, now)
+            self._look_at_rate(definition, now)
+
+    def rules_changed(self, now: int) -> None:
+        """A definition or a tenant is another now."""
+        self.of_tier.clear()
+        for name, count in self.of_definition.items():
+            tier = self._rules.definition(name).tier
+            if tier is not None:
+                self.of_tier[tier] += count
+        self._rates.rules_changed()
+        self._dry_until_ms.clear()
+        for name, definition in self._rules.definitions.items():
+            if definition.rate_limit is not None:
+                self._look_at_rate(name, now)
+        self._classes_seen = -1
+
+    def _count(self, definition: str, tenant: str, more: int) -> None:
+        self.running += more
+        rules = self._rules.definition(definition)
+        self.of_definition[definition] += more
+        if rules.max_concurrency is not None:
+            self._recount(BlockReason.DEFINITION, definition)
+        if rules.tier is not None:
+            self.of_tier[rules.tier] += more
+            self._recount(BlockReason.TIER, rules.tier)
+        self.of_tenant[tenant] += more
+        if self._rules.tenants:
+            self._recount(BlockReason.TENANT, tenant)
+        if not self.of_definition[definition]:
+            del self.of_definition[definition]
+        if not self.of_tenant[tenant]:
+            del self.of_tenant[tenant]
+
+    # What may run
+
+    def open(self, now: int) -> int:
+        """A bit for each kind that may run now; of one that needs resources it says only that there are slots."""
+        self._refill(now)
+        if self.max_concurrency is not None and self.running >= self.max_concurrency:
+            return 0
+        if self._classes_seen != self._classes.changes:
+            self._rebuild()
+        if self._pool_seen != self._pool.changes:
+            self._pool_seen = self._pool.changes
+            self._slots = 0
+            if len(self._profiles) > _PROFILES_KEPT_MAX:
+                self._profiles.clear()  # most have gone
+            for profile in self._pool.open():
+                self._slots |= self._of_profile(profile)
+        return self._slots & ~self._closed
+
+    def next_at(self) -> int | None:
+        """When a rate limit lets some kind go again that it holds back now."""
+        return min(self._dry_until_ms.values(), default=None)
+
+    def dry_until(self, definition: str) -> int | None:
+        return self._dry_until_ms.get(definition)
+
+    def fits(self, job_class: SchedulingClass) -> bool:
+        """Whether a processor has a slot and the resources for it."""
+        return self._pool.choose(job_class.definition.name, job_class.needs) is not None
+
+    def closing(self, job_class: SchedulingClass, now: int) -> list[BlockReason]:
+        """Every gate that holds jobs of that kind back now, slots and resources aside."""
+        self._refill(now)
+        definition, tier, tenant = job_class.definition.name, job_class.definition.tier, job_class.tenant
+        asked = (
+            (BlockReason.TOTAL, self.max_concurrency is not None and self.running >= self.max_concurrency),
+            (BlockReason.TIER, tier is not None and self._is_full(BlockReason.TIER, tier)),
+            (BlockReason.DEFINITION, self._is_full(BlockReason.DEFINITION, definition)),
+            (BlockReason.RATE, definition in self._dry_until_ms),
+            (BlockReason.TENANT, tenant is not None and self._is_full(BlockReason.TENANT, tenant)),
+        )
+        return [rule for rule, is_closed in asked if is_closed]
+
+    def _is_full(self, rule: BlockReason, cause: str | int) -> bool:
+        match rule, cause:
+            case BlockReason.DEFINITION, str():
+                limit, count = self._rules.definition(cause).max_concurrency, self.of_definition[cause]
+            case BlockReason.TENANT, str():
+                limit, count = self._rules.quota(cause), self.of_tenant[cause]
+            case _:
+                limit, count = int(cause), self.of_tier[int(cause)]
+        return limit is not None and count >= limit
+
+    def _refill(self, now: int) -> None:
+        for name, until_ms in list(self._dry_until_ms.items()) if self._dry_until_ms else ():
+            if until_ms <= now:
+                self._look_at_rate(name, now)
+
+    def _recount(self, rule: BlockReason, cause: str | int) -> None:
+        self._close(rule, cause, is_full=self._is_full(rule, cause))
+
+    def _close(self, rule: BlockReason, cause: str | int, *, is_full: bool) -> None:
+        """Close that gate, or open it again."""
+        if is_full != ((rule, cause) in self._full):
+            if is_full:
+                self._full[rule, cause] = self._bits(rule, cause)
+            else:
+                del self._full[rule, cause]
+            self._combine()
+
+    def _look_at_rate(self, definition: str, now: int) -> None:
+        at_ms = self._rates.next_at(definition, now)
+        is_dry = at_ms is not None and at_ms > now
+        if is_dry:
+            self._dry_until_ms[definition] = at_ms or 0
+        else:
+            self._dry_until_ms.pop(definition, None)
+        self._close(BlockReason.RATE, definition, is_full=is_dry)
+
+    def _bits(self, rule: BlockReason, cause: str | int) -> int:
+        match rule, cause:
+            case ((BlockReason.DEFINITION | BlockReason.RATE), str()):
+                return self._classes.of_definition.get(cause, 0)
+            case BlockReason.TENANT, str():
+                return self._classes.of_tenant.get(cause, 0)
+            case _:
+                return self._of_tier.get(int(cause), 0)
+
+    def _combine(self) -> None:
+        self._closed = 0
+        for bits in self._full.values():
+            self._closed |= bits
+
+    def _rebuild(self) -> None:
+        """There are other kinds now, or other rules."""
+        self._classes_seen = self._classes.changes
+        self._profiles.clear()
+        self._pool_seen = -1
+        self._of_tier.clear()
+        for job_class in self._classes:
+            tier = job_class.definition.tier
+            if tier is not None:
+                self._of_tier[tier] = self._of_tier.get(tier, 0) | 1 << job_class.bit
+        causes: list[tuple[BlockReason, str | int]] = [
+            *((BlockReason.DEFINITION, name) for name in self.of_definition),
+            *((BlockReason.TIER, tier) for tier in self.of_tier),
+            *((BlockReason.TENANT, tenant) for tenant in {*self.of_tenant, *self._classes.of_tenant}),
+        ]
+        self._full = {cause: self._bits(*cause) for cause in causes if self._is_full(*cause)}
+        self._full |= {(BlockReason.RATE, name): self._bits(BlockReason.RATE, name) for name in self._dry_until_ms}
+        self._combine()
+
+    def _of_profile(self, profile: ProcessorProfile) -> int:
+        known = self._profiles.get(profile)
+        if known is None:
+            known = sum(
+                1 << job_class.bit for job_class in self._classes if profile.supports(job_class.definition.name)
+            )
+            self._profiles[profile] = known
+        return known

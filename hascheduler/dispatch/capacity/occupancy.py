@@ -1,0 +1,58 @@
+"""Who holds a slot, and all that a job holds with it: resources, locks, its part of caps, quotas and shares."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
+from hascheduler.dispatch.capacity.dominant_share import LaneShares
+from hascheduler.dispatch.capacity.locks import Lock, Locks, LockTable
+from hascheduler.dispatch.capacity.slot_pool import SlotPool
+from hascheduler.dispatch.rules import Rules
+from hascheduler.model.job import JobRef
+from hascheduler.model.resources import Resources
+
+
+class _Held(NamedTuple):
+    """What a job took; it gives back the same, whatever the rules say by then."""
+
+    definition: str
+    tenant: str
+    lane: str
+    needs: Resources
+    locks: Locks
+
+
+class Occupancy:
+    """Owner of what each job holds; the pool, the gates, the lanes and the locks count it."""
+
+    def __init__(
+        self, rules: Rules, pool: SlotPool, limits: AdmissionLimits, shares: LaneShares, locks: LockTable
+    ) -> None:
+        self._rules = rules
+        self._pool = pool
+        self._limits = limits
+        self._shares = shares
+        self._locks = locks
+        self._held: dict[str, _Held] = {}
+
+    def take(self, job: JobRef, processor_id: str) -> None:
+        """The job holds a slot of that processor, and none of another."""
+        held = self._held.get(job.id)
+        if held is None:
+            needs = self._rules.definition(job.definition).needs(job.resources)
+            held = _Held(job.definition, job.tenant, job.lane, needs, self._locks.taken(job))
+            self._held[job.id] = held
+            self._limits.take(held.definition, held.tenant)
+            self._shares.take(held.lane, held.needs)
+            self._locks.take(job.id, held.locks)
+        self._pool.occupy(job.id, processor_id, held.needs)
+
+    def release(self, job_id: str) -> Sequence[Lock]:
+        """Give everything back, if it holds something; the locks that are free now."""
+        held = self._held.pop(job_id, None)
+        if held is None:
+            return ()
+        self._pool.release(job_id)
+        self._limits.give_back(held.definition, held.tenant)
+        self._shares.give_back(held.lane, held.needs)
+        return self._locks.give_back(job_id, held.locks)

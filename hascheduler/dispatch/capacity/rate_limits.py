@@ -1,0 +1,98 @@
+"""Rate limits: one token bucket per definition or tenant that has one, exact in whole numbers.
+
+A bucket's level is counted in ``1 / per_ms`` of a token: every millisecond adds ``count`` of them, a dispatch or a fire
+takes ``per_ms``. It begins full, and does so with each leader. A clock that goes back adds nothing.
+"""
+
+from dataclasses import dataclass
+
+from hascheduler.dispatch.rules import Rules
+from hascheduler.model.definition import RateLimit
+
+
+@dataclass(slots=True)
+class _TokenBucket:
+    limit: RateLimit
+    level: int
+    at_ms: int
+
+    def refill(self, now: int) -> None:
+        if now > self.at_ms:
+            full = self.limit.count * self.limit.per_ms
+            self.level = min(full, self.level + (now - self.at_ms) * self.limit.count)
+            self.at_ms = now
+
+    @property
+    def tokens(self) -> int:
+        return self.level // self.limit.per_ms
+
+    @property
+    def wait_ms(self) -> int:
+        """How long until it holds a token."""
+        return max(0, -((self.level - self.limit.per_ms) // self.limit.count))
+
+
+class DispatchRates:
+    """Owner of the buckets of definitions."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._buckets: dict[str, _TokenBucket] = {}
+
+    def take(self, definition: str, now: int) -> None:
+        """A job of it was dispatched; there may be no token where another mind decided that."""
+        bucket = self._bucket(definition, now)
+        if bucket is not None:
+            bucket.level = max(0, bucket.level - bucket.limit.per_ms)
+
+    def next_at(self, definition: str, now: int) -> int | None:
+        """When the next token is there: ``now`` or later; None where there is no limit."""
+        bucket = self._bucket(definition, now)
+        return None if bucket is None else now + bucket.wait_ms
+
+    def rules_changed(self) -> None:
+        """Forget the buckets of definitions that have no limit any more, or another."""
+        for name, bucket in list(self._buckets.items()):
+            if self._rules.definition(name).rate_limit != bucket.limit:
+                del self._buckets[name]
+
+    def _bucket(self, definition: str, now: int) -> _TokenBucket | None:
+        limit = self._rules.definition(definition).rate_limit
+        bucket = self._buckets.get(definition)
+        if limit is None:
+            return None
+        if bucket is None:
+            bucket = self._buckets[definition] = _TokenBucket(limit, limit.count * limit.per_ms, now)
+        bucket.refill(now)
+        return bucket
+
+
+class FireRates:
+    """Owner of the buckets of tenants: how fast their schedules fire."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._buckets: dict[str, _TokenBucket] = {}
+
+    def tokens(self, tenant: str, now: int) -> int | None:
+        """How many fires there may be now; None: no limit."""
+        bucket = self._bucket(tenant, now)
+        return None if bucket is None else bucket.tokens
+
+    def take(self, tenant: str, now: int) -> None:
+        """A schedule of it fired."""
+        bucket = self._bucket(tenant, now)
+        if bucket is not None:
+            bucket.level = max(0, bucket.level - bucket.limit.per_ms)
+
+    def _bucket(self, tenant: str, now: int) -> _TokenBucket | None:
+        known = self._rules.tenants.get(tenant)
+        limit = known.fire_rate if known is not None else None
+        if limit is None:
+            self._buckets.pop(tenant, None)
+            return None
+        bucket = self._buckets.get(tenant)
+        if bucket is None or bucket.limit != limit:
+            bucket = self._buckets[tenant] = _TokenBucket(limit, limit.count * limit.per_ms, now)
+        bucket.refill(now)
+        return bucket

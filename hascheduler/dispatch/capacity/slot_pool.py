@@ -1,0 +1,289 @@
+"""Processors that support the same definitions, and which of them should take the next job.
+
+The least busy first, then the smaller id. The order is kept in a heap of (busy / slots, id), to which every change
+pushes; an entry that is not its processor's newest is skipped. Ratios are floats, and still exact: equal fractions
+divide to the same float, and those of up to 10,000 slots are further apart than two floats.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable
+
+from hascheduler.model.processor import ANY_DEFINITION, ProcessorRef, supports
+from hascheduler.model.resources import SLOTS, Resources
+
+_SWEEP_MIN = 64
+
+
+class ProcessorProfile:
+    """Owner of the order among its members. ``free`` is how many slots they have left together."""
+
+    __slots__ = ("_heap", "_ratios", "breadth", "definitions", "free", "takes_any")
+
+    def __init__(self, definitions: frozenset[str]) -> None:
+        self.definitions = definitions
+        self.takes_any = ANY_DEFINITION in definitions
+        self.breadth = float("inf") if self.takes_any else float(len(definitions))
+        self.free = 0
+        self._ratios: dict[str, float] = {}
+        self._heap: list[tuple[float, str]] = []
+
+    def supports(self, definition: str) -> bool:
+        return supports(self.definitions, definition)
+
+    def offer(self, processor_id: str, busy: int, slots: int) -> None:
+        """It can take a job."""
+        ratio = busy / slots
+        if self._ratios.get(processor_id) != ratio:
+            self._ratios[processor_id] = ratio
+            heapq.heappush(self._heap, (ratio, processor_id))
+            if len(self._heap) > _SWEEP_MIN and len(self._heap) > 2 * len(self._ratios):
+                self._heap = [(ratio, id) for id, ratio in self._ratios.items()]
+                heapq.heapify(self._heap)
+
+    def withdraw(self, processor_id: str) -> None:
+        """It can take none."""
+        self._ratios.pop(processor_id, None)
+
+    def first(self) -> tuple[float, str] | None:
+        """The one that should take the next job."""
+        heap = self._heap
+        while heap:
+            ratio, processor_id = heap[0]
+            if self._ratios.get(processor_id) == ratio:
+                return heap[0]
+            heapq.heappop(heap)
+        return None
+
+    def in_order(self) -> list[tuple[float, str]]:
+        return sorted((ratio, id) for id, ratio in self._ratios.items())
+
+
+class SlotPool:
+    """Three counts say what has not changed since: ``arrivals`` of processors that came, went or changed, ``changes``
+    in which profiles have free slots, and how often it was ``relieved``: a slot or a processor is there again.
+    """
+
+    def __init__(self) -> None:
+        self._processors: dict[str, ProcessorRef] = {}
+        self._lost: dict[str, int] = {}
+        self._profiles: dict[frozenset[str], ProcessorProfile] = {}
+        self._supporting: dict[str, list[ProcessorProfile]] = {}
+        self._open: dict[ProcessorProfile, None] = {}
+        self._free: dict[str, int] = {}
+        self._free_for: dict[str, int] = {}
+        self._free_for_any = 0
+        self._busy: dict[str, dict[str, None]] = {}
+        self._used: dict[str, Counter[str]] = {}
+        self._places: dict[str, tuple[str, Resources]] = {}
+        self.totals: Counter[str] = Counter()
+        """What the processors that live have of each resource, slots included."""
+        self.arrivals = 0
+        self.changes = 0
+        self.relieved = 0
+
+    # Processors
+
+    def seen(self, processor: ProcessorRef) -> None:
+        """The processor's newest registration or heartbeat. A beat later than the lost one brings it back."""
+        known = self._processors.get(processor.id)
+        is_back = processor.id in self._lost and processor.beat > self._lost[processor.id]
+        if known is not None and not is_back and _offers(known) == _offers(processor):
+            self._processors[processor.id] = processor  # a mere heartbeat, nearly always
+            return
+        self._leave(processor.id)
+        if is_back:
+            del self._lost[processor.id]
+        self._processors[processor.id] = processor
+        self._enter(processor)
+
+    def lost(self, processor_id: str, beat: int) -> None:
+        """Its heartbeat stood still at ``beat``; news of a later one has precedence."""
+        known = self._processors.get(processor_id)
+        if known is not None and known.beat <= beat:
+            self._leave(processor_id)
+            self._lost[processor_id] = beat
+
+    def gone(self, processor_id: str) -> None:
+        self._leave(processor_id)
+        self._processors.pop(processor_id, None)
+        self._lost.pop(processor_id, None)
+
+    def is_live(self, processor_id: str) -> bool:
+        return processor_id in self._processors and processor_id not in self._lost
+
+    def is_known(self, processor_id: str) -> bool:
+        return processor_id in self._processors
+
+    def known(self) -> list[tuple[ProcessorRef, int | None]]:
+        """All that are registered, by id; with the beat at which they stood still, for those that are lost."""
+        return [(self._processors[id], self._lost.get(id)) for id in sorted(self._processors)]
+
+    def live(self) -> list[ProcessorRef]:
+        """Those whose heartbeat goes on, by id; draining ones too."""
+        return [processor for processor, lost_at_beat in self.known() if lost_at_beat is None]
+
+    # Slots
+
+    def occupy(self, job_id: str, processor_id: str, needs: Resources) -> None:
+        """The job holds a slot of that processor and ``needs`` of its resources, and none of another."""
+        if self._places.get(job_id) == (processor_id, needs):
+            return
+        self.release(job_id)
+        self._places[job_id] = (processor_id, needs)
+        self._busy.setdefault(processor_id, {})[job_id] = None
+        if needs:
+            self._used.setdefault(processor_id, Counter()).update(dict(needs))
+        self._recount(processor_id)
+
+    def processor_of(self, job_id: str) -> str | None:
+        """Whose slot the job holds."""
+        place = self._places.get(job_id)
+        return None if place is None else place[0]
+
+    def release(self, job_id: str) -> None:
+        place = self._places.pop(job_id, None)
+        if place is None:
+            return
+        processor_id, needs = place
+        busy = self._busy[processor_id]
+        del busy[job_id]
+        if not busy:
+            del self._busy[processor_id]
+        if needs:
+            self._used[processor_id].subtract(dict(needs))
+            if not any(self._used[processor_id].values()):
+                del self._used[processor_id]
+        self.relieved += 1
+        self._recount(processor_id)
+
+    def occupants(self, processor_id: str) -> list[str]:
+        """The ids of the jobs that hold its slots, in order."""
+        return sorted(self._busy.get(processor_id, ()))
+
+    def left(self, processor: ProcessorRef) -> tuple[int, Resources]:
+        """The slots and resources that it has left."""
+        used = self._used.get(processor.id, Counter())
+        resources = tuple((name, amount - used[name]) for name, amount in processor.resources)
+        return processor.slots - len(self._busy.get(processor.id, ())), resources
+
+    # Choosing
+
+    def choose(self, definition: str, needs: Resources) -> str | None:
+        """The processor that should take the next job of ``definition``, or None when all are busy or unable."""
+        best: tuple[float, float, str] | None = None
+        for profile in self.supporting(definition):
+            if best is not None and profile.breadth > best[0]:
+                break
+            if profile.free:
+                found = self._first_with(profile, needs) if needs else profile.first()
+                if found is not None and (best is None or (profile.breadth, *found) < best):
+                    best = (profile.breadth, *found)
+        return best[2] if best else None
+
+    def free(self, definition: str) -> int:
+        """How many slots a job of ``definition`` could take."""
+        return self._free_for_any + self._free_for.get(definition, 0)
+
+    def could_run(self, definition: str, needs: Resources) -> bool:
+        """Whether some processor that takes new jobs could run it, were it idle."""
+        for id, processor in self._processors.items():
+            takes_jobs = id not in self._lost and not processor.draining and processor.slots > 0
+            if takes_jobs and processor.supports(definition) and _has(processor, needs):
+                return True
+        return False
+
+    def supporting(self, definition: str) -> list[ProcessorProfile]:
+        """Those whose processors run jobs of ``definition``, the most specialised first."""
+        known = self._supporting.get(definition)
+        if known is None:
+            found = [profile for profile in self._profiles.values() if profile.supports(definition)]
+            known = self._supporting[definition] = sorted(found, key=lambda profile: profile.breadth)
+        return known
+
+    def open(self) -> Iterable[ProcessorProfile]:
+        """The profiles that have free slots."""
+        return self._open
+
+    def _first_with(self, profile: ProcessorProfile, needs: Resources) -> tuple[float, str] | None:
+        for ratio, processor_id in profile.in_order():
+            processor, used = self._processors[processor_id], self._used.get(processor_id, Counter())
+            has = dict(processor.resources)
+            if all(has.get(name, 0) - used[name] >= amount for name, amount in needs):
+                return ratio, processor_id
+        return None
+
+    # Counting
+
+    def _enter(self, processor: ProcessorRef) -> None:
+        if processor.id in self._lost:
+            return
+        self.totals.update({SLOTS: processor.slots, **dict(processor.resources)})
+        self.arrivals += 1
+        if processor.definitions not in self._profiles:
+            self._profiles[processor.definitions] = ProcessorProfile(processor.definitions)
+            self._supporting.clear()
+        self._free[processor.id] = 0
+        self.relieved += 1
+        self._recount(processor.id)
+
+    def _leave(self, processor_id: str) -> None:
+        """Nothing of it counts any more."""
+        free = self._free.pop(processor_id, None)
+        if free is None:
+            return
+        processor = self._processors[processor_id]
+        self.totals.subtract({SLOTS: processor.slots, **dict(processor.resources)})
+        self.arrivals += 1
+        profile = self._profiles[processor.definitions]
+        profile.withdraw(processor_id)
+        members = [id for id in self._free if self._processors[id].definitions == processor.definitions]
+        self._give(profile, -free)
+        self.changes += 1
+        if not members:
+            del self._profiles[processor.definitions]
+            self._supporting.clear()
+            for definition in processor.definitions:
+                if not self._free_for.get(definition, 0):
+                    self._free_for.pop(definition, None)
+
+    def _recount(self, processor_id: str) -> None:
+        before = self._free.get(processor_id)
+        if before is None:
+            return
+        processor = self._processors[processor_id]
+        busy = len(self._busy.get(processor_id, ()))
+        free = 0 if processor.draining else max(processor.slots - busy, 0)
+        self._free[processor_id] = free
+        profile = self._profiles[processor.definitions]
+        if free != before:
+            self._give(profile, free - before)
+        if free:
+            profile.offer(processor_id, busy, processor.slots)
+        else:
+            profile.withdraw(processor_id)
+
+    def _give(self, profile: ProcessorProfile, more: int) -> None:
+        """The profile has so many more free slots, or fewer."""
+        had_free = profile.free > 0
+        profile.free += more
+        if profile.takes_any:
+            self._free_for_any += more
+        else:
+            for definition in profile.definitions:
+                self._free_for[definition] = self._free_for.get(definition, 0) + more
+        if had_free != (profile.free > 0):
+            self.changes += 1
+            if had_free:
+                del self._open[profile]
+            else:
+                self._open[profile] = None
+
+
+def _offers(processor: ProcessorRef) -> tuple[frozenset[str], int, bool, Resources]:
+    return (processor.definitions, processor.slots, processor.draining, processor.resources)
+
+
+def _has(processor: ProcessorRef, needs: Resources) -> bool:
+    has = dict(processor.resources)
+    return all(has.get(name, 0) >= amount for name, amount in needs)

@@ -1,0 +1,258 @@
+"""Why a job waits, worked out from what decides: the same gates, locks, slots and measures, read and not changed.
+
+Rules that can be broken down say so: who holds the lock, which processor lacks what, how many of how many run.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
+from hascheduler.dispatch.capacity.locks import LockTable
+from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, SchedulingClasses
+from hascheduler.dispatch.capacity.slot_pool import SlotPool
+from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, Figure, QueuePosition
+from hascheduler.dispatch.live_jobs.table import LiveJobs
+from hascheduler.dispatch.queue.criteria import Measures
+from hascheduler.dispatch.queue.pending_queue import PendingQueue
+from hascheduler.dispatch.rules import Rules
+from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
+from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.policy import Criterion
+from hascheduler.model.processor import ProcessorRef
+
+LOOKED_AT_MAX = 5_000
+"""Waiting jobs that are compared with the one in question: an answer must not hold up decisions."""
+UNSCHEDULABLE_MAX = 10_000
+_NAMED_MAX = 5
+NOT_NAMED = "a job of another tenant"
+_CAPACITY = frozenset({BlockReason.NO_SLOT, BlockReason.TOTAL})
+"""What holds everybody back alike."""
+
+
+class Explainer:
+    """Reads the parts of one dispatcher."""
+
+    def __init__(
+        self,
+        *,
+        rules: Rules,
+        jobs: LiveJobs,
+        queue: PendingQueue,
+        classes: SchedulingClasses,
+        limits: AdmissionLimits,
+        pool: SlotPool,
+        locks: LockTable,
+        measures: Measures,
+    ) -> None:
+        self._rules = rules
+        self._jobs = jobs
+        self._queue = queue
+        self._classes = classes
+        self._limits = limits
+        self._pool = pool
+        self._locks = locks
+        self._measures = measures
+
+    def explain(self, job_id: str, now: WallMs, *, is_silent: bool, only: str | None = None) -> Explanation | None:
+        """``is_silent``: nobody can be told of a dispatch at the moment. None: no such job is known.
+
+        With ``only``, jobs of other tenants are not named.
+        """
+        job = self._jobs.get(job_id)
+        if job is None:
+            return None
+        processor_id = self._pool.processor_of(job_id)
+        if processor_id is not None:
+            state = "running" if job.state is JobState.RUNNING else "dispatched"
+            return Explanation(job_id, state, processor_id)
+        blocks = self._own_blocks(job, now, only)
+        if is_silent:
+            blocks.insert(
+                0, Block(BlockReason.TRANSPORT, "the broker takes no messages", "when it accepts messages again")
+            )
+        blocks += self._blocks(job, self._classes.of(job), now, only)
+        rank = None
+        if job_id in self._queue and {block.rule for block in blocks} <= _CAPACITY:
+            rank = self._standing(job, now, only, is_admissible=not blocks)
+        return Explanation(job_id, "waiting", None, tuple(blocks), rank)
+
+    def _named(self, ids: Sequence[str], only: str | None) -> list[str]:
+        return [id if only is None or self._tenant_of(id) == only else NOT_NAMED for id in ids]
+
+    def _tenant_of(self, job_id: str) -> str | None:
+        job = self._jobs.get(job_id)
+        return None if job is None else job.tenant
+
+    def unschedulable(self) -> list[str]:
+        """The ids of waiting jobs that no processor that is there could ever run, in order; not all where many."""
+        stuck = {
+            job_class
+            for job_class in self._classes
+            if not self._pool.could_run(job_class.definition.name, job_class.needs)
+        }
+        return sorted({job.id for job in islice(self._queue.jobs_of(stuck), UNSCHEDULABLE_MAX)}) if stuck else []
+
+    # What holds it back
+
+    def _own_blocks(self, job: JobRef, now: WallMs, only: str | None) -> list[Block]:
+        """What concerns this job alone."""
+        blocks = []
+        if self._jobs.is_in_doubt(job.id):
+            because = "the database did not show the job as expected, so it is being read again"
+            blocks.append(Block(BlockReason.IN_DOUBT, because, "when it has been read, within a second or so"))
+        if job.cancel_requested_at_ms is not None or self._jobs.is_replaced(job.id):
+            because = "it was asked to stop, and will not run again"
+            blocks.append(Block(BlockReason.CANCELLING, because, "nothing: it is about to be cancelled"))
+        unmet = self._named(self._jobs.dependencies.unmet(job.id), only)
+        if unmet:
+            how = "end" if job.ignores_failures else "succeed"
+            because = f"{_listed(unmet)} {'has' if len(unmet) == 1 else 'have'} yet to {how}"
+            numbers: dict[str, Figure] = {"jobs": unmet[:_NAMED_MAX], "count": len(unmet)}
+            blocks.append(Block(BlockReason.DEPENDENCY, because, "when the last of them has done so", numbers))
+        for rule, at_ms, why in (
+            (BlockReason.NOT_BEFORE, job.not_before_ms, "it is not to run before"),
+            (BlockReason.BACKOFF, job.retry_at_ms, f"{_tries(job.failures)} failed, and the next comes at"),
+        ):
+            if at_ms is not None and at_ms > now:
+                because = f"{why} {format_instant(min(at_ms, LATEST_MS))}"
+                blocks.append(Block(rule, because, "when that time has come", until_ms=at_ms))
+        return blocks
+
+    def _blocks(self, job: JobRef, job_class: SchedulingClass, now: int, only: str | None) -> list[Block]:
+        blocks = [self._closed(rule, job_class) for rule in self._limits.closing(job_class, now)]
+        for lock in self._locks.wanted(job):
+            holders = self._named(self._locks.holders(lock), only)
+            if not holders:
+                continue
+            shown = _listed(holders)
+            if lock[0] == "serial":
+                because = f"{shown} of the schedule {lock[1]!r} has not ended, and its jobs run one after the other"
+                blocks.append(
+                    Block(BlockReason.SERIAL, because, "when that has ended", {"holders": holders[:_NAMED_MAX]})
+                )
+            else:
+                because = f"{shown} works on the target {lock[2]!r}, and the conflict group {lock[1]!r} excludes others"
+                numbers: dict[str, Figure] = {"group": lock[1], "target": lock[2], "holders": holders[:_NAMED_MAX]}
+                blocks.append(Block(BlockReason.CONFLICT, because, "when that has ended", numbers))
+        if not self._limits.fits(job_class):
+            blocks.append(self._unfit(job_class))
+        return blocks
+
+    def _closed(self, rule: BlockReason, job_class: SchedulingClass) -> Block:
+        limits, definition = self._limits, job_class.definition
+        match rule:
+            case BlockReason.TOTAL:
+                running, cap, what = limits.running, limits.max_concurrency or 0, "jobs run in all"
+            case BlockReason.TIER:
+                running, cap, what = limits.of_tier[definition.tier or 0], definition.tier or 0, "jobs of its tier run"
+            case BlockReason.TENANT:
+                tenant = job_class.tenant or ""
+                running, cap = limits.of_tenant[tenant], self._rules.quota(tenant) or 0
+                what = f"jobs of the tenant {tenant!r} run"
+            case BlockReason.RATE if definition.rate_limit is not None:
+                limit, until_ms = definition.rate_limit, limits.dry_until(definition.name)
+                because = f"{definition.name!r} is limited to {limit.count} in {limit.per_ms / 1_000:g} s"
+                numbers = {"count": limit.count, "per_ms": limit.per_ms}
+                at_ms = None if until_ms is None else WallMs(until_ms)
+                return Block(rule, because, "when the next one may go", numbers, at_ms)
+            case _:
+                running, cap = limits.of_definition[definition.name], definition.max_concurrency or 0
+                what = f"jobs of {definition.name!r} run"
+        because = f"{running} of at most {cap} {what}"
+        return Block(rule, because, "when one of them ends", {"running": running, "cap": cap})
+
+    def _unfit(self, job_class: SchedulingClass) -> Block:
+        definition, live = job_class.definition.name, self._pool.live()
+        could = self._pool.could_run(definition, job_class.needs)
+        lacks = [lack for lack in (self._lack(processor, job_class, idle=not could) for processor in live) if lack]
+        shown = "; ".join(lacks[:_NAMED_MAX]) + ("; …" if len(lacks) > _NAMED_MAX else "")
+        if could:
+            because = f"no slot is free: {shown}"
+            return Block(
+                BlockReason.NO_SLOT, because, "when a job there ends, or a processor joins", {"processors": lacks}
+            )
+        because = f"no processor could run it: {shown}" if lacks else "no processor is there"
+        wanted = f"a processor for {definition!r}" + "".join(f", {name} {amount}" for name, amount in job_class.needs)
+        return Block(BlockReason.UNSCHEDULABLE, because, f"when {wanted} joins", {"processors": lacks})
+
+    def _lack(self, processor: ProcessorRef, job_class: SchedulingClass, *, idle: bool) -> str:
+        """What that processor lacks to run such a job now, or were it ``idle``; of those that are no help otherwise."""
+        name = processor.name
+        if not processor.supports(job_class.definition.name):
+            return f"{name} does not run {job_class.definition.name!r}" if idle else ""
+        if processor.draining:
+            return f"{name} is draining"
+        slots, left = (processor.slots, processor.resources) if idle else self._pool.left(processor)
+        if slots <= 0:
+            return f"{name} has {processor.slots} of {processor.slots} slots taken"
+        has = dict(left)
+        short = [
+            f"{each} {has.get(each, 0)} of {amount}" for each, amount in job_class.needs if has.get(each, 0) < amount
+        ]
+        return f"{name} has {', '.join(short)}" if short else ""
+
+    # Where it stands
+
+    def _standing(self, job: JobRef, now: int, only: str | None, *, is_admissible: bool) -> QueuePosition:
+        own = self._worth(job, now)
+        first, first_worth, ahead = job, own, 0
+        for other in self._rivals(now, is_admissible=is_admissible):
+            worth = self._worth(other, now)
+            if worth < own:
+                ahead += 1
+                if worth < first_worth:
+                    first, first_worth = other, worth
+        criteria = self._queue.order_of(job.lane).criteria
+        names = only is None or first.tenant == only
+        worths = [
+            CriterionValue(
+                each, self._measures[each].shown(job, now), self._measures[each].shown(first, now, names=names)
+            )
+            for each in criteria
+        ]
+        return QueuePosition(
+            ahead=ahead,
+            exact=len(self._queue) <= LOOKED_AT_MAX,
+            first=self._named([first.id], only)[0],
+            deciding=None if first is job else self._deciding(criteria, job, first, now),
+            worths=tuple(worths),
+        )
+
+    def _rivals(self, now: int, *, is_admissible: bool) -> Iterable[JobRef]:
+        """Those who wait and that nothing holds back, or nothing but what holds everybody back."""
+        may_go: dict[SchedulingClass, bool] = {}
+        for job in islice(self._queue.jobs(), LOOKED_AT_MAX):
+            job_class = self._classes.of(job)
+            if job_class not in may_go:
+                closing = set(self._limits.closing(job_class, now))
+                may_go[job_class] = (
+                    not closing and self._limits.fits(job_class)
+                    if is_admissible
+                    else closing <= _CAPACITY and self._pool.could_run(job_class.definition.name, job_class.needs)
+                )
+            if may_go[job_class] and self._locks.held_of(job) is None:
+                yield job
+
+    def _worth(self, job: JobRef, now: int) -> tuple[Any, ...]:
+        """Smaller goes first."""
+        criteria = self._queue.order_of(job.lane).criteria
+        values = [self._measures[each].value(job, now) for each in criteria]
+        if self._queue.has_own_orders():
+            return (values[0], job.lane, *values[1:])
+        return tuple(values)
+
+    def _deciding(self, criteria: Iterable[Criterion], job: JobRef, first: JobRef, now: int) -> Criterion | None:
+        for each in criteria:
+            if self._measures[each].value(job, now) != self._measures[each].value(first, now):
+                return each
+        return None
+
+
+def _tries(failures: int) -> str:
+    return "its attempt" if failures == 1 else f"{failures} attempts"
+
+
+def _listed(ids: list[str]) -> str:
+    more = f" and {len(ids) - _NAMED_MAX} more" if len(ids) > _NAMED_MAX else ""
+    return ", ".join(repr(id) for id in ids[:_NAMED_MAX]) + more

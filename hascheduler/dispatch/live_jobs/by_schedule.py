@@ -1,0 +1,49 @@
+"""Which live jobs come from one schedule: from that one, and no other of its name (see `ScheduleId`)."""
+
+from hascheduler.model.job import JobRef, ScheduleId
+
+_Maker = tuple[str, int | str]
+"""The name of a schedule and its creation; the tenant for jobs that do not say a creation."""
+
+
+class JobsBySchedule:
+    """Owner of the ids by schedule."""
+
+    def __init__(self) -> None:
+        self._of: dict[_Maker, dict[str, None]] = {}
+
+    def of(self, schedule: ScheduleId) -> dict[str, None]:
+        """Its jobs, in the order in which they were added, those that do not say a creation first; read only, and true
+        until the next change."""
+        own, unsaid = self._of.get(_maker(schedule), _NONE), self._of.get((schedule.name, schedule.tenant))
+        return own if unsaid is None or unsaid is own else {**unsaid, **own}
+
+    def add(self, job: JobRef) -> None:
+        if job.made_by is not None:
+            self._of.setdefault(_maker(job.made_by), {})[job.id] = None
+
+    def move(self, before: JobRef | None, job: JobRef) -> None:
+        """``job`` was known as ``before``; None: it was not."""
+        known, now = None if before is None else before.made_by, job.made_by
+        if known is not None and now is not None and _maker(known) == _maker(now):
+            return
+        if before is not None:
+            self.remove(before)
+        self.add(job)
+
+    def remove(self, job: JobRef) -> None:
+        if job.made_by is None:
+            return
+        maker = _maker(job.made_by)
+        jobs = self._of.get(maker)
+        if jobs is not None:
+            jobs.pop(job.id, None)
+            if not jobs:
+                del self._of[maker]
+
+
+def _maker(schedule: ScheduleId) -> _Maker:
+    return (schedule.name, schedule.tenant if schedule.created_at_ms is None else schedule.created_at_ms)
+
+
+_NONE: dict[str, None] = {}

@@ -1,0 +1,378 @@
+"""Where each live job stands in this mind: waiting, holding a slot, set apart, or orphaned.
+
+Owner of the job table, of the line and the slots that follow from it, and of the timers on jobs. `reconsider` derives
+a job's place from three things only: what the stream shows, what the ledger has promised on top, and whether the job
+is in doubt. It may be called at any time, and twice is once.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from hascheduler.dispatch.accounts import FairAccounts
+from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
+from hascheduler.dispatch.capacity.occupancy import Occupancy
+from hascheduler.dispatch.capacity.slot_pool import SlotPool
+from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.decisions import NOT_STARTED, Cancel, CancelNotice, Dispatch, JobMove, Publish, Requeue, Send
+from hascheduler.dispatch.ledger import Ledger
+from hascheduler.dispatch.live_jobs.by_schedule import JobsBySchedule
+from hascheduler.dispatch.live_jobs.deadlines import Deadlines
+from hascheduler.dispatch.live_jobs.dependencies import Dependencies
+from hascheduler.dispatch.queue.pending_queue import PendingQueue
+from hascheduler.dispatch.timers import Timers
+from hascheduler.model.job import OCCUPYING, JobRef, JobState, Move, ScheduleId
+
+
+class LiveJobs:
+    def __init__(
+        self,
+        config: DispatchConfig,
+        *,
+        ledger: Ledger,
+        pool: SlotPool,
+        limits: AdmissionLimits,
+        occupancy: Occupancy,
+        accounts: FairAccounts,
+        deadlines: Deadlines,
+        queue: PendingQueue,
+    ) -> None:
+        self._config = config
+        self._deadlines = deadlines
+        self.dependencies = Dependencies()
+        self.pending: Counter[str] = Counter()
+        self._ledger = ledger
+        self._pool = pool
+        self._limits = limits
+        self._occupancy = occupancy
+        self._accounts = accounts
+        self.queue = queue
+        self._now = 0
+        self._table: dict[str, JobRef] = {}
+        self._not_before = Timers()
+        self._doubted = Timers()
+        self._starts = Timers()
+        self._orphans: dict[str, int] = {}
+        self._cancelled_while_running: dict[str, None] = {}
+        self._noticed: dict[str, int] = {}
+        self._notices: list[CancelNotice] = []
+        self._by_schedule = JobsBySchedule()
+        self._unread: dict[str, JobRef] = {}
+        self._replaced: dict[str, str] = {}
+        self._charged: dict[str, int] = {}
+
+    def get(self, job_id: str) -> JobRef | None:
+        return self._table.get(job_id)
+
+    def all(self) -> list[JobRef]:
+        return list(self._table.values())
+
+    def of_schedule(self, schedule: ScheduleId) -> dict[str, None]:
+        """The ids of its jobs that have not ended, oldest first; read only, and true until the next change."""
+        return self._by_schedule.of(schedule)
+
+    def put(self, job: JobRef) -> None:
+        known = self._table.get(job.id)
+        if known is None:
+            self._by_schedule.move(self._unread.pop(job.id, None), job)
+            self._accounts.arrive(job.tenant, job.fairness_key)
+        elif (known.tenant, known.fairness_key) != (job.tenant, job.fairness_key):
+            self._accounts.arrive(job.tenant, job.fairness_key)
+            self._accounts.leave(known.tenant, known.fairness_key, self._now)
+        if known is not None and _maker_said(known) != _maker_said(job):
+            self._by_schedule.move(known, job)
+        if known is None or known.state is not job.state:
+            self._count(known, -1)
+            self._count(job, 1)
+        self._table[job.id] = job
+        self._doubted.clear(job.id)
+        self.dependencies.seen(job)
+        self._deadlines.seen(job, self._now)
+        self.reconsider(job.id)
+
+    def remove(self, job_id: str) -> None:
+        job = self._table.pop(job_id, None)
+        if job is not None:
+            self._accounts.leave(job.tenant, job.fairness_key, self._now)
+            self._count(job, -1)
+        for gone in (job, self._unread.pop(job_id, None)):
+            if gone is not None:
+                self._by_schedule.remove(gone)
+        self.dependencies.forget(job_id)
+        self._deadlines.gone(job_id)
+        self.queue.remove(job_id)
+        self.queue.waits.forget(job_id)
+        self._release(job_id)
+        self._charged.pop(job_id, None)
+        self._replaced.pop(job_id, None)
+        self._orphans.pop(job_id, None)
+        self._cancelled_while_running.pop(job_id, None)
+        self._noticed.pop(job_id, None)
+        for timers in (self._not_before, self._doubted, self._starts):
+            timers.clear(job_id)
+
+    def ended(self, job_id: str, state: JobState | None) -> None:
+        """It ended so, or is not there: those that waited for it, and for nothing else, go on."""
+        for waiting in self.dependencies.gone(job_id, state):
+            if waiting not in self.queue:
+                self.queue.waits.freed(waiting, self._now)
+            self.reconsider(waiting)
+
+    def redefined(self, definition: str) -> None:
+        """Its rules are others now."""
+        for job in self._table.values():
+            if job.definition == definition:
+                self._deadlines.redefined(job)
+
+    def doubt(self, job_id: str, until_ms: int) -> None:
+        """Leave the job alone until then, or until news of it: the database did not show what we thought."""
+        if job_id in self._table:
+            self._doubted.set(job_id, until_ms)
+            self.reconsider(job_id)
+
+    def reconsider(self, job_id: str) -> None:
+        job = self._table.get(job_id)
+        if job is None:
+            self._release(job_id)
+            return
+        move = self._ledger.move(job_id)
+        if isinstance(move, Dispatch):
+            self._place(job, move.processor, move.attempt)
+        elif job.state in OCCUPYING and (isinstance(move, Cancel) or _is_recall(move)):
+            pass  # it keeps its slot until it has ended; one that is recalled may start all the same
+        elif move is not None:
+            self._set_apart(job)
+        elif job.state in OCCUPYING and job.processor is not None:
+            self._place(job, job.processor, job.attempt)
+            self._watch(job, job.processor)
+        elif job_id in self._doubted or job.state is not JobState.PENDING:
+            self._set_apart(job)
+        elif job.cancel_requested_at_ms is not None:
+            self._set_apart(job)
+            self._cancelled_while_running[job_id] = None
+        elif self.dependencies.holds(job_id):
+            self._set_apart(job)
+        else:
+            self._enqueue(job)
+
+    def is_in_doubt(self, job_id: str) -> bool:
+        return job_id in self._doubted
+
+    def is_replaced(self, job_id: str) -> bool:
+        """Whether a later fire takes its place."""
+        return job_id in self._replaced
+
+    def orphan(self, processor_id: str) -> None:
+        """The processor is gone or lost: what holds its slots must be looked at."""
+        for job_id in self._pool.occupants(processor_id):
+            self._orphans.setdefault(job_id, self._now)
+
+    def orphans(self) -> list[JobRef]:
+        """Jobs whose attempt belongs to a processor that does not live, in order of id.
+
+        That a registration is gone, or not there yet, proves nothing: whoever lives registers again with its next beat,
+        and what it runs is spared until then.
+        """
+        found = []
+        for job_id in sorted(self._orphans):
+            job = self._table.get(job_id)
+            if job is None or job.state not in OCCUPYING or self._pool.is_live(job.processor or ""):
+                del self._orphans[job_id]
+            elif self._ledger.move(job_id) is None and job_id not in self._doubted and not self._is_spared(job):
+                found.append(job)
+        return found
+
+    def processor_may_live(self, job: JobRef) -> bool:
+        """Of an orphan: its processor is not registered, rather than lost."""
+        return not self._pool.is_known(job.processor or "")
+
+    def _is_spared(self, job: JobRef) -> bool:
+        may_run = job.state is JobState.RUNNING and self.processor_may_live(job)
+        return may_run and self._now < self._orphans[job.id] + self._config.unknown_spared_ms
+
+    def cancelled_while_running(self) -> list[JobRef]:
+        """Pending jobs that were asked to stop while they ran, and came back instead: they must not run again."""
+        found = []
+        for job_id in sorted(self._cancelled_while_running):
+            job = self._table.get(job_id)
+            if job is None or job.state is not JobState.PENDING or job.cancel_requested_at_ms is None:
+                del self._cancelled_while_running[job_id]
+            elif self._ledger.move(job_id) is None and job_id not in self._doubted:
+                found.append(job)
+        return found
+
+    def doomed(self) -> list[tuple[JobRef, str]]:
+        """Pending jobs whose dependencies failed, and why."""
+        found = []
+        for job_id, reason in self.dependencies.doomed():
+            job = self._free(job_id)
+            if job is not None and job.state is JobState.PENDING:
+                found.append((job, reason))
+        return found
+
+    def take_overdue(self, limit: int) -> list[tuple[JobRef, str]]:
+        """Jobs whose time is over, and why; each comes again in a while if nothing becomes of it."""
+        found = []
+        for job_id in self._deadlines.take_due(self._now, limit):
+            self._deadlines.postpone(job_id, self._now + self._config.doubt_ms)
+            job = self._free(job_id)
+            if job is not None:
+                why = self._deadlines.over(job, self._now)
+                if why:
+                    found.append((job, why))
+        return found
+
+    def unknown_dependencies(self) -> Sequence[str]:
+        """What somebody waits for, and is not known here; each is told once."""
+        return self.dependencies.take_unknown(lambda job_id: job_id in self._table)
+
+    def replace(self, job_id: str, reason: str) -> None:
+        """A later fire takes its place: it is to be cancelled."""
+        job = self._table.get(job_id)
+        if job is not None and job.cancel_requested_at_ms is None:
+            self._replaced[job_id] = reason
+
+    def replaced(self) -> list[tuple[JobRef, str]]:
+        """The jobs that are to be cancelled for that, and why."""
+        found = []
+        for job_id, reason in list(self._replaced.items()):
+            job = self._table.get(job_id)
+            if job is None or job.cancel_requested_at_ms is not None:
+                del self._replaced[job_id]
+            elif self._ledger.move(job_id) is None and job_id not in self._doubted:
+                found.append((job, reason))
+        return found
+
+    def forget_replaced(self) -> None:
+        self._replaced.clear()
+
+    def occupy_unseen(self, job: JobRef, processor_id: str) -> None:
+        """A job that has yet to be read holds a slot already."""
+        self._by_schedule.add(job)
+        self._unread[job.id] = job
+        self._occupancy.take(job, processor_id)
+
+    # Time
+
+    def advance(self, now: int) -> None:
+        """It is ``now``: let jobs whose time has come go on."""
+        self._now = now
+        for timers in (self._not_before, self._doubted):
+            for job_id, _ in timers.take_due(now, len(timers)):
+                self.reconsider(job_id)
+
+    def next_at(self) -> int | None:
+        instants = [timers.next_at() for timers in (self._not_before, self._doubted, self._starts, self._deadlines)]
+        spared = (since_ms + self._config.unknown_spared_ms for since_ms in self._orphans.values())
+        instants.append(min((at_ms for at_ms in spared if at_ms > self._now), default=None))
+        return min((at for at in instants if at is not None), default=None)
+
+    def take_unstarted(self, now: int, telling_since_ms: int | None, limit: int) -> tuple[list[Send], list[Requeue]]:
+        """Dispatched jobs that should have started by now: those to tell their processor of again, those to move.
+
+        A processor is blamed only for the time since this mind can tell it (None: it can't). Before that the message
+        may never have left, and the job is only looked at again later.
+        """
+        sends: list[Send] = []
+        moved: list[Requeue] = []
+        for job_id, _ in list(self._starts.take_due(now, limit)):
+            job = self._table.get(job_id)
+            if job is None or job.state is not JobState.DISPATCHED or self._ledger.move(job_id) is not None:
+                continue
+            if telling_since_ms is not None:
+                told_at_ms = max(job.dispatched_at_ms or 0, telling_since_ms)
+                if now - told_at_ms >= self._config.move_after_ms:
+                    moved.append(Requeue(job.id, job.attempt, NOT_STARTED))
+                    continue
+                if job.processor is not None:
+                    sends.append(Publish(job.id, job.attempt, job.processor))
+            self._starts.set(job_id, now + self._config.start_timeout_ms)
+        return sends, moved
+
+    def tell_again(self, now: int) -> list[Send]:
+        """What a new leader's processors must know: every dispatched attempt, and every one that is asked to stop."""
+        sends: list[Send] = []
+        for job in self._table.values():
+            if job.processor is None or self._ledger.move(job.id) is not None:
+                continue
+            if job.state is JobState.DISPATCHED:
+                sends.append(Publish(job.id, job.attempt, job.processor))
+                self._starts.set(job.id, now + self._config.start_timeout_ms)
+            elif job.state is JobState.RUNNING and job.cancel_requested_at_ms is not None:
+                sends.append(CancelNotice(job.id, job.attempt, job.processor))
+        self._notices.clear()
+        return sends
+
+    def take_notices(self) -> list[CancelNotice]:
+        """Cancel requests that their processors have not been told of by this mind yet."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    def _free(self, job_id: str) -> JobRef | None:
+        """The job, if nothing is promised for it and there is no doubt about it."""
+        if self._ledger.move(job_id) is not None or job_id in self._doubted:
+            return None
+        return self._table.get(job_id)
+
+    def _count(self, job: JobRef | None, more: int) -> None:
+        if job is not None and job.state is JobState.PENDING:
+            self.pending[job.tenant] += more
+            if not self.pending[job.tenant]:
+                del self.pending[job.tenant]
+
+    # Places
+
+    def _enqueue(self, job: JobRef) -> None:
+        self._release(job.id)
+        self._starts.clear(job.id)
+        at_ms = max(job.not_before_ms or 0, job.retry_at_ms or 0)
+        if at_ms <= self._now:
+            self.queue.add(job)
+        else:
+            self.queue.remove(job.id)
+            self._not_before.set(job.id, at_ms)
+
+    def _set_apart(self, job: JobRef) -> None:
+        self._release(job.id)
+        self.queue.remove(job.id)
+        self._starts.clear(job.id)
+
+    def _place(self, job: JobRef, processor_id: str, attempt: int) -> None:
+        self._not_before.clear(job.id)
+        self._charge(job, attempt)
+        # Its locks first: nothing that waits for them need be looked at when it leaves the line.
+        self._occupancy.take(job, processor_id)
+        self.queue.remove(job.id)
+
+    def _charge(self, job: JobRef, attempt: int) -> None:
+        """Every attempt is charged once, by the leader that promises it or when the stream shows it."""
+        if self._charged.get(job.id) == attempt:
+            return
+        self._charged[job.id] = attempt
+        is_shown = job.attempt == attempt
+        if not (is_shown and self._accounts.is_counted(job.dispatched_at_ms)):
+            self._accounts.charge(job.tenant, job.fairness_key, job.definition, job.target)
+            self._limits.spend(job.definition, self._now)
+
+    def _release(self, job_id: str) -> None:
+        """Give back what it holds, if it holds something, and let those go on that waited for that."""
+        self.queue.freed(self._occupancy.release(job_id))
+
+    def _watch(self, job: JobRef, processor_id: str) -> None:
+        if not self._pool.is_live(processor_id):
+            self._orphans.setdefault(job.id, self._now)
+        if job.state is JobState.DISPATCHED:
+            if job.id not in self._starts:
+                self._starts.set(job.id, (job.dispatched_at_ms or 0) + self._config.start_timeout_ms)
+            return
+        self._starts.clear(job.id)
+        if job.cancel_requested_at_ms is not None and self._noticed.get(job.id) != job.attempt:
+            self._noticed[job.id] = job.attempt
+            self._notices.append(CancelNotice(job.id, job.attempt, processor_id))
+
+
+def _maker_said(job: JobRef) -> tuple[str, int | None]:
+    return (job.tenant, job.schedule_created_at_ms)
+
+
+def _is_recall(move: JobMove | None) -> bool:
+    return isinstance(move, Requeue) and move.move is Move.RECALL

@@ -1,0 +1,13 @@
+"""The jobs that wait, and which of them goes next.
+
+::
+
+    PendingQueue ─► LaneTier     one lane and one tier, as far as the policy begins with those
+                     └─► ClassQueue    one scheduling class, one aging rate (and one priority, where priorities age)
+                          └─► TenantQueue  one tenant, where the policy is fair
+                               └─► FifoBucket  one fairness key, one priority: oldest first
+    LockWaiters: jobs that a lock holds back
+
+`criteria` has one class a criterion of the policy, `orders` what their order means for this structure, `score` the
+formulas. `oldest_waits` measures how long jobs have waited.
+"""

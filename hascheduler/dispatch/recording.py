@@ -1,0 +1,223 @@
+"""A recording: what a leader was told and what it decided, step by step, as lines of JSON.
+
+::
+
+    {"hascheduler_recording": 1, "at_ms": …, "replica": …, "term": …, "config": {…}}
+    {"now": …, "inputs": […]}                     what the leader knew when the recording began, in several lines
+    {"now": …, "inputs": […], "decisions": […]}   one line a step
+    {"end": "…"}                                  why it ended; missing where it was cut off
+
+Inputs are lists, their kind first; nouns are in the form in which they are stored, without payloads.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hascheduler.dispatch.accounts import decode_accounts, encode_accounts
+from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
+from hascheduler.dispatch.decisions import Decision, Settlement, decode_decisions, encode_creations, encode_decisions
+from hascheduler.dispatch.inputs import (
+    AccountsRestored,
+    Input,
+    ProcessorLost,
+    Resynced,
+    Settled,
+    TermBegan,
+    TransportSeen,
+    TrustLost,
+)
+from hascheduler.errors import InvalidInput
+from hascheduler.mirror import changes as seen
+from hascheduler.mirror.tables import TABLES
+from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from hascheduler.model.policy import IdleKeyStart, criteria
+
+FORMAT = 1
+MARK = "hascheduler_recording"
+_NOUNS: dict[type[Any], tuple[Collection, str]] = {
+    seen.JobSeen: (Collection.JOBS, "job"),
+    seen.ScheduleSeen: (Collection.SCHEDULES, "schedule"),
+    seen.DefinitionSeen: (Collection.DEFINITIONS, "definition"),
+    seen.LaneSeen: (Collection.LANES, "lane"),
+    seen.TenantSeen: (Collection.TENANTS, "tenant"),
+    seen.ProcessorSeen: (Collection.PROCESSORS, "processor"),
+}
+_SEEN = {collection.value: kind for kind, (collection, _) in _NOUNS.items()}
+_GONE: dict[str, type[Any]] = {
+    "schedule_gone": seen.ScheduleGone,
+    "definition_gone": seen.DefinitionGone,
+    "lane_gone": seen.LaneGone,
+    "tenant_gone": seen.TenantGone,
+    "processor_gone": seen.ProcessorGone,
+}
+_GONE_NAMES = {kind: name for name, kind in _GONE.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingHeading:
+    """Whose recording it is, and by which limits and policy it decided."""
+
+    at_ms: WallMs
+    replica: str
+    term: int
+    config: DispatchConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """``decisions`` is None for what the leader knew already."""
+
+    now: WallMs
+    inputs: tuple[Input, ...]
+    decisions: tuple[Decision, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingEnd:
+    reason: str
+
+
+# Writing
+
+
+def heading_line(heading: RecordingHeading) -> dict[str, Any]:
+    return {
+        MARK: FORMAT,
+        "at_ms": heading.at_ms,
+        "replica": heading.replica,
+        "term": heading.term,
+        "config": asdict(heading.config),
+    }
+
+
+def step_line(step: RecordedStep) -> dict[str, Any]:
+    line: dict[str, Any] = {"now": step.now, "inputs": [_encode(each) for each in step.inputs]}
+    return line if step.decisions is None else line | {"decisions": encode_decisions(step.decisions)}
+
+
+def _encode(told: Input) -> list[Any]:
+    noun = _NOUNS.get(type(told))
+    if noun is not None:
+        collection, name = noun
+        value = getattr(told, name)
+        fields = {**TABLES[collection].encode(value)}
+        return [collection.value, fields.pop("_id", None) or _id_of(value), fields]
+    match told:
+        case seen.JobGone(id, state, finished_at_ms):
+            return ["job_gone", id, state, finished_at_ms]
+        case ProcessorLost(id, beat):
+            return ["processor_lost", id, beat]
+        case TransportSeen(accepting):
+            return ["transport", accepting]
+        case TermBegan(term, reapplied):
+            return ["term_began", term, encode_decisions(reapplied), *encode_creations(reapplied).values()]
+        case TrustLost():
+            return ["trust_lost"]
+        case Resynced():
+            return ["resynced"]
+        case AccountsRestored(accounts):
+            return ["accounts", encode_accounts(accounts)]
+        case Settled(decision, settlement):
+            one = (decision,)
+            return ["settled", encode_decisions(one), settlement.value, *encode_creations(one).values()]
+        case seen.ProcessorGone(id):
+            return ["processor_gone", id]
+        case _:
+            return [_GONE_NAMES[type(told)], told.name]  # type: ignore[union-attr]  # the others have a name
+
+
+def _id_of(noun: Any) -> str:
+    return str(getattr(noun, "id", None) or noun.name)
+
+
+# Reading
+
+
+def is_recording(text: str) -> bool:
+    """Whether that is the beginning of one, and not a scenario."""
+    return text.lstrip()[:64].startswith(f'{{"{MARK}"')
+
+
+def read_recording(lines: Iterable[str]) -> tuple[RecordingHeading, Iterator[RecordedStep | RecordingEnd]]:
+    """The heading, and then step by step; a line that can't be read is an `InvalidInput` with its number."""
+    numbered = enumerate(lines, start=1)
+    number, first = next(numbered, (1, ""))
+    return _heading(_object(number, first)), _steps(numbered)
+
+
+def _steps(numbered: Iterable[tuple[int, str]]) -> Iterator[RecordedStep | RecordingEnd]:
+    for number, text in numbered:
+        if not text.strip():
+            continue
+        line = _object(number, text)
+        if "end" in line:
+            yield RecordingEnd(str(line["end"]))
+            return
+        try:
+            yield RecordedStep(
+                now=WallMs(line["now"]),
+                inputs=tuple(_decode(row) for row in line["inputs"]),
+                decisions=decode_decisions(line["decisions"]) if "decisions" in line else None,
+            )
+        except (InvalidInput, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise InvalidInput(
+                ("line", number), f"unreadable: {str(error)[:200]}", "a step as it was recorded"
+            ) from error
+
+
+def _object(number: int, text: str) -> dict[str, Any]:
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(("line", number), f"no JSON: {str(error)[:100]}", "one JSON object a line") from None
+    if not isinstance(line, dict):
+        raise InvalidInput(("line", number), f"a {type(line).__name__}", "an object")
+    return line
+
+
+def _heading(line: Mapping[str, Any]) -> RecordingHeading:
+    if line.get(MARK) != FORMAT:
+        raise InvalidInput(("line", 1), f"format {str(line.get(MARK))[:64]!r} is unknown", f"format {FORMAT}")
+    try:
+        config = dict(line["config"])
+        policy = dict(config.pop("policy"))
+        policy["criteria"] = criteria(policy["criteria"])
+        policy["idle_key_start"] = IdleKeyStart(policy["idle_key_start"])
+        read = DispatchConfig(policy=PolicyConfig(**policy), **config)
+        return RecordingHeading(WallMs(line["at_ms"]), str(line["replica"]), int(line["term"]), read)
+    except (InvalidInput, KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(("line", 1), f"unreadable: {str(error)[:200]}", "the heading of a recording") from error
+
+
+def _decode(row: list[Any]) -> Input:
+    kind = row[0]
+    if kind in _SEEN:
+        noun: Input = _SEEN[kind](TABLES[Collection(kind)].decode(row[1], row[2]))
+        return noun
+    if kind in _GONE:
+        gone: Input = _GONE[kind](str(row[1]))
+        return gone
+    match row:
+        case ["job_gone", id, state, finished_at_ms]:
+            return seen.JobGone(id, None if state is None else JobState(state), finished_at_ms)
+        case ["processor_lost", id, beat]:
+            return ProcessorLost(id, beat)
+        case ["transport", accepting]:
+            return TransportSeen(bool(accepting))
+        case ["term_began", term, rows, *creations]:
+            return TermBegan(term, decode_decisions(rows, *creations))
+        case ["trust_lost"]:
+            return TrustLost()
+        case ["resynced"]:
+            return Resynced()
+        case ["accounts", fields]:
+            return AccountsRestored(decode_accounts(fields))
+        case ["settled", rows, settlement, *creations]:
+            [decision] = decode_decisions(rows, *creations)
+            return Settled(decision, Settlement(settlement))
+        case _:
+            raise InvalidInput(("inputs",), f"{str(kind)[:64]!r} is unknown")

@@ -1,0 +1,175 @@
+"""When each schedule has something to decide next, and what it decides then.
+
+One timer per schedule: when its first undecided nominal time is due; for times that will not fire anyway, when the
+stretch that they lie in is over. A conclusion that was decided and has not come back yet is remembered as a promised
+cursor and tally, so that nothing is decided again from the older ones that the stream still shows.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from hascheduler.dispatch.decisions import TimeOutcome
+from hascheduler.dispatch.schedules.fire_admission import FireAllowance
+from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
+from hascheduler.dispatch.schedules.trigger_periods import undecided
+from hascheduler.dispatch.timers import Timers
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import LATEST_MS, WallMs
+from hascheduler.model.job import ScheduleId
+from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.verdict import FireCounts
+from hascheduler.triggers import due_ms
+
+_AT_ONCE_MAX = 100
+"""Times of one schedule, before those of another that are due may be decided."""
+
+
+class DueTimes:
+    def __init__(self) -> None:
+        self._schedules: dict[str, ScheduleRef] = {}
+        self._promised: dict[str, tuple[WallMs, FireCounts]] = {}
+        self._held: dict[str, int] = {}
+        self._lost: set[str] = set()
+        self._timers = Timers()
+        self.unreadable: dict[str, str] = {}
+        """Why the times of some schedules can't be told: their triggers were written by hand, and never fire."""
+
+    def schedule(self, name: str) -> ScheduleRef | None:
+        return self._schedules.get(name)
+
+    def schedules(self) -> Iterable[ScheduleRef]:
+        return self._schedules.values()
+
+    def seen(self, schedule: ScheduleRef) -> None:
+        before = self._schedules.get(schedule.name)
+        self._schedules[schedule.name] = schedule
+        promised = self._promised.get(schedule.name)
+        if promised is not None and promised[0] <= schedule.cursor_ms:
+            del self._promised[schedule.name]
+            promised = None
+        is_edited = before is not None and before.basis_at(0) != schedule.basis_at(0)
+        if schedule.name in self._held or (promised is not None and is_edited):
+            # What was decided before the edit may be lost, and nothing later may move the cursor past it.
+            self._held[schedule.name] = 0
+            self._timers.clear(schedule.name)
+        else:
+            self._arm(schedule)
+
+    def gone(self, name: str) -> None:
+        self._schedules.pop(name, None)
+        self._promised.pop(name, None)
+        self._held.pop(name, None)
+        self._lost.discard(name)
+        self._timers.clear(name)
+        self.unreadable.pop(name, None)
+
+    def promise(self, outcome: TimeOutcome) -> None:
+        """That is decided, whatever the stream still says."""
+        schedule = self._schedules.get(outcome.schedule)
+        if schedule is None or not outcome.basis.is_of(schedule.created_at_ms):
+            return
+        if outcome.nominal_ms > self._decided(schedule)[0]:
+            self._promised[schedule.name] = (outcome.nominal_ms, outcome.tally)
+            self._arm(schedule)
+
+    def forget_promises(self) -> None:
+        """Back to what the stream has shown."""
+        changed = [*self._promised, *self._held]
+        self._promised.clear()
+        self._held.clear()
+        self._lost.clear()
+        for name in changed:
+            self._arm(self._schedules[name])
+
+    def hold(self, name: str) -> None:
+        """Something promised may not have been carried out: decide nothing until `resume`."""
+        if name in self._schedules:
+            self._held.setdefault(name, 0)
+            self._timers.clear(name)
+
+    def lose(self, outcome: TimeOutcome, until_ms: int) -> None:
+        """The database has another schedule than the one known here: hold it, and then go back to what is known."""
+        schedule = self._schedules.get(outcome.schedule)
+        if schedule is not None and outcome.basis.is_of(schedule.created_at_ms):
+            self.hold(schedule.name)
+            self._lost.add(schedule.name)
+            # Until there is news of it, or, where that was overlooked, for a while.
+            basis = outcome.basis
+            is_known = (schedule.since_ms, schedule.paused_at_ms) != (basis.since_ms, basis.paused_at_ms)
+            self._held[schedule.name] = 0 if is_known else until_ms
+
+    def held(self) -> list[str]:
+        return list(self._held)
+
+    def resume(self, name: str) -> None:
+        """Nothing is promised of that schedule any more: decide again."""
+        until_ms = self._held.pop(name)
+        if name in self._lost:
+            self._lost.discard(name)
+            self._promised.pop(name, None)
+        self._arm(self._schedules[name], not_before_ms=until_ms)
+
+    def take_due(
+        self,
+        now: WallMs,
+        limit: int,
+        live: Callable[[ScheduleId], dict[str, None]],
+        allowance: Callable[[ScheduleRef], FireAllowance | None] = lambda _: None,
+        fell_short: Callable[[ScheduleRef], int] = lambda _: 0,
+    ) -> Iterator[list[TimeOutcome]]:
+        """What becomes of the times that are due, each promised from here on; of one schedule in their order.
+
+        ``live`` gives the jobs of a schedule that have not ended, ``allowance`` what its tenant's limits leave (None:
+        there are none), ``fell_short`` when to look again at one that found no room. A schedule may come more than
+        once, so the jobs of what was given must be counted in both before more is asked for. When the limit is reached
+        the rest stays due.
+        """
+        while limit > 0:
+            due = next(self._timers.take_due(now, 1), None)
+            if due is None:
+                return
+            schedule = self._schedules[due[0]]
+            cursor_ms, tally = self._decided(schedule)
+            at_once = min(limit, _AT_ONCE_MAX)
+            left = allowance(schedule)
+            try:
+                live_ids = live(schedule.identity)
+                new = decide_due_times(schedule, cursor_ms, tally, now, live=live_ids, limit=at_once, allowance=left)
+            except InvalidInput as error:  # a trigger in its past, written by hand
+                self.unreadable[schedule.name] = str(error)
+                continue
+            if new:
+                self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally)
+            if left is not None and left.was_short:
+                self._arm(schedule, not_before_ms=fell_short(schedule))
+                limit -= 1  # looking costs something too
+            else:
+                self._arm(schedule, not_before_ms=0 if new else now + 1)
+            limit -= len(new)
+            yield new
+
+    def next_at(self) -> int | None:
+        return self._timers.next_at()
+
+    def _decided(self, schedule: ScheduleRef) -> tuple[WallMs, FireCounts]:
+        return self._promised.get(schedule.name) or (schedule.cursor_ms, schedule.tally)
+
+    def _arm(self, schedule: ScheduleRef, not_before_ms: int = 0) -> None:
+        try:
+            at_ms = self._next_at(schedule)
+            self.unreadable.pop(schedule.name, None)
+        except InvalidInput as error:
+            self.unreadable[schedule.name] = str(error)
+            at_ms = None
+        if at_ms is None:
+            self._timers.clear(schedule.name)
+        else:
+            self._timers.set(schedule.name, max(at_ms, not_before_ms))
+
+    def _next_at(self, schedule: ScheduleRef) -> int | None:
+        cursor_ms, tally = self._decided(schedule)
+        for times in undecided(schedule, cursor_ms, LATEST_MS):
+            first_ms = None if times.is_exhausted(tally) else times.first()
+            if first_ms is None:
+                continue
+            return due_ms(schedule.name, times.trigger, first_ms) if times.verdict is None else times.through_ms + 1
+        return None

@@ -1,0 +1,138 @@
+"""The schedules of this mind: what becomes of their times, which jobs a later fire replaces, what failed too often.
+
+Owner of `DueTimes`, `ConsecutiveFailures` and `FireAdmission`. It decides nothing before it is asked, and each decision
+is a promise from then on.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, Settlement, TimeOutcome
+from hascheduler.dispatch.ledger import Ledger
+from hascheduler.dispatch.live_jobs.table import LiveJobs
+from hascheduler.dispatch.rules import Rules
+from hascheduler.dispatch.schedules.consecutive_failures import ConsecutiveFailures
+from hascheduler.dispatch.schedules.due_times import DueTimes
+from hascheduler.dispatch.schedules.fire_admission import FireAdmission, FireAllowance
+from hascheduler.model.documents.fired_job import fired_job
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
+from hascheduler.model.schedule import Overlap, ScheduleRef
+
+
+class SchedulePlanner:
+    def __init__(self, jobs: LiveJobs, ledger: Ledger, rules: Rules) -> None:
+        self._admission = FireAdmission(rules)
+        self._jobs = jobs
+        self._ledger = ledger
+        self._due_times = DueTimes()
+        self._failures = ConsecutiveFailures()
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Why some schedules never fire."""
+        return self._due_times.unreadable
+
+    def schedule(self, name: str) -> ScheduleRef | None:
+        return self._due_times.schedule(name)
+
+    def schedules(self) -> list[ScheduleRef]:
+        return list(self._due_times.schedules())
+
+    def next_at(self) -> int | None:
+        return self._due_times.next_at()
+
+    # Facts
+
+    def seen(self, schedule: ScheduleRef) -> None:
+        before = self._due_times.schedule(schedule.name)
+        if before is not None and before.created_at_ms != schedule.created_at_ms:
+            self.gone(schedule.name)  # that was overlooked, and this is another one by the same name
+        self._failures.schedule_seen(schedule, self._due_times.schedule(schedule.name))
+        self._due_times.seen(schedule)
+        self._ledger.schedule_seen(schedule)
+
+    def gone(self, name: str) -> None:
+        self._failures.schedule_gone(name)
+        self._due_times.gone(name)
+        self._admission.waits_no_more(name)
+        self._ledger.schedule_gone(name)
+
+    def job_ended(self, job_id: str, state: JobState | None) -> None:
+        """To be told before the job is forgotten: of one that is not known any more this may be told again."""
+        job = self._jobs.get(job_id)
+        made_by = None if job is None else job.made_by
+        schedule = None if made_by is None else self._due_times.schedule(made_by.name)
+        if schedule is not None and made_by is not None and schedule.identity.is_same(made_by):
+            self._failures.job_ended(schedule, state)
+
+    def settled(self, outcome: TimeOutcome, settlement: Settlement, doubt_until_ms: int) -> None:
+        if settlement is Settlement.LOST:
+            self._due_times.lose(outcome, doubt_until_ms)
+        elif settlement is Settlement.UNKNOWN:
+            self._due_times.hold(outcome.schedule)  # nothing about later times can be carried out before this is
+
+    # Leading
+
+    def begin(self, reapplied: Sequence[TimeOutcome]) -> None:
+        """Lead: ``reapplied`` is decided, and what an earlier leader did not get to replace is replaced."""
+        for outcome in reapplied:
+            self._due_times.promise(outcome)
+        for schedule in self._due_times.schedules():
+            if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
+                self._replace_all_but_newest(schedule)
+
+    def stop(self) -> None:
+        self._due_times.forget_promises()
+        self._admission.forget()
+
+    def take_due(self, now: WallMs, limit: int) -> list[Decision]:
+        """What becomes of the times that are due."""
+        for name in self._due_times.held():
+            if not self._ledger.has_outcomes(name):
+                self._due_times.resume(name)
+        decisions: list[Decision] = []
+
+        def allowance(schedule: ScheduleRef) -> FireAllowance | None:
+            tenant = schedule.template.tenant
+            self._admission.waits_no_more(schedule.name)
+            return self._admission.allowance(tenant, self._jobs.pending[tenant], now)
+
+        def fell_short(schedule: ScheduleRef) -> int:
+            return self._admission.fell_short(schedule, now)
+
+        for outcomes in self._due_times.take_due(now, limit, self._jobs.of_schedule, allowance, fell_short):
+            for outcome in outcomes:
+                self._ledger.promise(outcome, now)
+                schedule = self._due_times.schedule(outcome.schedule)
+                if schedule is not None and isinstance(outcome, Fire):
+                    self._fire(outcome, schedule, now)
+            decisions += outcomes
+        return decisions
+
+    def take_counts(self, now: WallMs) -> list[CountFailures]:
+        """The failures that are to be written down, and the schedules to be paused for them."""
+        counts = self._failures.to_count(
+            now, self._due_times.schedule, lambda name: self._ledger.count(name) is not None
+        )
+        for count in counts:
+            self._ledger.promise(count, now)
+        return counts
+
+    def _fire(self, fire: Fire, schedule: ScheduleRef, now: WallMs) -> None:
+        known = self._jobs.get(fire.job_id)
+        if known is not None:
+            # An earlier leader inserted it and the cursor did not follow; deciding it again mends that. That of an
+            # earlier schedule (clocks differ) is in the way: the store finds that out, and settles the fire.
+            if known.made_by is not None and schedule.identity.is_same(known.made_by):
+                self._ledger.job_seen(known)
+            return
+        self._admission.fired(schedule.template.tenant, now)
+        self._jobs.put(fired_job(schedule, fire.nominal_ms))
+        if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
+            self._replace_all_but_newest(schedule)
+
+    def _replace_all_but_newest(self, schedule: ScheduleRef) -> None:
+        """Of the jobs that fires made: one that somebody asked for by hand is not in the way."""
+        fired = sorted(job_id for job_id in self._jobs.of_schedule(schedule.identity) if job_id.startswith("fire:"))
+        for job_id in fired[:-1]:
+            self._jobs.replace(job_id, f"replaced by {fired[-1]}")

@@ -1,0 +1,200 @@
+"""What becomes of the nominal times of one schedule that are due: each fires, or is passed over with its verdict.
+
+The *backlog* is all that is due and undecided. As long as its first time is not later than the grace, every time of it
+fires, however many there are. Otherwise the catch-up policy draws one line through the backlog; what is before the
+line is passed over, what is behind it fires::
+
+    none      before the line: later than the grace       missed
+    latest    before the line: all but the newest         coalesced (into the next fire)
+    all       before the line: all but the newest n       missed
+
+A time that would fire may still be skipped for a job that is in its way. Times are decided in their order, as the
+cursor is all that says what is decided: one whose jitter is not over holds up those after it.
+
+And it may find its tenant over a limit (`fire_admission`). Of the times that are due then, all but
+the newest are *throttled*, in one record. The newest waits for room, undecided, until the next one is due, its grace is
+over or half a minute has passed, and is throttled too if none came. So a daily schedule is late rather than left out,
+and one that asks for too much gets what there is room for, with times that are fresh.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+
+from hascheduler.dispatch.decisions import Fire, RecordVerdict, TimeOutcome
+from hascheduler.dispatch.schedules.fire_admission import FireAllowance
+from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import fire_job_id, fired_at
+from hascheduler.model.schedule import Basis, CatchUp, Overlap, ScheduleRef
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.triggers import due_ms, latest_nominal, next_nominal
+
+ROOM_WAIT_MS_MAX = 30_000
+"""For so long the newest time waits for room: no longer than an audit takes for what a leader does at once."""
+
+
+def decide_due_times(
+    schedule: ScheduleRef,
+    cursor_ms: int,
+    tally: FireCounts,
+    now: int,
+    *,
+    live: dict[str, None],
+    limit: int,
+    allowance: FireAllowance | None = None,
+) -> list[TimeOutcome]:
+    """The conclusions about the times after ``cursor_ms`` that are due by ``now``; of fires at most ``limit``.
+
+    ``live`` are the ids of the schedule's jobs that have not ended, oldest first; it is read, not changed. Each fire
+    takes of ``allowance``; None: the tenant has no limit.
+    """
+    backlog = [times for times in undecided(schedule, cursor_ms, now) if not times.is_exhausted(tally)]
+    late_through = _line(schedule, [times for times in backlog if times.verdict is None], now)
+    late_verdict = Verdict.COALESCED if schedule.policy.catch_up is CatchUp.LATEST else Verdict.MISSED
+    deciding = _Deciding(schedule, cursor_ms, tally, live, allowance)
+    considered = 0
+    for times in backlog:
+        trigger = times.trigger
+        if times.verdict is not None:
+            deciding.pass_over(times, times.verdict)
+            continue
+        line_ms = late_through(times)
+        if line_ms > times.after_ms:
+            deciding.pass_over(UndecidedTimes(trigger, times.after_ms, WallMs(line_ms)), late_verdict)
+        nominal_ms = next_nominal(trigger, max(times.after_ms, line_ms))
+        while nominal_ms is not None and nominal_ms <= times.through_ms:
+            is_due = due_ms(schedule.name, trigger, nominal_ms) <= now
+            if not is_due or considered >= limit:
+                return deciding.outcomes
+            if times.is_exhausted(deciding.tally):
+                break
+            considered += 1
+            if not deciding.fire(nominal_ms):
+                through_ms = _throttled_through(schedule, backlog, times, now)
+                if through_ms < nominal_ms:
+                    return deciding.outcomes  # it is the newest, and waits
+                nominal_ms = deciding.throttle(times, nominal_ms, through_ms)
+            nominal_ms = next_nominal(trigger, nominal_ms)
+    return deciding.outcomes
+
+
+def _throttled_through(
+    schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], times: UndecidedTimes, now: int
+) -> int:
+    """Through which instant the times of that part of the backlog are not to wait for room."""
+    newest_ms = next(iter(_newest_due(schedule, [each for each in backlog if each.verdict is None], now)), None)
+    last_ms = _last_due(schedule, times, now) or 0
+    if newest_ms != last_ms:
+        return last_ms  # a later part has a newer one
+    waited_ms = now - due_ms(schedule.name, times.trigger, last_ms)
+    return last_ms if waited_ms > min(schedule.policy.grace_ms, ROOM_WAIT_MS_MAX) else last_ms - 1
+
+
+def _line(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now: int) -> Callable[[UndecidedTimes], int]:
+    """Through which instant the times of each part of the backlog are passed over as late."""
+    policy = schedule.policy
+    if not _is_overdue(schedule, backlog, now):
+        return lambda times: times.after_ms
+    if policy.catch_up is CatchUp.NONE:
+        beyond_grace_ms = now - policy.grace_ms - 1
+        return lambda times: _last_due(schedule, times, beyond_grace_ms) or times.after_ms
+    kept = 1 if policy.catch_up is CatchUp.LATEST else policy.catch_up_max
+    newest = list(islice(_newest_due(schedule, backlog, now), kept))
+    first_kept_ms = newest[-1] if newest else 0
+    return lambda times: min(times.through_ms, first_kept_ms - 1)
+
+
+def _is_overdue(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now: int) -> bool:
+    for times in backlog:
+        first_ms = times.first()
+        if first_ms is not None:
+            return due_ms(schedule.name, times.trigger, first_ms) < now - schedule.policy.grace_ms
+    return False
+
+
+def _last_due(schedule: ScheduleRef, times: UndecidedTimes, by_ms: int) -> WallMs | None:
+    """The newest of ``times`` that was due by ``by_ms``."""
+    nominal_ms = latest_nominal(times.trigger, min(times.through_ms, by_ms))
+    # Jitter is shorter than the gap between two times, so this steps back once at most.
+    while nominal_ms is not None and due_ms(schedule.name, times.trigger, nominal_ms) > by_ms:
+        nominal_ms = latest_nominal(times.trigger, nominal_ms - 1)
+    return nominal_ms if nominal_ms is not None and nominal_ms > times.after_ms else None
+
+
+def _newest_due(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now: int) -> Iterable[WallMs]:
+    for times in reversed(backlog):
+        nominal_ms = _last_due(schedule, times, now)
+        while nominal_ms is not None and nominal_ms > times.after_ms:
+            yield nominal_ms
+            nominal_ms = latest_nominal(times.trigger, nominal_ms - 1)
+
+
+class _Deciding:
+    """The conclusions so far, the tally after them, and the live jobs if they were carried out."""
+
+    def __init__(
+        self,
+        schedule: ScheduleRef,
+        cursor_ms: int,
+        tally: FireCounts,
+        live: dict[str, None],
+        allowance: FireAllowance | None,
+    ) -> None:
+        self.outcomes: list[TimeOutcome] = []
+        self.tally = tally
+        self._cursor_ms = cursor_ms
+        self._schedule = schedule
+        self._live = live
+        self._allowance = allowance
+        self._fired: list[str] = []
+
+    def fire(self, nominal_ms: WallMs) -> bool:
+        """False: there is no room for it, and nothing was concluded."""
+        job_id = fire_job_id(self._schedule.name, nominal_ms)
+        is_made = job_id in self._live
+        in_the_way = None if is_made else self._in_the_way()
+        if in_the_way is not None:
+            self._record(Verdict.SKIPPED, nominal_ms, nominal_ms, 1, in_the_way)
+            return True
+        if self._allowance is not None and not is_made and not self._allowance.take():
+            return False
+        self.tally = self.tally.plus(Verdict.FIRED)
+        self.outcomes.append(Fire(self._schedule.name, nominal_ms, self._basis(), self.tally))
+        self._fired.append(job_id)
+        return True
+
+    def throttle(self, times: UndecidedTimes, first_ms: WallMs, through_ms: int) -> WallMs:
+        """Pass over the times from ``first_ms`` on, until one that has its job already; the last of them."""
+        assert self._allowance is not None
+        made = [nominal_ms for nominal_ms in map(fired_at, self._live) if nominal_ms is not None]
+        end_ms = min([through_ms, *(each - 1 for each in made if each > first_ms)])
+        part = UndecidedTimes(times.trigger, WallMs(first_ms - 1), WallMs(end_ms))
+        self._record(Verdict.THROTTLED, first_ms, part.last() or first_ms, part.count(), self._allowance.limit)
+        return WallMs(end_ms)
+
+    def pass_over(self, times: UndecidedTimes, verdict: Verdict) -> None:
+        first_ms, last_ms = times.first(), times.last()
+        if first_ms is not None and last_ms is not None:
+            self._record(verdict, first_ms, last_ms, times.count(), None)
+
+    def _in_the_way(self) -> str | None:
+        match self._schedule.policy.overlap:
+            case Overlap.SKIP if self._live or self._fired:
+                return next(iter(self._live), None) or self._fired[0]
+            case Overlap.BUFFER_ONE if len(self._live) + len(self._fired) > 1:
+                return self._fired[-1] if self._fired else next(reversed(self._live))
+            case _:
+                return None
+
+    def _record(self, verdict: Verdict, first_ms: WallMs, last_ms: WallMs, count: int, because_of: str | None) -> None:
+        self.tally = self.tally.plus(verdict, count)
+        before = self.outcomes[-1] if self.outcomes else None
+        if isinstance(before, RecordVerdict) and (before.run.verdict, before.run.because_of) == (verdict, because_of):
+            # The same goes on: one record for both.
+            first_ms, count = before.run.first_ms, before.run.count + count
+            self.outcomes.pop()
+        run = VerdictRun(self._schedule.name, verdict, first_ms, last_ms, count, because_of)
+        self.outcomes.append(RecordVerdict(run, self._basis(), self.tally))
+
+    def _basis(self) -> Basis:
+        return self._schedule.basis_at(self.outcomes[-1].nominal_ms if self.outcomes else self._cursor_ms)

@@ -1,0 +1,144 @@
+"""Which nominal times of a schedule are in force and not decided yet: the stretches after its cursor, in order.
+
+The times of one stretch have one trigger and are paused or not. An exclusion window makes stretches of its own. This
+is where "an edit is not retroactive" is said once: for the core, which decides the times, for the edits, which must
+keep what is undecided, and for the API, which shows it.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hascheduler.model.fast_frozen import fast_frozen
+from hascheduler.model.instants import WallMs
+from hascheduler.model.schedule import ScheduleRef, TriggerPeriod
+from hascheduler.model.trigger import Trigger
+from hascheduler.model.verdict import FireCounts, Verdict
+from hascheduler.triggers import count_nominal, latest_nominal, next_nominal
+
+UndecidedBecause = Literal["due", "paused", "excluded"]
+"""What an undecided time waits for: a leader, which decides it at once; a resume; the end of its exclusion window."""
+
+
+@fast_frozen
+@dataclass(frozen=True, slots=True)
+class UndecidedTimes:
+    """The nominal times of ``trigger`` after ``after_ms`` through ``through_ms``; ``verdict`` if that is known."""
+
+    trigger: Trigger
+    after_ms: WallMs
+    through_ms: WallMs
+    verdict: Verdict | None = None
+
+    def first(self) -> WallMs | None:
+        nominal_ms = next_nominal(self.trigger, self.after_ms)
+        return nominal_ms if nominal_ms is not None and nominal_ms <= self.through_ms else None
+
+    def last(self) -> WallMs | None:
+        nominal_ms = latest_nominal(self.trigger, self.through_ms)
+        return nominal_ms if nominal_ms is not None and nominal_ms > self.after_ms else None
+
+    def count(self) -> int:
+        return count_nominal(self.trigger, self.after_ms, self.through_ms)
+
+    def is_exhausted(self, tally: FireCounts) -> bool:
+        """Whether the schedule has fired as often as it may: then these times are not in force any more."""
+        return self.trigger.max_fires is not None and tally.fired >= self.trigger.max_fires
+
+
+@dataclass(frozen=True, slots=True)
+class UndecidedSummary:
+    """How many nominal times have no verdict yet, the first of them, and what they wait for.
+
+    ``because`` is ``due`` if any of them waits for a leader alone; otherwise it is what the newest of them waits for.
+    """
+
+    count: int
+    since_ms: WallMs | None
+    because: UndecidedBecause | None
+
+
+def undecided(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Iterable[UndecidedTimes]:
+    """The open times after ``cursor_ms`` through ``through_ms``, in order; some of them may turn out to be empty.
+
+    While the schedule is paused, the times since then are not among them: what becomes of them is settled when it is
+    resumed.
+    """
+    if schedule.past or schedule.trigger.exclude or schedule.paused_at_ms is not None:
+        return _of_periods(schedule, cursor_ms, through_ms)
+    # Nearly always.
+    after_ms = max(cursor_ms, schedule.since_ms)
+    return (UndecidedTimes(schedule.trigger, WallMs(after_ms), WallMs(through_ms)),) if after_ms < through_ms else ()
+
+
+def summarize_undecided(schedule: ScheduleRef, now: WallMs) -> UndecidedSummary:
+    """The nominal times through ``now`` that have no verdict yet, those since a pause among them."""
+    count, since_ms = 0, None
+    because: UndecidedBecause | None = None
+    for times, reason in _undecided_with_reason(schedule, now):
+        first_ms = times.first()
+        if first_ms is None:
+            continue
+        count += times.count()
+        since_ms = first_ms if since_ms is None else since_ms
+        because = because if because == "due" else reason
+    return UndecidedSummary(count, since_ms, because)
+
+
+def may_still_fire(schedule: ScheduleRef, nominal_times: Sequence[WallMs], now: WallMs) -> set[WallMs]:
+    """Those of ``nominal_times`` (ascending) through ``now`` that a leader has still to decide, and may let fire."""
+    found: set[WallMs] = set()
+    for times, _ in _undecided_with_reason(schedule, now):
+        if times.verdict is None:
+            first, end = (bisect_right(nominal_times, at_ms) for at_ms in (times.after_ms, times.through_ms))
+            found.update(at for at in nominal_times[first:end] if next_nominal(times.trigger, at - 1) == at)
+    return found
+
+
+def _undecided_with_reason(schedule: ScheduleRef, now: WallMs) -> Iterator[tuple[UndecidedTimes, UndecidedBecause]]:
+    """The open times through ``now`` with what they wait for; those of a pause that is over wait for a leader alone."""
+    for times in undecided(schedule, schedule.cursor_ms, now):
+        if not times.is_exhausted(schedule.tally):
+            yield times, "excluded" if times.verdict is Verdict.EXCLUDED else "due"
+    if schedule.paused_at_ms is not None:
+        # The resume decides what becomes of the times since the pause.
+        after_ms = WallMs(max(schedule.cursor_ms, schedule.since_ms, schedule.paused_at_ms))
+        times = UndecidedTimes(schedule.trigger, after_ms, now, Verdict.PAUSED)
+        if not times.is_exhausted(schedule.tally):
+            yield times, "paused"
+
+
+def _of_periods(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Iterator[UndecidedTimes]:
+    for period in _periods(schedule, through_ms):
+        after_ms = max(cursor_ms, period.since_ms)
+        until_ms = min(through_ms, period.through_ms)
+        if after_ms >= until_ms:
+            continue
+        if period.paused:
+            yield UndecidedTimes(period.trigger, WallMs(after_ms), WallMs(until_ms), Verdict.PAUSED)
+        elif not period.trigger.exclude:
+            yield UndecidedTimes(period.trigger, WallMs(after_ms), WallMs(until_ms))
+        else:
+            yield from _without_windows(period.trigger, after_ms, until_ms)
+
+
+def _periods(schedule: ScheduleRef, through_ms: int) -> Iterator[TriggerPeriod]:
+    yield from schedule.past
+    until_ms = schedule.paused_at_ms if schedule.paused_at_ms is not None else through_ms
+    yield TriggerPeriod(schedule.trigger, schedule.since_ms, WallMs(until_ms))
+
+
+def _without_windows(trigger: Trigger, after_ms: int, until_ms: int) -> Iterator[UndecidedTimes]:
+    for window in trigger.exclude:
+        # A window is from its first millisecond until before its last; open times are after, through.
+        before_ms, inside_ms = window.from_ms - 1, window.to_ms - 1
+        if before_ms > after_ms:
+            yield UndecidedTimes(trigger, WallMs(after_ms), WallMs(min(before_ms, until_ms)))
+            after_ms = before_ms
+        if inside_ms > after_ms and after_ms < until_ms:
+            yield UndecidedTimes(trigger, WallMs(after_ms), WallMs(min(inside_ms, until_ms)), Verdict.EXCLUDED)
+            after_ms = inside_ms
+        if after_ms >= until_ms:
+            return
+    yield UndecidedTimes(trigger, WallMs(after_ms), WallMs(until_ms))

@@ -1,0 +1,79 @@
+"""What became of a decision, judged from the job's document after the write was tried.
+
+DONE when the document shows that this decision was carried out, now or earlier; UNKNOWN when it still could be (the
+write met the document in between two other changes, so it is to be tried again); LOST otherwise: somebody else was
+first, or the job is gone.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.dispatch.decisions import Cancel, Dispatch, Fail, JobMove, Requeue, Settlement
+from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
+
+CLASSIFIED_FIELDS = {
+    "state": True,
+    "attempt": True,
+    "processor": True,
+    "error": True,
+    "cancel_requested_at_ms": True,
+    "attempts.number": True,
+    "attempts.processor": True,
+    "attempts.outcome": True,
+    "attempts.error": True,
+}
+
+_SOURCES: Mapping[type[JobMove], frozenset[JobState]] = {
+    Dispatch: TRANSITIONS[Move.CLAIM].sources,
+    Fail: TRANSITIONS[Move.FAIL].sources,
+    Cancel: LIVE,
+}
+
+
+def classify_outcome(decision: JobMove, job: Mapping[str, Any] | None) -> Settlement:
+    """The settlement of ``decision`` by what ``job`` (with `CLASSIFIED_FIELDS`, or None when gone) says."""
+    if job is None:
+        return Settlement.LOST
+    if is_carried_out(decision, job):
+        return Settlement.DONE
+    if str(job.get("state")) in _sources(decision) and job.get("attempt") == _demanded(decision):
+        return Settlement.UNKNOWN
+    return Settlement.LOST
+
+
+def _sources(decision: JobMove) -> frozenset[JobState]:
+    return TRANSITIONS[decision.move].sources if isinstance(decision, Requeue) else _SOURCES[type(decision)]
+
+
+def _demanded(decision: JobMove) -> int:
+    return decision.attempt - 1 if isinstance(decision, Dispatch) else decision.attempt
+
+
+def is_carried_out(decision: JobMove, job: Mapping[str, Any]) -> bool:
+    """Whether ``job`` shows that this decision was carried out, now or earlier."""
+    state, newest = str(job.get("state")), job.get("attempt")
+    match decision:
+        case Dispatch(_, attempt, processor):
+            if state == JobState.CANCELLED:
+                return False  # whether or not it was promised once, nothing is to be sent any more
+            if state in OCCUPYING and newest == attempt:
+                return bool(job.get("processor") == processor)
+            return has_attempt_record(job, number=attempt, processor=processor)
+        case Requeue(_, attempt, reason):
+            # A fail of that attempt leaves the same record, but ends the job with the same words.
+            failed_instead = state == JobState.FAILED and newest == attempt and job.get("error") == reason
+            return has_attempt_record(job, number=attempt, outcome=AttemptEnd.LOST, error=reason) and not failed_instead
+        case Fail(_, attempt, reason):
+            return state == JobState.FAILED and newest == attempt and job.get("error") == reason
+        case Cancel():
+            is_asked = job.get("cancel_requested_at_ms") is not None
+            return state == JobState.CANCELLED or (is_asked and state != JobState.PENDING)
+
+
+def has_attempt_record(job: Mapping[str, Any], **wanted: Any) -> bool:
+    """Whether one of the attempts that ended has all these fields."""
+    records = job.get("attempts")
+    return isinstance(records, list) and any(
+        isinstance(record, Mapping) and all(record.get(name) == value for name, value in wanted.items())
+        for record in records
+    )

@@ -1,0 +1,133 @@
+"""All that one replica knows and derives: the parts of a dispatcher, put together, and what changes several of them.
+
+::
+
+    rules ──► kinds ──► gates ─┐
+      │                        ├─► line ──► jobs ──► times
+      └─► pool ─► shares ──────┤
+          accounts ── locks ───┘             ledger: what was promised, read by jobs and times
+"""
+
+from typing import TypeVar
+
+from hascheduler.dispatch.accounts import FairAccounts
+from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
+from hascheduler.dispatch.capacity.dominant_share import LaneShares
+from hascheduler.dispatch.capacity.locks import LockTable
+from hascheduler.dispatch.capacity.occupancy import Occupancy
+from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClasses
+from hascheduler.dispatch.capacity.slot_pool import SlotPool
+from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.explainer import Explainer
+from hascheduler.dispatch.ledger import Ledger
+from hascheduler.dispatch.live_jobs.deadlines import Deadlines
+from hascheduler.dispatch.live_jobs.table import LiveJobs
+from hascheduler.dispatch.queue.criteria import measures
+from hascheduler.dispatch.queue.pending_queue import PendingQueue
+from hascheduler.dispatch.rules import Rules
+from hascheduler.dispatch.schedules.planner import SchedulePlanner
+from hascheduler.mirror.changes import JobGone
+from hascheduler.model.definition import Definition
+from hascheduler.model.job import JobState
+from hascheduler.model.lane import Lane
+from hascheduler.model.tenant import Tenant
+
+_Noun = TypeVar("_Noun", Definition, Lane, Tenant)
+
+
+class CoreState:
+    """Owner of the parts; each part owns its state."""
+
+    def __init__(self, config: DispatchConfig) -> None:
+        policy = config.policy
+        self.ledger = Ledger()
+        self.rules = Rules()
+        self.pool = SlotPool()
+        self.accounts = FairAccounts(policy, self.rules)
+        self.shares = LaneShares(self.rules, self.pool)
+        self.classes = SchedulingClasses(self.rules)
+        self.limits = AdmissionLimits(self.rules, self.classes, self.pool, policy.max_concurrency)
+        self.locks = LockTable(self.rules)
+        weights = measures(self.rules, self.pool, self.accounts, self.shares, policy.on_demand_bonus_max)
+        self.queue = PendingQueue(
+            policy,
+            rules=self.rules,
+            pool=self.pool,
+            classes=self.classes,
+            limits=self.limits,
+            locks=self.locks,
+            accounts=self.accounts,
+            shares=self.shares,
+            measures=weights,
+        )
+        self.jobs = LiveJobs(
+            config,
+            ledger=self.ledger,
+            pool=self.pool,
+            limits=self.limits,
+            occupancy=Occupancy(self.rules, self.pool, self.limits, self.shares, self.locks),
+            accounts=self.accounts,
+            deadlines=Deadlines(config, self.rules),
+            queue=self.queue,
+        )
+        self.times = SchedulePlanner(self.jobs, self.ledger, self.rules)
+        self.explainer = Explainer(
+            rules=self.rules,
+            jobs=self.jobs,
+            queue=self.queue,
+            classes=self.classes,
+            limits=self.limits,
+            pool=self.pool,
+            locks=self.locks,
+            measures=weights,
+        )
+
+    def advance(self, now: int) -> None:
+        """It is ``now``."""
+        self.jobs.advance(now)
+        self.accounts.advance(now)
+
+    # Rules: None where one is gone
+
+    def define(self, name: str, definition: Definition | None, now: int) -> None:
+        _put(self.rules.definitions, name, definition)
+        self.queue.redefined(name)
+        self.limits.rules_changed(now)
+        self.jobs.redefined(name)
+
+    def set_lane(self, name: str, lane: Lane | None) -> None:
+        _put(self.rules.lanes, name, lane)
+        self.shares.reweighed(name)
+        self.queue.lane_changed(name)
+
+    def set_tenant(self, name: str, tenant: Tenant | None, now: int) -> None:
+        had_quota = self.rules.quota(name) is not None
+        _put(self.rules.tenants, name, tenant)
+        self.limits.rules_changed(now)
+        if had_quota != (self.rules.quota(name) is not None):
+            self.queue.replant(lambda job: job.tenant == name)
+
+    # Jobs
+
+    def job_gone(self, gone: JobGone, now: int) -> None:
+        self.times.job_ended(gone.id, gone.state)
+        self._learn(gone, now)
+        self.ledger.job_gone(gone.id)
+        self.jobs.remove(gone.id)
+        self.jobs.ended(gone.id, gone.state)
+
+    def _learn(self, gone: JobGone, now: int) -> None:
+        """What a job costs, from one whose work has ended; a target that is the job itself never comes again."""
+        job = self.jobs.get(gone.id)
+        if job is None or job.started_at_ms is None or gone.finished_at_ms is None or job.target == job.id:
+            return
+        if job.state is JobState.RUNNING and gone.state in (JobState.SUCCEEDED, JobState.FAILED):
+            elapsed_ms = max(gone.finished_at_ms - job.started_at_ms, 0)
+            self.accounts.learn(job.definition, job.target, elapsed_ms, now)
+
+
+def _put(table: dict[str, _Noun], name: str, noun: _Noun | None) -> None:
+    if noun is None:
+        table.pop(name, None)
+    else:
+        table[name] = noun

@@ -1,0 +1,51 @@
+"""What one would have to be told to know what a mind knows: the first part of a recording.
+
+The facts as it has them, then what it has promised on top. A promised dispatch is told as if its job had come back:
+it was charged already, and what the database says of it comes later, as it did to the mind itself. Left out are doubts
+that last a second, and the levels of rate limits, which begin full; and jobs that run hold what their definitions say
+today.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from sys import maxsize
+
+from hascheduler.dispatch.decisions import Dispatch
+from hascheduler.dispatch.inputs import AccountsRestored, Input, ProcessorLost, TermBegan, TransportSeen
+from hascheduler.dispatch.state import CoreState
+from hascheduler.mirror.changes import DefinitionSeen, JobSeen, LaneSeen, ProcessorSeen, ScheduleSeen, TenantSeen
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobRef, JobState
+
+
+def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator[Input]:
+    """The inputs, in order; `TermBegan` is the last. All is read at once, and told while the mind goes on."""
+    promises = core.ledger.promises()
+    dispatches = {move.job_id: move for move in promises if isinstance(move, Dispatch)}
+    others = tuple(decision for decision in promises if not isinstance(decision, Dispatch))
+    first: list[Input] = [
+        AccountsRestored(core.accounts.snapshot(now, rows_max=maxsize)),
+        *map(DefinitionSeen, core.rules.definitions.values()),
+        *map(LaneSeen, core.rules.lanes.values()),
+        *map(TenantSeen, core.rules.tenants.values()),
+        *map(ScheduleSeen, core.times.schedules()),
+    ]
+    for processor, lost_at_beat in core.pool.known():
+        first.append(ProcessorSeen(processor))
+        if lost_at_beat is not None:
+            first.append(ProcessorLost(processor.id, lost_at_beat))
+    jobs = [_as_held(job, core.jobs.dependencies.unmet(job.id)) for job in core.jobs.all()]
+    seen = (JobSeen(_as_dispatched(job, dispatches.get(job.id), now)) for job in jobs)
+    return chain(first, seen, [TransportSeen(accepting), TermBegan(0, others)])
+
+
+def _as_held(job: JobRef, unmet: Sequence[str]) -> JobRef:
+    """What it waited for and has ended, nobody will be told of again."""
+    return job if len(unmet) == len(job.waits_for) else replace(job, waits_for=tuple(unmet))
+
+
+def _as_dispatched(job: JobRef, move: Dispatch | None, now: WallMs) -> JobRef:
+    if move is None or job.attempt >= move.attempt:
+        return job
+    return replace(job, state=JobState.DISPATCHED, attempt=move.attempt, processor=move.processor, dispatched_at_ms=now)

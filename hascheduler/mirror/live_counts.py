@@ -1,0 +1,93 @@
+"""How many live jobs there are, by state and by definition, lane and tenant, and how many schedules are paused.
+
+Counted as they come and go: to count a million jobs whenever somebody asks would hold up all else.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from hascheduler.model.collection import Collection
+from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.schedule import ScheduleRef
+
+UNCOUNTED_MAX = 1_000
+
+Table = dict[str, Counter[str]]
+_Place = tuple[JobState, str, str, str]
+"""A state, a definition, a lane and a tenant."""
+
+
+class LiveCounts:
+    """Owner of the counts. Names without a live job are not in the tables."""
+
+    def __init__(self) -> None:
+        self._jobs: Counter[str] = Counter()
+        self._of_definition: Table = {}
+        self._of_lane: Table = {}
+        self._of_tenant: Table = {}
+        self._uncounted: Counter[_Place] = Counter()
+        """How many more there are than the tables say. A job that has come and gone before anybody asks is not told."""
+        self.schedules_paused = 0
+
+    @property
+    def jobs(self) -> Mapping[str, int]:
+        """Live jobs by state."""
+        self._add_up()
+        return self._jobs
+
+    @property
+    def of_definition(self) -> Mapping[str, Mapping[str, int]]:
+        """Live jobs by definition, then by state."""
+        self._add_up()
+        return self._of_definition
+
+    @property
+    def of_lane(self) -> Mapping[str, Mapping[str, int]]:
+        self._add_up()
+        return self._of_lane
+
+    @property
+    def of_tenant(self) -> Mapping[str, Mapping[str, int]]:
+        self._add_up()
+        return self._of_tenant
+
+    def replaced(self, collection: Collection, before: Any | None, after: Any | None) -> None:
+        """The noun ``before`` is now ``after``; None: there was, or is, none."""
+        if collection is Collection.JOBS:
+            if before is not None:
+                self._count(before, -1)
+            if after is not None:
+                self._count(after, 1)
+        elif collection is Collection.SCHEDULES:
+            self.schedules_paused += _is_paused(after) - _is_paused(before)
+
+    def _count(self, job: JobRef, more: int) -> None:
+        self._uncounted[job.state, job.definition, job.lane, job.tenant] += more
+        if len(self._uncounted) > UNCOUNTED_MAX:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        for (state, definition, lane, tenant), more in self._uncounted.items():
+            if more:
+                _add(self._jobs, state.value, more)
+                for table, name in (
+                    (self._of_definition, definition),
+                    (self._of_lane, lane),
+                    (self._of_tenant, tenant),
+                ):
+                    row = table.setdefault(name, Counter())
+                    _add(row, state.value, more)
+                    if not row:
+                        del table[name]
+        self._uncounted.clear()
+
+
+def _add(row: Counter[str], state: str, more: int) -> None:
+    row[state] += more
+    if not row[state]:
+        del row[state]
+
+
+def _is_paused(schedule: ScheduleRef | None) -> bool:
+    return schedule is not None and schedule.paused_at_ms is not None

@@ -1,0 +1,79 @@
+"""The census counts what comes and goes, and always has what a recount finds."""
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.job import new_job_document
+from tests.factories import NOW, make_job, make_schedule
+
+PUT, PATCH, DELETE = Operation.PUT, Operation.PATCH, Operation.DELETE
+STATES = ("pending", "dispatched", "running", "succeeded", "failed", "cancelled")
+
+
+def job(id: str, rev: int = 1, state: str = "pending", **fields: Any) -> Change:
+    document = new_job_document(make_job(id))
+    held = {"processor": "p", "dispatched_at_ms": NOW} if state in ("dispatched", "running") else {}
+    whole = {**document, "rev": rev, "state": state, "attempt": int(bool(held)), **held, **fields}
+    return Change(Collection.JOBS, PUT, id, {key: value for key, value in whole.items() if key != "_id"})
+
+
+def schedule(name: str, rev: int = 1, **fields: Any) -> Change:
+    whole = {**make_schedule(name), "rev": rev, **fields}
+    return Change(Collection.SCHEDULES, PUT, name, {key: value for key, value in whole.items() if key != "_id"})
+
+
+def recount(mirror: Mirror, by: str) -> dict[str, dict[str, int]]:
+    table: dict[str, dict[str, int]] = {}
+    for each in mirror.nouns(Collection.JOBS).values():
+        row = table.setdefault(getattr(each, by), {})
+        row[each.state.value] = row.get(each.state.value, 0) + 1
+    return table
+
+
+def check(mirror: Mirror) -> None:
+    live_counts = mirror.live_counts
+    assert live_counts.jobs == Counter(each.state.value for each in mirror.nouns(Collection.JOBS).values())
+    assert live_counts.of_definition == recount(mirror, "definition")
+    assert live_counts.of_lane == recount(mirror, "lane")
+    assert live_counts.of_tenant == recount(mirror, "tenant")
+    paused = [each for each in mirror.nouns(Collection.SCHEDULES).values() if each.paused_at_ms is not None]
+    assert live_counts.schedules_paused == len(paused)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_has_what_a_recount_finds_after_whatever_the_stream_tells(seed: int) -> None:
+    rng, mirror, revs = random.Random(seed), Mirror(), Counter[str]()
+    for _ in range(300):
+        id = rng.choice("abcdefgh")
+        revs[id] += rng.choice((0, 1, 1, 1))  # some are repeats
+        more = {"definition": rng.choice("xy"), "lane": rng.choice("lm"), "tenant": rng.choice("tu")}
+        change = rng.choice(
+            (
+                job(id, revs[id], rng.choice(STATES), **more),
+                Change(Collection.JOBS, PATCH, id, {"rev": revs[id], "state": rng.choice(STATES)}),
+                Change(Collection.JOBS, DELETE, id, {}),
+                job(id, revs[id], "nonsense"),
+                schedule(id, revs[id], paused_at_ms=rng.choice((None, NOW))),
+                Change(Collection.SCHEDULES, PATCH, id, {"cursor_ms": NOW + revs[id]}),
+                Change(Collection.SCHEDULES, DELETE, id, {}),
+            )
+        )
+        mirror.fold([change])
+        check(mirror)
+    assert mirror.nouns(Collection.JOBS) or mirror.nouns(Collection.SCHEDULES)
+
+
+def test_names_without_a_live_job_leave_the_tables() -> None:
+    mirror = Mirror()
+    mirror.fold([job("a"), job("b")])
+    assert mirror.live_counts.of_tenant == {"tenant": {"pending": 2}}
+    mirror.fold([job("a", 2, "running"), job("b", 2, "failed")])
+    assert mirror.live_counts.of_tenant == {"tenant": {"running": 1}}
+    mirror.fold([job("a", 3, "succeeded")])
+    assert (mirror.live_counts.of_definition, mirror.live_counts.of_lane, mirror.live_counts.of_tenant) == ({}, {}, {})
