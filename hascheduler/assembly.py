@@ -17,15 +17,14 @@ from typing import Any
 import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from hascheduler.api.access_door import Lock
-from hascheduler.api.admission import AdmissionControl
+from hascheduler.api.admission.control import AdmissionControl
+from hascheduler.api.admission.schedule_limits import ScheduleLimits
+from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import ApiServices, create_app
-from hascheduler.api.audit_trail import AuditWriter
-from hascheduler.api.health_port import HealthPort
-from hascheduler.api.schedule_limits import ScheduleLimits
-from hascheduler.api.server import ApiServer
-from hascheduler.api.work_speakers import Registrations
-from hascheduler.api.work_terms import WorkTerms
+from hascheduler.api.http.server import ApiServer
+from hascheduler.api.middleware.audit import AuditWriter
+from hascheduler.api.middleware.auth import AuthConfig
+from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import CheckReport
 from hascheduler.clock import SystemClock
@@ -151,7 +150,7 @@ async def serve(settings: Settings) -> None:
                     audit_writer=audit_writer,
                     work=MongoWorkStore(database, settings.job_retention_ms),
                     work_terms=_work_terms(settings),
-                    registrations=Registrations(replica.view, clock),
+                    registrations=WorkerRegistrations(replica.view, clock),
                     failovers=MongoFailoverStore(database),
                     schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
                     tracer=tracer,
@@ -429,9 +428,9 @@ def _heartbeat_deadline_ms(settings: Settings) -> int:
     return settings.heartbeat_timeout_ms - settings.heartbeat_interval_ms
 
 
-def _lock(settings: Settings) -> Lock:
+def _lock(settings: Settings) -> AuthConfig:
     token = settings.admin_token.get_secret_value()
-    return Lock(
+    return AuthConfig(
         settings.tokens_demanded,
         digest_of(token) if token else None,
         settings.own_hosts,

@@ -7,6 +7,6 @@
 
 Run them with ``hascheduler processor processors.log processors.webhook …``.
 
-``worker.mjs`` and ``worker.sh`` are whole processors in other languages: they speak HTTP (`hascheduler.api.work`), and
-need neither the broker nor the database.
+``worker.mjs`` and ``worker.sh`` are whole processors in other languages: they speak HTTP
+(`hascheduler.api.work.routes`), and need neither the broker nor the database.
 """

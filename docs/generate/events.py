@@ -4,7 +4,7 @@ import inspect
 from dataclasses import fields
 
 from docs.generate.markdown import code, fenced, head, plain_docstring, table
-from hascheduler.api import event_stream
+from hascheduler.api.ops import events
 from hascheduler.model.event import Event, EventType, encode_event
 from hascheduler.rabbitmq import events as exchange
 
@@ -53,7 +53,7 @@ def page() -> str:
             table(("field", "what it is"), ((code(name), _FIELDS[name]) for name in sent)),
             "## Over HTTP\n",
             "`GET /v1/events`, with `type`, `definition`, … as filters.\n",
-            _docstring(event_stream),
+            _docstring(events),
             "## On RabbitMQ\n",
             "With `HASCHEDULER_EVENTS_EXCHANGE=name` the leader publishes each event to that topic exchange.\n",
             _docstring(exchange),

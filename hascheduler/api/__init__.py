@@ -2,14 +2,29 @@
 
 ::
 
-    connection ─► guard ─► audit trail ─► browser door ─► access door ─► turnstile ─► route ─► body ─► schemas ─► noun's
-      (heads)     (time)    (who, what)  (Host, Origin)     (tokens)      (shares)            (JSON)  (fields)    file
-                    └─────────────────────── problems ◄───────────────────────────────────────┘  admission, port ◄─┘
+    http ──► middleware ──────────────────────────────────────► routing ─────────────► jobs, schedules, work,
+    connection  metrics ► timeouts ► audit ► cross_site ► auth ► pools    body ► field_types     resources, ops
+                                                                             │                      │
+             ◄───────────────────── problem+json ◄───────── error_handlers ◄─┘     ports ◄ admission ◄┘
 
-Nothing here owns state. What must hold: a refused request has written nothing; every refusal, whoever makes it, is
+==============  =======================================================================================
+room            what is in it
+==============  =======================================================================================
+`http`          sockets, connections and their limits, strict JSON, problem+json
+`middleware`    what every request passes: metrics, time limit, audit, browsers, tokens, shares
+`routing`       what every route is made of: bodies, field types, pages, revisions, error handlers
+`admission`     how much may be let in: jobs, schedules, workers
+`resources`     ``/v1/definitions``, ``lanes``, ``tenants``, ``tokens``, ``audit``
+`jobs`          ``/v1/jobs``
+`schedules`     ``/v1/schedules``
+`work`          ``/v1/work``, for processors that have neither the broker nor the database
+`ops`           ``/v1/cluster``, ``events``, ``processors``; probes, ``/metrics``, ``/docs``
+==============  =======================================================================================
+
+Nothing here owns jobs, schedules or decisions. What must hold: a refused request has written nothing; every refusal is
 problem+json (RFC 9457) and names the field, what is wrong with it and what would be right; no input is a 500; every
-request has a bound on its size, its time and its number, and no token or address can take all of what there is only
-so much of (`hascheduler.api.pools`). An edit is one compare-and-set on the revision that it was
-made from, and what changes nothing is not written. What is shown may be sent again. Stored documents never leave as
-they are: only what a response model names.
+request has a bound on its size, its time and its number, and no token or address can take the whole of a limited
+resource (`hascheduler.api.middleware.pools`). An edit is one compare-and-set on the revision that it was made from, and
+an edit that changes nothing is not written. An answer may be sent back as a request. A stored document never leaves as
+it is: an answer has only what its response model names.
 """

@@ -6,46 +6,23 @@ import orjson
 from fastapi import FastAPI, Response
 
 from hascheduler import __version__
-from hascheduler.api import (
-    audit,
-    cluster,
-    definitions,
-    docs_page,
-    events,
-    failovers,
-    health,
-    job_batch,
-    job_changes,
-    job_filters,
-    job_submit,
-    jobs,
-    lanes,
-    metrics,
-    processors,
-    recording,
-    refusals,
-    schedule_backfill,
-    schedule_pauses,
-    schedule_previews,
-    schedule_trigger,
-    schedule_verdicts,
-    schedules,
-    tenants,
-    tokens,
-    whoami,
-    work,
-)
-from hascheduler.api.access_door import Door
-from hascheduler.api.audit_trail import AuditTrail
-from hascheduler.api.body import MERGE_PATCH
-from hascheduler.api.browser_door import BrowserDoor
-from hascheduler.api.guard import Guard
-from hascheduler.api.meter import Meter
-from hascheduler.api.problems import MEDIA_TYPE
-from hascheduler.api.query_once import EACH_ONCE
-from hascheduler.api.responses import ANY_REFUSAL
+from hascheduler.api.http.problems import ANY_PROBLEM, MEDIA_TYPE
+from hascheduler.api.jobs import batch, changes, read, submit
+from hascheduler.api.middleware.audit import AuditMiddleware
+from hascheduler.api.middleware.auth import AuthMiddleware
+from hascheduler.api.middleware.cross_site import CrossSiteMiddleware
+from hascheduler.api.middleware.metrics import MetricsMiddleware
+from hascheduler.api.middleware.pools import ConcurrencyMiddleware
+from hascheduler.api.middleware.timeouts import TimeoutMiddleware
+from hascheduler.api.ops import cluster, docs_page, events, failovers, health, recording
+from hascheduler.api.resources import audit_log, definitions, lanes, tenants, tokens
+from hascheduler.api.routing import error_handlers
+from hascheduler.api.routing.body import MERGE_PATCH
+from hascheduler.api.routing.queries import EACH_ONCE
+from hascheduler.api.schedules import backfill, pauses, previews, trigger_now, verdicts
+from hascheduler.api.schedules import routes as schedules
 from hascheduler.api.services import ApiServices
-from hascheduler.api.turnstile import Turnstile
+from hascheduler.api.work import routes as work
 
 __all__ = ["ApiServices", "create_app"]
 
@@ -73,16 +50,51 @@ address: requests in flight, submits that wait, fetches, event streams, recordin
 route answers 429 (`share-used-up`), or 503 (`too-busy`) where there is no room at all, with `Retry-After`; only a
 submit with `wait` is answered 202 at once. Bodies must arrive at 16 KiB a second or more, after a grace of 2 s."""  # noqa: E501  # a row is a line
 
-_SCHEDULES = (schedules, schedule_pauses, schedule_trigger, schedule_backfill, schedule_previews, schedule_verdicts)
-_JOBS = (job_submit, job_batch, job_filters, jobs, job_changes)
-_PROBLEM = {"$ref": "#/components/schemas/Problem"}
+_ROUTERS = (
+    # Routes are tried in this order: those that are asked most come first.
+    submit.router,
+    batch.router,
+    changes.bulk_router,
+    read.router,
+    changes.router,
+    work.router,
+    schedules.router,
+    pauses.router,
+    trigger_now.router,
+    backfill.router,
+    previews.router,
+    verdicts.router,
+    definitions.router,
+    lanes.router,
+    tenants.router,
+    cluster.processors_router,
+    cluster.router,
+    failovers.router,
+    recording.router,
+    events.router,
+    tokens.router,
+    tokens.whoami_router,
+    audit_log.router,
+)
+_SCHEMAS = "#/components/schemas/"
+_PROBLEM = {"$ref": f"{_SCHEMAS}ProblemDetails"}
+_PUBLISHED_NAMES = {
+    "AttemptProgress": "Report",
+    "BatchJobBody": "BatchJob",
+    "BatchJobResponse": "BatchResult",
+    "FailoverEnd": "Ending",
+    "FieldErrorDetails": "FieldProblem",
+    "ProblemDetails": "Problem",
+}
+"""What the document calls these models: generated clients have classes by those names."""
 
 
 class _Api(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """As FastAPI makes it, but with problems and merge patches under their own media types."""
         if self.openapi_schema is None:
-            for path in super().openapi()["paths"].values():
+            document = super().openapi()
+            for path in document["paths"].values():
                 for method, operation in path.items():
                     for answer in operation["responses"].values():
                         content = answer.get("content", {})
@@ -91,7 +103,31 @@ class _Api(FastAPI):
                     if method == "patch":
                         content = operation["requestBody"]["content"]
                         content[MERGE_PATCH] = content["application/json"]
-        return super().openapi()
+            self.openapi_schema = _with_published_names(document)
+        return self.openapi_schema
+
+
+def _with_published_names(document: dict[str, Any]) -> dict[str, Any]:
+    schemas = {}
+    for name, schema in document["components"]["schemas"].items():
+        published = _PUBLISHED_NAMES.get(name, name)
+        schemas[published] = {**schema, "title": published} if published != name else schema
+    document["components"]["schemas"] = {name: schemas[name] for name in sorted(schemas)}
+    renamed: dict[str, Any] = _with_published_references(document)
+    return renamed
+
+
+def _with_published_references(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _with_published_references(item) for key, item in value.items()}
+        case list():
+            return [_with_published_references(item) for item in value]
+        case str() if value.startswith(_SCHEMAS):
+            name = value.removeprefix(_SCHEMAS)
+            return _SCHEMAS + _PUBLISHED_NAMES.get(name, name)
+        case _:
+            return value
 
 
 def create_app(services: ApiServices) -> FastAPI:
@@ -109,34 +145,18 @@ def create_app(services: ApiServices) -> FastAPI:
     )
     app.state.services = services
     # The last one added is the outermost.
-    app.add_middleware(Turnstile)
-    app.add_middleware(Door)
-    app.add_middleware(BrowserDoor)
-    app.add_middleware(AuditTrail)
-    app.add_middleware(Guard)
-    app.add_middleware(Meter)
-    refusals.install(app)
-    # Routes are tried in this order: those that are asked most come first.
-    for noun in (
-        *_JOBS,
-        work,
-        *_SCHEDULES,
-        definitions,
-        lanes,
-        tenants,
-        processors,
-        cluster,
-        failovers,
-        recording,
-        events,
-        tokens,
-        whoami,
-        audit,
-    ):
-        app.include_router(noun.router, prefix="/v1", responses=ANY_REFUSAL, dependencies=[EACH_ONCE])
+    app.add_middleware(ConcurrencyMiddleware)
+    app.add_middleware(AuthMiddleware)
+    app.add_middleware(CrossSiteMiddleware)
+    app.add_middleware(AuditMiddleware)
+    app.add_middleware(TimeoutMiddleware)
+    app.add_middleware(MetricsMiddleware)
+    error_handlers.install(app)
+    for router in _ROUTERS:
+        app.include_router(router, prefix="/v1", responses=ANY_PROBLEM, dependencies=[EACH_ONCE])
     app.include_router(docs_page.router)
     app.include_router(health.router)
-    app.include_router(metrics.router, responses=ANY_REFUSAL)
+    app.include_router(health.metrics_router, responses=ANY_PROBLEM)
     _describe(app)
     return app
 

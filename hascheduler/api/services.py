@@ -6,12 +6,11 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from hascheduler.api.access_door import Lock
-from hascheduler.api.audit_trail import AuditWriter
-from hascheduler.api.pools import Pools
-from hascheduler.api.schedule_limits import ScheduleLimits
-from hascheduler.api.work_speakers import Registrations
-from hascheduler.api.work_terms import WorkTerms
+from hascheduler.api.admission.schedule_limits import ScheduleLimits
+from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
+from hascheduler.api.middleware.audit import AuditWriter
+from hascheduler.api.middleware.auth import AuthConfig
+from hascheduler.api.middleware.pools import Pools
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
 from hascheduler.model.tenant import Tenant
@@ -48,13 +47,13 @@ class ApiServices:
     events: EventFeed
     clock: Clock
     new_job_id: Callable[[], str]
-    lock: Lock
+    lock: AuthConfig
     tokens: TokenStore
     audit: AuditStore
     audit_writer: AuditWriter
     work: WorkStore
     work_terms: WorkTerms
-    registrations: Registrations
+    registrations: WorkerRegistrations
     failovers: FailoverStore
     schedule_limits: ScheduleLimits = field(default_factory=ScheduleLimits)
     metrics: HttpMetrics = field(default_factory=HttpMetrics)

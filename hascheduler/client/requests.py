@@ -54,7 +54,7 @@ class Request(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class JobPage:
     jobs: tuple[Job, ...]
     next: str | None
 
@@ -85,7 +85,7 @@ def get(job_id: str) -> Request[Job]:
     return Request("GET", _path(job_id), _job)
 
 
-def page(filter: JobFilter, after: str | None) -> Request[Page]:
+def page(filter: JobFilter, after: str | None) -> Request[JobPage]:
     query = [*filter_query(filter), ("limit", _PAGE), *([] if after is None else [("after", after)])]
     return Request("GET", "/v1/jobs", _page, query)
 
@@ -139,8 +139,8 @@ def _job(answer: Answer) -> Job:
     return read_job(answer.body)
 
 
-def _page(answer: Answer) -> Page:
-    return Page(tuple(read_job(one) for one in answer.body["items"]), answer.body["next"])
+def _page(answer: Answer) -> JobPage:
+    return JobPage(tuple(read_job(one) for one in answer.body["items"]), answer.body["next"])
 
 
 def _many(answer: Answer) -> tuple[str, tuple[BatchResult, ...]]:

@@ -12,7 +12,7 @@ from hascheduler.client import flows, requests
 from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
 from hascheduler.client.exchange import Exchange, tls_options
 from hascheduler.client.flows import Flow, Pause
-from hascheduler.client.requests import Page, Request
+from hascheduler.client.requests import JobPage, Request
 from hascheduler.client.results import Changed, Job, Submitted
 from hascheduler.client.retries import retry_policy
 
@@ -89,7 +89,7 @@ class Scheduler:
         """All that match, by descending id, without payloads and results."""
         after: str | None = None
         while True:
-            page: Page = self._ask(requests.page(filter, after))
+            page: JobPage = self._ask(requests.page(filter, after))
             yield from page.jobs
             after = page.next
             if after is None:

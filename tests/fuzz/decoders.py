@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from pydantic import TypeAdapter, ValidationError
 
-from hascheduler.api import json_text
-from hascheduler.api.events import EventId
-from hascheduler.api.labels import LabelledQuery
-from hascheduler.api.merge_patch import merge_patch
+from hascheduler.api.http import strict_json
+from hascheduler.api.ops.events import EventId
+from hascheduler.api.routing.merge_patch import merge_patch
+from hascheduler.api.routing.queries import LabelledQuery
 from hascheduler.cli.input.documents import read_documents
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.definition import decode_definition, encode_definition
@@ -38,7 +38,9 @@ from hascheduler.triggers import cron, expressions
 from tests import factories
 
 _REFUSED_BODIES = tuple(
-    getattr(json_text, name) for name in ("MalformedJson", "UnstorableJson", "Oversized") if hasattr(json_text, name)
+    getattr(strict_json, name)
+    for name in ("MalformedJson", "UnstorableJson", "Oversized")
+    if hasattr(strict_json, name)
 )
 _NOON = 1_893_499_200_000
 
@@ -155,7 +157,7 @@ _JOB = new_job_document(factories.make_job())
 _SCHEDULE = factories.make_schedule()
 
 DECODERS: dict[str, Decoder] = {
-    "bodies": Decoder(json_text.read_json, _BODIES, _REFUSED_BODIES),
+    "bodies": Decoder(strict_json.read_json, _BODIES, _REFUSED_BODIES),
     "merge patches": Decoder(lambda both: merge_patch(*both), st.tuples(_VALUES, _VALUES)),
     "cron": Decoder(
         _cron,

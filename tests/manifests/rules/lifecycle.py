@@ -9,7 +9,7 @@ from tests.manifests.rules.commands import settings_of
 _HANDOVER_S = 5
 """To give the lease back and write what is to be kept, with a database that is slow."""
 _LAST_ANSWERS_S = 8
-"""How long the API finishes what is in flight (`hascheduler.api.server`)."""
+"""How long the API finishes what is in flight (`hascheduler.api.http.server`)."""
 _GIVE_BACK_S = 10
 """For a processor to give back what has not ended within its grace."""
 

@@ -7,13 +7,12 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hascheduler.api.access_door import Lock
-from hascheduler.api.admission import AdmissionControl
-from hascheduler.api.audit_trail import AuditWriter
-from hascheduler.api.pools import Pools
+from hascheduler.api.admission.control import AdmissionControl
+from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
+from hascheduler.api.middleware.audit import AuditWriter
+from hascheduler.api.middleware.auth import AuthConfig
+from hascheduler.api.middleware.pools import Pools
 from hascheduler.api.services import ApiServices
-from hascheduler.api.work_speakers import Registrations
-from hascheduler.api.work_terms import WorkTerms
 from hascheduler.daemon.bells import Bell, Bells
 from hascheduler.daemon.events import EventLog
 from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, RecordVerdict, Settlement
@@ -242,7 +241,7 @@ class World:
         self.verdicts = MemoryVerdictStore(self.connection)
         self.tokens = MemoryTokenStore(self.connection)
         self.audit = MemoryAuditStore(self.connection, RETENTION_MS)
-        self.lock = Lock(hosts=frozenset({"api", "a", "x"}))  # as the tests call it
+        self.lock = AuthConfig(hosts=frozenset({"api", "a", "x"}))  # as the tests call it
         self.view = StandingView(
             token=self._token,
             promised=self._promised,
@@ -282,7 +281,7 @@ class World:
             audit_writer=self.audit_writer,
             work=self.work,
             work_terms=WorkTerms("default", 1_000, 4_000),
-            registrations=Registrations(self.view, self.clock),
+            registrations=WorkerRegistrations(self.view, self.clock),
             failovers=self.failovers,
             metrics=self.metrics,
             pools=self.pools,

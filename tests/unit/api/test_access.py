@@ -9,10 +9,9 @@ from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from hascheduler.api.access import ANYBODY, Caller, Demand
-from hascheduler.api.access_door import OPEN_PATHS
 from hascheduler.api.app import create_app
-from hascheduler.api.problems import Refusal
+from hascheduler.api.http.problems import ProblemError
+from hascheduler.api.middleware.auth import ANONYMOUS, OPEN_PATHS, Caller, RequiredPower
 from hascheduler.model.token import POWERS, Power, Role
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem
@@ -37,8 +36,8 @@ def routes() -> Iterator[tuple[str, str, APIRoute]]:
             yield method, path, route
 
 
-def demands(dependant: Dependant) -> list[Demand]:
-    own = [dependant.call] if isinstance(dependant.call, Demand) else []
+def demands(dependant: Dependant) -> list[RequiredPower]:
+    own = [dependant.call] if isinstance(dependant.call, RequiredPower) else []
     return own + [demand for each in dependant.dependencies for demand in demands(each)]
 
 
@@ -264,15 +263,15 @@ def test_a_caller_of_one_tenant_sees_and_means_that_one() -> None:
     assert not any(caller.sees(tenant) for tenant in ("default", "*", None, 5))
     assert (caller.filter_of(None), caller.filter_of("acme")) == ("acme", "acme")
     for refused in (caller.tenant_of, caller.filter_of):
-        with pytest.raises(Refusal) as refusal:
+        with pytest.raises(ProblemError) as refusal:
             refused("other")
         assert refusal.value.status_code == 403
 
 
 def test_a_caller_of_all_tenants_means_the_one_that_he_names() -> None:
-    assert (ANYBODY.only, ANYBODY.tenant_of(None), ANYBODY.tenant_of("other")) == (None, "default", "other")
-    assert all(ANYBODY.sees(tenant) for tenant in ("acme", None))
-    assert (ANYBODY.filter_of(None), ANYBODY.filter_of("other")) == (None, "other")
+    assert (ANONYMOUS.only, ANONYMOUS.tenant_of(None), ANONYMOUS.tenant_of("other")) == (None, "default", "other")
+    assert all(ANONYMOUS.sees(tenant) for tenant in ("acme", None))
+    assert (ANONYMOUS.filter_of(None), ANONYMOUS.filter_of("other")) == (None, "other")
 
 
 def test_openapi_shows_how_tokens_are_sent() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.api.admission import AdmissionControl
+from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.errors import InvalidInput, Overloaded, StoreUnavailable, TooMany
 from hascheduler.memory.buckets import MemoryBucketStore
 from hascheduler.model.collection import Collection

@@ -12,9 +12,9 @@ import structlog
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
-from hascheduler.api import audit_trail
-from hascheduler.api.access import ANYBODY
-from hascheduler.api.audit_trail import AuditTrail, AuditWriter
+from hascheduler.api.middleware import audit
+from hascheduler.api.middleware.audit import AuditMiddleware, AuditWriter
+from hascheduler.api.middleware.auth import ANONYMOUS
 from hascheduler.memory.audit_log import MemoryAuditStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.model.collection import Collection
@@ -181,12 +181,12 @@ async def test_what_was_cut_off_and_what_broke_are_recorded(world: World) -> Non
     app = FastAPI()
     app.state.services = world.services()
     scope = {"type": "http", "method": "POST", "path": "/v1/jobs", "headers": [], "app": app}
-    scope["state"] = {"caller": ANYBODY}
-    cut = asyncio.create_task(AuditTrail(held)(dict(scope), refusing, refusing))
+    scope["state"] = {"caller": ANONYMOUS}
+    cut = asyncio.create_task(AuditMiddleware(held)(dict(scope), refusing, refusing))
     await reached.wait()
     await ended(cut)
     with pytest.raises(RuntimeError):
-        await AuditTrail(broken)(dict(scope), refusing, refusing)
+        await AuditMiddleware(broken)(dict(scope), refusing, refusing)
     await world.audit_writer.flush()
     assert [document["status"] for document in world.everything()["audit"]] == [503, 500]
 
@@ -269,13 +269,13 @@ async def test_records_are_written_in_groups_by_a_task(world: World) -> None:
     store = HastyStore(world.connection)
     writer = AuditWriter(store, StandingClock())
     writing = asyncio.create_task(writer.run())
-    for number in range(audit_trail.GROUP_MAX + 1):
+    for number in range(audit.GROUP_MAX + 1):
         writer.add(record(number))
     async with asyncio.timeout(10):
         await store.stored.wait()
     await ended(writing)
-    assert store.groups == [audit_trail.GROUP_MAX, 1]
-    assert len(stored_ids(world.connection)) == audit_trail.GROUP_MAX + 1
+    assert store.groups == [audit.GROUP_MAX, 1]
+    assert len(stored_ids(world.connection)) == audit.GROUP_MAX + 1
 
 
 async def test_what_waits_is_written_when_the_process_ends(world: World) -> None:
@@ -288,7 +288,7 @@ async def test_what_waits_is_written_when_the_process_ends(world: World) -> None
 
 
 async def test_an_outage_loses_nothing_and_doubles_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_trail, "_TRY_AGAIN_AFTER_S", 0)
+    monkeypatch.setattr(audit, "_TRY_AGAIN_AFTER_S", 0)
     world.connection.fail_next(1, of="audit.append")
     world.connection.fail_next(1, of="audit.append", carried_out=True)
     store = HastyStore(world.connection)
@@ -306,12 +306,12 @@ async def test_an_outage_loses_nothing_and_doubles_nothing(world: World, monkeyp
 async def test_a_full_queue_drops_and_says_so_and_never_waits(world: World) -> None:
     writer = AuditWriter(HastyStore(world.connection), StandingClock())
     with structlog.testing.capture_logs() as lines:
-        for number in range(audit_trail.QUEUE_MAX + 5):
+        for number in range(audit.QUEUE_MAX + 5):
             writer.add(replace(record(number), who=f"ci-{number % 10}"))
     assert writer.dropped == 5
     assert [line["dropped"] for line in lines if line["event"] == "audit_records_dropped"] == [1, 2, 4]
     await writer.flush()
-    assert stored_ids(world.connection)[-1] == f"{audit_trail.QUEUE_MAX - 1:04d}"
+    assert stored_ids(world.connection)[-1] == f"{audit.QUEUE_MAX - 1:04d}"
 
 
 async def test_a_request_is_answered_though_the_log_can_not_be_written(app: FastAPI, world: World) -> None:

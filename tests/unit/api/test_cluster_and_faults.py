@@ -6,9 +6,9 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.api import body
-from hascheduler.api.pools import IN_FLIGHT
-from hascheduler.api.shares import Pool
+from hascheduler.api.http.shares import Pool
+from hascheduler.api.middleware.pools import IN_FLIGHT
+from hascheduler.api.routing import body
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import TICK, check_problem
 

@@ -3,59 +3,59 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hascheduler.api.connections import Connections, Entered
-from hascheduler.api.shares import Reason
+from hascheduler.api.http.connection_table import Admitted, ConnectionTable
+from hascheduler.api.http.shares import RefusalReason
 
 
-def enter(here: Connections[str], *names: str) -> list[Entered[str] | Reason]:
+def enter(here: ConnectionTable[str], *names: str) -> list[Admitted[str] | RefusalReason]:
     """Each of the address that its name begins with."""
     return [here.enter(name, name[0]) for name in names]
 
 
 def test_while_there_is_room_nobody_gives_way() -> None:
-    here: Connections[str] = Connections(5, 1)
-    assert enter(here, "a1", "a2", "b1", "a3") == [Entered()] * 4
+    here: ConnectionTable[str] = ConnectionTable(5, 1)
+    assert enter(here, "a1", "a2", "b1", "a3") == [Admitted()] * 4
     assert len(here) == 4
 
 
 def test_the_oldest_idle_one_of_the_address_with_the_most_gives_way() -> None:
-    here: Connections[str] = Connections(5, 1)
+    here: ConnectionTable[str] = ConnectionTable(5, 1)
     enter(here, "b1", "a1", "a2", "a3")
-    assert enter(here, "c1", "c2") == [Entered("a1"), Entered("a2")]
+    assert enter(here, "c1", "c2") == [Admitted("a1"), Admitted("a2")]
     # Two with two each: the one that has been idle longest.
     here.works("b1")
-    assert enter(here, "d1") == [Entered("c1")]
+    assert enter(here, "d1") == [Admitted("c1")]
 
 
 def test_who_was_busy_meanwhile_has_not_been_idle_for_long() -> None:
-    here: Connections[str] = Connections(4, 0)
+    here: ConnectionTable[str] = ConnectionTable(4, 0)
     enter(here, "a1", "a2", "a3", "b1")
     here.works("a1")
     here.rests("a1")
-    assert enter(here, "c1") == [Entered("a2")]
+    assert enter(here, "c1") == [Admitted("a2")]
 
 
 def test_a_busy_one_gives_no_way_and_the_last_places_are_reserved() -> None:
-    here: Connections[str] = Connections(4, 2)
+    here: ConnectionTable[str] = ConnectionTable(4, 2)
     enter(here, "a1", "b1")
     here.works("a1")
     here.works("b1")
-    assert enter(here, "c1") == [Entered(reserved=True)]
+    assert enter(here, "c1") == [Admitted(reserved=True)]
     # What idles on the reserve gives way too.
-    assert enter(here, "d1") == [Entered("c1")]
+    assert enter(here, "d1") == [Admitted("c1")]
     here.works("d1")
-    assert enter(here, "e1") == [Entered(reserved=True)]
+    assert enter(here, "e1") == [Admitted(reserved=True)]
     here.works("e1")
-    assert enter(here, "f1") == [Reason.FULL]
+    assert enter(here, "f1") == [RefusalReason.FULL]
 
 
 def test_an_address_with_its_whole_share_makes_room_for_itself_or_none() -> None:
-    here: Connections[str] = Connections(8, 0)
+    here: ConnectionTable[str] = ConnectionTable(8, 0)
     enter(here, *(f"a{number}" for number in range(6)))
-    assert enter(here, "a6") == [Entered("a0")]
+    assert enter(here, "a6") == [Admitted("a0")]
     for number in range(1, 7):
         here.works(f"a{number}")
-    assert enter(here, "a7", "b1") == [Reason.ADDRESS_SHARE, Entered()]
+    assert enter(here, "a7", "b1") == [RefusalReason.ADDRESS_SHARE, Admitted()]
 
 
 @given(
@@ -64,7 +64,7 @@ def test_an_address_with_its_whole_share_makes_room_for_itself_or_none() -> None
     st.lists(st.tuples(st.sampled_from("ewrl"), st.sampled_from("abc"), st.integers(0, 9)), max_size=150),
 )
 def test_whatever_happens_the_books_balance(total: int, reserve: int, steps: list[tuple[str, str, int]]) -> None:
-    here: Connections[str] = Connections(total, min(reserve, total))
+    here: ConnectionTable[str] = ConnectionTable(total, min(reserve, total))
     present: set[str] = set()
     busy: set[str] = set()
     for step, address, number in steps:
@@ -72,14 +72,14 @@ def test_whatever_happens_the_books_balance(total: int, reserve: int, steps: lis
         match step:
             case "e" if name not in present:
                 entered = here.enter(name, address)
-                if isinstance(entered, Entered):
+                if isinstance(entered, Admitted):
                     present.add(name)
                     if entered.gives_way is not None:
                         assert entered.gives_way in present - busy - {name}
                         present.discard(entered.gives_way)
                 else:
                     assert len(present) >= 1
-                    assert entered is Reason.ADDRESS_SHARE or present <= busy
+                    assert entered is RefusalReason.ADDRESS_SHARE or present <= busy
             case "w" if name in present:
                 here.works(name)
                 busy.add(name)

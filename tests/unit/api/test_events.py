@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.api import event_stream
-from hascheduler.api.server import ApiServer
+from hascheduler.api.http.server import ApiServer
+from hascheduler.api.ops import events
 from hascheduler.daemon.events import FOLLOWERS_MAX, EventLog
 from hascheduler.model.event import EventType, position
 from hascheduler.model.token import Role
@@ -139,7 +139,7 @@ async def test_a_resync_is_a_reset_for_those_who_follow(server: ApiServer, log: 
 async def test_only_what_is_asked_for_is_sent(
     server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "_SILENCE_MS", 20)
+    monkeypatch.setattr(events, "_SILENCE_MS", 20)
     after = f"after={position(12, 1)}"
     streams = {
         "type=failed&type=cancelled": ["failed", "cancelled"],
@@ -165,7 +165,7 @@ async def test_only_what_is_asked_for_is_sent(
 async def test_silence_is_broken_with_a_comment_and_the_id_to_come_back_with(
     server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "_SILENCE_MS", 20)
+    monkeypatch.setattr(events, "_SILENCE_MS", 20)
     async with following(server, "job=another") as sent:
         await sent.next()
         log.append([happened(13)], position(14, 7))
@@ -238,7 +238,7 @@ async def test_who_reads_too_slowly_is_told_so_and_may_come_back(world: World) -
 async def test_a_client_that_takes_nothing_any_more_is_given_up(
     server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "_WRITE_PATIENCE_S", 0.2)
+    monkeypatch.setattr(events, "_WRITE_PATIENCE_S", 0.2)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1_024)
     writer.write(f"GET {PATH} HTTP/1.1\r\nhost: a\r\n\r\n".encode())
     await reader.readuntil(b"retry: 2000")
@@ -264,7 +264,7 @@ async def test_the_end_of_the_replica_ends_the_stream_as_it_should(server: ApiSe
 async def test_a_stream_does_not_go_on_for_ever(
     server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "EVENTS_S_MAX", 0)
+    monkeypatch.setattr(events, "EVENTS_S_MAX", 0)
     async with following(server) as sent:
         assert await sent.to_the_end() == []
 
@@ -292,7 +292,7 @@ async def test_a_token_of_one_tenant_sees_the_events_of_its_jobs(server: ApiServ
 async def test_a_token_that_is_revoked_ends_its_streams(
     server: ApiServer, log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "_SILENCE_MS", 20)
+    monkeypatch.setattr(events, "_SILENCE_MS", 20)
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
         id, header = await token(client, "*")
         async with following(server, headers=header) as sent:

@@ -4,9 +4,8 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from hascheduler.api.cluster import ClusterResponse
-from hascheduler.api.failover_schemas import FailoverResponse
-from hascheduler.api.failovers import FailoversResponse
+from hascheduler.api.ops.cluster import ClusterResponse
+from hascheduler.api.ops.failovers import FailoverResponse, FailoversResponse
 from hascheduler.model.failover import Cause, FailoverEnd
 from tests.factories import make_failover
 from tests.unit.api.doubles import World

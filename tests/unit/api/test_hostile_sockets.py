@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from hascheduler.api import body as body_module
-from hascheduler.api import server as server_module
-from hascheduler.api.pools import IN_FLIGHT
-from hascheduler.api.shares import Pool
+from hascheduler.api.http import server as server_module
+from hascheduler.api.http.shares import Pool
+from hascheduler.api.middleware.pools import IN_FLIGHT
+from hascheduler.api.routing import body as body_module
 from tests.unit.api.doubles import World
 from tests.unit.api.test_server import exchange, serving
 

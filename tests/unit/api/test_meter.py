@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
-from hascheduler.api.pools import IN_FLIGHT
-from hascheduler.api.shares import Pool
+from hascheduler.api.http.shares import Pool
+from hascheduler.api.middleware.pools import IN_FLIGHT
 from tests.unit.api.doubles import World
 from tests.unit.telemetry.scraping import scrape
 

@@ -7,21 +7,21 @@ import httpx
 import pytest
 
 from hascheduler.api.app import create_app
-from hascheduler.api.definition_schemas import DefinitionBody, DefinitionResponse
-from hascheduler.api.job_bodies import SubmitJobBody
-from hascheduler.api.job_schemas import JobResponse, JobSummary
-from hascheduler.api.job_why import WhyResponse
-from hascheduler.api.lane_schemas import LaneBody, LaneResponse
-from hascheduler.api.preview_schemas import EditPreviewResponse, PreviewResponse
-from hascheduler.api.query_once import LISTS
-from hascheduler.api.schedule_backfill import BackfillBody, BackfillResponse
-from hascheduler.api.schedule_pauses import PauseBody, ResumeBody
-from hascheduler.api.schedule_previews import PreviewBody
-from hascheduler.api.schedule_schemas import CreateScheduleBody, ReplaceScheduleBody
-from hascheduler.api.schedule_shown import ScheduleResponse
-from hascheduler.api.schedule_trigger import TriggerNowBody
-from hascheduler.api.schedule_verdicts import VerdictsResponse
-from hascheduler.api.tenant_schemas import TenantBody, TenantResponse
+from hascheduler.api.jobs.bodies import SubmitJobBody
+from hascheduler.api.jobs.responses import JobResponse, JobSummary
+from hascheduler.api.jobs.why import WhyResponse
+from hascheduler.api.resources.definitions import DefinitionBody, DefinitionResponse
+from hascheduler.api.resources.lanes import LaneBody, LaneResponse
+from hascheduler.api.resources.tenants import TenantBody, TenantResponse
+from hascheduler.api.routing.queries import LIST_PARAMETERS
+from hascheduler.api.schedules.backfill import BackfillBody, BackfillResponse
+from hascheduler.api.schedules.bodies import CreateScheduleBody, ReplaceScheduleBody
+from hascheduler.api.schedules.pauses import PauseBody, ResumeBody
+from hascheduler.api.schedules.preview_responses import EditPreviewResponse, PreviewResponse
+from hascheduler.api.schedules.previews import PreviewBody
+from hascheduler.api.schedules.responses import ScheduleResponse
+from hascheduler.api.schedules.trigger_now import TriggerNowBody
+from hascheduler.api.schedules.verdicts import VerdictsResponse
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, create
 
@@ -182,7 +182,7 @@ def test_the_parameters_that_may_be_there_several_times_are_the_lists() -> None:
         for parameter in operation.get("parameters", [])
         if parameter["in"] == "query" and parameter["schema"].get("type") == "array"
     }
-    assert found == LISTS
+    assert found == LIST_PARAMETERS
 
 
 @pytest.mark.parametrize("query", ["state=failed&state=pending", "after=a&after=b", "limit=1&limit=1"])

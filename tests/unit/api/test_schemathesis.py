@@ -10,8 +10,8 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis import Case
 
-from hascheduler.api.access_door import Lock
 from hascheduler.api.app import create_app
+from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.token import digest_of
@@ -22,7 +22,7 @@ from tests.unit.api.promises import HEADERS, PROMISES, SECRET, STREAMS, aimed
 _EXAMPLES_MAX = 25
 
 world = World()
-world.lock = Lock(demanded=True, admin_digest=digest_of(SECRET))
+world.lock = AuthConfig(demanded=True, admin_digest=digest_of(SECRET))
 schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(world.services()))
 
 

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from hascheduler.api import connection
-from hascheduler.api import server as server_module
 from hascheduler.api.app import create_app
-from hascheduler.api.server import ApiServer
+from hascheduler.api.http import connection
+from hascheduler.api.http import server as server_module
+from hascheduler.api.http.server import ApiServer
 from hascheduler.errors import InvalidInput
 from tests.unit.api.doubles import World
 

@@ -1,15 +1,25 @@
-"""What `hascheduler.api.shares` promises, as a table and for any history of parties that come and go."""
+"""What `hascheduler.api.http.shares` promises, as a table and for any history of parties that come and go."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hascheduler.api.shares import TIMES_FREE, Party, Pool, Reason, Refused, Slot, Use, address_party, token_party
+from hascheduler.api.http.shares import (
+    TIMES_FREE,
+    Party,
+    Pool,
+    PoolRefusal,
+    PoolRequest,
+    RefusalReason,
+    Slot,
+    address_party,
+    token_party,
+)
 
 
 def greedy(pool: Pool, party: Party) -> int:
     """How much it gets that takes all it can."""
-    while isinstance(pool.admit(Use((party,))), Slot):
+    while isinstance(pool.admit(PoolRequest((party,))), Slot):
         pass
     return pool.held(party)
 
@@ -44,7 +54,7 @@ def test_parties_that_come_and_go_even_out() -> None:
     slots: dict[Party, list[Slot]] = {party: [] for party in parties}
     for _ in range(100):
         for party in parties:
-            while isinstance(slot := pool.admit(Use((party,))), Slot):
+            while isinstance(slot := pool.admit(PoolRequest((party,))), Slot):
                 slots[party].append(slot)
         for party in parties:
             slots[party].pop().release()
@@ -55,26 +65,26 @@ def test_a_use_of_two_parties_needs_a_share_of_both_and_charges_neither_alone() 
     pool = Pool("a", 8)
     token, address = token_party("t"), address_party("127.0.0.1")
     assert greedy(pool, token) == 4
-    refused = pool.admit(Use((address, token)))
-    assert isinstance(refused, Refused)
-    assert refused.reason is Reason.TOKEN_SHARE
+    refused = pool.admit(PoolRequest((address, token)))
+    assert isinstance(refused, PoolRefusal)
+    assert refused.reason is RefusalReason.TOKEN_SHARE
     assert pool.held(address) == 0
-    assert isinstance(pool.admit(Use((address, token_party("other")))), Slot)
+    assert isinstance(pool.admit(PoolRequest((address, token_party("other")))), Slot)
 
 
 def test_the_reserve_is_for_privileged_uses_alone() -> None:
     pool = Pool("a", 4, 2, retry_after_s=7)
     for name in "ab":
-        assert isinstance(pool.admit(Use((token_party(name),))), Slot)
-    assert pool.admit(Use((token_party("c"),))) == Refused("a", Reason.FULL, 7)
+        assert isinstance(pool.admit(PoolRequest((token_party(name),))), Slot)
+    assert pool.admit(PoolRequest((token_party("c"),))) == PoolRefusal("a", RefusalReason.FULL, 7)
     for name in "cd":
-        assert isinstance(pool.admit(Use((token_party(name),), privileged=True)), Slot)
-    assert pool.admit(Use((token_party("e"),), privileged=True)) == Refused("a", Reason.FULL, 7)
+        assert isinstance(pool.admit(PoolRequest((token_party(name),), privileged=True)), Slot)
+    assert pool.admit(PoolRequest((token_party("e"),), privileged=True)) == PoolRefusal("a", RefusalReason.FULL, 7)
 
 
 def test_a_slot_that_is_released_twice_is_given_back_once() -> None:
     pool = Pool("a", 2)
-    slot, _ = pool.admit(Use((token_party("t"),))), pool.admit(Use((token_party("u"),)))
+    slot, _ = pool.admit(PoolRequest((token_party("t"),))), pool.admit(PoolRequest((token_party("u"),)))
     assert isinstance(slot, Slot)
     slot.release()
     with slot:
@@ -119,7 +129,7 @@ def test_whatever_comes_and_goes_the_promises_hold(total: int, reserve: int, ste
             assert isinstance(step, tuple)
             parties, privileged, units = step
             free, held = pool.free(privileged=privileged), {party: pool.held(party) for party in parties}
-            outcome = pool.admit(Use(tuple(parties), privileged), units)
+            outcome = pool.admit(PoolRequest(tuple(parties), privileged), units)
             may = units <= free and all(not held[one] or held[one] < TIMES_FREE[one.kind] * free for one in parties)
             assert isinstance(outcome, Slot) == may
             if isinstance(outcome, Slot):
@@ -142,7 +152,7 @@ def test_alone_or_with_others_no_party_takes_what_would_be_anothers_part(total: 
     """Nobody releases: a token has half at most, an address three quarters, whoever else asks."""
     pool = Pool("a", total)
     for party in asks:
-        pool.admit(Use((party,)))
+        pool.admit(PoolRequest((party,)))
     for party in PARTIES:
         times = TIMES_FREE[party.kind]
         assert pool.held(party) <= (total * times + times) / (times + 1)

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hascheduler.api.app import create_app
-from hascheduler.api.server import ApiServer
+from hascheduler.api.http.server import ApiServer
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
 

@@ -99,7 +99,7 @@ async def test_a_stream_that_ends_is_taken_up_again_after_the_last_event(
                 await asyncio.sleep(0.01)
             # The token of the stream is asked for at each turn: here it ends, as after an hour.
             with monkeypatch.context() as over:
-                over.setattr("hascheduler.api.event_stream.EVENTS_S_MAX", 0)
+                over.setattr("hascheduler.api.ops.events.EVENTS_S_MAX", 0)
                 log.append([happened(second)], position(second, 1))
                 await asyncio.sleep(0.05)
         assert (await following).status == 0

@@ -64,8 +64,8 @@ async def test_all_that_match_are_counted_before_anything_is_done(replica: Repli
 async def test_much_is_done_in_several_requests(
     replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hascheduler.api.job_filters._SLICE", 1)
-    monkeypatch.setattr("hascheduler.api.job_filters._SLICES_MAX", 1)
+    monkeypatch.setattr("hascheduler.api.jobs.changes._SLICE", 1)
+    monkeypatch.setattr("hascheduler.api.jobs.changes._SLICES_MAX", 1)
     await two_jobs(replica)
     answer: Any = (await replica.done("job", "cancel", "--definition", "log", "--yes", "--json")).json
     assert answer == {"matched": 2, "exact": True, "changed": 2, "asked_to_stop": 0, "complete": True}

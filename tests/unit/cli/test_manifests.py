@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.api.definition_schemas import DefinitionBody
-from hascheduler.api.lane_schemas import LaneBody
-from hascheduler.api.rate_limits import RateLimitBody
-from hascheduler.api.retry_schemas import RetryBody
-from hascheduler.api.schedule_schemas import CreateScheduleBody, MisfireBody, TemplateBody
-from hascheduler.api.tenant_schemas import TenantBody
+from hascheduler.api.resources.definitions import DefinitionBody, RateLimitBody, RetryBody
+from hascheduler.api.resources.lanes import LaneBody
+from hascheduler.api.resources.tenants import TenantBody
+from hascheduler.api.schedules.bodies import CreateScheduleBody, MisfireBody, TemplateBody
 from hascheduler.cli.input.manifests import FIELDS, Manifest, read_manifests
 from hascheduler.cli.input.normal_forms import DEFINITION, JOB, LANE, MISFIRE, RATE_LIMIT, RETRY, TENANT
 from hascheduler.errors import CallerError

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.api.access_door import Lock
+from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.model.token import SECRET, digest_of
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
@@ -17,7 +17,7 @@ ADMIN = "an-admin-token-of-the-settings"
 def world() -> World:
     """Where tokens are demanded."""
     world = World()
-    world.lock = Lock(demanded=True, admin_digest=digest_of(ADMIN))
+    world.lock = AuthConfig(demanded=True, admin_digest=digest_of(ADMIN))
     return world
 
 

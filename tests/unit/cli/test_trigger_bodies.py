@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from hascheduler.api.trigger_schemas import TriggerBody, trigger_of
-from hascheduler.api.trigger_shown import show_trigger
+from hascheduler.api.schedules.bodies import TriggerBody, trigger_of
+from hascheduler.api.schedules.responses import show_trigger
 from hascheduler.cli.input.trigger_bodies import read_trigger
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hascheduler.api.app import create_app
-from hascheduler.api.server import ApiServer
+from hascheduler.api.http.server import ApiServer
 from hascheduler.client import AsyncScheduler, Scheduler
 from tests.unit.api.doubles import World
 from tests.unit.client.faces import Face, Threaded

@@ -5,9 +5,11 @@ from collections.abc import Callable
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api import arrival, body, pools, server
-from hascheduler.api.connections import Connections
-from hascheduler.api.shares import TIMES_FREE, PartyKind, Pool, Use, token_party
+from hascheduler.api.http import receive_rate, server
+from hascheduler.api.http.connection_table import ConnectionTable
+from hascheduler.api.http.shares import TIMES_FREE, PartyKind, Pool, PoolRequest, token_party
+from hascheduler.api.middleware import pools
+from hascheduler.api.routing import body
 from tests.unit.api.conftest import app, world
 from tests.unit.api.doubles import World
 from tests.unit.security import test_shares_of_connections, test_shares_of_requests, test_shares_of_waits
@@ -23,8 +25,8 @@ def _shares_that_nobody_asks_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def _requests_that_are_all_of_one_party(patch: pytest.MonkeyPatch) -> None:
-    everybody = Use((token_party("everybody"),))
-    patch.setattr(pools, "use_of", lambda scope: everybody)
+    everybody = PoolRequest((token_party("everybody"),))
+    patch.setattr(pools, "pool_request_of", lambda scope: everybody)
 
 
 def _slots_that_are_never_given_back(patch: pytest.MonkeyPatch) -> None:
@@ -33,7 +35,7 @@ def _slots_that_are_never_given_back(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrival, "GRACE_S", 10 * LIMIT_S)
+    monkeypatch.setattr(receive_rate, "GRACE_S", 10 * LIMIT_S)
     monkeypatch.setattr(body, "_BODY_PATIENCE_S", 10 * LIMIT_S)
 
 
@@ -58,7 +60,7 @@ async def test_a_planted_bug_is_noticed(
 async def test_idle_connections_that_give_no_way_are_noticed(
     app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connections, "rests", lambda here, one: None)
+    monkeypatch.setattr(ConnectionTable, "rests", lambda here, one: None)
     monkeypatch.setattr(server, "CONNECTIONS_MAX", test_shares_of_connections.MAX)
     monkeypatch.setattr(server, "CONNECTIONS_RESERVE", test_shares_of_connections.RESERVE)
     with pytest.raises((AssertionError, ConnectionError, EOFError)):

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api import arrival, body
-from hascheduler.api.server import ApiServer
-from hascheduler.api.shares import Pool, token_party
+from hascheduler.api.http import receive_rate
+from hascheduler.api.http.server import ApiServer
+from hascheduler.api.http.shares import Pool, token_party
+from hascheduler.api.routing import body
 from tests.unit.api.doubles import World
 from tests.unit.api.tokens import Guarded
 
@@ -176,5 +177,5 @@ async def fills(pool: Pool, caller: Caller, hold: Callable[[], Any], tries: int)
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who sends slowly is not cut: it is the share that has to hold."""
-    monkeypatch.setattr(arrival, "GRACE_S", 10 * LIMIT_S)
+    monkeypatch.setattr(receive_rate, "GRACE_S", 10 * LIMIT_S)
     monkeypatch.setattr(body, "_BODY_PATIENCE_S", 10 * LIMIT_S)

@@ -7,9 +7,9 @@ import pytest
 import structlog
 from fastapi import FastAPI
 
-from hascheduler.api import audit_trail
-from hascheduler.api.audit_shares import Sample
-from hascheduler.api.audit_trail import SHARE_MAX, TRIM_EVERY, AuditWriter
+from hascheduler.api.middleware import audit
+from hascheduler.api.middleware.audit import SHARE_MAX, TRIM_EVERY, AuditWriter
+from hascheduler.api.middleware.audit_writer import Sampler
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.ports import AuditRecord, audit_id
@@ -100,7 +100,7 @@ def record(number: int, who: str, at_ms: int = NOW) -> AuditRecord:
 
 async def test_one_party_does_not_push_out_the_records_of_others(world: World) -> None:
     writer = AuditWriter(world.audit, StandingClock())
-    flood = [writer.add(record(number, "mallory")) for number in range(audit_trail.QUEUE_MAX)]
+    flood = [writer.add(record(number, "mallory")) for number in range(audit.QUEUE_MAX)]
     assert sum(flood) == SHARE_MAX
     assert writer.add(record(99_999, "alice"))
     await writer.flush()
@@ -121,6 +121,6 @@ async def test_the_collection_keeps_the_newest(world: World) -> None:
 
 
 def test_a_sample_regains_what_it_took_and_counts_the_rest() -> None:
-    sample = Sample(2, 100)
+    sample = Sampler(2, 100)
     assert [sample.take(MonoMs(at)) for at in (0, 0, 50, 99, 100, 150, 200)] == [0, 0, None, None, 2, None, 1]
     assert [sample.take(MonoMs(at)) for at in (10_000, 10_000, 10_000)] == [0, 0, None]

@@ -8,10 +8,11 @@ import orjson
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api import body, job_batch
 from hascheduler.api.app import create_app
-from hascheduler.api.body import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
-from hascheduler.api.json_text import JsonReader
+from hascheduler.api.http.strict_json import JsonReader
+from hascheduler.api.jobs import batch
+from hascheduler.api.routing import body
+from hascheduler.api.routing.body import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
 from hascheduler.model.token import Role
 from tests.unit.api.doubles import World
 from tests.unit.security.greedy_bodies import BATCHES, FILLS, LARGE, REDACTIONS, SMALL
@@ -177,7 +178,7 @@ def test_a_batch_that_is_read_without_turns_is_caught(app: FastAPI, monkeypatch:
             except StopIteration as end:
                 return end.value
 
-    monkeypatch.setattr(job_batch, "in_turns", at_once)
+    monkeypatch.setattr(batch, "run_in_slices", at_once)
     cost = cost_of(app, Asked("POST", "/v1/jobs:batch", BATCHES["fifty unknown fields each"]()))
     with pytest.raises(AssertionError):
         _check_stall(cost)

@@ -18,9 +18,9 @@ from typing import Any
 import bson
 import orjson
 
-from hascheduler.api.job_bodies import DEPENDENCIES_MAX
-from hascheduler.api.texts import LABELS_MAX, TEXT_LENGTH_MAX
-from hascheduler.api.work_schemas import DEFINITIONS_MAX, ERROR_BYTES_MAX, RESULT_BYTES_MAX
+from hascheduler.api.jobs.bodies import DEPENDENCIES_MAX
+from hascheduler.api.routing.field_types import LABELS_MAX, TEXT_LENGTH_MAX
+from hascheduler.api.work.schemas import DEFINITIONS_MAX, ERROR_BYTES_MAX, RESULT_BYTES_MAX
 from hascheduler.memory import work as memory_work
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.processor import encode_processor

@@ -10,7 +10,7 @@ import pytest
 import structlog
 from fastapi import FastAPI
 
-from hascheduler.api import event_stream
+from hascheduler.api.ops import events
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import Caller, crowded, until
 
@@ -63,7 +63,7 @@ async def test_who_breaks_off_leaves_no_traceback(
 async def test_half_an_answer_that_can_not_go_on_ends_the_connection_and_leaves_no_traceback(
     app: FastAPI, world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sound = event_stream._sent
+    sound = events._sent
     count = 0
 
     async def stuck(*args: Any, **options: Any) -> None:
@@ -73,13 +73,13 @@ async def test_half_an_answer_that_can_not_go_on_ends_the_connection_and_leaves_
             raise TimeoutError
         await sound(*args, **options)
 
-    monkeypatch.setattr(event_stream, "_sent", stuck)
+    monkeypatch.setattr(events, "_sent", stuck)
     async with crowded(app, world) as crowd:
         reader = await (await crowd.caller("viewer")).begin("GET", "/v1/events")
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             # The end of the chunks, by which a client knows that it has all.
             await reader.readuntil(b"\r\n0\r\n\r\n")
-        monkeypatch.setattr(event_stream, "_sent", sound)
+        monkeypatch.setattr(events, "_sent", sound)
         await crowd.others_get_in()
     assert [record for record in caplog.records if record.exc_info] == []
 

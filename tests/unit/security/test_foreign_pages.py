@@ -7,8 +7,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api.access_door import OPEN_PATHS, Lock
 from hascheduler.api.app import create_app
+from hascheduler.api.middleware.auth import OPEN_PATHS, AuthConfig
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import Guarded
@@ -29,7 +29,7 @@ ENDING = [path for path in PATHS if path != "/v1/events"]
 """Those whose answer to GET comes to an end."""
 
 
-def listening(app: FastAPI, world: World, lock: Lock) -> httpx.AsyncClient:
+def listening(app: FastAPI, world: World, lock: AuthConfig) -> httpx.AsyncClient:
     """A client of a replica with that lock; the test says which Host it asks for."""
     world.lock = lock
     app.state.services = world.services()
@@ -41,7 +41,7 @@ def listening(app: FastAPI, world: World, lock: Lock) -> httpx.AsyncClient:
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_a_name_that_was_made_to_lead_here_is_not_answered(app: FastAPI, world: World, path: str) -> None:
-    async with listening(app, world, Lock()) as client:
+    async with listening(app, world, AuthConfig()) as client:
         problem = check_problem(await client.get(path, headers={"Host": "evil.example"}), 421)
     assert problem["type"] == "urn:hascheduler:problem:foreign-host"
     assert "HASCHEDULER_HTTP_ALLOWED_HOSTS" in problem["detail"]
@@ -49,14 +49,14 @@ async def test_a_name_that_was_made_to_lead_here_is_not_answered(app: FastAPI, w
 
 async def test_a_page_that_rebinds_its_name_makes_no_token(app: FastAPI, world: World) -> None:
     evil = {"Host": "evil.example:8080", "Origin": "http://evil.example:8080", "Sec-Fetch-Site": "same-origin"}
-    async with listening(app, world, Lock()) as client:
+    async with listening(app, world, AuthConfig()) as client:
         answer = await client.post("/v1/tokens", json={"name": "mine", "role": "admin", "tenant": "*"}, headers=evil)
     check_problem(answer, 421)
     assert world.everything() == EMPTY
 
 
-LOOPBACK = Lock(hosts=frozenset({"127.0.0.1", "scheduler.corp"}))
-ANYWHERE = Lock(hosts=frozenset({"0.0.0.0", "scheduler.corp"}), any_address=True)
+LOOPBACK = AuthConfig(hosts=frozenset({"127.0.0.1", "scheduler.corp"}))
+ANYWHERE = AuthConfig(hosts=frozenset({"0.0.0.0", "scheduler.corp"}), any_address=True)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ async def test_without_tokens_only_own_names_are_answered(
 
 
 async def test_two_hosts_are_none(app: FastAPI, world: World) -> None:
-    async with listening(app, world, Lock()) as client:
+    async with listening(app, world, AuthConfig()) as client:
         answer = await client.get("/v1/lanes", headers=[("Host", "localhost"), ("Host", "evil.example")])
     check_problem(answer, 421)
 
@@ -169,20 +169,20 @@ async def test_no_other_site_changes_anything(
 async def test_a_change_is_asked_for_by_own_pages_and_by_programs(
     app: FastAPI, world: World, headers: dict[str, str], passes: bool
 ) -> None:
-    async with listening(app, world, Lock()) as client:
+    async with listening(app, world, AuthConfig()) as client:
         answer = await client.post("/v1/schedules/none/pause", headers=headers)
     check_problem(answer, 404 if passes else 403)
 
 
 async def test_a_second_origin_does_not_hide_behind_the_first(app: FastAPI, world: World) -> None:
-    async with listening(app, world, Lock()) as client:
+    async with listening(app, world, AuthConfig()) as client:
         headers = [("Origin", "http://127.0.0.1:8080"), ("Origin", "https://evil.example")]
         check_problem(await client.post("/v1/schedules/none/pause", headers=headers), 403)
 
 
 async def test_without_tokens_other_sites_do_not_read_either(app: FastAPI, world: World) -> None:
     """They could not see the answer; the waits would hold places open all the same."""
-    async with listening(app, world, Lock()) as client:
+    async with listening(app, world, AuthConfig()) as client:
         for path in PATHS:
             answer = await client.get(path, headers={"Sec-Fetch-Site": "cross-site"})
             if path == "/docs":  # a link to it may stand anywhere
@@ -192,7 +192,7 @@ async def test_without_tokens_other_sites_do_not_read_either(app: FastAPI, world
 
 
 async def test_no_answer_lets_other_sites_read_it(app: FastAPI, world: World) -> None:
-    async with listening(app, world, Lock()) as client:
+    async with listening(app, world, AuthConfig()) as client:
         for path in ENDING:
             answer = await client.options(path, headers={"Origin": "https://evil.example"})
             assert not [name for name in answer.headers if name.startswith("access-control-")]
@@ -201,14 +201,14 @@ async def test_no_answer_lets_other_sites_read_it(app: FastAPI, world: World) ->
 
 
 async def test_no_answer_is_taken_for_another_type(app: FastAPI, world: World) -> None:
-    async with listening(app, world, Lock()) as client:
+    async with listening(app, world, AuthConfig()) as client:
         for path in [*ENDING, "/nowhere"]:
             assert (await client.get(path)).headers.get_list("x-content-type-options") == ["nosniff"], path
         assert (await client.get("/", headers={"Host": "evil"})).headers["x-content-type-options"] == "nosniff"
 
 
 async def test_a_refusal_quotes_no_more_than_a_little_of_what_was_sent(app: FastAPI, world: World) -> None:
-    async with listening(app, world, Lock()) as client:
+    async with listening(app, world, AuthConfig()) as client:
         for headers in ({"Host": "x" * 5_000}, {"Origin": "http://" + "x" * 5_000}):
             answer = await client.post("/v1/schedules/none/pause", headers=headers)
             assert answer.status_code in (403, 421)

@@ -3,8 +3,8 @@
 import asyncio
 from contextlib import suppress
 
-from hascheduler.api import health_port
-from hascheduler.api.health_port import HealthPort
+from hascheduler.api.ops import health_port
+from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.daemon import liveness as liveness_module
 from hascheduler.daemon.liveness import GREETING, Liveness
 from hascheduler.telemetry.registry import new_registry

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.api.problems import FieldError, path_text, problem_body
+from hascheduler.api.http.problems import FieldError, path_text, problem_body
 from hascheduler.model.redaction import redacted, redacted_beginning
 from hascheduler.model.repr_limits import quoted
 from hascheduler.triggers.expressions import _FIELDS
@@ -29,13 +29,13 @@ TOO_LONG_S = 0.05
 
 # The pattern: how it is used, and how long its texts may be; None is as long as a body, a log line or a file.
 NAMED: dict[str, tuple[str, int | None]] = {
-    "hascheduler/api/audit_trail.py:_REQUEST_ID": ("fullmatch", 16_384),
-    "hascheduler/api/browser_door.py:_HOST": ("fullmatch", 16_384),
-    "hascheduler/api/browser_door.py:_ORIGIN": ("fullmatch", 16_384),
-    "hascheduler/api/etags.py:_TAG": ("fullmatch", 16_384),
-    "hascheduler/api/json_text.py:_BLANKS": ("match", None),
-    "hascheduler/api/json_text.py:_TOKEN": ("match", None),
-    "hascheduler/api/texts.py:NAME": ("match", None),
+    "hascheduler/api/middleware/audit.py:_REQUEST_ID": ("fullmatch", 16_384),
+    "hascheduler/api/middleware/cross_site.py:_HOST": ("fullmatch", 16_384),
+    "hascheduler/api/middleware/cross_site.py:_ORIGIN": ("fullmatch", 16_384),
+    "hascheduler/api/routing/revisions.py:_TAG": ("fullmatch", 16_384),
+    "hascheduler/api/http/strict_json.py:_BLANKS": ("match", None),
+    "hascheduler/api/http/strict_json.py:_TOKEN": ("match", None),
+    "hascheduler/api/routing/field_types.py:NAME": ("match", None),
     "hascheduler/bootstrap/inputs.py:_KEY": ("fullmatch", None),
     "hascheduler/bootstrap/inputs.py:_HOST": ("fullmatch", None),
     "hascheduler/cli/setup/bootstrap.py:_REPLICA_SET": ("fullmatch", None),

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.api.schedule_limits import ScheduleLimits
+from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.mirror.changes import ScheduleSeen, TenantSeen
 from hascheduler.model.collection import Collection

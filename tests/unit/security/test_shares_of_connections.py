@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api import server as server_module
+from hascheduler.api.http import server as server_module
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import HERE, THERE, answer_of, crowded, until
 from tests.unit.telemetry.scraping import scrape

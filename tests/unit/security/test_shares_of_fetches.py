@@ -5,7 +5,7 @@ from functools import partial
 
 from fastapi import FastAPI
 
-from hascheduler.api.shares import Pool
+from hascheduler.api.http.shares import Pool
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import Caller, answer_of, crowded, fills
 

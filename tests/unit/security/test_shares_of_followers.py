@@ -2,8 +2,8 @@
 
 from fastapi import FastAPI
 
-from hascheduler.api.pools import FOLLOWERS_MAX, RECORDINGS_MAX
-from hascheduler.api.shares import Slot, Use, token_party
+from hascheduler.api.http.shares import PoolRequest, Slot, token_party
+from hascheduler.api.middleware.pools import FOLLOWERS_MAX, RECORDINGS_MAX
 from tests.unit.api.doubles import World
 from tests.unit.api.test_recording import HEADING
 from tests.unit.security.crowding import crowded, until
@@ -24,7 +24,7 @@ async def test_a_viewer_who_follows_all_it_can_keeps_no_one_else_out(app: FastAP
 
 async def test_an_operator_who_records_all_it_can_keeps_no_one_else_out(app: FastAPI, world: World) -> None:
     world.view.heading = HEADING
-    greedy = Use((token_party("greedy"),))
+    greedy = PoolRequest((token_party("greedy"),))
     while isinstance(world.pools.recordings.admit(greedy), Slot):
         pass
     held = world.pools.recordings.in_use

@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api.body import LARGE_BODY_BYTES_MAX
-from hascheduler.api.pools import LARGE_BODIES_BYTES_MAX
-from hascheduler.api.shares import token_party
+from hascheduler.api.http.shares import token_party
+from hascheduler.api.middleware.pools import LARGE_BODIES_BYTES_MAX
+from hascheduler.api.routing.body import LARGE_BODY_BYTES_MAX
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import Caller, answer_of, crowded, fills, patient
 

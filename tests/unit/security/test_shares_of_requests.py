@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api.pools import IN_FLIGHT, IN_FLIGHT_MAX
-from hascheduler.api.shares import Pool, address_party, token_party
+from hascheduler.api.http.shares import Pool, address_party, token_party
+from hascheduler.api.middleware.pools import IN_FLIGHT, IN_FLIGHT_MAX
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import HERE, THERE, Caller, answer_of, crowded, fills, patient
 from tests.unit.telemetry.scraping import scrape

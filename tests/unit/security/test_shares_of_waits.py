@@ -5,8 +5,8 @@ from functools import partial
 
 from fastapi import FastAPI
 
-from hascheduler.api.pools import WAITS_MAX
-from hascheduler.api.shares import Pool
+from hascheduler.api.http.shares import Pool
+from hascheduler.api.middleware.pools import WAITS_MAX
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import Caller, answer_of, crowded, fills
 

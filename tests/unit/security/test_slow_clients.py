@@ -5,8 +5,15 @@ import asyncio
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api import arrival, connection
-from hascheduler.api.arrival import BYTES_PER_S_MIN, GRACE_S, Arrival, Gone, TooMuch, arrived
+from hascheduler.api.http import connection, receive_rate
+from hascheduler.api.http.receive_rate import (
+    BYTES_PER_S_MIN,
+    GRACE_S,
+    BodyInterrupted,
+    BodyTooLarge,
+    ReceiveDeadline,
+    receive_body,
+)
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import LIMIT_S, Caller, answer_of, crowded, until
 from tests.unit.telemetry.scraping import scrape
@@ -17,13 +24,13 @@ from tests.unit.telemetry.scraping import scrape
     [(0, 100 + GRACE_S), (BYTES_PER_S_MIN, 101 + GRACE_S), (5 * BYTES_PER_S_MIN, 105 + GRACE_S), (1 << 30, 110)],
 )
 def test_what_has_to_be_there_grows_with_time(received: int, due_s: float) -> None:
-    assert Arrival(100, 110).due_s(received) == due_s
+    assert ReceiveDeadline(100, 110).due_s(received) == due_s
 
 
 async def test_a_body_that_drips_is_cut_long_before_its_time_is_over(
     app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrival, "GRACE_S", 0.05)
+    monkeypatch.setattr(receive_rate, "GRACE_S", 0.05)
     async with crowded(app, world) as crowd:
         slow = await crowd.caller("submitter")
         reader, writer = await slow.connect()
@@ -45,7 +52,7 @@ async def test_a_body_that_drips_is_cut_long_before_its_time_is_over(
 
 
 async def test_a_body_that_comes_while_the_loop_stood_still_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrival, "GRACE_S", 0.0)
+    monkeypatch.setattr(receive_rate, "GRACE_S", 0.0)
     loop = asyncio.get_running_loop()
     news: asyncio.Future[None] = loop.create_future()
 
@@ -53,7 +60,7 @@ async def test_a_body_that_comes_while_the_loop_stood_still_is_taken(monkeypatch
         await news
         return {"type": "http.request", "body": b"{}", "more_body": False}
 
-    reading = asyncio.create_task(arrived(receive, 10, 10))
+    reading = asyncio.create_task(receive_body(receive, 10, 10))
     await asyncio.sleep(0)
     # Its time is over by the first look, and the bytes are told one turn later.
     loop.call_later(0.001, news.set_result, None)
@@ -63,8 +70,8 @@ async def test_a_body_that_comes_while_the_loop_stood_still_is_taken(monkeypatch
 @pytest.mark.parametrize(
     ("message", "raised"),
     [
-        ({"type": "http.disconnect"}, Gone),
-        ({"type": "http.request", "body": b"12345678901", "more_body": True}, TooMuch),
+        ({"type": "http.disconnect"}, BodyInterrupted),
+        ({"type": "http.request", "body": b"12345678901", "more_body": True}, BodyTooLarge),
     ],
 )
 async def test_how_a_body_ends_that_is_none(message: dict[str, object], raised: type[Exception]) -> None:
@@ -72,13 +79,13 @@ async def test_how_a_body_ends_that_is_none(message: dict[str, object], raised: 
         return message
 
     with pytest.raises(raised):
-        await arrived(receive, 10, 10)
+        await receive_body(receive, 10, 10)
 
 
 async def test_a_head_that_drips_is_cut_long_before_its_time_is_over(
     app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrival, "GRACE_S", 0.05)
+    monkeypatch.setattr(receive_rate, "GRACE_S", 0.05)
     monkeypatch.setattr(connection, "HEAD_PATIENCE_S", 10 * LIMIT_S)
     async with crowded(app, world) as crowd:
         reader, writer = await crowd.stranger().connect()

@@ -13,9 +13,9 @@ import pytest
 import uvloop
 from fastapi import FastAPI
 
-from hascheduler.api import server as server_module
-from hascheduler.api import tls_entrance
 from hascheduler.api.app import create_app
+from hascheduler.api.http import server as server_module
+from hascheduler.api.http import tls_connection
 from hascheduler.tls import PemFile, client_context
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import HERE, LIMIT_S
@@ -58,7 +58,7 @@ async def ended(reader: asyncio.StreamReader) -> bool:
 async def test_connections_that_never_shake_hands_give_way(
     url: str, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tls_entrance, "HANDSHAKE_PATIENCE_S", 10 * LIMIT_S)
+    monkeypatch.setattr(tls_connection, "HANDSHAKE_PATIENCE_S", 10 * LIMIT_S)
     silent = [await connected(url) for _ in range(3 * MAX)]
     assert await alive(url, authority)
     # All but those that there is room for have gone, the oldest first.
@@ -69,7 +69,7 @@ async def test_connections_that_never_shake_hands_give_way(
 
 
 async def test_a_handshake_has_little_time(url: str, authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls_entrance, "HANDSHAKE_PATIENCE_S", 0.05)
+    monkeypatch.setattr(tls_connection, "HANDSHAKE_PATIENCE_S", 0.05)
     reader, writer = await connected(url)
     writer.write(b"\x16\x03\x01")
     assert await ended(reader)

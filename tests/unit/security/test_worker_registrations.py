@@ -9,8 +9,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api import work_speakers
-from hascheduler.api.work_terms import WorkTerms
+from hascheduler.api.admission import worker_registrations
+from hascheduler.api.admission.worker_registrations import WorkTerms
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import MonoMs
 from tests.unit.api.doubles import World
@@ -89,7 +89,7 @@ async def test_one_that_was_not_written_does_not_count(worker: httpx.AsyncClient
 async def test_so_do_the_slots_and_definitions_that_they_claim(
     worker: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, limit: str, claim: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(work_speakers, limit, 10)
+    monkeypatch.setattr(worker_registrations, limit, 10)
     assert (await asked(worker, **claim)).status_code == 201
     check_problem(await asked(worker, **claim), 429)
     assert (await asked(worker)).status_code == 201
@@ -98,7 +98,7 @@ async def test_so_do_the_slots_and_definitions_that_they_claim(
 async def test_there_is_a_limit_for_all_tokens_together(
     worker: httpx.AsyncClient, stranger: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work_speakers, "IN_ALL_MAX", 2)
+    monkeypatch.setattr(worker_registrations, "IN_ALL_MAX", 2)
     await registered(worker)
     await registered(stranger)
     check_problem(await asked(stranger), 429)

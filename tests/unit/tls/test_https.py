@@ -12,9 +12,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api.access_door import Lock
 from hascheduler.api.app import create_app
-from hascheduler.api.server import ApiServer
+from hascheduler.api.http.server import ApiServer
+from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.model.token import digest_of
 from hascheduler.tls import PemFile, client_context, server_context
 from tests.unit.api.doubles import World
@@ -31,7 +31,7 @@ def app() -> FastAPI:
 
 @asynccontextmanager
 async def served(app: FastAPI, tls: ssl.SSLContext) -> AsyncIterator[str]:
-    app.state.services = replace(World().services(), lock=Lock(demanded=True, admin_digest=digest_of(ADMIN)))
+    app.state.services = replace(World().services(), lock=AuthConfig(demanded=True, admin_digest=digest_of(ADMIN)))
     server = ApiServer(app, "127.0.0.1", 0, tls)
     await server.bind()
     serving = asyncio.create_task(server.run())

@@ -1,0 +1,146 @@
+"""Says no in time: before a job is written, is there room for it? A flood is refused, and told when to come again.
+
+Three limits: how many jobs of the tenant wait (429), how many wait in all (503), and how fast the tenant submits (429).
+The first two are counted in memory: what the core counts, and what this replica has let in since (`UnseenJobs`), so
+that a flood at one replica can't run past them. Several replicas may together exceed them by what they let in within
+the lag of their streams. The rate is exact: all replicas take from one bucket in the database.
+
+A replica whose mirror is not complete and fresh does not know; it goes by what it knew last, and by what it lets in.
+One that has known nothing yet lets nobody in.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from math import ceil
+
+from hascheduler.api.admission.estimates import DrainRate, EmptyBuckets, UnseenJobs
+from hascheduler.errors import InvalidInput, Overloaded, TooMany
+from hascheduler.model.definition import RateLimit
+from hascheduler.model.durations import format_duration
+from hascheduler.model.tenant import Tenant
+from hascheduler.ports import BucketStore, Clock, ClusterView
+from hascheduler.ports.admission import Path
+
+_TENANTS_MAX = 1_000
+_BEGINS_S = 1
+
+
+class AdmissionControl:
+    """`hascheduler.ports.Admission`. ``max_pending`` is for all tenants together; None: no limit. ``refused`` is told
+    why somebody was not let in: one of `hascheduler.telemetry.metrics_http.REASONS`."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        buckets: BucketStore,
+        clock: Clock,
+        max_pending: int | None,
+        refused: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._view = view
+        self._buckets = buckets
+        self._clock = clock
+        self._max_pending = max_pending
+        self._refused = refused
+        self._account = UnseenJobs()
+        self._drain = DrainRate()
+        self._empty = EmptyBuckets()
+        self._tenants: OrderedDict[str, Tenant] = OrderedDict()
+        self._was_ready = False
+        self._has_known = False
+
+    def arrived(self, tenant: str, *, own: bool) -> None:
+        """The core counts one more job; ``own``: this replica let it in."""
+        for key in (tenant, None):
+            self._drain.came(key)
+            if own:
+                self._account.came_back(key)
+
+    async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",)) -> None:
+        self._has_known |= self._view.ready
+        if not self._has_known:
+            self._refused("starting")
+            raise Overloaded("this replica has only just begun, and does not know yet how much waits", _BEGINS_S)
+        limits = self._limits(tenant)
+        self._demand_room(tenant, jobs, limits.max_pending, path)
+        rate = limits.submit_rate
+        if rate is not None and jobs > rate.count:
+            raise self._never(jobs, rate.count, path)
+        # Before anything is awaited: whoever asks meanwhile has to find these counted.
+        counted = [key for key, cap in ((tenant, limits.max_pending), (None, self._max_pending)) if cap is not None]
+        now_ms = self._clock.mono_ms()
+        for key in counted:
+            self._account.let_in(key, jobs, now_ms)
+        if rate is None:
+            return
+        try:
+            await self._demand_tokens(tenant, jobs, rate)
+        except BaseException:
+            self.not_new(tenant, jobs)
+            raise
+
+    def not_new(self, tenant: str, jobs: int) -> None:
+        for key in (tenant, None):
+            self._account.take_back(key, jobs)
+
+    async def _demand_tokens(self, tenant: str, jobs: int, rate: RateLimit) -> None:
+        wait_ms = self._empty.wait_ms(tenant, rate, jobs, self._clock.mono_ms())
+        if not wait_ms:
+            wait_ms = await self._buckets.take(tenant, rate, jobs)
+            if not wait_ms:
+                return
+            self._empty.found(tenant, rate, jobs, self._clock.mono_ms() + wait_ms)
+        problem = f"tenant {tenant!r} may submit {rate.count} jobs in {format_duration(rate.per_ms)}, and has"
+        self._refused("rate")
+        raise TooMany(problem, ceil(wait_ms / 1000))
+
+    def _limits(self, tenant: str) -> Tenant:
+        if not self._view.ready:
+            return self._view.tenant(tenant) or self._tenants.get(tenant) or Tenant(tenant)
+        limits = self._view.tenant(tenant)
+        if limits is None:
+            self._tenants.pop(tenant, None)
+            return Tenant(tenant)
+        self._tenants[tenant] = limits
+        self._tenants.move_to_end(tenant)
+        if len(self._tenants) > _TENANTS_MAX:
+            self._tenants.popitem(last=False)
+        return limits
+
+    def _demand_room(self, tenant: str, jobs: int, tenant_max: int | None, path: Path) -> None:
+        if self._view.ready != self._was_ready:
+            self._was_ready = self._view.ready
+            self._drain.forget()
+        if tenant_max is not None:
+            if jobs > tenant_max:
+                raise self._never(jobs, tenant_max, path)
+            waiting = self._waiting(tenant)
+            if waiting + jobs > tenant_max:
+                problem = f"{waiting} jobs of tenant {tenant!r} wait, and {tenant_max} may"
+                self._refused("tenant_pending")
+                raise TooMany(problem, self._room_in_s(tenant, waiting + jobs - tenant_max))
+        if self._max_pending is not None:
+            if jobs > self._max_pending:
+                raise self._never(jobs, self._max_pending, path)
+            waiting = self._waiting(None)
+            if waiting + jobs > self._max_pending:
+                problem = f"{waiting} jobs wait, and {self._max_pending} may"
+                self._refused("total_pending")
+                raise Overloaded(problem, self._room_in_s(None, waiting + jobs - self._max_pending))
+
+    def _waiting(self, key: str | None) -> int:
+        now_ms = self._clock.mono_ms()
+        unseen = self._account.unseen(key, now_ms, forgetting=self._view.ready)
+        pending = self._view.pending(key)
+        if not self._view.ready:
+            return max(pending, self._drain.last_known(key)) + unseen
+        self._drain.observe(key, pending, now_ms)
+        return pending + unseen
+
+    def _room_in_s(self, key: str | None, jobs: int) -> int:
+        return self._drain.retry_after_s(key, jobs, self._clock.mono_ms())
+
+    def _never(self, jobs: int, most: int, path: Path) -> InvalidInput:
+        """However long they wait: no reason to come again with as many."""
+        self._refused("never")
+        return InvalidInput(path, f"{jobs} at once are more than will ever be let in", f"at most {most} in a request")

@@ -1,0 +1,58 @@
+"""How many schedules a tenant may have, and how close together their times may be.
+
+Both are checked when a schedule is created, the second also when its trigger changes; stored schedules go on. A
+tenant's own ``max_schedules`` applies to every caller. The deployment's two limits apply only to tokens of one tenant;
+a token for all tenants may exceed them. Two replicas that check at the same time may admit a few schedules too many.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from hascheduler.api.http.problems import FieldError, ProblemError
+from hascheduler.api.middleware.auth import Caller
+from hascheduler.errors import InvalidInput
+from hascheduler.model.durations import format_duration
+from hascheduler.model.repr_limits import quoted
+from hascheduler.model.trigger import Cron, Interval, Trigger
+from hascheduler.ports import ClusterView, ScheduleStore
+from hascheduler.triggers import shortest_gap_ms
+
+TENANT_SCHEDULES_MAX = 10_000
+LEAST_INTERVAL_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleLimits:
+    """The deployment's limits for tokens of one tenant; ``schedules_max`` None: no limit."""
+
+    schedules_max: int | None = TENANT_SCHEDULES_MAX
+    least_interval_ms: int = LEAST_INTERVAL_MS
+
+    def demand_interval(self, trigger: Trigger, stored: Trigger | None, caller: Caller) -> None:
+        """`InvalidInput` where the times of a new ``trigger`` are too close together.
+
+        Of a cron expression, a hundred times are checked. A list of times is bounded by its length, and by the rate at
+        which the tenant's schedules may fire.
+        """
+        if caller.only is None or trigger == stored:
+            return
+        field = {Interval: "every", Cron: "expression"}.get(type(trigger.pattern))
+        shortest_ms = None if field is None else shortest_gap_ms(trigger)
+        if shortest_ms is not None and shortest_ms < self.least_interval_ms:
+            problem = f"{format_duration(shortest_ms)} between two times is too short for a token of one tenant"
+            raise InvalidInput(("trigger", str(field)), problem, f"at least {format_duration(self.least_interval_ms)}")
+
+    async def demand_room(self, tenant: str, caller: Caller, view: ClusterView, schedules: ScheduleStore) -> None:
+        """409 if ``tenant`` has as many schedules as it may have."""
+        known = view.tenant(tenant)
+        most = known.max_schedules if known is not None else None
+        if most is None:
+            most = None if caller.only is None else self.schedules_max
+        if most is None or await schedules.count(tenant, most) < most:
+            return
+        raise ProblemError(
+            HTTPStatus.CONFLICT,
+            "too-many-schedules",
+            f"tenant {quoted(tenant)} has {most} schedules, and may have no more; delete one first",
+            errors=[FieldError(("job", "tenant"), f"{quoted(tenant)} has {most} schedules", "less than that many")],
+        )

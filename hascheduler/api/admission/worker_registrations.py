@@ -1,0 +1,93 @@
+"""The terms for processors that speak HTTP: heartbeats, deadline, and how many there may be."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from hascheduler.api.http.problems import ProblemError
+from hascheduler.api.middleware.auth import Caller
+from hascheduler.errors import TooMany
+from hascheduler.model.processor import ProcessorRef, is_polling
+from hascheduler.model.repr_limits import quoted
+from hascheduler.ports import Clock, ClusterView
+
+PROCESSORS_OF_TOKEN_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTerms:
+    """A processor works for ``shard``, sends a heartbeat each interval, and stops its work when the heartbeats go
+    unanswered until the deadline. ``processors_max`` may be registered with one token.
+    """
+
+    shard: str
+    heartbeat_interval_ms: int
+    heartbeat_deadline_ms: int
+    processors_max: int = PROCESSORS_OF_TOKEN_MAX
+
+
+IN_ALL_MAX = 10_000
+SLOTS_OF_TOKEN_MAX = 100_000
+DEFINITIONS_OF_TOKEN_MAX = 100_000
+_AGAIN_S = 60
+_UNSEEN_FOR_MS = 10_000
+
+
+def not_registered(processor: str) -> ProblemError:
+    """404: the processor has been deleted, or never existed."""
+    detail = f"no processor {quoted(processor)} is registered (any more); register again and take the new id"
+    return ProblemError(HTTPStatus.NOT_FOUND, "not-registered", detail)
+
+
+def demand_own(processor: str, caller: Caller, view: ClusterView) -> None:
+    """404 unless the processor speaks HTTP and the caller may speak for it.
+
+    A processor that the stream has not shown yet passes: it was registered a moment ago, and every write for it names
+    its id anyway.
+    """
+    if not is_polling(processor):
+        raise not_registered(processor)
+    known = view.processor(processor)
+    if known is None or known.registered_by is None or caller.id is None:
+        return
+    if known.registered_by != caller.name:
+        raise not_registered(processor)
+
+
+class WorkerRegistrations:
+    """Owner of the registrations that this replica has written and its stream does not show yet."""
+
+    def __init__(self, view: ClusterView, clock: Clock) -> None:
+        self._view = view
+        self._clock = clock
+        self._unseen: dict[str, tuple[int, ProcessorRef]] = {}
+
+    def demand_room(self, processor: ProcessorRef, terms: WorkTerms) -> None:
+        """`TooMany` if a limit is reached; otherwise the processor counts from here on."""
+        known = [each for each in self._known() if is_polling(each.id)]
+        if len(known) >= IN_ALL_MAX:
+            raise TooMany(f"{len(known)} processors that speak HTTP are registered, and {IN_ALL_MAX} may", _AGAIN_S)
+        own = [each for each in known if each.registered_by == processor.registered_by]
+        who = "without a token" if processor.registered_by is None else f"as {quoted(processor.registered_by)}"
+        slots = sum(each.slots for each in own) + processor.slots
+        definitions = sum(len(each.definitions) for each in own) + len(processor.definitions)
+        for count, most, what in (
+            (len(own) + 1, terms.processors_max, "processors"),
+            (slots, SLOTS_OF_TOKEN_MAX, "slots"),
+            (definitions, DEFINITIONS_OF_TOKEN_MAX, "definitions of processors"),
+        ):
+            if count > most:
+                raise TooMany(f"{count} {what} would be registered {who}, and {most} may", _AGAIN_S)
+        self._unseen[processor.id] = (self._clock.mono_ms(), processor)
+
+    def not_new(self, processor: ProcessorRef) -> None:
+        """The registration was not written after all."""
+        self._unseen.pop(processor.id, None)
+
+    def _known(self) -> Iterable[ProcessorRef]:
+        too_old_ms = self._clock.mono_ms() - _UNSEEN_FOR_MS
+        for id, (at_ms, _) in list(self._unseen.items()):
+            if at_ms <= too_old_ms or self._view.processor(id) is not None:
+                del self._unseen[id]
+        yield from self._view.processors()
+        yield from (processor for _, processor in self._unseen.values())

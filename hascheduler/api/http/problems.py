@@ -1,0 +1,172 @@
+"""What a refusal looks like: RFC 9457 problem+json, one builder for all of them.
+
+``type`` is a URN that programs may compare, ``detail`` is for people, ``errors`` names each field that is wrong.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import HTTPException, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from hascheduler.model.redaction import redacted_beginning
+
+MEDIA_TYPE = "application/problem+json"
+ERRORS_SHOWN_MAX = 50
+ERRORS_LENGTH_MAX = 16_000
+"""How many characters all errors of one answer have in all; what comes after those is left out."""
+_PATH_PART_SHOWN_MAX = 128
+_TEXT_SHOWN_MAX = 1_000
+
+Path = tuple[str | int, ...]
+
+
+class FieldErrorDetails(BaseModel):
+    """One field that is wrong."""
+
+    path: str = Field(description="Where, from the top of the body", examples=["trigger.every"])
+    problem: str = Field(description="What is wrong", examples=["'0s' is too short"])
+    expected: str = Field(description="What would be right", examples=["at least 100ms"])
+
+
+class ProblemDetails(BaseModel):
+    """RFC 9457 problem details."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:hascheduler:problem:invalid-request",
+                    "title": "Unprocessable Entity",
+                    "status": 422,
+                    "detail": "trigger.every: '0s' is too short; expected at least 100ms",
+                    "errors": [{"path": "trigger.every", "problem": "'0s' is too short", "expected": "at least 100ms"}],
+                }
+            ]
+        }
+    )
+
+    type: str = Field(description="urn:hascheduler:problem:… for programs to compare")
+    title: str
+    status: int
+    detail: str = Field(description="For people")
+    errors: list[FieldErrorDetails] = Field(default=[], description="Each field that is wrong, where fields are")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """A `FieldErrorDetails` before it is written out."""
+
+    path: Path
+    problem: str
+    expected: str = ""
+
+    def __str__(self) -> str:
+        where = f"{path_text(self.path)}: " if self.path else ""
+        return f"{where}{self.problem}" + (f"; expected {self.expected}" if self.expected else "")
+
+
+class ProblemError(HTTPException):
+    """A request that is refused where no answer can be returned, such as while its body is read."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        kind: str,
+        detail: str,
+        *,
+        errors: Sequence[FieldError] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, detail, dict(headers) if headers else None)
+        self.kind = kind
+        self.errors = tuple(errors)
+
+
+def problem(
+    status: int,
+    kind: str,
+    detail: str,
+    *,
+    errors: Sequence[FieldError] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    body = problem_body(status, kind, detail, errors)
+    return Response(json.dumps(body), status, dict(headers) if headers else None, MEDIA_TYPE)
+
+
+def problem_body(
+    status: int,
+    kind: str,
+    detail: str,
+    errors: Sequence[FieldError] = (),
+    *,
+    errors_length_max: int = ERRORS_LENGTH_MAX,
+) -> dict[str, Any]:
+    """What `problem` sends; at least one error is told, where there are any."""
+    body: dict[str, Any] = {
+        "type": f"urn:hascheduler:problem:{kind}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": _sendable(detail),
+    }
+    told: list[dict[str, str]] = []
+    length = 0
+    for error in errors[:ERRORS_SHOWN_MAX]:
+        one = {
+            "path": _sendable(path_text(error.path)),
+            "problem": _sendable(error.problem),
+            "expected": _sendable(error.expected),
+        }
+        length += sum(map(len, one.values()))
+        if told and length > errors_length_max:
+            break
+        told.append(one)
+    if told:
+        body["errors"] = told
+    return body
+
+
+def invalid(errors: Sequence[FieldError], count: int | None = None) -> Response:
+    """422: understood, but these fields are wrong; ``count`` says how many, where not all are there."""
+    others = (len(errors) if count is None else count) - 1
+    more = f" (and {others} more)" if others else ""
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{errors[0]}{more}", errors=errors)
+
+
+def path_text(path: Path) -> str:
+    return ".".join(redacted_beginning(str(part), _PATH_PART_SHOWN_MAX).removesuffix("…") for part in path)
+
+
+def _sendable(text: str) -> str:
+    """``text`` shortened, without secrets, and without what UTF-8 can't carry: it may quote a request that was refused
+    for just that."""
+    shown = redacted_beginning(text, _TEXT_SHOWN_MAX)
+    return shown if shown.isascii() else shown.encode("utf-8", "backslashreplace").decode()
+
+
+Responses = dict[int | str, dict[str, Any]]
+
+_DESCRIPTIONS = {
+    HTTPStatus.FORBIDDEN: "The token may not do this",
+    HTTPStatus.FORBIDDEN: "The token may not do this",
+    HTTPStatus.NOT_FOUND: "There is none by that name",
+    HTTPStatus.CONFLICT: "It is not in the state that this was meant for, or others are changing it",
+    HTTPStatus.PRECONDITION_FAILED: "The stored revision is not the one that If-Match names",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too large",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Understood, but some fields are wrong",
+    HTTPStatus.TOO_MANY_REQUESTS: "The tenant has asked for too much; `Retry-After` says when it may again",
+}
+
+ANY_PROBLEM: Responses = {
+    "4XX": {"model": ProblemDetails, "description": "Refused; nothing was written"},
+    "5XX": {"model": ProblemDetails, "description": "Not answered; with Retry-After where another try may succeed"},
+}
+NOT_MODIFIED: Responses = {304: {"description": "The revision that If-None-Match names is the stored one"}}
+
+
+def problem_responses(*statuses: int) -> Responses:
+    return {status: {"model": ProblemDetails, "description": _DESCRIPTIONS[HTTPStatus(status)]} for status in statuses}

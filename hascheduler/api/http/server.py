@@ -1,0 +1,141 @@
+"""Serves an application on a port, inside a loop that is somebody else's.
+
+uvicorn without its habits: no signal handlers, no logging set-up, no access log, no exit of the process. Limits on
+the connections are here and in `hascheduler.api.http.connection`, those on requests in
+`hascheduler.api.middleware.timeouts` and `hascheduler.api.middleware.pools`.
+"""
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from hascheduler.api.http.connection import KEEP_ALIVE_S, BoundedConfig, BoundedConnection, ServerConnections
+from hascheduler.api.http.tls_connection import TlsConnection
+from hascheduler.errors import InvalidInput
+from hascheduler.telemetry.metrics_http import HttpMetrics
+
+CONNECTIONS_MAX = 1_000
+CONNECTIONS_RESERVE = 50
+_HEAD_BYTES_MAX = 16 * 1024
+_BACKLOG = 256
+_RESOLVE_PATIENCE_S = 5
+_DRAIN_S = 5
+_STOP_S = _DRAIN_S + 3  # uvicorn's own steps around the draining take a moment each
+
+
+class ApiServer:
+    """``await bind()``, then ``port`` is known, then ``await run()`` until it is cancelled; with ``tls``, HTTPS.
+
+    ``HASCHEDULER_<setting>_HOST`` and ``…_PORT`` are to blame where the port can't be had. ``connections_max`` and
+    ``connections_reserve`` are as `hascheduler.api.http.connection_table` has them.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        *,
+        setting: str = "HTTP",
+        connections_max: int | None = None,
+        connections_reserve: int | None = None,
+        metrics: HttpMetrics | None = None,
+    ) -> None:
+        connections = ServerConnections(
+            CONNECTIONS_MAX if connections_max is None else connections_max,
+            CONNECTIONS_RESERVE if connections_reserve is None else connections_reserve,
+            HttpMetrics() if metrics is None else metrics,
+        )
+        self._setting = f"HASCHEDULER_{setting}"
+        self._host = host
+        self._port = port
+        self._listener: socket.socket | None = None
+        self._config = BoundedConfig(
+            app,
+            connections,
+            tls,
+            http=BoundedConnection if tls is None else TlsConnection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=_BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=_DRAIN_S,
+            h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
+        )
+        self._server = _Server(self._config)
+
+    @property
+    def port(self) -> int:
+        """The port that was bound; before `bind`, the one asked for, which may be 0."""
+        return self._port
+
+    async def bind(self) -> None:
+        """Take the port; `InvalidInput` when it can't be had."""
+        family, address = await self._resolved()
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            # Now rather than in `run`: until somebody listens, two processes may bind one port.
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            listener.close()
+            raise self._refused(error) from None
+        listener.setblocking(False)
+        self._listener = listener
+        self._port = listener.getsockname()[1]
+
+    async def run(self) -> None:
+        """Serve until cancelled, then finish what is in flight within a few seconds."""
+        assert self._listener is not None, "bind comes first"
+        serving = asyncio.create_task(self._server.serve(sockets=[self._listener]), name="uvicorn")
+        try:
+            await asyncio.shield(serving)
+        finally:
+            self._server.should_exit = True
+            try:
+                async with asyncio.timeout(_STOP_S):
+                    await serving
+            except TimeoutError:
+                pass  # the timeout has cancelled it; whoever still holds a connection loses it
+            finally:
+                self._listener.close()
+
+    async def _resolved(self) -> tuple[socket.AddressFamily, tuple[str | int | bytes, ...]]:
+        try:
+            async with asyncio.timeout(_RESOLVE_PATIENCE_S):
+                found = await asyncio.get_running_loop().getaddrinfo(
+                    self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+                )
+        except (OSError, TimeoutError):
+            raise InvalidInput(
+                (f"{self._setting}_HOST",), f"{self._host!r} names no address", "one of this machine's"
+            ) from None
+        family, _, _, _, address = found[0]
+        return family, address
+
+    def _refused(self, error: OSError) -> InvalidInput:
+        if error.errno == errno.EADDRNOTAVAIL:
+            return InvalidInput((f"{self._setting}_HOST",), f"{self._host} is not here", "one of this machine's")
+        reason = "is in use" if error.errno == errno.EADDRINUSE else f"can't be bound ({error.strerror})"
+        return InvalidInput(
+            (f"{self._setting}_PORT",), f"{self._host}:{self._port} {reason}", "a free port, or 0 for any"
+        )
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals belong to the process, which stops its parts in order."""
+        yield

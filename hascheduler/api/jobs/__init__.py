@@ -1,0 +1,1 @@
+"""``/v1/jobs``: submit one or many, list, explain, change."""

@@ -1,0 +1,362 @@
+"""``POST /v1/jobs:batch``: many jobs at once, each with its own answer.
+
+A job that is refused does not keep the others back, except those that depend on it. Within a batch jobs depend on each
+other by ``ref:NAME``. They are inserted level by level: first those that wait for nothing in the batch, so that in the
+database, and in every replica's stream, a job comes after what it waits for.
+
+A thousand jobs of eight megabytes are long work: each stage handles them in slices
+(`hascheduler.api.routing.time_slicing`).
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+
+import orjson
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation, ValidationError
+
+from hascheduler.api.http.problems import (
+    ERRORS_SHOWN_MAX,
+    FieldError,
+    ProblemDetails,
+    ProblemError,
+    problem_body,
+    problem_responses,
+)
+from hascheduler.api.jobs import idempotency
+from hascheduler.api.jobs.bodies import SubmitJobBody
+from hascheduler.api.jobs.dependencies import BATCH_PREFIX, Lookup, demand_few, look_up, waits_for
+from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
+from hascheduler.api.jobs.submit_span import submit_span
+from hascheduler.api.jobs.topological_levels import levels
+from hascheduler.api.middleware.audit import Noted
+from hascheduler.api.middleware.auth import Caller, Submitter
+from hascheduler.api.routing.body import LargeJsonRoute
+from hascheduler.api.routing.error_handlers import field_error
+from hascheduler.api.routing.field_types import Name, StrictModel
+from hascheduler.api.routing.time_slicing import run_in_slices
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import JobState, NewJob
+from hascheduler.model.trace import TraceContext
+from hascheduler.ports import KnownJob, Submission, SubmitAnswer
+from hascheduler.telemetry.tracing import JOBS
+
+JOBS_MAX = 1_000
+REF_PREFIX = "ref:"
+_AT_ONCE_MAX = 250
+"""How many jobs the database is sent at a time: the driver encodes them in one go."""
+_ERRORS_LENGTH_MAX = 2_000
+_STEP = 10
+"""Jobs in a slice."""
+_DEPENDENCIES_A_JOB = 100
+"""So many dependencies take as long to resolve as one more job."""
+_DEPENDENCIES_MAX = 100_000
+"""Of all jobs of a batch together: one name may stand for a thousand jobs."""
+
+router = APIRouter(tags=["jobs"], route_class=LargeJsonRoute)
+
+
+class BatchJobBody(SubmitJobBody):
+    """One job of a batch."""
+
+    ref: Name | None = Field(default=None, description="What the others of this batch call it, as `ref:NAME`")
+    idempotency_key: str | None = Field(
+        default=None, description="As the header, for this job; default: the header's key and the place in the batch"
+    )
+
+
+class BatchBody(StrictModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "jobs": [
+                        {"ref": "a", "definition": "log", "payload": {"message": "first"}},
+                        {"definition": "log", "payload": {"message": "then"}, "depends_on": ["ref:a"]},
+                    ]
+                }
+            ]
+        }
+    )
+
+    # Each job is validated on its own: an invalid one gets its problem in its place of the answer.
+    jobs: list[SkipValidation[BatchJobBody | JsonValue]] = Field(min_length=1, max_length=JOBS_MAX)
+
+
+class BatchJobResponse(BaseModel):
+    status: int = Field(description="201: submitted; 200: it was there already; else `problem` says what is wrong")
+    job: str | None
+    problem: ProblemDetails | None
+
+
+class BatchResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "batch": "batch:0194f3a1b2c3000001deadbeef01",
+                    "results": [{"status": 201, "job": "job:0194f3a1b2c3000002deadbeef01", "problem": None}],
+                }
+            ]
+        }
+    )
+
+    batch: str = Field(description="Its jobs are found by it; others may depend on it")
+    results: list[BatchJobResponse] = Field(description="One for each job, in their order")
+
+
+@dataclass(slots=True)
+class _Item:
+    """A job of the batch on its way: the request, the job to insert, the stored job, or why it is refused."""
+
+    body: BatchJobBody | None = None
+    job: NewJob | None = None
+    submission: Submission | None = None
+    refusal: bytes | None = None
+    """A `BatchJobResponse` as it is sent."""
+
+    def refuse(self, errors: Sequence[FieldError]) -> None:
+        self.refusal = _refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(errors[0]), errors)
+
+
+@router.post(
+    "/jobs:batch",
+    response_model=BatchResponse,
+    responses=problem_responses(413, 422, 429),
+    openapi_extra=idempotency.PARAMETER,
+)
+async def submit_batch(
+    body: BatchBody, services: Services, caller: Submitter, key: IdempotencyKey, *, note: Noted, request: Request
+) -> Response:
+    """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it."""
+    batch = note.target = _batch_id(key, caller, services)
+    with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
+        items = await _submitted(body, key, caller, services, batch=batch, trace=span.context)
+    return Response(await run_in_slices(_answer(batch, items)), media_type="application/json")
+
+
+async def _submitted(
+    body: BatchBody, key: str | None, caller: Caller, services: ApiServices, *, batch: str, trace: TraceContext | None
+) -> Sequence[_Item]:
+    items = await run_in_slices(_read_all(body.jobs))
+    refs = _refs(items)
+    await run_in_slices(_make(items, key, caller, services, batch=batch, trace=trace))
+    named = [name for item in items if item.body for name in item.body.depends_on if not name.startswith(REF_PREFIX)]
+    lookup = await look_up(named, caller, services) if named else Lookup({}, {})
+    order = await run_in_slices(levels(await run_in_slices(_needs(items, refs))))
+    for place in order.in_circles:
+        items[place].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
+    admitted = await _admit(items, services)
+    for level in order.levels:
+        await _submit([place for place in level if items[place].refusal is None], items, refs, lookup, services)
+    _return_unused(admitted, items, services)
+    return items
+
+
+def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> str:
+    if key is None:
+        return BATCH_PREFIX + services.new_job_id().removeprefix("job:")
+    # A repeated request gets the same id.
+    return BATCH_PREFIX + hashlib.sha256(f"{caller.tenant}/{key}".encode()).hexdigest()[:32]
+
+
+def _read_all(given: list[BatchJobBody | JsonValue]) -> Generator[None, None, list[_Item]]:
+    items: list[_Item] = []
+    for place, each in enumerate(given):
+        items.append(_read(each))
+        if place % _STEP == _STEP - 1:
+            yield
+    return items
+
+
+def _read(given: BatchJobBody | JsonValue) -> _Item:
+    item = _Item()
+    try:
+        item.body = BatchJobBody.model_validate(given)
+    except ValidationError as error:
+        found = error.errors(include_url=False)[:ERRORS_SHOWN_MAX]
+        item.refuse([field_error({**one, "loc": ("body", *one["loc"])}, given) for one in found])
+    return item
+
+
+def _refs(items: Sequence[_Item]) -> dict[str, int]:
+    """The place of each ref; a job that repeats an earlier one's ref is refused."""
+    refs: dict[str, int] = {}
+    for place, item in enumerate(items):
+        if item.body is None or item.body.ref is None:
+            continue
+        if refs.setdefault(item.body.ref, place) != place:
+            item.refuse([FieldError(("ref",), f"{item.body.ref!r} is there twice", "each ref once")])
+    return refs
+
+
+def _make(
+    items: Sequence[_Item],
+    key: str | None,
+    caller: Caller,
+    services: ApiServices,
+    *,
+    batch: str,
+    trace: TraceContext | None,
+) -> Generator[None, None, None]:
+    now = services.clock.wall_ms()
+    for place, item in enumerate(items):
+        if place % _STEP == _STEP - 1:
+            yield
+        body = item.body
+        if body is None or item.refusal is not None:
+            continue
+        try:
+            body.demand_time(now)
+            body.demand_lane(caller, services.view)
+            job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
+            own = None if body.idempotency_key is None else checked_key(body.idempotency_key)
+        except InvalidInput as error:
+            item.refuse([FieldError(error.path, error.problem, error.expected)])
+            continue
+        except ProblemError as error:
+            item.refusal = _refusal(error.status_code, error.kind, str(error.detail), error.errors)
+            continue
+        own = own or (None if key is None else f"{key}#{place}")
+        if own is not None:
+            job = replace(job, idempotency_key=own, request_hash=body.request_hash())
+        item.job = replace(job, batch=batch, trace=trace)
+
+
+def _needs(items: Sequence[_Item], refs: dict[str, int]) -> Generator[None, None, list[list[int]]]:
+    """For each place, the places that it waits for; `_resolve` refuses refs that do not exist."""
+    needs: list[list[int]] = []
+    for place, item in enumerate(items):
+        named = item.body.depends_on if item.body else ()
+        own = (name.removeprefix(REF_PREFIX) for name in named if name.startswith(REF_PREFIX))
+        needs.append([refs[ref] for ref in own if ref in refs])
+        if place % _STEP == _STEP - 1:
+            yield
+    return needs
+
+
+async def _admit(items: Sequence[_Item], services: ApiServices) -> Counter[str]:
+    """Admit the jobs of each tenant, and return how many; either all are admitted, or it raises and none is."""
+    wanted = Counter(item.job.tenant for item in items if item.job is not None and item.refusal is None)
+    admitted: Counter[str] = Counter()
+    try:
+        for tenant, count in sorted(wanted.items()):
+            await services.admission.admit(tenant, count)
+            admitted[tenant] = count
+    except BaseException:
+        _return_unused(admitted, (), services)
+        raise
+    return admitted
+
+
+def _return_unused(admitted: Counter[str], items: Sequence[_Item], services: ApiServices) -> None:
+    """Give back the admissions that made no new job."""
+    new = Counter(
+        item.job.tenant
+        for item in items
+        if item.job is not None and item.submission is not None and item.submission.answer is SubmitAnswer.NEW
+    )
+    for tenant, count in (admitted - new).items():
+        services.admission.not_new(tenant, count)
+
+
+async def _submit(
+    places: Sequence[int], items: Sequence[_Item], refs: dict[str, int], lookup: Lookup, services: ApiServices
+) -> None:
+    ready = await run_in_slices(_resolved(places, items, refs, lookup))
+    for begin in range(0, len(ready), _AT_ONCE_MAX):
+        some = ready[begin : begin + _AT_ONCE_MAX]
+        submissions = await services.jobs.submit_many([item.job for item in some if item.job is not None])
+        for item, submission in zip(some, submissions, strict=True):
+            item.submission = submission
+            if submission.answer is SubmitAnswer.OTHER:
+                detail = idempotency.other_body((item.job.idempotency_key if item.job else None) or "")
+                item.refusal = _refusal(HTTPStatus.CONFLICT, "conflict", detail)
+
+
+def _resolved(
+    places: Sequence[int], items: Sequence[_Item], refs: dict[str, int], lookup: Lookup
+) -> Generator[None, None, list[_Item]]:
+    """The jobs of ``places`` whose dependencies all exist; the others are refused."""
+    ready: list[_Item] = []
+    work = 0
+    # Earlier levels have used part of it.
+    room = _DEPENDENCIES_MAX - sum(len(item.job.depends_on) for item in items if item.job is not None)
+    for place in places:
+        item = items[place]
+        assert item.body is not None
+        assert item.job is not None
+        try:
+            _resolve(item, items, refs, lookup)
+            room -= len(item.job.depends_on)
+            if room < 0:
+                item.job = replace(item.job, depends_on=(), waits_for=())
+                expected = f"at most {_DEPENDENCIES_MAX}"
+                raise InvalidInput(("depends_on",), "the jobs of this batch wait for too many in all", expected)
+            ready.append(item)
+        except InvalidInput as error:
+            item.refuse([FieldError(error.path, error.problem, error.expected)])
+        work += 1 + (len(item.body.depends_on) + len(item.job.depends_on)) // _DEPENDENCIES_A_JOB
+        if work >= _STEP:
+            work = 0
+            yield
+    return ready
+
+
+def _resolve(item: _Item, items: Sequence[_Item], refs: dict[str, int], lookup: Lookup) -> None:
+    assert item.body is not None
+    assert item.job is not None
+    found: dict[str, KnownJob] = {}
+    for named, place in _first_places(item.body.depends_on):
+        path = ("depends_on", place)
+        if not named.startswith(REF_PREFIX):
+            found.update((job.id, job) for job in lookup.jobs_of(named, path))
+            demand_few(found, ("depends_on",))
+            continue
+        other = items[refs[named.removeprefix(REF_PREFIX)]] if named.removeprefix(REF_PREFIX) in refs else None
+        if other is None:
+            raise InvalidInput(path, f"no job of this batch has the ref {named.removeprefix(REF_PREFIX)!r}")
+        if other.refusal is not None or other.submission is None:
+            raise InvalidInput(path, f"{named!r} was refused itself")
+        document = other.submission.document
+        id = str(document["_id"])
+        found[id] = KnownJob(id, str(document["tenant"]), JobState(document["state"]))
+    demand_few(found, ("depends_on",))
+    waiting = waits_for(list(found.values()), ignores_failures=item.job.ignores_failures)
+    item.job = replace(item.job, depends_on=tuple(found), waits_for=waiting)
+
+
+def _first_places(named: Sequence[str]) -> Sequence[tuple[str, int]]:
+    """Each name once, with its first place."""
+    places: dict[str, int] = {}
+    for place, name in enumerate(named):
+        places.setdefault(name, place)
+    return list(places.items())
+
+
+def _refusal(status: int, kind: str, detail: str, errors: Sequence[FieldError] = ()) -> bytes:
+    problem = problem_body(status, kind, detail, errors, errors_length_max=_ERRORS_LENGTH_MAX)
+    return orjson.dumps({"status": int(status), "job": None, "problem": {"errors": [], **problem}})
+
+
+def _answer(batch: str, items: Sequence[_Item]) -> Generator[None, None, bytes]:
+    """A `BatchResponse` as it is sent."""
+    results: list[bytes] = []
+    for place, item in enumerate(items):
+        results.append(_result(item))
+        if place % _AT_ONCE_MAX == _AT_ONCE_MAX - 1:
+            yield
+    return b'{"batch":%b,"results":[%b]}' % (orjson.dumps(batch), b",".join(results))
+
+
+def _result(item: _Item) -> bytes:
+    if item.refusal is not None:
+        return item.refusal
+    assert item.submission is not None
+    is_new = item.submission.answer is SubmitAnswer.NEW
+    status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
+    return orjson.dumps({"status": int(status), "job": str(item.submission.document["_id"]), "problem": None})

@@ -1,0 +1,185 @@
+"""Cancel, reprioritize and retry single jobs: each is one compare-and-set, and the answer says which state it met."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.jobs.bodies import ReprioritizeBody
+from hascheduler.api.jobs.read import demand_seen
+from hascheduler.api.jobs.responses import CancelResponse, JobRetryResponse, ReprioritizeResponse
+from hascheduler.api.middleware.audit import Noted
+from hascheduler.api.middleware.auth import Caller, Operator, Submitter
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.field_types import Labels, Name, StrictModel, Text, invalid_value
+from hascheduler.api.services import Services
+from hascheduler.errors import NotFound
+from hascheduler.model.job import LIVE, JobState
+from hascheduler.ports import JobFilter
+
+router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
+
+
+@router.post("/{id}/cancel", responses=problem_responses(404))
+async def cancel_job(id: str, services: Services, caller: Submitter) -> CancelResponse:
+    """Cancel a job that waits, ask a running one to stop; repeating it is harmless."""
+    await demand_seen(id, caller, services)
+    answer = await services.jobs.cancel(id, services.clock.wall_ms())
+    if answer is None:
+        raise NotFound("job", id)
+    return CancelResponse(answer=answer)
+
+
+@router.post("/{id}/reprioritize", responses=problem_responses(404, 413, 422))
+async def reprioritize_job(
+    id: str, body: ReprioritizeBody, services: Services, caller: Operator
+) -> ReprioritizeResponse:
+    """Give a job that waits another priority."""
+    await demand_seen(id, caller, services)
+    answer = await services.jobs.reprioritize(id, body.priority)
+    if answer is None:
+        raise NotFound("job", id)
+    return ReprioritizeResponse(answer=answer)
+
+
+@router.post("/{id}/retry", responses=problem_responses(404))
+async def retry_job(id: str, services: Services, caller: Operator) -> JobRetryResponse:
+    """Have a failed job run again, with all its tries before it, without a deadline and without waiting for others."""
+    await demand_seen(id, caller, services)
+    answer = await services.jobs.retry(id, services.clock.wall_ms())
+    if answer is None:
+        raise NotFound("job", id)
+    return JobRetryResponse(answer=answer)
+
+
+COUNTED_MAX = 100_000
+_SLICE = 1_000
+_SLICES_MAX = 20
+"""One request changes at most so many slices; it answers ``complete: false`` if more is left."""
+
+bulk_router = APIRouter(tags=["jobs"], route_class=JsonRoute)
+
+
+class FilterBody(StrictModel):
+    """All that is given must hold, and something must be given."""
+
+    state: JobState | None = Field(default=None, strict=False)
+    definition: Name | None = None
+    schedule: Name | None = None
+    tenant: Name | None = None
+    batch: Text | None = None
+    target: Text | None = None
+    labels: Labels = Field(default={})
+
+    @model_validator(mode="after")
+    def _is_one(self) -> "FilterBody":
+        if not any(getattr(self, name) for name in type(self).model_fields):
+            raise invalid_value("names nothing", "at least one of " + ", ".join(type(self).model_fields))
+        return self
+
+    def filter(self, caller: Caller) -> JobFilter:
+        return JobFilter(
+            state=self.state,
+            definition=self.definition,
+            schedule=self.schedule,
+            tenant=caller.filter_of(self.tenant),
+            batch=self.batch,
+            target=self.target,
+            labels=dict(self.labels),
+        )
+
+
+_EXAMPLE: dict[str, Any] = {"filter": {"definition": "resize", "labels": {"team": "a"}}, "dry_run": True}
+
+
+class ChangeBody(StrictModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    filter: FilterBody
+    dry_run: bool = Field(default=False, description="Only count them")
+
+
+class ReprioritizeSomeBody(ChangeBody):
+    model_config = ConfigDict(json_schema_extra={"examples": [{**_EXAMPLE, "priority": 9}]})
+
+    priority: int = Field(ge=0, le=10, description="10 is the most urgent")
+
+
+class ChangedResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"matched": 12, "exact": True, "changed": 10, "asked_to_stop": 2, "complete": True}]
+        }
+    )
+
+    matched: int = Field(description="How many there were when it began, or were found in a dry run")
+    exact: bool = Field(description=f"False: more than {COUNTED_MAX}")
+    changed: int
+    asked_to_stop: int = Field(description="Running ones that were asked to stop, in a cancel")
+    complete: bool = Field(description="False: there are more than one request may do; repeat it")
+
+
+@bulk_router.post("/jobs:cancel", responses=problem_responses(413, 422))
+async def cancel_jobs(body: ChangeBody, services: Services, caller: Submitter, note: Noted) -> ChangedResponse:
+    """Cancel all jobs that match and have not ended; running ones are asked to stop."""
+    which = body.filter.filter(caller)
+    note.unaudited = body.dry_run
+
+    async def slice() -> tuple[int, int]:
+        done = await services.jobs.cancel_some(which, services.clock.wall_ms(), _SLICE)
+        return done.cancelled, done.asked
+
+    return await _carry_out(body, which, sorted(LIVE), slice, services)
+
+
+@bulk_router.post("/jobs:reprioritize", responses=problem_responses(413, 422))
+async def reprioritize_jobs(
+    body: ReprioritizeSomeBody, services: Services, caller: Operator, note: Noted
+) -> ChangedResponse:
+    """Give all jobs that match and wait another priority."""
+    which = body.filter.filter(caller)
+    note.unaudited = body.dry_run
+
+    async def slice() -> tuple[int, int]:
+        return await services.jobs.reprioritize_some(which, body.priority, _SLICE), 0
+
+    return await _carry_out(body, which, [JobState.PENDING], slice, services)
+
+
+@bulk_router.post("/jobs:retry", responses=problem_responses(413, 422))
+async def retry_jobs(body: ChangeBody, services: Services, caller: Operator, note: Noted) -> ChangedResponse:
+    """Have all failed jobs that match run again."""
+    which = body.filter.filter(caller)
+    note.unaudited = body.dry_run
+
+    async def slice() -> tuple[int, int]:
+        return await services.jobs.retry_some(which, services.clock.wall_ms(), _SLICE), 0
+
+    return await _carry_out(body, which, [JobState.FAILED], slice, services)
+
+
+async def _carry_out(
+    body: ChangeBody,
+    which: JobFilter,
+    states: list[JobState],
+    slice: Callable[[], Awaitable[tuple[int, int]]],
+    services: Services,
+) -> ChangedResponse:
+    matched = await services.jobs.count(which, states, COUNTED_MAX + 1)
+    changed = asked = 0
+    complete = body.dry_run
+    for _ in range(0 if body.dry_run else _SLICES_MAX):
+        more_changed, more_asked = await slice()
+        changed, asked = changed + more_changed, asked + more_asked
+        if more_changed + more_asked == 0:
+            complete = True
+            break
+    return ChangedResponse(
+        matched=min(matched, COUNTED_MAX),
+        exact=matched <= COUNTED_MAX,
+        changed=changed,
+        asked_to_stop=asked,
+        complete=complete,
+    )

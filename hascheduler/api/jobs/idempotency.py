@@ -1,0 +1,69 @@
+"""The header ``Idempotency-Key``: a job is submitted once, however often the client repeats the request.
+
+Keys belong to a tenant and hold for a day. The same body under a key is answered with the same job, another body is
+refused. Of equal requests that race, one makes the job.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.openapi.models import Example
+
+from hascheduler.api.http.problems import FieldError, ProblemError
+
+KEY_LENGTH_MAX = 255
+HEADER = "Idempotency-Key"
+REPLAYED: Mapping[str, str] = {"Idempotency-Replayed": "true"}
+_EXPECTED = f"one text of 1 to {KEY_LENGTH_MAX} printable ASCII characters"
+_EXAMPLE = Example(value="5f2c9a10-6d5e-4c9b-8a0e-2f0a4b1c7d3e")
+
+PARAMETER = {
+    "parameters": [
+        {
+            "name": HEADER,
+            "in": "header",
+            "required": False,
+            "description": "Of requests with one key and one body, one makes the job; the others get that job",
+            "schema": {"type": "string", "minLength": 1, "maxLength": KEY_LENGTH_MAX, "pattern": "^[!-~]+$"},
+            "example": _EXAMPLE["value"],
+        }
+    ]
+}
+"""For ``openapi_extra``: of several such headers a FastAPI parameter would silently take the last."""
+
+
+async def _key(request: Request) -> str | None:
+    given = request.headers.getlist(HEADER)
+    if not given:
+        return None
+    if len(given) > 1:
+        raise _refused(f"is there {len(given)} times")
+    return checked_key(given[0])
+
+
+def checked_key(key: str) -> str:
+    """``key`` if it is valid; otherwise the request is refused."""
+    if not 1 <= len(key) <= KEY_LENGTH_MAX:
+        raise _refused(f"{len(key)} characters")
+    if not all("!" <= character <= "~" for character in key):
+        raise _refused("holds a blank, or a character that is not ASCII")
+    return key
+
+
+def other_body(key: str) -> str:
+    """The detail of the refusal when a key is used for two different bodies."""
+    return f"another request was made under the idempotency key {key!r}; repeat that one, or take a new key"
+
+
+def _refused(problem: str) -> ProblemError:
+    return ProblemError(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "invalid-request",
+        f"{HEADER}: {problem}; expected {_EXPECTED}",
+        errors=[FieldError((HEADER,), problem, _EXPECTED)],
+    )
+
+
+IdempotencyKey = Annotated[str | None, Depends(_key)]

@@ -1,0 +1,223 @@
+"""Responses about jobs."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic.config import JsonDict
+
+from hascheduler.api.routing.error_handlers import UnreadableDocument
+from hascheduler.api.routing.wire_format import instant, instant_or_none, plain_json, texts
+from hascheduler.api.services import ApiServices
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.job import decode_job
+from hascheduler.model.job import JobState
+from hascheduler.ports import CancelAnswer, ReprioritizeAnswer, RetryAnswer, StoredDocument
+
+_SUMMARY_EXAMPLE: JsonDict = {
+    "id": "fire:tick:1893456009000",
+    "state": "running",
+    "attempt": 1,
+    "definition": "log",
+    "target": "demo",
+    "priority": 5,
+    "tenant": "default",
+    "fairness_key": "default",
+    "lane": "default",
+    "mode": "queued",
+    "resources": None,
+    "unschedulable": False,
+    "labels": {"team": "a"},
+    "schedule": "tick",
+    "nominal_at": "2030-01-01T00:00:09.000Z",
+    "submitted_at": "2030-01-01T00:00:09.000Z",
+    "not_before": None,
+    "processor": "worker-1.5f0c9a21",
+    "dispatched_at": "2030-01-01T00:00:09.012Z",
+    "started_at": "2030-01-01T00:00:09.020Z",
+    "finished_at": None,
+    "cancel_requested_at": None,
+    "failures": 0,
+    "retry_at": None,
+    "first_started_at": "2030-01-01T00:00:09.020Z",
+    "expires_at": None,
+    "depends_on": [],
+    "on_dependency_failure": "fail",
+    "batch": None,
+    "progress": {"percent": 40.0, "text": "2 of 5 pages", "at": "2030-01-01T00:00:10.000Z"},
+    "error": None,
+}
+_EXAMPLE: JsonDict = {**_SUMMARY_EXAMPLE, "payload": {"message": "hello"}, "result": None, "attempts": []}
+
+
+class ProgressResponse(BaseModel):
+    percent: float | None
+    text: str
+    at: str
+
+
+class JobSummary(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_SUMMARY_EXAMPLE]})
+
+    id: str = Field(
+        description="Holds ':'; may stand in a path as it is",
+        examples=["job:0194f3a1b2c3000001deadbeef01", "fire:tick:1767225600000"],
+    )
+    state: JobState
+    attempt: int = Field(description="Number of the newest attempt, 0 before the first")
+    definition: str
+    target: str
+    priority: int
+    tenant: str
+    fairness_key: str
+    lane: str
+    mode: str
+    resources: dict[str, int] | None = Field(description="Null: what its definition says")
+    unschedulable: bool = Field(description="It waits, and no processor that lives could ever run it")
+    labels: dict[str, str]
+    schedule: str | None = Field(description="The schedule that made it, if one did")
+    nominal_at: str | None = Field(description="The nominal time that it was made for")
+    submitted_at: str
+    not_before: str | None
+    processor: str | None = Field(description="Who holds the newest attempt, while dispatched or running")
+    dispatched_at: str | None
+    started_at: str | None
+    finished_at: str | None
+    cancel_requested_at: str | None
+    failures: int = Field(description="How many attempts have failed, or were lost while they ran")
+    retry_at: str | None = Field(description="After a failed attempt: the next one comes then at the earliest")
+    first_started_at: str | None
+    expires_at: str | None
+    depends_on: list[str]
+    on_dependency_failure: Literal["fail", "ignore"]
+    batch: str | None = Field(description="The batch that it was submitted in")
+    progress: ProgressResponse | None = Field(description="How far the newest attempt has come, as it says itself")
+    error: str | None
+
+
+class AttemptResponse(BaseModel):
+    number: int
+    processor: str | None
+    dispatched_at: str | None
+    started_at: str | None
+    finished_at: str | None
+    outcome: str
+    error: str | None
+
+
+class JobResponse(JobSummary):
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    payload: JsonValue
+    result: JsonValue
+    attempts: list[AttemptResponse] = Field(description="The attempts that have ended")
+
+
+class ReprioritizeResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"answer": "ok"}]})
+
+    answer: ReprioritizeAnswer = Field(description="`already_running`: it is with a processor, and stays as it is")
+
+
+class JobRetryResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"answer": "ok"}]})
+
+    answer: RetryAnswer = Field(description="`ok`: it waits again, with all its tries before it")
+
+
+class CancelResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"answer": "cancelled"}]})
+
+    answer: CancelAnswer = Field(description="`already_running`: the running attempt was asked to stop")
+
+
+def show_job_summary(document: StoredDocument, unschedulable: Collection[str]) -> JobSummary:
+    """`InvalidInput` when the stored document can't be read. ``unschedulable`` has the ids of all such jobs."""
+    return JobSummary(**_summary(document, unschedulable))
+
+
+def show_job(document: StoredDocument, unschedulable: Collection[str]) -> JobResponse:
+    """As `show_job_summary`, with everything about it."""
+    attempts = document.get("attempts")
+    return JobResponse(
+        **_summary(document, unschedulable),
+        payload=plain_json(document.get("payload")),
+        result=plain_json(document.get("result")),
+        attempts=[_attempt(record) for record in attempts] if isinstance(attempts, list) else [],
+    )
+
+
+def _progress(stored: object) -> ProgressResponse | None:
+    if not isinstance(stored, Mapping):
+        return None
+    percent = stored.get("percent")
+    is_number = isinstance(percent, int | float) and not isinstance(percent, bool)
+    return ProgressResponse(
+        percent=float(percent) if is_number else None,  # type: ignore[arg-type]  # a number: checked above
+        text=str(stored.get("text", "")),
+        at=instant(stored, "at_ms"),
+    )
+
+
+def shown_job(document: StoredDocument, services: ApiServices) -> JobResponse:
+    """As `show_job`; `UnreadableDocument` where the stored document is."""
+    try:
+        return show_job(document, services.view.unschedulable())
+    except InvalidInput as error:
+        raise UnreadableDocument("job", str(document["_id"]), error) from error
+
+
+def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[str, Any]:
+    job = decode_job(document["_id"], document)
+    return {
+        "id": job.id,
+        "state": job.state,
+        "attempt": job.attempt,
+        "definition": job.definition,
+        "target": job.target,
+        "priority": job.priority,
+        "tenant": job.tenant,
+        "fairness_key": job.fairness_key,
+        "lane": job.lane,
+        "mode": job.mode,
+        "resources": None if job.resources is None else dict(job.resources),
+        "unschedulable": job.state is JobState.PENDING and job.id in unschedulable,
+        "labels": texts(document, "labels"),
+        "schedule": _text_or_none(document, "schedule"),
+        "nominal_at": instant_or_none(document, "nominal_ms"),
+        "submitted_at": instant(document, "submitted_at_ms"),
+        "not_before": instant_or_none(document, "not_before_ms"),
+        "processor": job.processor,
+        "dispatched_at": instant_or_none(document, "dispatched_at_ms"),
+        "started_at": instant_or_none(document, "started_at_ms"),
+        "finished_at": instant_or_none(document, "finished_at_ms"),
+        "cancel_requested_at": instant_or_none(document, "cancel_requested_at_ms"),
+        "failures": job.failures,
+        "retry_at": instant_or_none(document, "retry_at_ms") if job.state is JobState.PENDING else None,
+        "first_started_at": instant_or_none(document, "first_started_at_ms"),
+        "expires_at": instant_or_none(document, "expires_at_ms"),
+        "depends_on": [str(id) for id in document.get("depends_on") or ()],
+        "on_dependency_failure": "ignore" if job.ignores_failures else "fail",
+        "batch": _text_or_none(document, "batch"),
+        "progress": _progress(document.get("progress")),
+        "error": _text_or_none(document, "error"),
+    }
+
+
+def _attempt(record: object) -> AttemptResponse:
+    if not isinstance(record, Mapping) or not isinstance(record.get("number"), int):
+        raise InvalidInput(("attempts",), "not a list of attempts")
+    return AttemptResponse(
+        number=record["number"],
+        processor=_text_or_none(record, "processor"),
+        dispatched_at=instant_or_none(record, "dispatched_at_ms"),
+        started_at=instant_or_none(record, "started_at_ms"),
+        finished_at=instant_or_none(record, "finished_at_ms"),
+        outcome=str(record.get("outcome")),
+        error=_text_or_none(record, "error"),
+    )
+
+
+def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    return None if value is None else str(value)

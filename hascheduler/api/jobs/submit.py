@@ -1,0 +1,168 @@
+"""``?wait=``: a submit that is answered when its job has ended, at any replica.
+
+This replica's stream shows the end; in case it does not, the database is read every five seconds. If the client
+disconnects, the job goes on, unless ``cancel_on_disconnect`` was set. If the caller's share of the waits is used up,
+the answer comes at once, as if the time were over.
+"""
+
+import asyncio
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import structlog
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from hascheduler.api.http.problems import Responses, problem_responses
+from hascheduler.api.http.shares import PoolRefusal
+from hascheduler.api.jobs import idempotency
+from hascheduler.api.jobs.bodies import SubmitJobBody
+from hascheduler.api.jobs.dependencies import demand_few, look_up, waits_for
+from hascheduler.api.jobs.idempotency import IdempotencyKey
+from hascheduler.api.jobs.responses import JobResponse, shown_job
+from hascheduler.api.jobs.submit_span import submit_span
+from hascheduler.api.middleware.auth import Caller, Submitter
+from hascheduler.api.middleware.pools import held_open, take
+from hascheduler.api.middleware.timeouts import WAIT_S_MAX
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.field_types import QueryDurationMs
+from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, waiting_client
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.errors import Conflict, Overloaded, WorldError
+from hascheduler.model.job import TERMINAL, NewJob
+from hascheduler.ports import KnownJob, StoredDocument, SubmitAnswer
+from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID
+
+_LOOK_AGAIN_S = 5.0
+
+
+class WaitQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    wait: Annotated[QueryDurationMs, Field(ge=0, le=WAIT_S_MAX * 1_000)] | None = Field(
+        default=None,
+        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. Who waits "
+        "for as many as their share is at this replica is answered 202 at once",
+        examples=["30s"],
+    )
+    cancel_on_disconnect: bool = Field(default=False, description="Cancel the job if you leave before it has ended")
+
+
+Waiting = Annotated[WaitQuery, Query()]
+
+
+async def end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
+    """The job when it has ended, or as it stands when the time is over or this replica stops.
+
+    None if there is no such job, or the caller's share of the waits is used up. `ClientGone` if the client disconnects.
+    """
+    slot = take(services.pools.waits, request.scope)
+    if isinstance(slot, PoolRefusal):
+        return None
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait_ms / 1_000
+    with held_open(slot, request.scope):
+        return await _end_of(job_id, until, request, services)
+
+
+async def _end_of(job_id: str, until: float, request: Request, services: ApiServices) -> StoredDocument | None:
+    loop = asyncio.get_running_loop()
+    async with waiting_client(request) as client:
+        with services.view.ended(job_id) as bell:
+            while True:
+                document = await services.jobs.get(job_id)
+                left_s = until - loop.time()
+                if document is None or document.get("state") in TERMINAL or left_s <= 0:
+                    return document
+                try:
+                    await client.rung(bell, min(left_s, _LOOK_AGAIN_S))
+                except ReplicaStopping:
+                    return document
+
+
+log = structlog.get_logger(__name__)
+
+router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
+
+_ANSWERS: Responses = {
+    200: {
+        "model": JobResponse,
+        "description": "It is there already under this key, or was waited for and has ended",
+    },
+    202: {"model": JobResponse, "description": "It was waited for and has not ended; `Location` is where to ask again"},
+    **problem_responses(409, 413, 422, 429),
+}
+
+
+@router.post("", status_code=HTTPStatus.CREATED, responses=_ANSWERS, openapi_extra=idempotency.PARAMETER)
+async def submit_job(
+    body: SubmitJobBody,
+    services: Services,
+    caller: Submitter,
+    request: Request,
+    *,
+    response: Response,
+    waiting: Waiting,
+    key: IdempotencyKey,
+) -> JobResponse:
+    """Submit a job. With `wait` the answer comes when it has ended: the result is in it."""
+    with submit_span(request, services, body.definition, **{JOB_DEFINITION: body.definition}) as span:
+        job = replace(await _job(body, key, caller, services), trace=span.context)
+        await services.admission.admit(job.tenant, 1)
+        submission = await services.jobs.submit(job)
+        if submission.answer is not SubmitAnswer.NEW:
+            services.admission.not_new(job.tenant, 1)
+        if submission.answer is SubmitAnswer.OTHER:
+            raise Conflict(idempotency.other_body(key or ""))
+        document = submission.document
+        span.set(JOB_ID, str(document["_id"]))
+    if submission.answer is SubmitAnswer.KNOWN:
+        response.status_code = HTTPStatus.OK
+        response.headers.update(idempotency.REPLAYED)
+    response.headers["Location"] = f"/v1/jobs/{document['_id']}"
+    if waiting.wait is not None:
+        document = await _ended(document, waiting.wait, request, services, cancels=waiting.cancel_on_disconnect)
+        response.status_code = HTTPStatus.OK if document.get("state") in TERMINAL else HTTPStatus.ACCEPTED
+    return shown_job(document, services)
+
+
+async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: ApiServices) -> NewJob:
+    now = services.clock.wall_ms()
+    body.demand_time(now)
+    body.demand_lane(caller, services.view)
+    job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
+    if key is not None:
+        job = replace(job, idempotency_key=key, request_hash=body.request_hash())
+    if not body.depends_on:
+        return job
+    lookup = await look_up(body.depends_on, caller, services)
+    found: dict[str, KnownJob] = {}
+    for place, named in enumerate(body.depends_on):
+        found.update((each.id, each) for each in lookup.jobs_of(named, ("depends_on", place)))
+        demand_few(found, ("depends_on",))
+    waiting = waits_for(list(found.values()), ignores_failures=job.ignores_failures)
+    return replace(job, depends_on=tuple(found), waits_for=waiting)
+
+
+async def _ended(
+    document: StoredDocument, wait_ms: int, request: Request, services: ApiServices, *, cancels: bool
+) -> StoredDocument:
+    job_id = str(document["_id"])
+    try:
+        return await end_of(job_id, wait_ms, request, services) or document
+    except Overloaded as error:
+        # The job is submitted, so this is no refusal: the answer just does not wait for its end.
+        log.info("not_waited_for", job=job_id, reason=str(error))
+    except ClientGone:
+        if cancels:
+            await _cancel(job_id, services)
+    return document
+
+
+async def _cancel(job_id: str, services: ApiServices) -> None:
+    try:
+        answer: Any = await services.jobs.cancel(job_id, services.clock.wall_ms())
+        log.info("cancelled_as_client_left", job=job_id, answer=answer)
+    except WorldError as error:
+        log.warning("not_cancelled_though_client_left", job=job_id, error=str(error))

@@ -1,0 +1,222 @@
+"""Who asks, and what they may: every route says here what it demands.
+
+A route takes one of the callers below; who has not the power gets 403. Who they are is settled before, at
+`hascheduler.api.middleware.auth`, which lets nobody in whose token is missing or wrong.
+
+==================  ==================================================================================
+demands             for what
+==================  ==================================================================================
+`Authenticated`             asking who one is
+`Viewer`            reading: jobs, schedules, events, the own tenant; definitions, lanes and the cluster
+`Submitter`         submitting and cancelling jobs, triggering schedules
+`Operator`          writing schedules, pausing and backfilling them; retrying and reprioritizing jobs
+`Admin`             tokens, the audit log
+`Worker`            ``/v1/work``
+`ViewerOfAll`       processors, metrics: they tell of the jobs of all tenants
+`OperatorOfAll`     writing definitions, processors, recordings
+`AdminOfAll`        writing lanes and tenants
+==================  ==================================================================================
+
+Those ``…OfAll`` demand a token for all tenants. A token of one tenant sees and touches that tenant's jobs and
+schedules only; all others are to it as if they did not exist. Without tokens (see the setting AUTH) everybody is an
+admin of all tenants.
+"""
+
+from dataclasses import dataclass
+from hmac import compare_digest
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.openapi.models import HTTPBearer as BearerModel
+from fastapi.security.base import SecurityBase
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hascheduler.api.http.problems import FieldError, Path, ProblemError, problem
+from hascheduler.api.ops.docs_page import ASSETS, DOCS_PATH
+from hascheduler.model.instants import WallMs
+from hascheduler.model.repr_limits import quoted
+from hascheduler.model.tenant import DEFAULT_TENANT
+from hascheduler.model.token import ALL_TENANTS, POWERS, SECRET, Power, Role, digest_of
+from hascheduler.ports import ClusterView
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """``id`` is the public id of the token, None where there is none; ``name`` is for people and the audit log.
+
+    ``expires_at_ms`` is when the token does; None: never.
+    """
+
+    role: Role
+    tenant: str
+    name: str
+    id: str | None = None
+    expires_at_ms: WallMs | None = None
+
+    @property
+    def only(self) -> str | None:
+        """The tenant that lists are filtered by; None: all of them."""
+        return None if self.tenant == ALL_TENANTS else self.tenant
+
+    def sees(self, tenant: object) -> bool:
+        """Whether what belongs to ``tenant`` exists, as far as this caller is told."""
+        return self.only is None or tenant == self.only
+
+    def tenant_of(self, named: str | None, path: Path = ("tenant",)) -> str:
+        """The tenant that a body means which names that one at ``path``, or none; refused where it is another's."""
+        if named is None:
+            return self.only or DEFAULT_TENANT
+        if self.only is None or named == self.only:
+            return named
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN,
+            "forbidden",
+            f"the token is for tenant {quoted(self.only)} and can't act for {quoted(named)}",
+            errors=[FieldError(path, f"{quoted(named)} is not the token's", f"{quoted(self.only)}, or nothing")],
+        )
+
+    def filter_of(self, named: str | None) -> str | None:
+        """The tenant to filter a list by where the request names that one, or none; refused where it is another's."""
+        return self.only if named is None else self.tenant_of(named)
+
+
+ANONYMOUS = Caller(Role.ADMIN, ALL_TENANTS, "anonymous")
+"""Whoever asks where no tokens are demanded."""
+
+
+class _Bearer(SecurityBase):
+    """For OpenAPI; gives the caller that the door has let in."""
+
+    def __init__(self) -> None:
+        self.model = BearerModel(
+            bearerFormat="hsk_…", description="A token, as `POST /v1/tokens` gives it. On loopback none is needed."
+        )
+        self.scheme_name = "token"
+
+    async def __call__(self, request: Request) -> Caller:
+        caller = request.state.caller
+        assert isinstance(caller, Caller)
+        return caller
+
+
+bearer = _Bearer()
+
+
+class RequiredPower:
+    """A dependency: the caller, who has ``power`` (None: any) and, with ``of_all``, has it for all tenants.
+
+    `hascheduler.api.routing.body.JsonRoute` finds it in what its route depends on, and judges before it reads the body.
+    """
+
+    def __init__(self, power: Power | None, *, of_all: bool = False) -> None:
+        self.power = power
+        self.of_all = of_all
+
+    async def __call__(self, caller: Annotated[Caller, Depends(bearer)]) -> Caller:
+        self.judge(caller)
+        return caller
+
+    def judge(self, caller: Caller) -> None:
+        """Refused with 403 unless ``caller`` may."""
+        if self.power is not None and not caller.role.may(self.power):
+            enough = " or ".join(role for role in Role if self.power in POWERS[role])
+            raise _forbidden(f"a token with the role {caller.role} may not do this; expected {enough}")
+        if self.of_all and caller.only is not None:
+            raise _forbidden(f"this takes a token for all tenants, and yours is for {quoted(caller.only)}")
+
+
+def _forbidden(detail: str) -> ProblemError:
+    return ProblemError(HTTPStatus.FORBIDDEN, "forbidden", detail)
+
+
+Authenticated = Annotated[Caller, Depends(RequiredPower(None))]
+Viewer = Annotated[Caller, Depends(RequiredPower(Power.READ))]
+Submitter = Annotated[Caller, Depends(RequiredPower(Power.SUBMIT))]
+Operator = Annotated[Caller, Depends(RequiredPower(Power.OPERATE))]
+Admin = Annotated[Caller, Depends(RequiredPower(Power.ADMINISTER))]
+Worker = Annotated[Caller, Depends(RequiredPower(Power.WORK, of_all=True))]
+ViewerOfAll = Annotated[Caller, Depends(RequiredPower(Power.READ, of_all=True))]
+OperatorOfAll = Annotated[Caller, Depends(RequiredPower(Power.OPERATE, of_all=True))]
+AdminOfAll = Annotated[Caller, Depends(RequiredPower(Power.ADMINISTER, of_all=True))]
+
+
+OPEN_PATHS = frozenset(
+    {"/livez", "/readyz", "/leaderz", "/openapi.json", DOCS_PATH, *(f"{DOCS_PATH}/{asset}" for asset in ASSETS)}
+)
+"""They hold nothing of anybody's."""
+_REALM = 'Bearer realm="hascheduler"'
+_HOW_TO_SHOW_ONE = "a token is demanded; expected the header Authorization with the word Bearer, a blank and the token"
+"""In words, as an example would be taken for a token and redacted."""
+_CREDENTIALS_LENGTH_MAX = 1_024
+_RETRY_AFTER_S = "2"
+SETTINGS_TOKEN_ID = "settings"  # noqa: S105  # an id
+"""The public id of the token that the settings hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthConfig:
+    """Whether tokens are demanded, and what the settings' own admin token hashes to, where there is one.
+
+    Where none is demanded, requests may ask for ``hosts`` besides loopback's names, and for ``any_address``.
+    """
+
+    demanded: bool = False
+    admin_digest: str | None = None
+    hosts: frozenset[str] = frozenset()
+    any_address: bool = False
+
+
+class AuthMiddleware:
+    """Lets requests through with ``request.state.caller`` set, except for those to `OPEN_PATHS`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            services = scope["app"].state.services
+            try:
+                caller = _identified(Headers(scope=scope), services.lock, services.view, services.clock.wall_ms())
+            except ProblemError as refusal:
+                answer = problem(refusal.status_code, refusal.kind, refusal.detail, headers=refusal.headers)
+                await answer(scope, receive, send)
+                return
+            scope.setdefault("state", {})["caller"] = caller
+        await self._app(scope, receive, send)
+
+
+def _identified(headers: Headers, lock: AuthConfig, view: ClusterView, now: WallMs) -> Caller:
+    given = headers.getlist("authorization")
+    if not given:
+        if lock.demanded:
+            raise _unknown(_HOW_TO_SHOW_ONE, error=None)
+        return ANONYMOUS
+    scheme, _, secret = given[0].partition(" ")
+    secret = secret.strip()
+    if len(given) > 1 or len(secret) > _CREDENTIALS_LENGTH_MAX or scheme.lower() != "bearer" or not secret:
+        raise _unknown("the Authorization header is malformed; expected Bearer and one token")
+    digest = digest_of(secret)
+    if lock.admin_digest is not None and compare_digest(digest, lock.admin_digest):
+        return Caller(Role.ADMIN, ALL_TENANTS, "HASCHEDULER_ADMIN_TOKEN", SETTINGS_TOKEN_ID)
+    if not SECRET.fullmatch(secret):
+        raise _unknown("the token is unknown")
+    if not view.ready:
+        raise ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "unavailable",
+            f"this replica can't tell who you are now: {view.unready_reason}",
+            headers={"Retry-After": _RETRY_AFTER_S},
+        )
+    token = view.token(digest)
+    if token is None:
+        raise _unknown("the token is unknown")
+    if token.has_expired(now):
+        raise _unknown("the token has expired")
+    return Caller(token.role, token.tenant, token.name, token.id, token.expires_at_ms)
+
+
+def _unknown(detail: str, error: str | None = "invalid_token") -> ProblemError:
+    challenge = _REALM if error is None else f'{_REALM}, error="{error}"'
+    return ProblemError(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers={"WWW-Authenticate": challenge})

@@ -1,0 +1,127 @@
+"""What the page of a stranger can make a browser send, and why that comes to nothing.
+
+A browser sends requests wherever a page says, also to ports that only its own machine reaches. It says by itself, and
+no page can change it, which name was asked for (``Host``), whose page asks (``Origin``, not with every GET) and how far
+off that page is (``Sec-Fetch-Site``).
+
+==================================  =====================  ==============================
+refused                             where                  against
+==================================  =====================  ==============================
+a ``Host`` that is not ours         no token is demanded   a name that was made to resolve
+                                                           to this replica (DNS rebinding)
+a change asked for by another site  everywhere             forged requests
+anything asked for by another site  no token is demanded,  reads that cost, waits that hold
+                                    but for ``/docs``      a place open
+==================================  =====================  ==============================
+
+Where tokens are demanded any ``Host`` will do: no page can add a token. Another port of the same host is another site.
+Programs send neither ``Origin`` nor ``Sec-Fetch-Site``, and notice nothing. No answer allows other sites to read it
+(there are no CORS headers), and none may be taken for another type than it says.
+"""
+
+import re
+from http import HTTPStatus
+from ipaddress import IPv4Address, ip_address
+
+from fastapi import Response
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hascheduler.api.http.problems import problem
+from hascheduler.api.middleware.auth import AuthConfig
+from hascheduler.api.ops.docs_page import DOCS_PATH
+from hascheduler.model.repr_limits import quoted
+
+_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::([0-9]{1,5}))?", re.ASCII)
+_ORIGIN = re.compile(r"(https?)://(.{1,300})", re.ASCII)
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_OWN_SITES = frozenset({"same-origin", "none"})
+"""``none`` is a person's own doing: an address typed in, a bookmark."""
+_PORTS = {"http": 80, "https": 443}
+_ASKED_BY = (b"host", b"origin", b"sec-fetch-site")
+
+
+class CrossSiteMiddleware:
+    """Middleware; it stands before the door that asks for tokens, so that a refusal tells nothing about them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def unsniffed_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Content-Type-Options"] = "nosniff"
+            await send(message)
+
+        answer = _refusal(scope, scope["app"].state.services.lock)
+        await (answer or self._app)(scope, receive, unsniffed_send)
+
+
+def _refusal(scope: Scope, lock: AuthConfig) -> Response | None:
+    said: dict[bytes, list[str]] = {name: [] for name in _ASKED_BY}
+    for name, value in scope["headers"]:
+        if name in said:
+            said[name].append(value.decode("latin-1").lower())
+    hosts, origins, sites = (said[name] for name in _ASKED_BY)
+    # No browser leaves Host out.
+    if hosts and not lock.demanded and not (len(hosts) == 1 and _is_ours(hosts[0], lock)):
+        return _misdirected(", ".join(hosts))
+    if scope["method"] in _READING and (lock.demanded or scope["path"] == DOCS_PATH):
+        return None
+    for origin in origins:
+        if not (len(hosts) == 1 and _is_same(origin, hosts[0], scope["scheme"])):
+            return _foreign("Origin", origin, "the scheme and Host of this replica's own pages")
+    for site in sites:
+        if site not in _OWN_SITES:
+            return _foreign("Sec-Fetch-Site", site, "same-origin or none")
+    return None
+
+
+def _is_ours(host: str, lock: AuthConfig) -> bool:
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return False
+    name = found[1].strip("[]").removesuffix(".")
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost") or name in lock.hosts
+    # An address can't be made to lead elsewhere, unlike a name.
+    return lock.any_address or _is_loopback(address.compressed) or address.compressed in lock.hosts
+
+
+def _is_loopback(address: str) -> bool:
+    found = ip_address(address)
+    mapped = None if isinstance(found, IPv4Address) else found.ipv4_mapped
+    return (mapped or found).is_loopback
+
+
+def _is_same(origin: str, host: str, scheme: str) -> bool:
+    """Whether both name one host and port. Something before us may speak TLS, so the schemes may differ."""
+    given = _ORIGIN.fullmatch(origin)
+    theirs, ours = _HOST.fullmatch(given[2]) if given else None, _HOST.fullmatch(host)
+    if given is None or theirs is None or ours is None:
+        return False
+    their_port = int(theirs[2] or _PORTS[given[1]])
+    our_port = int(ours[2] or _PORTS["https" if scheme == "https" else given[1]])
+    return (theirs[1], their_port) == (ours[1], our_port)
+
+
+def _misdirected(host: str) -> Response:
+    detail = (
+        f"the Host {quoted(host)} is not one of this replica's names, and it asks for no tokens; expected localhost or"
+        " 127.0.0.1, or a name that HASCHEDULER_HTTP_ALLOWED_HOSTS lists"
+    )
+    return problem(HTTPStatus.MISDIRECTED_REQUEST, "foreign-host", detail)
+
+
+def _foreign(header: str, value: str, expected: str) -> Response:
+    detail = (
+        f"the page of another site asks for this ({header} is {quoted(value)}); expected {expected}, or no such header,"
+        " as programs send none"
+    )
+    return problem(HTTPStatus.FORBIDDEN, "foreign-origin", detail)

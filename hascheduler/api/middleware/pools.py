@@ -1,0 +1,186 @@
+"""The pools of one replica, and who its requests are charged to.
+
+==================  =====  =======  ====================================================================
+pool                total  reserve  a unit is
+==================  =====  =======  ====================================================================
+``in_flight``         320       64  a request under way, from its identity to its answer
+``waits``           1,000        0  a submit that waits for the end of its job; over the share it is not
+                                    waited for, and answered 202 at once
+``fetches``           960        0  a worker's fetch that waits for work
+``followers``         100       10  a stream of events
+``recordings``          4        0  a recording of the leader
+``large_bodies``   32 MiB        0  a byte of a body that may be large, as declared
+==================  =====  =======  ====================================================================
+
+A request that is held open gives its place in flight back: a few hundred that wait must not keep out those that would
+be answered at once. Each pool is shared as `hascheduler.api.http.shares` says, by token and by address; without a
+token, by address. 429 ``share-used-up`` says that one's own share is used up, 503 ``too-busy`` that the pool is.
+
+The reserve is for those who keep the system going: tokens for all tenants that may operate, administer or work, and
+``/v1/work`` where tokens are not demanded. Probes and scrapes are not counted at all, so that a busy replica does not
+look dead, and can tell how busy it is. Connections have a pool of their own kind:
+`hascheduler.api.http.connection_table`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from starlette.types import Scope
+
+from hascheduler.api.http.problems import ProblemError
+from hascheduler.api.http.shares import (
+    Party,
+    Pool,
+    PoolRefusal,
+    PoolRequest,
+    RefusalReason,
+    Slot,
+    address_party,
+    token_party,
+)
+from hascheduler.api.middleware.auth import Caller
+from hascheduler.model.token import Role
+
+if TYPE_CHECKING:
+    from hascheduler.api.services import ApiServices
+from starlette.types import ASGIApp, Receive, Send
+
+from hascheduler.api.http.connection import connection_of
+from hascheduler.api.http.problems import problem
+from hascheduler.api.middleware.audit import AuditNote
+
+UNCOUNTED = frozenset({"/livez", "/readyz", "/leaderz", "/metrics"})
+IN_FLIGHT = "in_flight"
+IN_FLIGHT_MAX = 320
+IN_FLIGHT_RESERVE = 64
+WAITS_MAX = 1_000
+FETCHES_MAX = 960
+FOLLOWERS_MAX = 100
+FOLLOWERS_RESERVE = 10
+RECORDINGS_MAX = 4
+LARGE_BODIES_BYTES_MAX = 32 * 1024 * 1024
+_SOON_S = 1
+_LATER_S = 5
+_PRIVILEGED = frozenset({Role.OPERATOR, Role.ADMIN, Role.WORKER})
+_WORK = "/v1/work/"
+_SLOT = "slot_in_flight"
+_WORDS = {
+    IN_FLIGHT: "requests in flight",
+    "waits": "submits that wait",
+    "fetches": "fetches that wait for work",
+    "followers": "streams of events",
+    "recordings": "recordings",
+    "large_bodies": "large bodies",
+    "connections": "connections",
+}
+
+
+@dataclass(slots=True)
+class Pools:
+    """Owner of all of them."""
+
+    in_flight: Pool = field(default_factory=lambda: Pool(IN_FLIGHT, IN_FLIGHT_MAX, IN_FLIGHT_RESERVE))
+    waits: Pool = field(default_factory=lambda: Pool("waits", WAITS_MAX))
+    fetches: Pool = field(default_factory=lambda: Pool("fetches", FETCHES_MAX))
+    followers: Pool = field(
+        default_factory=lambda: Pool("followers", FOLLOWERS_MAX, FOLLOWERS_RESERVE, retry_after_s=_LATER_S)
+    )
+    recordings: Pool = field(default_factory=lambda: Pool("recordings", RECORDINGS_MAX, retry_after_s=_LATER_S))
+    large_bodies: Pool = field(
+        default_factory=lambda: Pool("large_bodies", LARGE_BODIES_BYTES_MAX, retry_after_s=_SOON_S)
+    )
+
+
+def pool_request_of(scope: Scope) -> PoolRequest:
+    """To whom a request is charged whom the door has let in."""
+    caller = scope.get("state", {}).get("caller")
+    client = scope.get("client")
+    address = address_party(client[0] if client else "")
+    if not isinstance(caller, Caller) or caller.id is None:
+        return PoolRequest((address,), privileged=caller is not None and scope["path"].startswith(_WORK))
+    parties: tuple[Party, ...] = (token_party(caller.id), address)
+    return PoolRequest(parties, privileged=caller.only is None and caller.role in _PRIVILEGED)
+
+
+def take(pool: Pool, scope: Scope, units: int = 1) -> Slot | PoolRefusal:
+    """A slot for the request; refusals are counted."""
+    outcome = pool.admit(pool_request_of(scope), units)
+    if isinstance(outcome, PoolRefusal):
+        services: ApiServices = scope["app"].state.services
+        services.metrics.crowded_out(pool.name, outcome.reason.value)
+    return outcome
+
+
+def taken(pool: Pool, scope: Scope, units: int = 1) -> Slot:
+    """As `take`; raises 429 or 503."""
+    outcome = take(pool, scope, units)
+    if isinstance(outcome, PoolRefusal):
+        raise problem_of(outcome)
+    return outcome
+
+
+@contextmanager
+def in_flight(slot: Slot, scope: Scope) -> Iterator[None]:
+    """The request has ``slot`` until its answer, or until it is held open."""
+    scope.setdefault("state", {})[_SLOT] = slot
+    with slot:
+        yield
+
+
+@contextmanager
+def held_open(slot: Slot, scope: Scope) -> Iterator[None]:
+    """The request waits in ``slot``, and is in flight no longer."""
+    place = scope.get("state", {}).get(_SLOT)
+    if isinstance(place, Slot):
+        place.release()
+    with slot:
+        yield
+
+
+def problem_of(refused: PoolRefusal) -> ProblemError:
+    headers = {"Retry-After": str(refused.retry_after_s)}
+    words = _WORDS[refused.pool]
+    if refused.reason is RefusalReason.FULL:
+        return ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE, "too-busy", f"there is no room for more {words} now", headers=headers
+        )
+    whose = "token" if refused.reason is RefusalReason.TOKEN_SHARE else "address"
+    detail = f"this {whose} holds its whole share of the {words}; end some, or come again"
+    return ProblemError(HTTPStatus.TOO_MANY_REQUESTS, "share-used-up", detail, headers=headers)
+
+
+_CLOSE_CONNECTION = {"Connection": "close"}
+
+
+class ConcurrencyMiddleware:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in UNCOUNTED:
+            await self._app(scope, receive, send)
+            return
+        outcome = _admitted(scope)
+        if isinstance(outcome, PoolRefusal):
+            scope.setdefault("state", {})["audit_note"] = AuditNote(unaudited=True)
+            refused = problem_of(outcome)
+            # What is left of the body is nothing that anybody wants to read.
+            headers = {**(refused.headers or {}), **_CLOSE_CONNECTION}
+            answer = problem(refused.status_code, refused.kind, refused.detail, headers=headers)
+            await answer(scope, receive, send)
+            return
+        with in_flight(outcome, scope):
+            await self._app(scope, receive, send)
+
+
+def _admitted(scope: Scope) -> Slot | PoolRefusal:
+    services = scope["app"].state.services
+    pools: Pools = services.pools
+    connection = connection_of(scope)
+    if connection is not None and connection.is_reserved and not pool_request_of(scope).privileged:
+        services.metrics.crowded_out("connections", RefusalReason.FULL.value)
+        return PoolRefusal("connections", RefusalReason.FULL, 1)
+    return take(pools.in_flight, scope)

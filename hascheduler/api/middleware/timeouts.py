@@ -1,0 +1,82 @@
+"""Requests that are held open until something happens: which they are, and for how long.
+
+How many at once: `hascheduler.api.middleware.pools`.
+"""
+
+import asyncio
+from http import HTTPStatus
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hascheduler.api.http.connection import connection_of
+from hascheduler.api.http.problems import problem
+from hascheduler.api.middleware.pools import UNCOUNTED
+
+WAIT_S_MAX = 300
+"""The longest that a submit may wait for the end of its job, or a worker for work."""
+RECORDING_S_MAX = 3_600
+EVENTS_S_MAX = 3_600
+_MARGIN_S = 30
+
+_LONG_S_MAX = {
+    ("GET", "/v1/cluster/recording"): RECORDING_S_MAX + _MARGIN_S,
+    ("GET", "/v1/events"): EVENTS_S_MAX + _MARGIN_S,
+    ("POST", "/v1/work/fetch"): WAIT_S_MAX + _MARGIN_S,
+}
+_WAITING = ("POST", "/v1/jobs")
+
+
+def long_request_s_max(scope: Scope) -> int | None:
+    """How long such a request may take; None: it is none of them."""
+    asked = (scope["method"], scope["path"])
+    if asked == _WAITING and b"wait=" in scope.get("query_string", b""):
+        return WAIT_S_MAX + _MARGIN_S
+    return _LONG_S_MAX.get(asked)
+
+
+log = structlog.get_logger(__name__)
+
+_ANSWER_S_MAX = 30
+
+
+class TimeoutMiddleware:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in UNCOUNTED:
+            await self._app(scope, receive, send)
+            return
+        patience_s = long_request_s_max(scope)
+        await self._within_limits(scope, receive, send, _ANSWER_S_MAX if patience_s is None else patience_s)
+
+    async def _within_limits(self, scope: Scope, receive: Receive, send: Send, patience_s: int) -> None:
+        started = False
+
+        async def watched_send(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            async with asyncio.timeout(patience_s):
+                await self._app(scope, receive, watched_send)
+        except TimeoutError:
+            log.warning("request_took_too_long", method=scope["method"], path=scope["path"])
+            answer = problem(HTTPStatus.SERVICE_UNAVAILABLE, "timed-out", f"no answer within {patience_s} s")
+        except Exception:  # the last line: a defect of ours is logged here and must not reach the caller
+            log.exception("request_failed", method=scope["method"], path=scope["path"])
+            answer = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "a defect of the server; see its log")
+        else:
+            return
+        if not started:
+            await answer(scope, receive, send)
+            return
+        # Half an answer can't be taken back; the connection ends, so that it is not taken for a whole one.
+        connection = connection_of(scope)
+        if connection is None:
+            raise ConnectionAbortedError("the response had begun")
+        connection.cut()
+        while (await receive())["type"] != "http.disconnect":  # it is told in a moment
+            pass

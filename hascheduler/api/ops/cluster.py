@@ -1,0 +1,220 @@
+"""``/v1/cluster``: who leads, who is there and what is wrong, as this replica's mirror has it."""
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+
+from hascheduler.api.middleware.auth import Viewer, ViewerOfAll
+from hascheduler.api.ops.failovers import EXAMPLE as FAILOVER
+from hascheduler.api.ops.failovers import FailoverResponse, show_failover
+from hascheduler.api.routing.wire_format import instant_text
+from hascheduler.api.services import Services
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.replica import LastCheck, ReplicaStatus
+from hascheduler.model.schema_version import NEWEST_VERSION, OLDEST_VERSION
+
+router = APIRouter(prefix="/cluster", tags=["cluster"])
+
+
+class LeaderResponse(BaseModel):
+    holder: str = Field(description="The id of the replica that holds the lease")
+    term: int
+    endpoint: str = Field(description="Where it proves that its process lives")
+    since: str
+
+
+class ReplicaResponse(BaseModel):
+    id: str = Field(description="Unique per process start")
+    name: str
+    version: str | None = Field(description="Of its software; null where it does not say, as before 0.2.0")
+    started_at: str
+    http_endpoint: str
+    liveness_endpoint: str
+    ready: bool
+    stream_lag_ms: int | None
+    position: str
+    digest: str = Field(description="Equal digests at equal positions are equal mirrors")
+    quarantined: int
+
+
+class QuarantinedResponse(BaseModel):
+    collection: str
+    id: str
+    reason: str
+
+
+class SchemaResponse(BaseModel):
+    version: int = Field(description="Of the database; `hascheduler migrate` raises it")
+    oldest_read: int = Field(description="What the replica that answers reads: from that version")
+    newest_read: int = Field(description="to that one")
+
+
+_EXAMPLE: JsonDict = {
+    "replica_id": "replica-2.5f2c9a01",
+    "leading": True,
+    "ready": True,
+    "unready_reason": "",
+    "leader": {
+        "holder": "replica-2.5f2c9a01",
+        "term": 8,
+        "endpoint": "10.0.0.12:40211",
+        "since": "2030-01-01T00:00:00.080Z",
+    },
+    "stream_lag_ms": 9,
+    "position": "1893456030.1",
+    "digest": "8c1f0a6be2d94c37",
+    "journal_seq": 1187,
+    "schema": {"version": 1, "oldest_read": 1, "newest_read": 1},
+    "replicas": [
+        {
+            "id": "replica-2.5f2c9a01",
+            "name": "replica-2",
+            "version": "0.2.0",
+            "started_at": "2029-12-31T09:00:00.000Z",
+            "http_endpoint": "10.0.0.12:8080",
+            "liveness_endpoint": "10.0.0.12:40211",
+            "ready": True,
+            "stream_lag_ms": 9,
+            "position": "1893456030.1",
+            "digest": "8c1f0a6be2d94c37",
+            "quarantined": 0,
+        }
+    ],
+    "counts": {"schedules": 12, "definitions": 3, "pending": 0, "dispatched": 1, "running": 4},
+    "failover": FAILOVER,
+    "findings": {"at": "2030-01-01T00:00:30.000Z", "counts": {}},
+    "mirrors_differ": [],
+    "quarantine": [],
+}
+
+
+class FindingsResponse(BaseModel):
+    at: str
+    counts: dict[str, int] = Field(description="By kind; `hascheduler audit` tells each, and what to do about it")
+
+
+class ClusterResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    replica_id: str = Field(description="The replica that answers")
+    leading: bool = Field(description="Whether it leads")
+    ready: bool = Field(description="Whether its mirror is complete and fresh")
+    unready_reason: str
+    leader: LeaderResponse | None = Field(description="Who holds the lease; null when it was given back")
+    stream_lag_ms: int | None
+    position: str
+    digest: str
+    journal_seq: int | None = Field(description="The newest entry that came by")
+    schema_: SchemaResponse = Field(alias="schema", description="Which forms the stored documents have")
+    replicas: list[ReplicaResponse]
+    counts: dict[str, int] = Field(description="Live jobs by state, schedules, definitions")
+    failover: FailoverResponse | None = Field(
+        description="The latest change of leadership that this replica knows of; all: `/v1/cluster/failovers`"
+    )
+    findings: FindingsResponse | None = Field(
+        description="What the leader's last look through the database found broken; null where there was none yet"
+    )
+    mirrors_differ: list[str] = Field(
+        description="Replicas whose mirrors differ from that of the one that answers, or did within a minute"
+    )
+    quarantine: list[QuarantinedResponse] = Field(
+        description="Documents that can't be read, the newest first; shown to tokens for all tenants"
+    )
+
+
+@router.get("")
+async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
+    cluster = services.view.cluster()
+    return ClusterResponse(
+        replica_id=cluster.replica_id,
+        leading=cluster.leading,
+        ready=cluster.ready,
+        unready_reason=services.view.unready_reason,
+        leader=_leader(cluster.lease),
+        stream_lag_ms=cluster.stream_lag_ms,
+        position=cluster.position,
+        digest=cluster.digest,
+        journal_seq=cluster.journal.seq if cluster.journal else None,
+        schema=SchemaResponse(version=cluster.schema_version, oldest_read=OLDEST_VERSION, newest_read=NEWEST_VERSION),
+        replicas=[_replica(replica) for replica in cluster.replicas],
+        counts=dict(cluster.counts),
+        failover=None if cluster.failover is None else show_failover(cluster.failover),
+        findings=_findings(cluster.audited),
+        mirrors_differ=list(cluster.differing),
+        quarantine=[
+            QuarantinedResponse(collection=collection, id=id, reason=reason)
+            for collection, id, reason in (cluster.quarantine if caller.only is None else ())
+        ],
+    )
+
+
+def _leader(lease: LeaseRecord | None) -> LeaderResponse | None:
+    if lease is None or not lease.holder:
+        return None
+    return LeaderResponse(
+        holder=lease.holder, term=lease.term, endpoint=lease.endpoint, since=instant_text(lease.acquired_at_ms)
+    )
+
+
+def _findings(audited: LastCheck | None) -> FindingsResponse | None:
+    if audited is None:
+        return None
+    return FindingsResponse(at=instant_text(audited.at_ms), counts=dict(audited.counts))
+
+
+def _replica(replica: ReplicaStatus) -> ReplicaResponse:
+    return ReplicaResponse(
+        id=replica.id,
+        name=replica.name,
+        version=replica.version,
+        started_at=instant_text(replica.started_at_ms),
+        http_endpoint=replica.http_endpoint,
+        liveness_endpoint=replica.liveness_endpoint,
+        ready=replica.ready,
+        stream_lag_ms=replica.stream_lag_ms,
+        position=replica.position,
+        digest=replica.digest,
+        quarantined=replica.quarantined,
+    )
+
+
+processors_router = APIRouter(prefix="/processors", tags=["cluster"])
+
+
+class ProcessorResponse(BaseModel):
+    id: str = Field(description="Unique per process start")
+    name: str
+    shard: str
+    definitions: list[str] = Field(description="What it runs; `*` is everything")
+    slots: int
+    resources: dict[str, int] = Field(description="What its jobs share besides the slots")
+    occupied: int = Field(description="Slots with a dispatched or running job")
+    alive: bool = Field(description="Whether its heartbeat still changes")
+    draining: bool = Field(description="It gets no new jobs")
+    parked: int = Field(description="Messages that it could not read")
+
+
+class ProcessorsResponse(BaseModel):
+    items: list[ProcessorResponse]
+
+
+@processors_router.get("")
+async def list_processors(services: Services, caller: ViewerOfAll) -> ProcessorsResponse:
+    """All processors that are registered, by id."""
+    return ProcessorsResponse(
+        items=[
+            ProcessorResponse(
+                id=processor.id,
+                name=processor.name,
+                shard=processor.shard,
+                definitions=sorted(processor.definitions),
+                slots=processor.slots,
+                resources=dict(processor.resources),
+                occupied=occupied,
+                alive=alive,
+                draining=processor.draining,
+                parked=processor.parked,
+            )
+            for processor, occupied, alive in services.view.cluster().processors
+        ]
+    )

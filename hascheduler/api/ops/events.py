@@ -1,0 +1,199 @@
+"""Server-sent events on one connection, as browsers' ``EventSource`` reads them.
+
+::
+
+    retry: 2000
+
+    id: 1893456000.0000000007         what happened to a job; the type is also in the data
+    event: succeeded
+    data: {"id": …, "at": …, "type": "succeeded", "job": …}
+
+    : still here                      it has caught up, or there was silence; with a narrow filter, too, a client
+    id: 1893456015.0000000002         may resume from here
+
+    id: 1893456020.0000000001         what happened up to this id can't be told: list the jobs again
+    event: reset
+    data: {"reason": …}
+
+    event: lagging                    the client read too slowly; the stream ends, and may be resumed
+    data: {"missed": 500}
+
+The stream ends by itself after an hour, with the replica, and for a token that is revoked; clients come again.
+"""
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Header, Query, Request, Response
+from pydantic import AfterValidator, Field
+from starlette.types import Receive, Scope, Send
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.http.shares import Pool
+from hascheduler.api.middleware.auth import SETTINGS_TOKEN_ID, Caller, Viewer
+from hascheduler.api.middleware.pools import held_open, taken
+from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
+from hascheduler.api.routing.field_types import Name, StrictModel, TextOrEmpty, invalid_value
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.model.event import POSITION_PATTERN, EventType, encode_event, is_position
+from hascheduler.model.repr_limits import quoted
+from hascheduler.model.token import digest_of
+from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, Told
+
+MEDIA_TYPE = "text/event-stream"
+_RETRY_MS = 2_000
+_SILENCE_MS = 15_000
+_WRITE_PATIENCE_S = 30
+"""A client that takes nothing for so long is gone, whatever its connection says."""
+
+
+class EventStream(Response):
+    """Follows ``feed`` for as long as the client stays and ``welcome`` holds, in a slot of ``pool``; 429 or 503 where
+    there is none, and it raises what `EventFeed.follow` raises."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(
+        self, feed: EventFeed, pool: Pool, after: str | None, which: EventFilter, welcome: Callable[[], bool]
+    ) -> None:
+        # A proxy that collects what it passes on would make one lump of it.
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._feed = feed
+        self._pool = pool
+        self._after = after
+        self._which = which
+        self._welcome = welcome
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        slot = taken(self._pool, scope)
+        with held_open(slot, scope), self._feed.follow(self._after, self._which) as follower:
+            telling = asyncio.create_task(self._tell(follower, send), name="event stream")
+            leaving = asyncio.create_task(_left(receive), name="event stream's client")
+            try:
+                await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (telling, leaving):
+                    task.cancel()
+                await asyncio.wait({telling, leaving})
+            if not telling.cancelled():
+                telling.result()
+
+    async def _tell(self, follower: Follower, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + EVENTS_S_MAX
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        piece, is_last = f"retry: {_RETRY_MS}\n\n", False
+        wait_ms = 0  # until it has caught up: the first comment says so at once, and where that is
+        while not is_last:
+            await _sent(send, piece)
+            told = await follower.next(wait_ms)
+            if isinstance(told, Told) and not told.events:
+                wait_ms = _SILENCE_MS
+            if loop.time() >= until or not self._welcome():
+                break
+            piece, is_last = _text(told)
+        await _sent(send, piece if is_last else "", more=False)
+
+
+def _text(told: Told | Missed | Lagging | Closing) -> tuple[str, bool]:
+    """What is sent, and whether it is the last."""
+    match told:
+        case Told((), ""):
+            return ": still here\n\n", False
+        case Told((), position):
+            return f": still here\nid: {position}\n\n", False
+        case Told(events):
+            return "".join(_one(event.type, encode_event(event), event.id) for event in events), False
+        case Missed(reason, position):
+            return _one("reset", {"reason": f"{reason}; list the jobs again", "position": position}, position), False
+        case Lagging(missed):
+            return _one("lagging", {"missed": missed}), True
+        case Closing():
+            return "", True
+
+
+def _one(type: str, data: object, id: str = "") -> str:
+    head = f"id: {id}\n" if id else ""
+    return f"{head}event: {type}\ndata: {orjson.dumps(data).decode()}\n\n"
+
+
+async def _sent(send: Send, piece: str, *, more: bool = True) -> None:
+    async with asyncio.timeout(_WRITE_PATIENCE_S):
+        await send({"type": "http.response.body", "body": piece.encode(), "more_body": more})
+
+
+async def _left(receive: Receive) -> None:
+    """Returns when the client is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+router = APIRouter(tags=["events"])
+
+
+def _event_id(text: str) -> str:
+    if not is_position(text):
+        raise invalid_value(f"{quoted(text)} is no id of an event", "one that was told, such as 1893456000.0000000007")
+    return text
+
+
+EventId = Annotated[str, AfterValidator(_event_id), Field(json_schema_extra={"pattern": POSITION_PATTERN})]
+
+
+class EventQuery(StrictModel):
+    type: list[Annotated[EventType, Field(strict=False)]] = Field(
+        default=[], max_length=len(EventType), description="Only events of this type; again for more"
+    )
+    definition: Name | None = Field(default=None, description="Only of jobs of this type")
+    schedule: Name | None = Field(default=None, description="Only of jobs that this schedule made")
+    job: TextOrEmpty | None = Field(default=None, description="Only of this job")
+    tenant: Name | None = Field(default=None, description="Only of this tenant's jobs")
+    after: EventId | None = Field(
+        default=None, description="Go on after the event with this id; the header Last-Event-ID comes first"
+    )
+
+    def filter(self, tenant: str | None) -> EventFilter:
+        return EventFilter(frozenset(self.type), self.definition, self.schedule, self.job, tenant)
+
+
+@router.get(
+    "/events",
+    status_code=HTTPStatus.OK,
+    response_class=EventStream,
+    responses={200: {"content": {MEDIA_TYPE: {}}, "description": "Server-sent events"}, **problem_responses(422, 429)},
+)
+async def follow_events(
+    query: Annotated[EventQuery, Query()],
+    request: Request,
+    services: Services,
+    caller: Viewer,
+    last_event_id: Annotated[EventId | None, Header(description="Where a client goes on that has been here")] = None,
+) -> EventStream:
+    """Follow what happens to jobs: `submitted`, `dispatched`, `started`, `returned` (it waits again, perhaps until
+    `retry_at`), `reprioritized`, `cancel_requested`, `revived`, `succeeded`, `failed`, `cancelled`.
+
+    Each event is told at least once to a client that comes back with the last `id` it got, to this replica or to
+    another: ids are the same everywhere. Where that is too long ago there is a `reset` first: list the jobs again. Who
+    reads too slowly is told so (`lagging`), and has to come back. A stream ends after an hour at most.
+    """
+    which = query.filter(caller.filter_of(query.tenant))
+    return EventStream(
+        services.events,
+        services.pools.followers,
+        last_event_id or query.after,
+        which,
+        lambda: _still_welcome(request, services, caller),
+    )
+
+
+def _still_welcome(request: Request, services: ApiServices, caller: Caller) -> bool:
+    """Whether the token still stands; a replica that does not know at present believes what it knew."""
+    if caller.id is None or caller.id == SETTINGS_TOKEN_ID or not services.view.ready:
+        return True
+    secret = request.headers.get("authorization", "").partition(" ")[2].strip()
+    token = services.view.token(digest_of(secret))
+    return token is not None and not token.has_expired(services.clock.wall_ms())

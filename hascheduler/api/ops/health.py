@@ -1,0 +1,66 @@
+"""``/livez``, ``/readyz`` and ``/leaderz``, for whoever restarts processes and routes requests."""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel
+
+from hascheduler.api.middleware.auth import ViewerOfAll
+from hascheduler.api.services import Services
+from hascheduler.telemetry.health import ReplicaHealth
+from hascheduler.telemetry.registry import CONTENT_TYPE, text_of
+
+router = APIRouter(tags=["health"])
+
+
+class LiveResponse(BaseModel):
+    alive: bool
+    reason: str = ""
+
+
+class ReadyResponse(BaseModel):
+    ready: bool
+    reason: str = ""
+
+
+class LeadingResponse(BaseModel):
+    leading: bool
+    reason: str = ""
+
+
+@router.get("/livez", responses={503: {"model": LiveResponse, "description": "Restart the process"}})
+async def live(services: Services, response: Response) -> LiveResponse:
+    """Whether the loops still turn; 503 only for a wedged process."""
+    reason = ReplicaHealth(services.view).not_alive()
+    _say(response, reason)
+    return LiveResponse(alive=not reason, reason=reason)
+
+
+@router.get("/readyz", responses={503: {"model": ReadyResponse, "description": "Not now"}})
+async def ready(services: Services, response: Response) -> ReadyResponse:
+    """Whether the mirror is complete and fresh, and the replica is not about to end."""
+    reason = ReplicaHealth(services.view).not_ready()
+    _say(response, reason)
+    return ReadyResponse(ready=not reason, reason=reason)
+
+
+@router.get("/leaderz", responses={503: {"model": LeadingResponse, "description": "Another one leads, or none"}})
+async def leads(services: Services, response: Response) -> LeadingResponse:
+    """Whether this replica leads. One that does not is as ready and as alive as one that does."""
+    reason = ReplicaHealth(services.view).not_leading()
+    _say(response, reason)
+    return LeadingResponse(leading=not reason, reason=reason)
+
+
+def _say(response: Response, reason: str) -> None:
+    if reason:
+        response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
+
+
+metrics_router = APIRouter(tags=["health"])
+
+
+@metrics_router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def metrics(services: Services, caller: ViewerOfAll) -> Response:
+    """Counters, histograms and gauges in the text format of Prometheus."""
+    return Response(text_of(services.metrics.registry), headers={"Content-Type": CONTENT_TYPE})

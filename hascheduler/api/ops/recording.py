@@ -1,0 +1,71 @@
+"""``/v1/cluster/recording``: what the leader is told and what it decides, for as long as asked, as lines of JSON."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+from starlette.types import Receive, Scope, Send
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.http.shares import Slot
+from hascheduler.api.middleware.auth import OperatorOfAll
+from hascheduler.api.middleware.pools import held_open, taken
+from hascheduler.api.middleware.timeouts import RECORDING_S_MAX
+from hascheduler.api.routing.field_types import QueryDurationMs, StrictModel
+from hascheduler.api.services import Services
+from hascheduler.dispatch.recording import RecordingEnd, heading_line, step_line
+from hascheduler.errors import Conflict
+from hascheduler.ports import Recording
+
+MEDIA_TYPE = "application/x-ndjson"
+
+router = APIRouter(prefix="/cluster", tags=["cluster"])
+
+
+class RecordingQuery(StrictModel):
+    for_: Annotated[QueryDurationMs, Field(ge=100, le=RECORDING_S_MAX * 1_000)] = Field(
+        default=30_000, alias="for", description=f"How long; at most {RECORDING_S_MAX // 60} minutes", examples=["30s"]
+    )
+
+
+@router.get(
+    "/recording",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": {MEDIA_TYPE: {}}, "description": "A recording for `hascheduler simulate`"},
+        **problem_responses(409, 422, 429),
+    },
+)
+async def record(
+    query: Annotated[RecordingQuery, Query()], services: Services, caller: OperatorOfAll, request: Request
+) -> StreamingResponse:
+    """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
+    slot = taken(services.pools.recordings, request.scope)
+    recording = services.view.record(query.for_)
+    if recording is None:
+        slot.release()
+        raise Conflict("only the leader can be recorded, and by a few at once; /v1/cluster says who leads")
+    return _HeldOpen(slot, _lines(recording), media_type=MEDIA_TYPE)
+
+
+class _HeldOpen(StreamingResponse):
+    """Has ``slot`` for as long as it streams."""
+
+    def __init__(self, slot: Slot, lines: AsyncIterator[bytes], media_type: str) -> None:
+        super().__init__(lines, media_type=media_type)
+        self._slot = slot
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with held_open(self._slot, scope):
+            await super().__call__(scope, receive, send)
+
+
+async def _lines(recording: Recording) -> AsyncIterator[bytes]:
+    heading, steps = recording
+    yield orjson.dumps(heading_line(heading), option=orjson.OPT_APPEND_NEWLINE)
+    async for step in steps:
+        line = {"end": step.reason} if isinstance(step, RecordingEnd) else step_line(step)
+        yield orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)

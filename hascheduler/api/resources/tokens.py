@@ -1,0 +1,206 @@
+"""Tokens as requests ask for them and answers show them."""
+
+from http import HTTPStatus
+from secrets import token_hex, token_urlsafe
+from typing import Annotated
+
+from fastapi import APIRouter, Response
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.middleware.auth import Admin, Authenticated, Caller
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.field_types import NAME, DurationMs, Name, StrictModel, invalid_value
+from hascheduler.api.routing.queries import Page, Paging, page
+from hascheduler.api.routing.wire_format import instant_text
+from hascheduler.api.services import Services
+from hascheduler.errors import InvalidInput, NotFound
+from hascheduler.model.documents.token import decode_token
+from hascheduler.model.durations import format_duration
+from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
+from hascheduler.model.repr_limits import quoted
+from hascheduler.model.token import ALL_TENANTS, SECRET_BYTES, SECRET_PREFIX, Power, Role, Token, digest_of
+from hascheduler.ports import StoredDocument
+
+_LIFE_MS_MIN = 1_000
+_LIFE_MS_MAX = 10 * 366 * 86_400_000
+
+
+def _tenant(text: str) -> str:
+    if text != ALL_TENANTS and not NAME.match(text):
+        raise invalid_value(f"{quoted(text)} is no tenant", f"a tenant's name, or {ALL_TENANTS} for all of them")
+    return text
+
+
+def _role(text: str) -> Role:
+    if text not in set(Role):
+        raise invalid_value(f"{quoted(text)} is unknown", " or ".join(Role))
+    return Role(text)
+
+
+class CreateTokenBody(StrictModel):
+    """Who is to have it, what it may do, and for whom."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "nightly-import", "role": "submitter", "tenant": "acme", "expires_in": "720h"}]
+        }
+    )
+
+    name: Name = Field(description="Who has it, for people; several may have one name", examples=["nightly-import"])
+    role: Annotated[str, AfterValidator(_role)] = Field(
+        description="viewer < submitter < operator < admin; worker: `/v1/work`, for all tenants",
+        json_schema_extra={"enum": [role.value for role in Role]},
+    )
+    tenant: Annotated[str, AfterValidator(_tenant)] = Field(description=f"Whose; `{ALL_TENANTS}`: of all tenants")
+    expires_in: Annotated[DurationMs, Field(ge=_LIFE_MS_MIN, le=_LIFE_MS_MAX)] | None = Field(
+        default=None,
+        description="For how long it is good, at most as long as the token that makes it; null: as long as that one",
+        examples=["720h"],
+    )
+
+    def expires_at_ms(self, now: WallMs) -> WallMs | None:
+        return None if self.expires_in is None else WallMs(min(now + self.expires_in, LATEST_MS))
+
+
+_EXAMPLE: JsonDict = {
+    "id": "token-3f9a0c11d2e4",
+    "name": "nightly-import",
+    "role": "submitter",
+    "tenant": "acme",
+    "created_at": "2030-01-01T00:00:00.000Z",
+    "created_by": "HASCHEDULER_ADMIN_TOKEN",
+    "expires_at": "2030-01-31T00:00:00.000Z",
+    "expired": False,
+}
+
+
+class TokenResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    id: str = Field(description="Public: it opens nothing")
+    name: str
+    role: Role
+    tenant: str = Field(description=f"`{ALL_TENANTS}`: all tenants")
+    created_at: str
+    created_by: str = Field(description="The name of the token that made it")
+    expires_at: str | None = Field(description="Null: never")
+    expired: bool
+
+
+class NewTokenResponse(TokenResponse):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{**_EXAMPLE, "token": "hsk_Zk0mV9xQ2rT7uW1yB4nE6pL8sD3fG5hJ0kC-aXvNzMo"}]}
+    )
+
+    token: str = Field(description="The secret: shown this once, and stored nowhere")
+
+
+def show_token(token: Token, now: WallMs) -> TokenResponse:
+    return TokenResponse(
+        id=token.id,
+        name=token.name,
+        role=token.role,
+        tenant=token.tenant,
+        created_at=instant_text(token.created_at_ms),
+        created_by=token.created_by,
+        expires_at=None if token.expires_at_ms is None else instant_text(token.expires_at_ms),
+        expired=token.has_expired(now),
+    )
+
+
+router = APIRouter(prefix="/tokens", tags=["access"], route_class=JsonRoute)
+
+
+@router.post("", status_code=HTTPStatus.CREATED, responses=problem_responses(403, 413, 422))
+async def create_token(
+    body: CreateTokenBody, services: Services, caller: Admin, response: Response
+) -> NewTokenResponse:
+    """Make a token. The answer alone has the secret; a request that is repeated makes another one.
+
+    It is good for no longer than the token that makes it, and lives on when that one is revoked.
+    """
+    role = Role(body.role)
+    tenant = caller.tenant_of(body.tenant)
+    if role.may(Power.WORK) and not role.may(Power.READ) and tenant != ALL_TENANTS:
+        raise InvalidInput(("tenant",), f"{quoted(tenant)}, and workers serve all tenants", quoted(ALL_TENANTS))
+    secret = f"{SECRET_PREFIX}{token_urlsafe(SECRET_BYTES)}"
+    now = services.clock.wall_ms()
+    token = Token(
+        digest=digest_of(secret),
+        id=f"token-{token_hex(6)}",
+        name=body.name,
+        role=role,
+        tenant=tenant,
+        created_at_ms=now,
+        created_by=caller.name,
+        expires_at_ms=_expires_at_ms(body, caller, now),
+    )
+    await services.tokens.create(token)
+    response.headers["Location"] = f"/v1/tokens/{token.id}"
+    response.headers["Cache-Control"] = "no-store"
+    return NewTokenResponse(**dict(show_token(token, now)), token=secret)
+
+
+def _expires_at_ms(body: CreateTokenBody, caller: Caller, now: WallMs) -> WallMs | None:
+    """No later than the token that makes it: by default at the same time."""
+    asked = body.expires_at_ms(now)
+    latest = caller.expires_at_ms
+    if latest is None or asked is None:
+        return latest if asked is None else asked
+    if asked > latest:
+        problem = f"it would outlive the token that makes it, which expires at {format_instant(latest)}"
+        raise InvalidInput(("expires_in",), problem, f"at most {format_duration(latest - now)}, or nothing")
+    return asked
+
+
+@router.get("", responses=problem_responses(422))
+async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Page[TokenResponse]:
+    """Tokens by id, a page at a time, without their secrets; also those that have expired."""
+    documents = await services.tokens.list(caller.only, paging.after, paging.limit + 1)
+    now = services.clock.wall_ms()
+
+    def show(document: StoredDocument) -> TokenResponse:
+        return show_token(decode_token(document["_id"], document), now)
+
+    # The cursor is the public id, and so is what stands for a token that can't be read.
+    public = [{**document, "_id": document.get("id")} for document in documents]
+    return page(public, paging.limit, show)
+
+
+@router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404))
+async def revoke_token(id: str, services: Services, caller: Admin) -> None:
+    """Revoke a token: it opens nothing any more. What it has done stays, tokens that it made among that."""
+    if not await services.tokens.revoke(id, caller.only):
+        raise NotFound("token", id)
+
+
+whoami_router = APIRouter(tags=["access"])
+
+
+class WhoamiResponse(BaseModel):
+    name: str = Field(description="Of the token; `anonymous` without one")
+    token: str | None = Field(description="The token's public id")
+    role: Role
+    tenant: str = Field(description="`*`: all tenants")
+    may: list[Power] = Field(description="What the role may do")
+    tokens_demanded: bool = Field(description="Whether this replica lets in nobody without a token")
+
+
+@whoami_router.get("/whoami")
+async def whoami(services: Services, caller: Authenticated) -> WhoamiResponse:
+    """Who you are to this replica, and what you may do. Any token may ask."""
+    return WhoamiResponse(
+        name=caller.name,
+        token=caller.id,
+        role=caller.role,
+        tenant=caller.tenant,
+        may=[power for power in Power if _may(caller, power)],
+        tokens_demanded=services.lock.demanded,
+    )
+
+
+def _may(caller: Caller, power: Power) -> bool:
+    # Work is that of all tenants.
+    return caller.role.may(power) and (power is not Power.WORK or caller.only is None)

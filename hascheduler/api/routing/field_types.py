@@ -1,0 +1,172 @@
+"""The kinds of field that requests share, each with its rule, its words for a mistake, and its place in OpenAPI."""
+
+import re
+import unicodedata
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.durations import format_duration, parse_duration
+from hascheduler.model.instants import parse_instant
+from hascheduler.model.repr_limits import quoted
+from hascheduler.model.resources import AMOUNT_MAX, NAME_EXPECTED, NAME_PATTERN, RESOURCE_NAMES_MAX, is_resource_name
+
+TEXT_LENGTH_MAX = 256
+LABELS_MAX = 64
+FIELDS_MAX = 64
+"""More than any object of this API has; of thousands of unknown ones not each is told."""
+_TIME_LENGTH_MAX = 64
+_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+NAME = re.compile(_NAME_PATTERN[:-1] + r"\Z")
+_NAME_EXPECTED = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+# Control characters, lone surrogates, and the separators that break lines.
+_UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+
+
+class StrictModel(BaseModel):
+    """The base of request bodies: nothing unknown, nothing converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, given: Any) -> Any:
+        if isinstance(given, dict) and len(given) > FIELDS_MAX:
+            raise invalid_value(f"{len(given)} fields", "only the fields that /docs lists")
+        return given
+
+
+def invalid_value(problem: str, expected: str) -> PydanticCustomError:
+    """What a validator raises; `hascheduler.api.routing.error_handlers` takes it apart again."""
+    return PydanticCustomError("wrong", "{problem}", {"problem": problem, "expected": expected})
+
+
+def _name(text: str) -> str:
+    if not NAME.match(text):
+        raise invalid_value(f"{quoted(text)} is not a name", _NAME_EXPECTED)
+    return text
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise invalid_value("empty", f"1 to {TEXT_LENGTH_MAX} characters")
+    return _text_or_empty(text)
+
+
+def _text_or_empty(text: str) -> str:
+    if len(text) > TEXT_LENGTH_MAX:
+        raise invalid_value(f"{len(text)} characters", f"at most {TEXT_LENGTH_MAX}")
+    if not text.isprintable() and any(unicodedata.category(character) in _UNPRINTABLE for character in text):
+        raise invalid_value(f"{quoted(text)} holds a control character", "printable text")
+    return text
+
+
+def _few(labels: Any) -> Any:
+    # Before each of them is looked at.
+    if isinstance(labels, dict) and len(labels) > LABELS_MAX:
+        raise invalid_value(f"{len(labels)} labels", f"at most {LABELS_MAX}")
+    return labels
+
+
+def _duration(value: Any) -> int:
+    if isinstance(value, str) and len(value) > _TIME_LENGTH_MAX:
+        raise invalid_value(f"{quoted(value)} is not a duration", 'a duration such as "90s" or "1m30s"')
+    try:
+        return parse_duration(value)
+    except InvalidInput as error:
+        raise invalid_value(error.problem, error.expected) from None
+
+
+def _instant(value: Any) -> int:
+    if not isinstance(value, str):
+        raise invalid_value(f"{quoted(value)} is not a text", "an RFC 3339 instant with an offset")
+    try:
+        return parse_instant(value)
+    except InvalidInput as error:
+        raise invalid_value(error.problem, error.expected) from None
+
+
+Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern": _NAME_PATTERN})]
+Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1, "maxLength": TEXT_LENGTH_MAX})]
+TextOrEmpty = Annotated[str, AfterValidator(_text_or_empty), Field(json_schema_extra={"maxLength": TEXT_LENGTH_MAX})]
+Labels = Annotated[dict[Name, TextOrEmpty], BeforeValidator(_few)]
+DurationMs = Annotated[
+    int,
+    PlainValidator(_duration),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "number"}],
+            "description": 'A duration such as "90s", "1m30s" or "200ms", or a number of seconds',
+        }
+    ),
+]
+
+
+def _seconds_or_duration(value: Any) -> int:
+    """In a query everything is a text: ``30`` is a number of seconds there too."""
+    is_number = isinstance(value, str) and value.isascii() and value.replace(".", "", 1).isdecimal()
+    return _duration(float(value) if is_number and len(value) <= _TIME_LENGTH_MAX else value)
+
+
+QueryDurationMs = Annotated[
+    int,
+    PlainValidator(_seconds_or_duration),
+    WithJsonSchema({"type": "string", "description": 'A duration such as "90s", or a number of seconds'}),
+]
+InstantMs = Annotated[
+    int,
+    PlainValidator(_instant),
+    WithJsonSchema({"type": "string", "format": "date-time", "description": "RFC 3339 with an offset"}),
+]
+
+
+JOBS_MAX = 1_000_000
+"""Of what counts jobs that run at once."""
+WEEK_MS = 7 * 86_400_000
+
+
+def between(least_ms: int, most_ms: int) -> AfterValidator:
+    """Refuses a span outside of the two."""
+
+    def check(span_ms: int) -> int:
+        if not least_ms <= span_ms <= most_ms:
+            raise invalid_value(
+                f"{format_duration(span_ms)} is out of range",
+                f"{format_duration(least_ms)} to {format_duration(most_ms)}",
+            )
+        return span_ms
+
+    return AfterValidator(check)
+
+
+def _resource_name(name: str) -> str:
+    if not is_resource_name(name):
+        raise invalid_value(f"{quoted(name)} is no name for a resource", NAME_EXPECTED)
+    return name
+
+
+def _few_resources(amounts: Any) -> Any:
+    # Before each of them is looked at.
+    if isinstance(amounts, dict) and len(amounts) > RESOURCE_NAMES_MAX:
+        raise invalid_value(f"{len(amounts)} resources", f"at most {RESOURCE_NAMES_MAX}")
+    return amounts
+
+
+_ResourceName = Annotated[str, AfterValidator(_resource_name), Field(json_schema_extra={"pattern": NAME_PATTERN})]
+_Amount = Annotated[int, Field(ge=1, le=AMOUNT_MAX)]
+ResourceAmounts = Annotated[
+    dict[_ResourceName, _Amount],
+    BeforeValidator(_few_resources),
+    Field(json_schema_extra={"maxProperties": RESOURCE_NAMES_MAX, "examples": [{"cpu": 2, "gpu": 1}]}),
+]

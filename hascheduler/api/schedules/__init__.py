@@ -1,0 +1,1 @@
+"""``/v1/schedules``: create, edit, pause, trigger, backfill, preview; what became of each nominal time."""

@@ -1,0 +1,161 @@
+"""``/v1/schedules/{name}/backfill``: a job for each nominal time of a span that has none.
+
+A nominal time is backfilled once at most, as the id of its job is made of it, so a request may be repeated. Jobs of an
+earlier schedule by the same name do not count.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.jobs.submit_span import submit_span
+from hascheduler.api.middleware.audit import Noted
+from hascheduler.api.middleware.auth import Operator
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.field_types import InstantMs, StrictModel
+from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_fill
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.dispatch.schedules.backfill import (
+    BACKFILL_EARLIEST_MS,
+    BACKFILL_TIMES_MAX,
+    backfill_times,
+    plan_backfill,
+    possible_job_ids,
+)
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.fired_job import job_from_schedule
+from hascheduler.model.instants import WallMs, format_instant
+from hascheduler.model.job import NewJob, ScheduleId
+from hascheduler.ports import StoredDocument, SubmitAnswer
+from hascheduler.telemetry.tracing import JOB_SCHEDULE, JOBS, Attribute
+
+router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
+_READ_AT_ONCE_MAX = 1_000
+_SUBMITTED_AT_ONCE_MAX = 100
+
+
+class BackfillBody(StrictModel):
+    """The nominal times from `from` through `to`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True}]
+        }
+    )
+
+    from_: InstantMs = Field(alias="from")
+    to: InstantMs = Field(description="Not in the future")
+    overlap: Literal["allow", "buffer_one"] = Field(
+        default="buffer_one", description="allow: as many at once as may be; buffer_one: one after the other"
+    )
+    dry_run: bool = Field(default=False, description="Say what would be made, and make nothing")
+
+
+class BackfillResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "count": 2,
+                    "created": 1,
+                    "existing": 1,
+                    "undecided": 0,
+                    "jobs": ["fire:nightly:1893456000000", "backfill:nightly:1893542400000"],
+                }
+            ]
+        }
+    )
+
+    count: int = Field(description="Nominal times in the span")
+    created: int = Field(description="Those that got a job now; in a dry run, that would get one")
+    existing: int = Field(description="Those that have a job, of a fire or of an earlier backfill")
+    undecided: int = Field(description="Those about which a leader is still to decide: they are left alone")
+    jobs: list[str] = Field(description="The job of each that has one now, oldest first")
+
+
+@router.post("/{name}/backfill", responses=problem_responses(404, 409, 413, 422, 429))
+async def backfill_schedule(
+    name: str, body: BackfillBody, services: Services, caller: Operator, *, note: Noted, request: Request
+) -> BackfillResponse:
+    """Make the jobs of nominal times that have passed and have no job, by the trigger of now; paused or not.
+
+    Exclusion windows are left out and `max_fires` is not applied. At most 1,000 nominal times a request. One that is
+    still to be decided is left alone, lest it get a second job when it fires.
+    """
+    note.unaudited = body.dry_run
+    now = services.clock.wall_ms()
+    _demand_the_past(body, now)
+    stored = await stored_schedule(name, caller, services)
+    schedule = readable_schedule(stored)
+    times = backfill_times(schedule.trigger, body.from_, body.to)
+    makers = await _makers(possible_job_ids(schedule.identity, times), services)
+    plan = plan_backfill(schedule, times, makers, now)
+    if body.dry_run:
+        created = len(plan.missing)
+    else:
+        ids = {nominal_ms: plan.job_ids[nominal_ms] for nominal_ms in plan.missing}
+        jobs = _jobs(name, stored, ids, now, serial=body.overlap == "buffer_one")
+        attributes: dict[str, Attribute] = {JOB_SCHEDULE: name, JOBS: len(jobs)}
+        with submit_span(request, services, "backfill", **attributes) as span:
+            created = await _create([replace(job, trace=span.context) for job in jobs], services)
+    return BackfillResponse(
+        count=len(times),
+        created=created,
+        existing=len(plan.job_ids) - created,
+        undecided=plan.undecided,
+        jobs=list(plan.job_ids.values()),
+    )
+
+
+def _demand_the_past(body: BackfillBody, now: WallMs) -> None:
+    if body.from_ < BACKFILL_EARLIEST_MS:
+        problem = f"{format_instant(body.from_)} is too long ago"
+        raise InvalidInput(("from",), problem, f"at least {format_instant(BACKFILL_EARLIEST_MS)}")
+    if body.to > now:
+        raise InvalidInput(("to",), f"{format_instant(body.to)} is in the future", f"at most {format_instant(now)}")
+    if body.to < body.from_:
+        problem = f"{format_instant(body.to)} is before from"
+        raise InvalidInput(("to",), problem, f"at least {format_instant(body.from_)}")
+
+
+async def _makers(ids: Sequence[str], services: ApiServices) -> dict[str, ScheduleId | None]:
+    """For each id of ``ids`` that has a job, the schedule that made it."""
+    return {
+        job.id: job.made_by
+        for first in range(0, len(ids), _READ_AT_ONCE_MAX)
+        for job in await services.jobs.known(ids[first : first + _READ_AT_ONCE_MAX])
+    }
+
+
+def _jobs(
+    name: str, stored: StoredDocument, ids: Mapping[WallMs, str], now: WallMs, *, serial: bool
+) -> Sequence[NewJob]:
+    assert len(ids) <= BACKFILL_TIMES_MAX
+    jobs = []
+    for number, (at, id) in enumerate(ids.items()):
+        job = job_from_schedule(name, stored, id, at, serial=serial)
+        if job is None:
+            raise too_large_to_fill(name)
+        # Submitted now, in their order: with the age of their nominal times they would run before all other work.
+        jobs.append(replace(job, submitted_at_ms=now, sequence=number))
+    return jobs
+
+
+async def _create(jobs: Sequence[NewJob], services: ApiServices) -> int:
+    """Submit the jobs, and return how many are new. The tenant's limits admit all of them, or none."""
+    if jobs:
+        await services.admission.admit(jobs[0].tenant, len(jobs), ("to",))
+    submissions = [
+        submission
+        for first in range(0, len(jobs), _SUBMITTED_AT_ONCE_MAX)
+        for submission in await services.jobs.submit_many(jobs[first : first + _SUBMITTED_AT_ONCE_MAX])
+    ]
+    created = sum(submission.answer is SubmitAnswer.NEW for submission in submissions)
+    if jobs:
+        services.admission.not_new(jobs[0].tenant, len(jobs) - created)
+    return created

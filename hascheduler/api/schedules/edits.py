@@ -1,0 +1,185 @@
+"""From a request to the stored fields of a schedule: of a new one, of a replacement, of a merge patch.
+
+`edit_schedule` writes them with a compare-and-set on the revision, and computes them again after a lost race.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hascheduler.api.admission.schedule_limits import ScheduleLimits
+from hascheduler.api.middleware.auth import Caller
+from hascheduler.api.routing import revisions
+from hascheduler.api.routing.error_handlers import UnreadableDocument
+from hascheduler.api.routing.merge_patch import is_same_json, merge_patch, whole
+from hascheduler.api.routing.revisions import Precondition
+from hascheduler.api.routing.wire_format import plain_json
+from hascheduler.api.schedules.bodies import (
+    CreateScheduleBody,
+    ReplaceScheduleBody,
+    TemplateBody,
+    TriggerBody,
+    trigger_of,
+)
+from hascheduler.api.schedules.responses import request_form
+from hascheduler.api.schedules.tenant_scope import TenantSchedules, read_schedule
+from hascheduler.api.services import ApiServices
+from hascheduler.dispatch.schedules.edits import with_trigger
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.schedule import (
+    NewSchedule,
+    encode_schedule_edit,
+    encode_template,
+    new_schedule_document,
+)
+from hascheduler.model.documents.trigger import decode_trigger
+from hascheduler.model.fields import is_integer
+from hascheduler.model.instants import WallMs
+from hascheduler.model.trigger import Trigger
+from hascheduler.ports import ClusterView, StoredDocument
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleEdit:
+    """The circumstances of an edit, or of a creation: by ``caller``, at ``now``, within ``limits``."""
+
+    caller: Caller
+    limits: ScheduleLimits
+    view: ClusterView
+    now: WallMs
+
+    def demand_lane(self, job: TemplateBody, stored: StoredDocument | None = None) -> None:
+        """`InvalidInput` where the caller may not name the job's lane; the stored lane may stay."""
+        template = (stored or {}).get("job")
+        if not isinstance(template, Mapping) or template.get("lane") != job.lane:
+            job.demand_lane(self.caller, self.view, ("job", "lane"))
+
+    def trigger(self, body: TriggerBody, stored: Trigger | None) -> Trigger:
+        """The requested trigger; `InvalidInput` where it makes no sense, or fires too often for the caller."""
+        trigger = trigger_of(body, stored, self.now)
+        self.limits.demand_interval(trigger, stored, self.caller)
+        return trigger
+
+
+def edit_now(caller: Caller, services: ApiServices) -> ScheduleEdit:
+    return ScheduleEdit(caller, services.schedule_limits, services.view, services.clock.wall_ms())
+
+
+async def edit_schedule(
+    name: str,
+    caller: Caller,
+    services: ApiServices,
+    precondition: Precondition,
+    change: Callable[[StoredDocument, ScheduleEdit], Mapping[str, Any]],
+) -> StoredDocument:
+    """Write the fields that ``change`` makes of the stored schedule; after a lost race, ``change`` runs again.
+
+    A field that would stay the same is not written; if all would, nothing is, and the revision stays. Returns the
+    schedule as it is stored then; the refusals are those of `revisions.at_revision`.
+    """
+
+    async def write(stored: StoredDocument) -> StoredDocument | None:
+        fields = change(stored, edit_now(caller, services))
+        changed = {
+            field: value
+            for field, value in fields.items()
+            if field not in stored or not is_same_json(stored[field], value)
+        }
+        if not changed:
+            return stored
+        return await services.schedules.edit(name, revisions.revision("schedule", stored), changed)
+
+    return await revisions.at_revision(
+        "schedule", name, TenantSchedules(services.schedules, caller), precondition, write
+    )
+
+
+def new_document(body: CreateScheduleBody, edit: ScheduleEdit) -> dict[str, Any]:
+    """The document of a new schedule."""
+    body.demand_payload(body.name)
+    edit.demand_lane(body.job)
+    trigger = edit.trigger(body.trigger, None)
+    return new_schedule_document(_new(body.name, body, trigger, edit.now, paused=body.paused))
+
+
+def replaced_fields(
+    name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: ScheduleEdit
+) -> Mapping[str, Any]:
+    """The fields of the stored schedule after a replacement, which repairs one that was broken by hand."""
+    edit.demand_lane(body.job, stored)
+    try:
+        schedule = read_schedule(stored)
+    except InvalidInput:
+        return _repaired(name, body, stored, edit)
+    trigger = edit.trigger(body.trigger, schedule.trigger)
+    edited = replace(with_trigger(schedule, trigger, edit.now), policy=body.policy())
+    is_same_payload = is_same_json(plain_json(stored.get("payload")), body.job.payload)
+    return {
+        **encode_schedule_edit(edited),
+        "job": encode_template(body.job.template(), name),
+        # A stored payload may hold more than JSON, and an edit of another field must not flatten it.
+        "payload": stored.get("payload") if is_same_payload else body.job.payload,
+        "render": body.job.render,
+        "labels": body.labels,
+    }
+
+
+def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument) -> ReplaceScheduleBody:
+    """The replacement that the merge patch amounts to; refused as that replacement would be."""
+    try:
+        read_schedule(stored)
+        form = request_form(stored)
+    except InvalidInput as error:
+        raise UnreadableDocument("schedule", name, error) from error
+    body = whole(ReplaceScheduleBody, merge_patch(_with_trigger_of_one_type(form, patch), patch))
+    body.demand_sense(name)
+    return body
+
+
+def _with_trigger_of_one_type(form: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """``form``, without its trigger if the patch has one of another type: two types have no field in common."""
+    trigger = patch.get("trigger")
+    type = trigger.get("type") if isinstance(trigger, dict) else None
+    return form if type is None or type == form["trigger"]["type"] else {**form, "trigger": {}}
+
+
+def _repaired(name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+    """All fields of a new schedule, with the stored values that can still be read; the write raises the revision."""
+    trigger = edit.trigger(body.trigger, _stored_trigger(stored))
+    document = new_schedule_document(_new(name, body, trigger, edit.now, paused=False))
+    kept = {
+        field: stored[field]
+        for field in ("created_at_ms", "cursor_ms", "failures", "paused_at_ms", "unstorable")
+        if is_integer(stored.get(field))
+    }
+    # Counts without their cursor would claim to cover times that they do not.
+    tally = stored.get("tally") if "cursor_ms" in kept else None
+    if isinstance(tally, list) and len(tally) == len(document["tally"]) and all(map(is_integer, tally)):
+        kept["tally"] = tally
+    repaired = {**document, **kept}
+    if is_integer(stored.get("throttled")):
+        del repaired["throttled"]  # the stored count stays: the leader adds to it
+    return {field: value for field, value in repaired.items() if field not in ("_id", "rev")}
+
+
+def _stored_trigger(stored: StoredDocument) -> Trigger | None:
+    try:
+        return decode_trigger(stored.get("trigger"))
+    except InvalidInput:
+        return None
+
+
+def _new(
+    name: str, body: CreateScheduleBody | ReplaceScheduleBody, trigger: Trigger, now: WallMs, *, paused: bool
+) -> NewSchedule:
+    return NewSchedule(
+        name=name,
+        trigger=trigger,
+        template=body.job.template(),
+        payload=body.job.payload,
+        labels=body.labels,
+        now=now,
+        policy=body.policy(),
+        render=body.job.render,
+        paused=paused,
+    )

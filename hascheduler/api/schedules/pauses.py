@@ -1,0 +1,82 @@
+"""``/v1/schedules/{name}/pause`` and ``…/resume``: repeating either is harmless."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Response
+from pydantic import ConfigDict, Field
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.middleware.auth import Operator
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.field_types import StrictModel, Text
+from hascheduler.api.routing.revisions import TAGGED, IfMatch
+from hascheduler.api.schedules.edits import ScheduleEdit, edit_schedule
+from hascheduler.api.schedules.responses import ScheduleResponse
+from hascheduler.api.schedules.tenant_scope import readable_schedule, show
+from hascheduler.api.services import Services
+from hascheduler.dispatch.schedules.edits import paused, resumed
+from hascheduler.model.documents.schedule import encode_schedule_edit
+from hascheduler.ports import StoredDocument
+
+router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
+
+class PauseBody(StrictModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"because": "the printer is on fire"}]})
+
+    because: Text | None = Field(default=None, description="Why, for people; default: as it was")
+
+
+class ResumeBody(StrictModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"catch_up": True}]})
+
+    catch_up: bool = Field(
+        default=False,
+        description="What becomes of the nominal times since the pause: false: the verdict `paused`; true: the misfire "
+        "policy says",
+    )
+
+
+@router.post("/{name}/pause", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
+async def pause_schedule(
+    name: str,
+    services: Services,
+    caller: Operator,
+    response: Response,
+    *,
+    precondition: IfMatch,
+    body: PauseBody | None = None,
+) -> ScheduleResponse:
+    """The nominal times after this instant do not fire until it is resumed. Jobs that it made go on."""
+    because = None if body is None else body.because
+
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+        schedule = readable_schedule(stored)
+        reason = {} if schedule.paused_at_ms is not None and because is None else {"paused_because": because}
+        return {**encode_schedule_edit(paused(schedule, edit.now)), **reason}
+
+    return show(await edit_schedule(name, caller, services, precondition, change), response)
+
+
+@router.post("/{name}/resume", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
+async def resume_schedule(
+    name: str,
+    services: Services,
+    caller: Operator,
+    response: Response,
+    *,
+    precondition: IfMatch,
+    body: ResumeBody | None = None,
+) -> ScheduleResponse:
+    """The nominal times after this instant fire again; with `catch_up`, so do those since the pause."""
+    from_now = body is None or not body.catch_up
+
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+        schedule = readable_schedule(stored)
+        if schedule.paused_at_ms is None:
+            return {}
+        edited = resumed(schedule, edit.now, from_now=from_now)
+        return {**encode_schedule_edit(edited), "paused_because": None, "failures": edited.failures}
+
+    return show(await edit_schedule(name, caller, services, precondition, change), response)

@@ -1,0 +1,109 @@
+"""``…/preview``: when a schedule would fire, before anything is stored."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.middleware.audit import CHANGES_NOTHING
+from hascheduler.api.middleware.auth import Viewer
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.field_types import InstantMs, Name, StrictModel
+from hascheduler.api.routing.wire_format import instant_text
+from hascheduler.api.schedules.bodies import TriggerBody, trigger_of
+from hascheduler.api.schedules.edits import edit_now, patched_body, replaced_fields
+from hascheduler.api.schedules.preview_responses import EditPreviewResponse, FireResponse, PreviewResponse
+from hascheduler.api.schedules.routes import Patch
+from hascheduler.api.schedules.tenant_scope import owned, readable_schedule, stored_schedule
+from hascheduler.api.services import Services
+from hascheduler.dispatch.schedules.previews import (
+    PREVIEW_COUNT_MAX,
+    FiresToCome,
+    compare_fires,
+    local_fires,
+    preview,
+)
+from hascheduler.model.documents.trigger import decode_trigger
+from hascheduler.model.instants import WallMs
+from hascheduler.model.schedule import ScheduleRef
+
+router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
+
+class PreviewBody(StrictModel):
+    """A trigger that is not stored."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"trigger": {"type": "cron", "expression": "30 2 * * *", "timezone": "Europe/Paris"}},
+                {"name": "tick", "trigger": {"type": "interval", "every": "1m", "jitter": "10s"}},
+            ]
+        }
+    )
+
+    name: Name | None = Field(default=None, description="The jitter follows from it; without one it is an example")
+    trigger: TriggerBody
+
+
+class CountQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    count: int = Field(default=10, ge=1, le=PREVIEW_COUNT_MAX, description="How many nominal times at most")
+
+
+class PreviewQuery(CountQuery):
+    from_: InstantMs | None = Field(default=None, alias="from", description="From this instant on; default: now")
+
+
+@router.get("/{name}/preview", responses=problem_responses(404, 422))
+async def preview_schedule(
+    name: str, query: Annotated[PreviewQuery, Query()], services: Services, caller: Viewer
+) -> PreviewResponse:
+    """The next fires of a schedule, paused or not, and what the clock changes of the next 400 days do to it."""
+    schedule = readable_schedule(await stored_schedule(name, caller, services))
+    after_ms = _after(schedule, services.clock.wall_ms())
+    fires = FiresToCome(name, schedule.trigger, after_ms, fired=schedule.tally.fired)
+    return PreviewResponse(**_preview(fires if query.from_ is None else fires.starting_at(query.from_), query.count))
+
+
+@router.post("/preview", responses=problem_responses(413, 422), dependencies=[CHANGES_NOTHING])
+async def preview_trigger(
+    body: PreviewBody, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
+) -> PreviewResponse:
+    """The next fires of a trigger that is not stored."""
+    now = services.clock.wall_ms()
+    trigger = trigger_of(body.trigger, None, now)
+    return PreviewResponse(**_preview(FiresToCome(body.name or "", trigger, now, fired=0), query.count))
+
+
+@router.post("/{name}/preview", responses=problem_responses(404, 409, 413, 422), dependencies=[CHANGES_NOTHING])
+async def preview_edit(
+    name: str, body: Patch, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
+) -> EditPreviewResponse:
+    """What a PATCH with this body would do to the fires to come. Everything is checked, nothing is written."""
+    edit = edit_now(caller, services)
+    stored = await stored_schedule(name, caller, services)
+    schedule = readable_schedule(stored)
+    whole = owned(patched_body(name, body, stored), caller)
+    trigger = decode_trigger(replaced_fields(name, whole, stored, edit)["trigger"])
+    after_ms, fired = _after(schedule, edit.now), schedule.tally.fired
+    edited = FiresToCome(name, trigger, after_ms, fired=fired)
+    changed = compare_fires(FiresToCome(name, schedule.trigger, after_ms, fired=fired), edited, query.count)
+    return EditPreviewResponse(
+        **_preview(edited, query.count),
+        added=[FireResponse(**asdict(fire)) for fire in local_fires(changed.added, trigger)],
+        removed=[FireResponse(**asdict(fire)) for fire in local_fires(changed.removed, schedule.trigger)],
+        until=instant_text(changed.until_ms),
+    )
+
+
+def _after(schedule: ScheduleRef, now: WallMs) -> WallMs:
+    # A leader whose clock is ahead may have decided times after now already.
+    return WallMs(max(now, schedule.cursor_ms, schedule.since_ms))
+
+
+def _preview(fires: FiresToCome, count: int) -> dict[str, Any]:
+    return asdict(preview(fires.schedule, fires.trigger, fires.after_ms, fires.first(count)))

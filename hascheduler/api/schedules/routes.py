@@ -1,0 +1,124 @@
+"""``/v1/schedules``: create, list, show, replace, patch and delete schedules."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Body, Query, Response
+
+from hascheduler.api.http.problems import NOT_MODIFIED, problem_responses
+from hascheduler.api.middleware.auth import Operator, Viewer
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.field_types import Name
+from hascheduler.api.routing.queries import LabelledQuery, Page, page
+from hascheduler.api.routing.revisions import TAGGED, IfMatch, IfNoneMatch, etag, is_known
+from hascheduler.api.schedules.bodies import CreateScheduleBody, ReplaceScheduleBody
+from hascheduler.api.schedules.edits import (
+    ScheduleEdit,
+    edit_now,
+    edit_schedule,
+    new_document,
+    patched_body,
+    replaced_fields,
+)
+from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
+from hascheduler.api.schedules.tenant_scope import delete_schedule as delete_stored
+from hascheduler.api.schedules.tenant_scope import owned, show, stored_schedule
+from hascheduler.api.services import Services
+from hascheduler.errors import Conflict
+from hascheduler.ports import StoredDocument
+
+router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
+Patch = Annotated[
+    dict[str, Any],
+    Body(
+        description="Any part of a schedule, as a JSON merge patch (RFC 7396): objects merge, null removes, that is, "
+        "goes back to the default. A trigger of another type replaces the stored one as a whole.",
+        examples=[{"trigger": {"every": "5s"}, "overlap": "skip", "labels": {"team": None}}],
+    ),
+]
+
+
+@router.post("", status_code=HTTPStatus.CREATED, responses={201: TAGGED, **problem_responses(409, 413, 422)})
+async def create_schedule(
+    body: CreateScheduleBody, services: Services, caller: Operator, response: Response
+) -> ScheduleResponse:
+    """Create a schedule; 409 when the name is taken, which may be by another tenant: names are the cluster's; and where
+    its tenant has as many schedules as it may.
+
+    Its nominal times begin after this instant.
+    """
+    whole = owned(body, caller)
+    made = new_document(whole, edit_now(caller, services))
+    await services.schedule_limits.demand_room(made["job"]["tenant"], caller, services.view, services.schedules)
+    document = await services.schedules.create(made)
+    if document is None:
+        raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
+    response.headers["Location"] = f"/v1/schedules/{quote(body.name)}"
+    return show(document, response)
+
+
+@router.get("", responses=problem_responses(422))
+async def list_schedules(
+    query: Annotated[LabelledQuery, Query()], services: Services, caller: Viewer
+) -> Page[ScheduleResponse]:
+    """Schedules by name, a page at a time; with `label`, only those that have all of these labels."""
+    documents = await services.schedules.list(query.after, query.limit + 1, query.labels(), tenant=caller.only)
+    return page(documents, query.limit, show_schedule)
+
+
+@router.get(
+    "/{name}", response_model=ScheduleResponse, responses={200: TAGGED, **NOT_MODIFIED, **problem_responses(404, 422)}
+)
+async def get_schedule(
+    name: str, services: Services, caller: Viewer, response: Response, known: IfNoneMatch
+) -> ScheduleResponse | Response:
+    """One schedule. Its tag is the revision: what the leader writes, such as the counts, is no edit."""
+    document = await stored_schedule(name, caller, services)
+    if is_known(known, document):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag(document)})
+    return show(document, response)
+
+
+@router.put("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
+async def replace_schedule(
+    name: Name,
+    body: ReplaceScheduleBody,
+    services: Services,
+    caller: Operator,
+    response: Response,
+    *,
+    precondition: IfMatch,
+) -> ScheduleResponse:
+    """Replace a schedule as a whole; 404 when there is none. It stays paused if it is.
+
+    An edit is not retroactive: the nominal times through now are those of the trigger before it, and those that were
+    decided stay decided. An interval without an anchor keeps the stored one. What changes nothing is not written.
+    """
+    body.demand_sense(name)
+    whole = owned(body, caller)
+
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+        return replaced_fields(name, whole, stored, edit)
+
+    return show(await edit_schedule(name, caller, services, precondition, change), response)
+
+
+@router.patch("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
+async def patch_schedule(
+    name: Name, body: Patch, services: Services, caller: Operator, response: Response, *, precondition: IfMatch
+) -> ScheduleResponse:
+    """Change parts of a schedule: a JSON merge patch on what GET shows, which is then checked and written like PUT."""
+
+    def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
+        return replaced_fields(name, owned(patched_body(name, body, stored), caller), stored, edit)
+
+    return show(await edit_schedule(name, caller, services, precondition, change), response)
+
+
+@router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404, 409, 412, 422))
+async def delete_schedule(name: str, services: Services, caller: Operator, precondition: IfMatch) -> None:
+    """Delete a schedule. Jobs that it made go on."""
+    await delete_stored(name, caller, services, precondition)

@@ -1,0 +1,124 @@
+"""The jobs of one schedule that have not ended; those of an earlier schedule by its name do not count."""
+
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import ConfigDict, Field, JsonValue, SkipValidation
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.jobs.responses import JobResponse, show_job
+from hascheduler.api.jobs.submit_span import submit_span
+from hascheduler.api.middleware.auth import Submitter
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.field_types import StrictModel
+from hascheduler.api.routing.queries import PAGE_SIZE_MAX
+from hascheduler.api.schedules.bodies import OverlapText, demand_placeholders
+from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_fill
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.errors import Conflict
+from hascheduler.model.documents.fired_job import job_from_schedule, require_storable_payload
+from hascheduler.model.documents.schedule import decode_template
+from hascheduler.model.job import JobState, NewJob, ScheduleId, trigger_job_id
+from hascheduler.model.schedule import Overlap
+from hascheduler.ports import JobFilter, StoredDocument
+from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
+
+LIVE_MAX = 1_000
+# In the order of a job's life: a job that moves on between two reads is met twice rather than missed.
+_STATES = (JobState.PENDING, JobState.DISPATCHED, JobState.RUNNING)
+
+
+async def live_jobs(schedule: ScheduleId, services: ApiServices) -> list[str]:
+    """Their ids, oldest first; `Conflict` if there are more than `LIVE_MAX`."""
+    submitted: dict[str, int] = {}
+    for state in _STATES:
+        after = None
+        while True:
+            jobs = await services.jobs.list(JobFilter(state, made_by=schedule), after, PAGE_SIZE_MAX)
+            submitted |= {job["_id"]: _instant(job.get("submitted_at_ms")) for job in jobs}
+            if len(submitted) > LIVE_MAX:
+                raise Conflict(f"schedule {schedule.name!r} has more than {LIVE_MAX} jobs that have not ended")
+            if len(jobs) < PAGE_SIZE_MAX:
+                break
+            after = jobs[-1]["_id"]
+    return sorted(submitted, key=lambda job_id: (submitted[job_id], job_id))
+
+
+def _instant(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
+
+class TriggerNowBody(StrictModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"overlap": "skip", "payload": {"message": "now"}}]})
+
+    overlap: OverlapText | None = Field(
+        default=None,
+        description="While a job of the schedule has not ended: allow: beside it; skip: 409; buffer_one: after it, "
+        "409 if another one waits; cancel_running: instead of those that fires made. Default: the schedule's",
+    )
+    payload: SkipValidation[JsonValue] = Field(default=None, description="Default: the schedule's")
+
+
+@router.post("/{name}/trigger", status_code=HTTPStatus.CREATED, responses=problem_responses(404, 409, 413, 422, 429))
+async def trigger_schedule(
+    name: str,
+    services: Services,
+    caller: Submitter,
+    *,
+    request: Request,
+    response: Response,
+    body: TriggerNowBody | None = None,
+) -> JobResponse:
+    """Make a job of the schedule now, paused or not. It is no fire: nominal times, counts and verdicts stay as they
+    are, and a repeated request makes another job."""
+    body = body or TriggerNowBody()
+    stored = await stored_schedule(name, caller, services)
+    schedule = readable_schedule(stored)
+    overlap = schedule.policy.overlap if body.overlap is None else Overlap(body.overlap)
+    job = _job(name, stored, body, overlap, services)
+    replaced = await _replaced_jobs(schedule.identity, overlap, services)
+    attributes = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: name}
+    with submit_span(request, services, job.definition, **attributes) as span:
+        await services.admission.admit(job.tenant, 1)
+        document = (await services.jobs.submit(replace(job, trace=span.context))).document
+    # Only now: the replaced jobs must not be cancelled before the new one is certain to run.
+    for job_id in replaced:
+        await services.jobs.cancel(job_id, services.clock.wall_ms())
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    return show_job(document, services.view.unschedulable())
+
+
+async def _replaced_jobs(schedule: ScheduleId, overlap: Overlap, services: ApiServices) -> list[str]:
+    """The jobs that the new one replaces; `Conflict`, naming the job, if the overlap policy forbids a new one."""
+    name, live = schedule.name, [] if overlap is Overlap.ALLOW else await live_jobs(schedule, services)
+    match overlap:
+        case Overlap.SKIP if live:
+            raise Conflict(f"job {live[0]!r} of schedule {name!r} has not ended, and overlap is skip")
+        case Overlap.BUFFER_ONE if len(live) > 1:
+            raise Conflict(f"job {live[-1]!r} of schedule {name!r} waits already, and overlap is buffer_one")
+        case Overlap.CANCEL_RUNNING:
+            return [job_id for job_id in live if job_id.startswith("fire:")]
+        case _:
+            return []
+
+
+def _job(name: str, stored: StoredDocument, body: TriggerNowBody, overlap: Overlap, services: ApiServices) -> NewJob:
+    source: dict[str, Any] = dict(stored)
+    if "payload" in body.model_fields_set:
+        source["payload"] = body.payload
+        labels, rendered = stored.get("labels"), bool(stored.get("render"))
+        if rendered:
+            demand_placeholders(body.payload, labels if isinstance(labels, dict) else {}, ("payload",))
+        target = decode_template(stored.get("job"), name).target_of(name)
+        require_storable_payload(body.payload, name, target, labels, rendered=rendered, path=("payload",))
+    now = services.clock.wall_ms()
+    id = trigger_job_id(name, services.new_job_id().removeprefix("job:"))
+    job = job_from_schedule(name, source, id, now, serial=overlap is not Overlap.ALLOW)
+    if job is None:
+        raise too_large_to_fill(name)
+    return job

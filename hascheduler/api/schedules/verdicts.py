@@ -1,0 +1,151 @@
+"""``/v1/schedules/{name}/verdicts``: what became of each nominal time, and which are undecided."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.middleware.auth import Viewer
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.queries import PageQuery
+from hascheduler.api.routing.wire_format import instant_text
+from hascheduler.api.schedules.coalescing import coalesced_into
+from hascheduler.api.schedules.responses import CountsResponse, show_counts
+from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule
+from hascheduler.api.services import Services
+from hascheduler.dispatch.schedules.trigger_periods import UndecidedBecause, summarize_undecided
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.schedule import unstorable_of
+from hascheduler.model.instants import LATEST_MS, WallMs
+from hascheduler.model.job import JobState, fire_job_id
+from hascheduler.model.verdict import Verdict
+from hascheduler.ports import VerdictRecord
+
+router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
+_EXAMPLE: JsonDict = {
+    "items": [
+        {
+            "verdict": "fired",
+            "nominal_at": "2030-01-01T00:00:09.000Z",
+            "through_at": "2030-01-01T00:00:09.000Z",
+            "count": 1,
+            "job": "fire:tick:1893456009000",
+            "job_state": "succeeded",
+            "because_of": None,
+            "into": None,
+        },
+        {
+            "verdict": "coalesced",
+            "nominal_at": "2030-01-01T00:00:02.000Z",
+            "through_at": "2030-01-01T00:00:08.000Z",
+            "count": 7,
+            "job": None,
+            "job_state": None,
+            "because_of": None,
+            "into": "2030-01-01T00:00:09.000Z",
+        },
+    ],
+    "counts": {
+        "fired": 2,
+        "skipped": 0,
+        "missed": 0,
+        "coalesced": 7,
+        "paused": 0,
+        "excluded": 0,
+        "throttled": 0,
+        "unstorable": 0,
+    },
+    "undecided": {"count": 0, "since": None, "because": None},
+    "next": None,
+}
+
+
+class VerdictQuery(PageQuery):
+    verdict: list[Verdict] = Field(default=[], max_length=len(Verdict), description="Only these; default: all")
+
+    def before_ms(self) -> WallMs:
+        """The page has the times before this instant, newest first."""
+        if self.after is None:
+            return LATEST_MS
+        if not (self.after.isascii() and self.after.isdecimal() and len(self.after) <= len(str(LATEST_MS))):
+            raise InvalidInput(("after",), f"{self.after[:64]!r} is no place in this list", "`next` of the page before")
+        return WallMs(int(self.after))
+
+
+class VerdictResponse(BaseModel):
+    """What became of one nominal time, or of several that follow each other."""
+
+    verdict: Verdict
+    nominal_at: str
+    through_at: str = Field(description="The last of several")
+    count: int
+    job: str | None = Field(description="The job of a fired one")
+    job_state: JobState | None
+    because_of: str | None = Field(
+        description="The job that was in the way of a skipped one, the limit of its tenant that a throttled one met"
+    )
+    into: str | None = Field(description="The fire that stands for a coalesced one too; null while it is to come")
+
+
+class UndecidedResponse(BaseModel):
+    count: int = Field(description="Nominal times through now that have no verdict yet")
+    since: str | None = Field(description="The first of them")
+    because: UndecidedBecause | None = Field(
+        description="due: a leader will decide some of them at once; paused: a resume will; excluded: when their "
+        "window is over"
+    )
+
+
+class VerdictsResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    items: list[VerdictResponse] = Field(description="The newest first, as long as they are kept")
+    counts: CountsResponse
+    undecided: UndecidedResponse
+    next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
+
+
+@router.get("/{name}/verdicts", responses=problem_responses(404, 422))
+async def list_verdicts(
+    name: str, query: Annotated[VerdictQuery, Query()], services: Services, caller: Viewer
+) -> VerdictsResponse:
+    """What became of the nominal times of a schedule, the newest first, a page at a time."""
+    before_ms = query.before_ms()
+    stored = await stored_schedule(name, caller, services)
+    schedule = readable_schedule(stored)
+    # Records from before its creation belong to an earlier schedule by the same name.
+    wanted = frozenset(query.verdict or Verdict)
+    records = await services.verdicts.list(
+        schedule.identity, wanted, schedule.created_at_ms, before_ms, query.limit + 1
+    )
+    shown = records[: query.limit]
+    coalesced = [record.run for record in shown if record.run.verdict is Verdict.COALESCED]
+    into = await coalesced_into(schedule, coalesced, services)
+    undecided = summarize_undecided(schedule, services.clock.wall_ms())
+    return VerdictsResponse(
+        items=[_show(record, into.get(record.run.first_ms)) for record in shown],
+        counts=show_counts(schedule.tally, unstorable_of(stored)),
+        undecided=UndecidedResponse(
+            count=undecided.count,
+            since=None if undecided.since_ms is None else instant_text(undecided.since_ms),
+            because=undecided.because,
+        ),
+        next=str(shown[-1].run.first_ms) if len(records) > query.limit else None,
+    )
+
+
+def _show(record: VerdictRecord, into_ms: WallMs | None) -> VerdictResponse:
+    run = record.run
+    return VerdictResponse(
+        verdict=run.verdict,
+        nominal_at=instant_text(run.first_ms),
+        through_at=instant_text(run.last_ms),
+        count=run.count,
+        job=fire_job_id(run.schedule, run.first_ms) if run.verdict is Verdict.FIRED else None,
+        job_state=record.job_state,
+        because_of=run.because_of,
+        into=None if into_ms is None else instant_text(into_ms),
+    )
