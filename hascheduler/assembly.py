@@ -29,9 +29,9 @@ from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import CheckReport
 from hascheduler.clock import SystemClock
 from hascheduler.daemon.config import ReplicaConfig
-from hascheduler.daemon.liveness import Liveness
+from hascheduler.daemon.leadership.liveness import LivenessServer
+from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
-from hascheduler.daemon.trusted_clock import TrustedClock
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.kubernetes.access import in_cluster
@@ -69,7 +69,7 @@ from hascheduler.mongo.transport import MongoDeliveries, MongoTransport
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import Clock, Deliveries, EventExchange, Transport
-from hascheduler.ports.audit_scan import THOROUGH, Progress
+from hascheduler.ports.invariant_scan import THOROUGH, ScanProgress
 from hascheduler.processor import Processor, ProcessorConfig, load_handlers
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.events import RabbitEventExchange
@@ -78,10 +78,9 @@ from hascheduler.rabbitmq.topology import DISPATCH_EXCHANGE
 from hascheduler.settings import Settings
 from hascheduler.telemetry.health import ReplicaHealth, Vitals
 from hascheduler.telemetry.log_fields import name_process
-from hascheduler.telemetry.metrics_gauges import ReplicaGauges
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
-from hascheduler.telemetry.metrics_replica import ReplicaMetrics
+from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 from hascheduler.tls import PemFile, ServedCertificates, client_context
@@ -105,7 +104,7 @@ async def serve(settings: Settings) -> None:
         database = open_database(client, settings.database)
         if not await _there(lambda: prepare(database), settings):
             return
-        liveness = Liveness(settings.liveness_host, settings.liveness_port, replica_id)
+        liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
         ids = _JobIds(clock)
 
@@ -247,7 +246,7 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Migration | None:
         await client.close()
 
 
-async def audit(settings: Settings, progress: Progress) -> CheckReport | None:
+async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | None:
     """What is broken in the database, by a thorough look; None where a signal came first."""
     client = _connected(settings)
     try:
@@ -277,7 +276,7 @@ def _replica(
     settings: Settings,
     replica_id: str,
     database: Database,
-    liveness: Liveness,
+    liveness: LivenessServer,
     clock: Clock,
     *,
     tracer: Tracer,
@@ -354,7 +353,7 @@ def _tracer(settings: Settings, service: str, instance: str, *, for_handlers: bo
     if settings.tracing == "none":
         return NO_TRACING
     try:
-        from hascheduler.opentelemetry.exporting import otlp_tracer  # noqa: PLC0415  # needs an extra
+        from hascheduler.telemetry.otlp import otlp_tracer  # noqa: PLC0415  # needs an extra
     except ImportError as error:
         if not (error.name or "").startswith("opentelemetry"):
             raise

@@ -8,10 +8,9 @@ from prometheus_client.samples import Sample
 
 from docs.generate.markdown import code, head, table
 from hascheduler.ports import Gauges
-from hascheduler.telemetry.metrics_gauges import ReplicaGauges
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
-from hascheduler.telemetry.metrics_replica import ReplicaMetrics
+from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
 from hascheduler.telemetry.registry import NAMESPACE, new_registry
 
 _INTRO = """\

@@ -22,7 +22,7 @@ from hascheduler.ports import (
     EventFeed,
     FailoverStore,
     JobStore,
-    NounStore,
+    ResourceStore,
     ScheduleStore,
     TokenStore,
     VerdictStore,
@@ -37,9 +37,9 @@ class ApiServices:
     """``new_job_id`` gives ids that never repeat and that sort by the time of submission."""
 
     schedules: ScheduleStore
-    definitions: NounStore[Definition]
-    lanes: NounStore[Lane]
-    tenants: NounStore[Tenant]
+    definitions: ResourceStore[Definition]
+    lanes: ResourceStore[Lane]
+    tenants: ResourceStore[Tenant]
     jobs: JobStore
     admission: Admission
     verdicts: VerdictStore

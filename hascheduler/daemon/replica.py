@@ -6,31 +6,30 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from hascheduler import __version__
-from hascheduler.daemon.announcer import Announcer
-from hascheduler.daemon.attempt_watch import AttemptWatch
-from hascheduler.daemon.auditor import Auditor
-from hascheduler.daemon.bells import Bells
-from hascheduler.daemon.bookkeeper import Bookkeeper
-from hascheduler.daemon.concord import Concord
 from hascheduler.daemon.config import ReplicaConfig
-from hascheduler.daemon.events import EventLog
-from hascheduler.daemon.failover import FailoverAccount
-from hascheduler.daemon.failover_reports import FailoverReports
-from hascheduler.daemon.feeder import Feeder
-from hascheduler.daemon.inbox import Inbox
-from hascheduler.daemon.leader import Leader
-from hascheduler.daemon.lease_watch import LeaseWatch
-from hascheduler.daemon.liveness import Liveness
-from hascheduler.daemon.message_spans import MessageSpans
-from hascheduler.daemon.presence import Presence
-from hascheduler.daemon.publisher import Publisher
-from hascheduler.daemon.recorder import Recorder
-from hascheduler.daemon.schema import outgrown_because
-from hascheduler.daemon.stepper import Stepper
-from hascheduler.daemon.trusted_clock import TrustedClock
+from hascheduler.daemon.leadership.failover_reporter import FailoverReporter
+from hascheduler.daemon.leadership.failover_tracker import FailoverTracker
+from hascheduler.daemon.leadership.leader import Leader
+from hascheduler.daemon.leadership.lease_poller import LeasePoller
+from hascheduler.daemon.leadership.liveness import LeaderProbe, LivenessServer, WaitForDeath
+from hascheduler.daemon.leadership.trusted_clock import TrustedClock
+from hascheduler.daemon.loop.attempt_metrics import AttemptMetrics
+from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
+from hascheduler.daemon.loop.digest_check import DigestCheck
+from hascheduler.daemon.loop.feeder import Feeder
+from hascheduler.daemon.loop.inbox import Inbox
+from hascheduler.daemon.loop.invariant_checker import InvariantChecker
+from hascheduler.daemon.loop.recorder import Recorder
+from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
+from hascheduler.daemon.loop.stepper import Stepper
+from hascheduler.daemon.outbound.event_log import EventLog
+from hascheduler.daemon.outbound.event_publisher import EventPublisher
+from hascheduler.daemon.outbound.event_tail import EventTail
+from hascheduler.daemon.outbound.message_spans import MessageSpans
+from hascheduler.daemon.outbound.publisher import Publisher
+from hascheduler.daemon.outbound.waiters import Waiters
+from hascheduler.daemon.readiness import outgrown_because
 from hascheduler.daemon.view import ReplicaView
-from hascheduler.daemon.vigil import Outlive, Vigil
-from hascheduler.daemon.witness import Witness
 from hascheduler.dispatch.capacity.heartbeats import Heartbeats
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.dispatch.dispatcher import Dispatcher
@@ -72,7 +71,7 @@ from hascheduler.ports import (
     ReplicaBoard,
     Transport,
 )
-from hascheduler.ports.audit_scan import InvariantScan
+from hascheduler.ports.invariant_scan import InvariantScan
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 from hascheduler.triggers import due_ms
@@ -101,9 +100,9 @@ class Replica:
         accounts: AccountStore,
         board: ReplicaBoard,
         transport: Transport,
-        liveness: Liveness,
+        liveness: LivenessServer,
         clock: Clock,
-        outlive: Outlive | None = None,
+        outlive: WaitForDeath | None = None,
         exchange: EventExchange | None = None,
         tracer: Tracer = NO_TRACING,
         traces: JobTraces | None = None,
@@ -122,12 +121,12 @@ class Replica:
         self._stopping = asyncio.Event()
         self.http_endpoint = ""
         self._inbox = Inbox()
-        self._ended = Bells()
-        self._promised = Bells()
+        self._ended = Waiters()
+        self._promised = Waiters()
         self._liveness = liveness
         self._heard_ms: MonoMs | None = None
         """Whatever was written before then is in the inbox, or was."""
-        self._presence = Presence(config, board, clock, self._describe)
+        self._presence = ReplicaHeartbeat(config, board, clock, self._describe)
         self._feeder = Feeder(
             source,
             self._presence,
@@ -139,14 +138,14 @@ class Replica:
         spans = MessageSpans(tracer, traces, lambda: self._leader.deciding_term())  # noqa: PLW0108  # made after it
         metrics = metrics or ReplicaMetrics()
         self._publisher = Publisher(transport, self._inbox, spans, metrics)
-        account = FailoverAccount(
+        account = FailoverTracker(
             config.shard,
             config.replica_id,
             clock,
             lambda failover: self._failovers.tell(failover),  # noqa: PLW0108  # made after it
             self._due_ms,
         )
-        self._failovers = FailoverReports(
+        self._failovers = FailoverReporter(
             config.shard, journal=journal, store=failovers, look=account.look, metrics=metrics
         )
         self._leader = Leader(
@@ -166,9 +165,9 @@ class Replica:
             failovers=account,
             hurry=self._feeder.hurry,
         )
-        self._attempt_watch = AttemptWatch(metrics, lambda: self._leader.leading)
+        self._attempt_watch = AttemptMetrics(metrics, lambda: self._leader.leading)
         core = Dispatcher(config.dispatch)
-        self._bookkeeper = Bookkeeper(core, accounts, clock, shard=config.shard, term=self._leader.deciding_term)
+        self._bookkeeper = CostCheckpoint(core, accounts, clock, shard=config.shard, term=self._leader.deciding_term)
         recorder = Recorder(core, clock, term=self._leader.deciding_term)
         self._stepper = Stepper(
             core,
@@ -189,7 +188,7 @@ class Replica:
         self._lease_watch = (
             None
             if leases_streamed
-            else LeaseWatch(
+            else LeasePoller(
                 leases,
                 self._leader,
                 shard=config.shard,
@@ -197,12 +196,12 @@ class Replica:
                 tell=self._lease_told,
             )
         )
-        self._vigil = Vigil(config.replica_id, self._leader.holder_died, outlive)
+        self._vigil = LeaderProbe(config.replica_id, self._leader.holder_died, outlive)
         self.events = EventLog()
-        self._witness = Witness(self.events, self._feeder, source)
-        self._announcer = Announcer(self.events, exchange, lambda: self._leader.leading)
-        self._auditor = Auditor(scan, audit_interval_ms, leading=lambda: self._leader.leading)
-        self._concord = Concord(
+        self._witness = EventTail(self.events, self._feeder, source)
+        self._announcer = EventPublisher(self.events, exchange, lambda: self._leader.leading)
+        self._auditor = InvariantChecker(scan, audit_interval_ms, leading=lambda: self._leader.leading)
+        self._concord = DigestCheck(
             config,
             __version__,
             clock,

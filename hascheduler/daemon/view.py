@@ -1,25 +1,27 @@
 """What this replica sees of the whole, for people: read from its mirror, never from the database."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as SomeOf
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from hascheduler.daemon.bells import Bell, Bells
 from hascheduler.daemon.config import ReplicaConfig
-from hascheduler.daemon.feeder import Feeder
-from hascheduler.daemon.gauges import processors_by_state, schedules_by_state, waited_ms
-from hascheduler.daemon.leader import Leader
-from hascheduler.daemon.presence import Presence
-from hascheduler.daemon.recorder import Recorder
-from hascheduler.daemon.schema import outgrown_because, stored_version
-from hascheduler.daemon.stepper import Stepper
+from hascheduler.daemon.leadership.leader import Leader
+from hascheduler.daemon.loop.feeder import Feeder
+from hascheduler.daemon.loop.recorder import Recorder
+from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
+from hascheduler.daemon.loop.stepper import Stepper
+from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
+from hascheduler.daemon.readiness import outgrown_because, stored_version
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation
 from hascheduler.dispatch.queue.score import overtaken_for_ms
 from hascheduler.dispatch.recording import RecordingHeading
+from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.failover import Failover
+from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.processor import ProcessorRef
@@ -43,13 +45,13 @@ class ReplicaView:
         config: ReplicaConfig,
         *,
         feeder: Feeder,
-        presence: Presence,
+        presence: ReplicaHeartbeat,
         leader: Leader,
         stepper: Stepper,
         core: Dispatcher,
         recorder: Recorder,
-        ended: Bells,
-        promised: Bells,
+        ended: Waiters,
+        promised: Waiters,
         clock: Clock,
         stopping: Callable[[], bool] = lambda: False,
         accepting: Callable[[], bool] = lambda: True,
@@ -104,10 +106,10 @@ class ReplicaView:
     def alive(self) -> bool:
         return self._clock.mono_ms() - self._stepper.turned_at_ms < _WEDGED_AFTER_MS
 
-    def ended(self, job_id: str) -> AbstractContextManager[Bell]:
+    def ended(self, job_id: str) -> AbstractContextManager[StreamWaiter]:
         return self._ended.hang(job_id)
 
-    def promises(self, processor_id: str) -> AbstractContextManager[Bell]:
+    def promises(self, processor_id: str) -> AbstractContextManager[StreamWaiter]:
         return self._promised.hang(processor_id)
 
     def promised(self, processor_id: str) -> Sequence[tuple[str, int]]:
@@ -247,3 +249,33 @@ class ReplicaView:
         never_firing = self._core.unreadable_schedules.items()
         found = [((Collection.SCHEDULES, name), reason) for name, reason in never_firing]
         return [*found, *self._feeder.mirror.quarantine.items()]
+
+
+def waited_ms(core: Dispatcher, now: WallMs) -> Mapping[str, int]:
+    """By lane, how long the job has waited that is due the longest."""
+    return {lane: max(now - since_ms, 0) for lane, since_ms in core.oldest_waits().items()}
+
+
+def schedules_by_state(mirror: Mirror) -> Mapping[str, int]:
+    paused = mirror.live_counts.schedules_paused
+    return {"active": len(mirror.nouns(Collection.SCHEDULES)) - paused, "paused": paused}
+
+
+def processors_by_state(mirror: Mirror, core: Dispatcher) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """How many processors are live, draining or lost, and how many of the slots of the live ones are taken.
+
+    A draining one has no free slots: it takes nothing new.
+    """
+    states: Counter[str] = Counter(live=0, draining=0, lost=0)
+    slots: Counter[str] = Counter(occupied=0, free=0)
+    for id, processor in mirror.nouns(Collection.PROCESSORS).items():
+        occupied = core.occupied(id)
+        slots["occupied"] += occupied
+        if not core.is_live(id):
+            states["lost"] += 1
+        elif processor.draining:
+            states["draining"] += 1
+        else:
+            states["live"] += 1
+            slots["free"] += max(processor.slots - occupied, 0)
+    return states, slots

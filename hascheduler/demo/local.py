@@ -16,8 +16,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.demo.environment import ClusterSnapshot, CurrentLeader, DemoEnvironment, ProcessStatus
 from hascheduler.demo.replica_api import ReplicaApi
 from hascheduler.embedded.children import Child
-from hascheduler.embedded.listing import list_servers, list_stack
-from hascheduler.embedded.stack import Stack, StackPlan, open_stack
+from hascheduler.embedded.stack import Stack, StackPlan, list_servers, list_stack, open_stack
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import WallMs
 from hascheduler.mongo.connection import Database, connect, open_database

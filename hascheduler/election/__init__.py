@@ -14,7 +14,7 @@ What is promised
 ----------------
 1. *Somebody leads.* Once a majority of the database answers and one replica has a fresh mirror, it leads within
    ``lease_duration`` of the last renewal; at once where the lease was released (SIGTERM) or the leader's process is
-   proved dead (`hascheduler.daemon.vigil`).
+   proved dead (`hascheduler.daemon.leadership.liveness`).
 2. *One at a time, of those awake.* No two processes that are neither paused nor behind with their clocks believe at
    once that they lead.
 3. *Terms only rise.* Each leadership has a number that no other had before it, whatever happens to the lease.
@@ -28,8 +28,8 @@ What is not promised
 --------------------
 That an old leader has stopped. Clocks stop; a process is paused between a check and the write after it, for a minute or
 a day; a packet with a write in it arrives when its sender has long been given up. So nothing may rest on 2. Keeping
-leaders apart is the journal's work (`hascheduler.daemon.fence`), and this room is about liveness only. That is why a
-challenge which comes too early is safe, and may be made on proof of death without waiting for the lease.
+leaders apart is the journal's work (`hascheduler.daemon.leadership.fence`), and this room is about liveness only. That
+is why a challenge which comes too early is safe, and may be made on proof of death without waiting for the lease.
 
 The window of trust
 -------------------

@@ -9,9 +9,10 @@ import ctypes
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 _PR_SET_PDEATHSIG = 1
 
@@ -103,3 +104,25 @@ async def start_child(
             extra_groups=None if user is None else [],
         )
     return Child(name, process, log)
+
+
+Result = TypeVar("Result")
+
+
+def run_in_foreground(main: Coroutine[Any, Any, Result]) -> Result:
+    """The result of ``main``. Ctrl-C, SIGTERM and a closed terminal cancel it, and it may clean up.
+
+    Then this raises `KeyboardInterrupt`. A second Ctrl-C ends at once; the kernel then kills the children.
+    """
+
+    async def attended() -> Result:
+        task = asyncio.current_task()
+        assert task is not None, "asyncio.run runs a task"
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        return await main
+
+    try:
+        return asyncio.run(attended())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None

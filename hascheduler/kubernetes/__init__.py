@@ -11,7 +11,7 @@ Only the lease moves here. Everything that keeps jobs safe stays in MongoDB: the
 lease as it fences those of the other, so what happens to the Lease (edited, deleted, held by two in turn) costs time,
 never a job. An API server that is away takes the leader with it at its renew deadline, although MongoDB works; and as
 the change stream does not tell of a Lease, whoever follows looks at it once in a retry period
-(`hascheduler.daemon.lease_watch`).
+(`hascheduler.daemon.leadership.lease_poller`).
 
 =========================== ==========================================================================================
 ``LeaseRecord``             the Lease

@@ -16,7 +16,7 @@ _NO_FILE = PemFile("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiServerResponse:
     """``body`` is None where it was not JSON."""
 
     status: int
@@ -42,7 +42,7 @@ class KubernetesApi:
             trust_env=False,
         )
 
-    async def exchange(self, doing: str, method: str, path: str, body: object = None) -> Answer:
+    async def exchange(self, doing: str, method: str, path: str, body: object = None) -> ApiServerResponse:
         """Ask, ``doing`` something; `StoreUnavailable` where there is no answer, and then it may have been done."""
         try:
             token = self.access.bearer()
@@ -57,9 +57,9 @@ class KubernetesApi:
                 self._trust_anew()
                 raise
         try:
-            return Answer(response.status_code, response.json())
+            return ApiServerResponse(response.status_code, response.json())
         except ValueError:
-            return Answer(response.status_code, None)
+            return ApiServerResponse(response.status_code, None)
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -5,7 +5,7 @@ write is tried on the version that was last seen here, which is the present one 
 exchange for a renewal. Where it is not, the Lease is read, compared, and written once more.
 """
 
-from hascheduler.kubernetes.api import Answer, KubernetesApi
+from hascheduler.kubernetes.api import ApiServerResponse, KubernetesApi
 from hascheduler.kubernetes.faults import no_lease, refused
 from hascheduler.kubernetes.lease_object import Lease, is_lease, new_lease, record_in, replaced_lease
 from hascheduler.model.lease import LeaseRecord
@@ -60,7 +60,7 @@ class KubernetesLeaseStore:
         self._keep(doing, "update", shard, answer)
         return True
 
-    def _keep(self, doing: str, verb: str, shard: str, answer: Answer) -> Lease:
+    def _keep(self, doing: str, verb: str, shard: str, answer: ApiServerResponse) -> Lease:
         if not answer.succeeded:
             access, name = self._api.access, self._name_of(shard)
             raise refused(doing, access, answer.status, answer.body, verb=verb, lease=name)

@@ -27,7 +27,7 @@ from hascheduler.memory.state_updates import back_to_pending, dispatched, may, t
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import AttemptEnd, JobState, Move
-from hascheduler.ports import Outcome
+from hascheduler.ports import AttemptOutcome
 
 
 class MemoryClaimStore:
@@ -65,10 +65,10 @@ class MemoryClaimStore:
             case Requeue() if may(decision.move, job) and attempt == decision.attempt:
                 fields = back_to_pending(job, AttemptEnd.LOST, decision.reason, at_ms)
             case Fail() if may(Move.FAIL, job) and attempt == decision.attempt:
-                end = Outcome(JobState.FAILED, error=decision.reason)
+                end = AttemptOutcome(JobState.FAILED, error=decision.reason)
                 fields = to_terminal(job, end, AttemptEnd.LOST, at_ms, kept_ms=self._job_retention_ms)
             case Cancel() if may(Move.CANCEL, job) and attempt == decision.attempt:
-                end = Outcome(JobState.CANCELLED, error=decision.reason)
+                end = AttemptOutcome(JobState.CANCELLED, error=decision.reason)
                 fields = to_terminal(job, end, end.state.value, at_ms, kept_ms=self._job_retention_ms)
             case Cancel() if may(Move.STOP, job) and attempt == decision.attempt and not _is_asked_to_stop(job):
                 fields = {"cancel_requested_at_ms": at_ms, "rev": job["rev"] + 1}

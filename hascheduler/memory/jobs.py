@@ -12,11 +12,11 @@ from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state, ma
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
 from hascheduler.ports import (
+    AttemptOutcome,
     CancelAnswer,
     CancelledSome,
     JobFilter,
     KnownJob,
-    Outcome,
     ReprioritizeAnswer,
     RetryAnswer,
     StoredDocument,
@@ -118,7 +118,7 @@ class MemoryJobStore:
 
     def _cancelled(self, database: MemoryDatabase, job: Document, at_ms: WallMs) -> CancelAnswer:
         if may(Move.CANCEL, job):
-            end = Outcome(JobState.CANCELLED)
+            end = AttemptOutcome(JobState.CANCELLED)
             fields = to_terminal(job, end, end.state.value, at_ms, kept_ms=self._job_retention_ms)
             database.update(Collection.JOBS, job, fields)
             return CancelAnswer.CANCELLED

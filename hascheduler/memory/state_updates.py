@@ -10,7 +10,7 @@ from hascheduler.memory.database import Document
 from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
-from hascheduler.ports import Outcome
+from hascheduler.ports import AttemptOutcome
 
 
 def may(move: Move, job: Document) -> bool:
@@ -64,7 +64,9 @@ def back_to_pending(
     }
 
 
-def to_terminal(job: Document, end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
+def to_terminal(
+    job: Document, end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int
+) -> dict[str, Any]:
     """The job ends as ``end`` says, and with it the attempt that held a processor, if one did."""
     expire_at = to_datetime(at_ms + kept_ms)
     return {

@@ -17,7 +17,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.trace import trace_context
-from hascheduler.ports import FinishAnswer, Outcome, Progress, Standing, StartedJob, encode_progress
+from hascheduler.ports import AttemptOutcome, FinishAnswer, Progress, StartedJob, StopRequests, encode_progress
 
 LATE_RESULTS_KEPT_MAX = 3
 REGISTRATION_KEPT_MS = 600_000
@@ -75,7 +75,7 @@ class MemoryWorkStore:
             return _started(job, _rules(job["definition"], definition))
 
     async def finish(
-        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+        self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
     ) -> FinishAnswer:
         state = outcome.state
         move = Move.STOP if state is JobState.CANCELLED else Move.FINISH
@@ -92,7 +92,7 @@ class MemoryWorkStore:
                     database.update(Collection.JOBS, job, back)
                     return FinishAnswer.DONE
                 # Not again, if somebody has asked for it to be cancelled.
-                move, outcome = Move.STOP, Outcome(JobState.CANCELLED, error=outcome.error)
+                move, outcome = Move.STOP, AttemptOutcome(JobState.CANCELLED, error=outcome.error)
             if is_held(job, attempt, processor_id) and may(move, job):
                 fields = to_terminal(job, outcome, state.value, at_ms, kept_ms=self._job_retention_ms)
                 database.update(Collection.JOBS, job, fields)
@@ -121,7 +121,7 @@ class MemoryWorkStore:
                 if job is not None and job.get("state") == JobState.RUNNING and is_held(job, attempt, processor_id):
                     database.update(Collection.JOBS, job, {"progress": encode_progress(progress)})
 
-    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing:
+    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
         cancelled, revoked = set(), set()
         async with self._connection.exchange("work.standing") as database:
             for job_id, attempt in running:
@@ -130,7 +130,7 @@ class MemoryWorkStore:
                     revoked.add((job_id, attempt))
                 elif job.get("cancel_requested_at_ms") is not None:
                     cancelled.add((job_id, attempt))
-        return Standing(frozenset(cancelled), frozenset(revoked))
+        return StopRequests(frozenset(cancelled), frozenset(revoked))
 
 
 def _expiry(database: MemoryDatabase) -> Mapping[str, Any]:

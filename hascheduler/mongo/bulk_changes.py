@@ -13,7 +13,7 @@ from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.queries import job_query
 from hascheduler.mongo.state_updates import NEXT_REV, revived, source_states, to_terminal
-from hascheduler.ports import CancelledSome, JobFilter, Outcome
+from hascheduler.ports import AttemptOutcome, CancelledSome, JobFilter
 
 _TRIES = 5
 
@@ -28,7 +28,7 @@ class BulkChanges:
     async def cancel(self, which: JobFilter, at_ms: WallMs, limit: int) -> CancelledSome:
         ends = {"state": {"$in": source_states(Move.CANCEL)}}
         stops = {"state": {"$in": source_states(Move.STOP)}, "cancel_requested_at_ms": None}
-        ended = Outcome(JobState.CANCELLED)
+        ended = AttemptOutcome(JobState.CANCELLED)
         with faults("cancel jobs"):
             for _ in range(_TRIES):
                 ids = await self._found(which, {"$or": [ends, stops]}, limit)

@@ -16,11 +16,11 @@ from hascheduler.mongo.queries import job_query
 from hascheduler.mongo.state_updates import NEXT_REV, Pipeline, revived, source_states, terminal_fields
 from hascheduler.mongo.submissions import Submissions
 from hascheduler.ports import (
+    AttemptOutcome,
     CancelAnswer,
     CancelledSome,
     JobFilter,
     KnownJob,
-    Outcome,
     ReprioritizeAnswer,
     RetryAnswer,
     StoredDocument,
@@ -137,7 +137,7 @@ def _where(condition: dict[str, Any], change: dict[str, Any]) -> Pipeline:
 
 
 def _cancelled(at_ms: WallMs, kept_ms: int) -> Pipeline:
-    ended = terminal_fields(Outcome(JobState.CANCELLED), JobState.CANCELLED.value, at_ms, kept_ms=kept_ms)
+    ended = terminal_fields(AttemptOutcome(JobState.CANCELLED), JobState.CANCELLED.value, at_ms, kept_ms=kept_ms)
     requested = {"cancel_requested_at_ms": at_ms, "rev": NEXT_REV}
     not_requested_yet = {"$eq": [{"$ifNull": ["$cancel_requested_at_ms", None]}, None]}
     return [

@@ -13,7 +13,7 @@ from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
-from hascheduler.ports import Outcome
+from hascheduler.ports import AttemptOutcome
 
 NEXT_REV = {"$add": ["$rev", 1]}
 
@@ -92,13 +92,13 @@ def revived() -> Pipeline:
     return [{"$set": {**REVIVED_FIELDS, "attempt": {"$add": ["$attempt", 1]}, "rev": NEXT_REV}}]
 
 
-def to_terminal(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> Pipeline:
+def to_terminal(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> Pipeline:
     """The job ends as ``end`` says, and so does its attempt, if a processor holds one."""
     return [{"$set": terminal_fields(end, attempt_outcome, at_ms, kept_ms=kept_ms)}]
 
 
 def plain_terminal_update(
-    end: Outcome, attempt: tuple[int, str], times: AttemptTimes, at_ms: WallMs, *, kept_ms: int
+    end: AttemptOutcome, attempt: tuple[int, str], times: AttemptTimes, at_ms: WallMs, *, kept_ms: int
 ) -> dict[str, Any]:
     """What `to_terminal` does to a job that ``times.filter()`` matches and whose attempt did not fail; ``attempt`` is
     its number and processor. No pipeline, so nothing in it is read as the name of a field."""
@@ -117,7 +117,7 @@ def plain_terminal_update(
     }
 
 
-def terminal_fields(end: Outcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
+def terminal_fields(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
     """What `to_terminal` sets; the job is deleted ``kept_ms`` after ``at_ms``."""
     return {
         "attempts": _appended_attempt(attempt_outcome, end.error, at_ms),

@@ -13,7 +13,6 @@ from hascheduler.ports.access import (
     audit_id,
     encode_audit_record,
 )
-from hascheduler.ports.admission import Admission, BucketStore
 from hascheduler.ports.events import (
     Closing,
     EventExchange,
@@ -22,11 +21,11 @@ from hascheduler.ports.events import (
     Follower,
     Lagging,
     Missed,
-    Told,
+    NewEvents,
 )
-from hascheduler.ports.failovers import FAILOVERS_MAX, FailoverStore
-from hascheduler.ports.gauges import Gauges
 from hascheduler.ports.jobs import (
+    Admission,
+    BucketStore,
     CancelAnswer,
     CancelledSome,
     JobFilter,
@@ -38,25 +37,26 @@ from hascheduler.ports.jobs import (
     SubmitAnswer,
 )
 from hascheduler.ports.leadership import (
+    FAILOVERS_MAX,
     AccountStore,
     ClaimStore,
     Clock,
+    FailoverStore,
     Journal,
     JournalEntry,
     LeaseStore,
     ReplicaBoard,
 )
-from hascheduler.ports.messages import Confirm, Deliveries, Delivery, Transport
-from hascheduler.ports.nouns import NounStore, ScheduleStore, StoredDocument, VerdictRecord, VerdictStore
+from hascheduler.ports.messages import Confirm, Deliveries, Delivery, JobTraces, TracedJob, Transport
+from hascheduler.ports.resources import ResourceStore, ScheduleStore, StoredDocument, VerdictRecord, VerdictStore
 from hascheduler.ports.stream import Batch, ChangeSource, ChangeStream
-from hascheduler.ports.traces import JobTraces, TracedJob
-from hascheduler.ports.view import Bell, Cluster, ClusterView, Recording
+from hascheduler.ports.view import Cluster, ClusterView, Gauges, Recording, Waiter
 from hascheduler.ports.work import (
+    AttemptOutcome,
     FinishAnswer,
-    Outcome,
     Progress,
-    Standing,
     StartedJob,
+    StopRequests,
     WorkStore,
     encode_progress,
 )
@@ -65,11 +65,11 @@ __all__ = [
     "FAILOVERS_MAX",
     "AccountStore",
     "Admission",
+    "AttemptOutcome",
     "AuditFilter",
     "AuditRecord",
     "AuditStore",
     "Batch",
-    "Bell",
     "BucketStore",
     "CancelAnswer",
     "CancelledSome",
@@ -99,25 +99,25 @@ __all__ = [
     "Lagging",
     "LeaseStore",
     "Missed",
-    "NounStore",
-    "Outcome",
+    "NewEvents",
     "Progress",
     "Recording",
     "ReplicaBoard",
     "ReprioritizeAnswer",
+    "ResourceStore",
     "RetryAnswer",
     "ScheduleStore",
-    "Standing",
     "StartedJob",
+    "StopRequests",
     "StoredDocument",
     "Submission",
     "SubmitAnswer",
     "TokenStore",
-    "Told",
     "TracedJob",
     "Transport",
     "VerdictRecord",
     "VerdictStore",
+    "Waiter",
     "WorkStore",
     "audit_id",
     "encode_audit_record",

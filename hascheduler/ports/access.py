@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from hascheduler.model.instants import WallMs
 from hascheduler.model.token import Token
-from hascheduler.ports.nouns import StoredDocument
+from hascheduler.ports.resources import StoredDocument
 
 
 class TokenStore(Protocol):

@@ -29,7 +29,7 @@ class EventFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NewEvents:
     """The wanted events up to ``position``, in order, perhaps none; there may be more beyond it."""
 
     events: Sequence[Event]
@@ -59,10 +59,10 @@ class Closing:
 class Follower(Protocol):
     """One who follows the events; only for one task."""
 
-    async def next(self, wait_ms: int) -> Told | Missed | Lagging | Closing:
-        """What comes next; after ``wait_ms``, as a rule, a `Told` without events.
+    async def next(self, wait_ms: int) -> NewEvents | Missed | Lagging | Closing:
+        """What comes next; after ``wait_ms``, as a rule, a `NewEvents` without events.
 
-        Before this replica knows where it stands it waits for that, and tells a `Told` at the position "".
+        Before this replica knows where it stands it waits for that, and tells a `NewEvents` at the position "".
         """
         ...
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.decisions import Decision, Settlement
+from hascheduler.model.failover import Failover
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lease import LeaseRecord
@@ -100,3 +101,19 @@ class ReplicaBoard(Protocol):
         ...
 
     async def remove(self, replica_id: str) -> None: ...
+
+
+FAILOVERS_MAX = 50
+"""How many are kept of each shard."""
+
+
+class FailoverStore(Protocol):
+    """The newest `FAILOVERS_MAX` of each shard. Nothing that is decided rests on them."""
+
+    async def save(self, failover: Failover) -> None:
+        """Keep it, in the place of one of the same term, and forget those that are too old. May be repeated."""
+        ...
+
+    async def newest(self, shard: str, limit: int) -> Sequence[Failover]:
+        """The newest ``limit``, the latest term first; those that can't be read are left out."""
+        ...

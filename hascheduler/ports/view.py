@@ -16,7 +16,48 @@ from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schema_version import UNSTATED_VERSION
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
-from hascheduler.ports.gauges import Gauges
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """How this replica sees the whole now. The mappings are its own: read at once, and left as they are.
+
+    Times are in milliseconds, None where there is nothing to tell.
+    """
+
+    leading: bool
+    ready: bool
+    term: int | None
+    stream_lag_ms: int | None
+    loop_age_ms: int
+    """Since the loop that decides last came round."""
+    quarantined: int
+    broker_accepting: bool
+    jobs: Mapping[str, int]
+    """Live jobs by state; the next three by name, then by state, without names that have none."""
+    jobs_of_definition: Mapping[str, Mapping[str, int]]
+    jobs_of_lane: Mapping[str, Mapping[str, int]]
+    jobs_of_tenant: Mapping[str, Mapping[str, int]]
+    definitions: Collection[str]
+    """Those that are defined; whoever submits may name others. So too the next two."""
+    lanes: Collection[str]
+    tenants: Collection[str]
+    unschedulable: int
+    waited_ms: Mapping[str, int]
+    """By lane, how long the job has waited that is due the longest."""
+    wait_bound_ms: int | None
+    """A job that waits longer is overtaken by none that comes after it; None: there is no such bound."""
+    schedules: Mapping[str, int]
+    """By state: active, paused."""
+    processors: Mapping[str, int]
+    """By state: live, draining, lost."""
+    slots: Mapping[str, int]
+    """Of the processors that live: occupied, free."""
+    findings: Mapping[str, int] | None = None
+    """By kind, what the last look through the database found; None where this replica does not lead, or has not looked.
+    """
+    mirrors_differ: int = 0
+    """Replicas whose mirrors differ from this one's, or did a moment ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +95,7 @@ Recording = tuple[RecordingHeading, AsyncIterator[RecordedStep | RecordingEnd]]
 """What a leader is told and decides from now on; whoever reads it too slowly is told that it ended."""
 
 
-class Bell(Protocol):
+class Waiter(Protocol):
     """Rings when what it was made for happens, once for all that happened before."""
 
     async def wait(self) -> bool:
@@ -66,7 +107,7 @@ class Bell(Protocol):
 class ClusterView(Protocol):
     """What the API may ask of the replica it runs in; reads only."""
 
-    def ended(self, job_id: str) -> AbstractContextManager[Bell]:
+    def ended(self, job_id: str) -> AbstractContextManager[Waiter]:
         """A bell for the end of that job, as the stream shows it; `Overloaded` where too many wait already."""
         ...
 
@@ -74,7 +115,7 @@ class ClusterView(Protocol):
         """The attempts that are dispatched to that processor and that it has not started, as the stream shows them."""
         ...
 
-    def promises(self, processor_id: str) -> AbstractContextManager[Bell]:
+    def promises(self, processor_id: str) -> AbstractContextManager[Waiter]:
         """A bell for attempts that are dispatched to that processor; `Overloaded` where too many wait already."""
         ...
 

@@ -37,7 +37,7 @@ class StartedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AttemptOutcome:
     """How an attempt ended: succeeded (result), failed (error) or cancelled (after a request).
 
     A failed one with ``retry_at_ms`` is not the end of the job: it is pending again, and waits until then.
@@ -71,7 +71,7 @@ class FinishAnswer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StopRequests:
     """What has become of attempts that a processor still runs: ``cancelled`` are asked to stop, ``revoked`` are no
     longer its own."""
 
@@ -106,7 +106,7 @@ class WorkStore(Protocol):
         ...
 
     async def finish(
-        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+        self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
     ) -> FinishAnswer:
         """Running → the outcome's state for that attempt, or LATE. A repeat of a finish that happened is DONE.
 
@@ -123,4 +123,4 @@ class WorkStore(Protocol):
         No mirror is told."""
         ...
 
-    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing: ...
+    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests: ...

@@ -5,8 +5,8 @@
     WAITING ──► STARTING ──► RUNNING ──► SETTLING      WAITING ──► SETTLING  (no room, draining)
     for a slot  asking       the handler telling       STARTING ─► SETTLING  (no answer, no handler)
 
-`Attempts` owns the book, the event loop is its only thread. What is held is never started a second time, however many
-messages name it: that is the local half of "one start for each (job, attempt)".
+`HeldAttempts` owns the book, the event loop is its only thread. What is held is never started a second time, however
+many messages name it: that is the local half of "one start for each (job, attempt)".
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class Phase(IntEnum):
     SETTLING = 4
 
 
-class Ending(IntEnum):
+class StopReason(IntEnum):
     """Why an attempt was told to stop; of several reasons the highest decides what becomes of it."""
 
     DRAINED = 1
@@ -42,13 +42,13 @@ class Ending(IntEnum):
     """It may no longer be ours: drop what it did, and give it back if it still is."""
 
 
-class Attempt:
+class HeldAttempt:
     """One held attempt; its runner moves it through the phases, anybody may `stop` it."""
 
     def __init__(self, key: Key) -> None:
         self.key = key
         self.phase = Phase.WAITING
-        self.ending: Ending | None = None
+        self.ending: StopReason | None = None
         self.cancel_requested = False
         self.definition = ""
         """Known once it has started."""
@@ -59,12 +59,12 @@ class Attempt:
         self._handler: asyncio.Task[Any] | None = None
         self._abandoned: asyncio.Future[None] | None = None
 
-    def stop(self, ending: Ending) -> None:
+    def stop(self, ending: StopReason) -> None:
         if self.ending is None and self._handler is not None:
             self._handler.cancel()
         self.ending = ending if self.ending is None else max(ending, self.ending)
-        self.cancel_requested = self.cancel_requested or ending is Ending.CANCELLED
-        if self._wait is not None and ending is Ending.DRAINED:
+        self.cancel_requested = self.cancel_requested or ending is StopReason.CANCELLED
+        if self._wait is not None and ending is StopReason.DRAINED:
             self._wait.reschedule(asyncio.get_running_loop().time())
 
     def let_go(self) -> None:
@@ -74,13 +74,13 @@ class Attempt:
             asyncio.get_running_loop().call_later(_LAST_MOMENT_S, self._abandon)
 
     @property
-    def let_go_for(self) -> Ending:
+    def let_go_for(self) -> StopReason:
         """Why a handler was let go that had not ended; without any other reason this process ends."""
-        return Ending.DRAINED if self.ending is None else self.ending
+        return StopReason.DRAINED if self.ending is None else self.ending
 
     async def waited(self, room: Callable[[], Awaitable[None]], limit_s: float) -> bool:
         """Whether ``room`` came within the limit, and before a drain."""
-        if self.ending is Ending.DRAINED:
+        if self.ending is StopReason.DRAINED:
             return False
         try:
             async with asyncio.timeout(limit_s) as self._wait:
@@ -111,24 +111,24 @@ class Attempt:
             self._abandoned.set_result(None)
 
 
-class Attempts:
+class HeldAttempts:
     """The book, with room for ``held_max``."""
 
     def __init__(self, held_max: int) -> None:
-        self._held: dict[Key, Attempt] = {}
+        self._held: dict[Key, HeldAttempt] = {}
         self._room = asyncio.Semaphore(held_max)
         self._none_held = asyncio.Event()
         self._none_held.set()
 
-    async def hold(self, key: Key) -> Attempt | None:
+    async def hold(self, key: Key) -> HeldAttempt | None:
         """A new attempt once there is room, or None when it is held already."""
         if key in self._held:
             return None
         await self._room.acquire()
         self._none_held.clear()
-        return self._held.setdefault(key, Attempt(key))
+        return self._held.setdefault(key, HeldAttempt(key))
 
-    def forget(self, attempt: Attempt) -> None:
+    def forget(self, attempt: HeldAttempt) -> None:
         del self._held[attempt.key]
         self._room.release()
         if not self._held:
@@ -148,7 +148,7 @@ class Attempts:
         return list(self._held)
 
     @property
-    def held(self) -> Sequence[Attempt]:
+    def held(self) -> Sequence[HeldAttempt]:
         return list(self._held.values())
 
     @property
@@ -166,7 +166,7 @@ class Attempts:
                 news[key] = attempt.progress_told = progress
         return news
 
-    def stop(self, key: Key, ending: Ending) -> None:
+    def stop(self, key: Key, ending: StopReason) -> None:
         """Stop it if it is held."""
         attempt = self._held.get(key)
         if attempt is not None:
@@ -176,9 +176,9 @@ class Attempts:
         """The drain begins: those that have not started go back at once."""
         for attempt in self.held:
             if attempt.phase is Phase.WAITING:
-                attempt.stop(Ending.DRAINED)
+                attempt.stop(StopReason.DRAINED)
 
-    def stop_started(self, ending: Ending) -> None:
+    def stop_started(self, ending: StopReason) -> None:
         for attempt in self.held:
             if attempt.phase in (Phase.STARTING, Phase.RUNNING):
                 attempt.stop(ending)

@@ -1,8 +1,9 @@
 """Which function carries out which definition."""
 
+import importlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from hascheduler.errors import InvalidInput
@@ -70,3 +71,29 @@ def _checked_name(definition: object) -> str:
         f"{str(definition)[:140]!r} is no name of a definition",
         "letters, digits, '.', '_' and '-', at most 128, or '*'",
     )
+
+
+def load_handlers(modules: Sequence[str]) -> Handlers:
+    """The ``handlers`` of all ``modules`` together; what is wrong with one of them is an `InvalidInput` of one line."""
+    merged = Handlers()
+    for module in modules:
+        found = _handlers_of(module)
+        try:
+            merged.merge(found)
+        except InvalidInput as error:
+            raise InvalidInput((module,), error.problem, error.expected) from None
+    if not merged.definitions:
+        raise InvalidInput(("modules",), "no handler in them", "at least one module with a handler")
+    return merged
+
+
+def _handlers_of(module: str) -> Handlers:
+    try:
+        imported = importlib.import_module(module)
+    except Exception as error:  # the module is anybody's code, and may fail in any way
+        reason = " ".join(str(error).split())[:200]
+        raise InvalidInput((module,), f"can't be imported: {type(error).__name__}: {reason}") from None
+    found = getattr(imported, "handlers", None)
+    if not isinstance(found, Handlers):
+        raise InvalidInput((module,), "has no `handlers`", "handlers = hascheduler.processor.Handlers()")
+    return found

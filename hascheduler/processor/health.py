@@ -3,10 +3,10 @@
 import asyncio
 
 from hascheduler.ports import Clock, Deliveries
-from hascheduler.processor.attempts import Attempts
-from hascheduler.processor.fence import Fence
+from hascheduler.processor.acknowledgements import Acknowledgements
+from hascheduler.processor.attempts import HeldAttempts
 from hascheduler.processor.heartbeat import Heartbeat
-from hascheduler.processor.receipts import Receipts
+from hascheduler.processor.self_fence import SelfFence
 from hascheduler.telemetry.health import NOT_TURNING
 
 _WEDGED_AFTER_MS = 60_000
@@ -24,10 +24,10 @@ class ProcessorHealth:
         *,
         clock: Clock,
         slots: int,
-        attempts: Attempts,
-        fence: Fence,
+        attempts: HeldAttempts,
+        fence: SelfFence,
         heartbeat: Heartbeat,
-        receipts: Receipts,
+        receipts: Acknowledgements,
         deliveries: Deliveries,
         draining: asyncio.Event,
     ) -> None:

@@ -10,7 +10,7 @@ from hascheduler.model.instants import MonoMs
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.ports import Clock, WorkStore
 from hascheduler.processor.config import ProcessorConfig
-from hascheduler.processor.fence import Fence
+from hascheduler.processor.self_fence import SelfFence
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ class Heartbeat:
         clock: Clock,
         config: ProcessorConfig,
         definitions: frozenset[str],
-        fence: Fence,
+        fence: SelfFence,
         parked: Callable[[], int],
     ) -> None:
         self._work = work

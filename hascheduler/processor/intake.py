@@ -11,8 +11,8 @@ import structlog
 from hascheduler.errors import InvalidInput
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.ports import Deliveries, Delivery
-from hascheduler.processor.attempts import Attempts, Ending
-from hascheduler.processor.receipts import Receipts
+from hascheduler.processor.acknowledgements import Acknowledgements
+from hascheduler.processor.attempts import HeldAttempts, StopReason
 from hascheduler.processor.runner import Runner
 
 log = structlog.get_logger(__name__)
@@ -23,7 +23,9 @@ _PARKING_MAX = 16
 class Intake:
     """Owns the tasks of the attempts."""
 
-    def __init__(self, deliveries: Deliveries, attempts: Attempts, runner: Runner, receipts: Receipts) -> None:
+    def __init__(
+        self, deliveries: Deliveries, attempts: HeldAttempts, runner: Runner, receipts: Acknowledgements
+    ) -> None:
         self._deliveries = deliveries
         self._attempts = attempts
         self._runner = runner
@@ -56,7 +58,7 @@ class Intake:
             return
         match message:
             case Message(MessageKind.CANCEL, job_id, number):
-                self._attempts.stop((job_id, number), Ending.CANCELLED)
+                self._attempts.stop((job_id, number), StopReason.CANCELLED)
                 await self._receipts.acknowledge(delivery)
             case Message(MessageKind.RUN, job_id, number):
                 attempt = await self._attempts.hold((job_id, number))
@@ -64,7 +66,7 @@ class Intake:
                     await self._receipts.acknowledge(delivery)
                     return
                 if self._draining:
-                    attempt.stop(Ending.DRAINED)
+                    attempt.stop(StopReason.DRAINED)
                 tasks.create_task(self._runner.run(attempt, delivery), name=f"attempt {message.message_id}")
 
     async def _park(self, delivery: Delivery, reason: str) -> None:

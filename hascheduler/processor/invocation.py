@@ -1,19 +1,23 @@
 """Calls a handler, and judges what came of it."""
 
 import asyncio
+import contextvars
 import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.durations import format_duration
+from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
-from hascheduler.ports import Outcome
-from hascheduler.processor.attempts import Ending
+from hascheduler.ports import AttemptOutcome, StartedJob
+from hascheduler.processor.attempts import HeldAttempt, StopReason
 from hascheduler.processor.context import JobContext
-from hascheduler.processor.failures import Failure, failure_of
 from hascheduler.processor.handlers import Handler
-from hascheduler.processor.results import checked_result
-from hascheduler.processor.threads import run_in_thread
+from hascheduler.processor.outcomes import Failure, checked_result, failure_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class Drop:
     """The attempt is somebody else's by now: there is nothing to say about it."""
 
 
-End = Outcome | Failure | GiveBack | Drop
+End = AttemptOutcome | Failure | GiveBack | Drop
 
 
 async def invoke(handler: Handler, job: JobContext) -> Any:
@@ -42,18 +46,18 @@ async def invoke(handler: Handler, job: JobContext) -> Any:
         raise RuntimeError("the handler raised SystemExit") from error  # it may end its job, not the event loop
 
 
-def end_of(handler: asyncio.Task[Any], ending: Ending | None, timeout: Failure) -> End:
+def end_of(handler: asyncio.Task[Any], ending: StopReason | None, timeout: Failure) -> End:
     """How an attempt ended whose handler is done, and which was told to stop for ``ending``, or for a ``timeout``.
 
     A result stands even after a request to cancel or a drain: it was there first. An error does not: a handler that is
     being stopped may raise anything.
     """
-    if ending is Ending.REVOKED or ending is Ending.FENCED:
+    if ending is StopReason.REVOKED or ending is StopReason.FENCED:
         return unfinished(ending, timeout)
     error = asyncio.CancelledError("by the handler itself") if handler.cancelled() else handler.exception()
     if error is None:
         try:
-            return Outcome(JobState.SUCCEEDED, result=checked_result(handler.result()))
+            return AttemptOutcome(JobState.SUCCEEDED, result=checked_result(handler.result()))
         except InvalidInput as refused:
             return failure_of(refused)
     if ending is not None:
@@ -61,16 +65,98 @@ def end_of(handler: asyncio.Task[Any], ending: Ending | None, timeout: Failure) 
     return failure_of(error)
 
 
-def unfinished(ending: Ending, timeout: Failure) -> End:
+def unfinished(ending: StopReason, timeout: Failure) -> End:
     """How an attempt ends that was stopped before it had a result."""
     match ending:
-        case Ending.DRAINED:
+        case StopReason.DRAINED:
             return GiveBack("the processor is draining")
-        case Ending.TIMED_OUT:
+        case StopReason.TIMED_OUT:
             return timeout
-        case Ending.CANCELLED:
-            return Outcome(JobState.CANCELLED)
-        case Ending.REVOKED:
+        case StopReason.CANCELLED:
+            return AttemptOutcome(JobState.CANCELLED)
+        case StopReason.REVOKED:
             return Drop()
-        case Ending.FENCED:
+        case StopReason.FENCED:
             return GiveBack("the processor could not show life in time")
+
+
+async def run_in_thread(function: Callable[[JobContext], Any], job: JobContext) -> Any:
+    """What ``function`` returns or raises.
+
+    The first cancellation waits for the thread all the same, as it can't be stopped and still does its work; the
+    function learns of it through `JobContext.stop_requested`. The second one abandons the thread.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(result)
+        elif isinstance(error, Exception) and not isinstance(error, StopIteration):
+            done.set_exception(error)
+        else:
+            # No future takes a StopIteration, and a SystemExit would end the event loop with all its jobs.
+            done.set_exception(RuntimeError(f"the handler raised {type(error).__name__}"))
+
+    def work() -> None:
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = function(job)
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed: the thread was abandoned
+            loop.call_soon_threadsafe(settle, result, error)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name=f"handler {job.id}/{job.attempt}", daemon=True).start()
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        if done.done():
+            return done.result()
+    return await done
+
+
+LET_GO_S = 5.0
+"""A handler that does not heed the end of its time is let go after so long: before the leader gives the job to others,
+which is `DispatchConfig.timeout_grace_ms` after that end."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimit:
+    """``span_ms`` None: no limit. ``failure`` is what the attempt ends with when the time is over."""
+
+    span_ms: int | None
+    at_ms: WallMs | None
+    failure: Failure
+
+    @classmethod
+    def of(cls, started: StartedJob, now: WallMs) -> "TimeLimit":
+        """The nearer one of the attempt's own timeout and the end of the total one."""
+        rules = started.rules
+        span_ms, failure = rules.timeout_ms, Failure("timed out")
+        if span_ms is not None:
+            failure = Failure(f"timed out after {format_duration(span_ms)}")
+        end_ms = rules.end_of(started.first_started_at_ms)
+        if end_ms is not None and (span_ms is None or end_ms - now < span_ms):
+            total = format_duration(rules.total_timeout_ms or 0)
+            span_ms, failure = max(end_ms - now, 0), Failure(f"timed out after {total} in all", final=True)
+        return cls(span_ms, None if span_ms is None else WallMs(now + span_ms), failure)
+
+    @contextmanager
+    def watched(self, attempt: HeldAttempt) -> Iterator[None]:
+        """Stop ``attempt`` when the time is over, and let go of its handler if it does not heed."""
+        if self.span_ms is None:
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        ending = loop.call_later(self.span_ms / 1000, attempt.stop, StopReason.TIMED_OUT)
+        letting_go = loop.call_later(self.span_ms / 1000 + LET_GO_S, attempt.let_go)
+        try:
+            yield
+        finally:
+            ending.cancel()
+            letting_go.cancel()

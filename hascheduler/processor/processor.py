@@ -7,17 +7,16 @@ import structlog
 
 from hascheduler.errors import WorldError
 from hascheduler.ports import Clock, Deliveries, WorkStore
-from hascheduler.processor.attempts import Attempts, Ending
+from hascheduler.processor.acknowledgements import Acknowledgements
+from hascheduler.processor.attempt_loops import ProgressReporter, StopPoller
+from hascheduler.processor.attempts import HeldAttempts, StopReason
 from hascheduler.processor.config import ProcessorConfig
-from hascheduler.processor.fence import Fence
 from hascheduler.processor.handlers import Handlers
 from hascheduler.processor.health import ProcessorHealth
 from hascheduler.processor.heartbeat import Heartbeat
 from hascheduler.processor.intake import Intake
-from hascheduler.processor.receipts import Receipts
-from hascheduler.processor.reports import Reports
-from hascheduler.processor.review import Review
 from hascheduler.processor.runner import Runner
+from hascheduler.processor.self_fence import SelfFence
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
@@ -46,9 +45,11 @@ class Processor:
         self._deliveries = deliveries
         self._config = config
         self._draining = asyncio.Event()
-        self._attempts = Attempts(config.held_max)
-        self._fence = Fence(clock, config.heartbeat_deadline_ms, lambda: self._attempts.stop_started(Ending.FENCED))
-        receipts = Receipts()
+        self._attempts = HeldAttempts(config.held_max)
+        self._fence = SelfFence(
+            clock, config.heartbeat_deadline_ms, lambda: self._attempts.stop_started(StopReason.FENCED)
+        )
+        receipts = Acknowledgements()
         metrics = metrics or ProcessorMetrics()
         runner = Runner(
             handlers=handlers,
@@ -81,8 +82,8 @@ class Processor:
             draining=self._draining,
         )
         metrics.watch(self.health)
-        self._review = Review(work, config, self._attempts)
-        self._reports = Reports(work, config, self._attempts)
+        self._review = StopPoller(work, config, self._attempts)
+        self._reports = ProgressReporter(work, config, self._attempts)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as loops:
@@ -110,7 +111,7 @@ class Processor:
         self._intake.drain()
         if await self._attempts.gone(self._config.drain_grace_ms / 1000):
             return
-        self._attempts.stop_started(Ending.DRAINED)
+        self._attempts.stop_started(StopReason.DRAINED)
         if await self._attempts.gone(_STOP_LIMIT_S):
             return
         for attempt in self._attempts.held:

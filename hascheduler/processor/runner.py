@@ -4,27 +4,39 @@ wait for a slot → start (compare-and-set) → acknowledge → handler → fini
 """
 
 import asyncio
+from contextlib import AbstractContextManager
 
 import structlog
 from structlog.contextvars import bind_contextvars
 
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.job import JobState
-from hascheduler.ports import Clock, Delivery, FinishAnswer, Outcome, Progress, StartedJob, WorkStore
-from hascheduler.processor.answers import always, answered
-from hascheduler.processor.attempt_span import attempt_span, say_end
-from hascheduler.processor.attempts import Attempt, Attempts, Ending, Phase
+from hascheduler.model.trace import TraceContext
+from hascheduler.ports import AttemptOutcome, Clock, Delivery, FinishAnswer, Progress, StartedJob, WorkStore
+from hascheduler.processor.acknowledgements import Acknowledgements
+from hascheduler.processor.attempts import HeldAttempt, HeldAttempts, Phase, StopReason
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.context import JobContext
-from hascheduler.processor.failures import Failure, checked_percent, outcome_of
-from hascheduler.processor.fence import Fence
 from hascheduler.processor.handlers import Handlers
-from hascheduler.processor.invocation import Drop, End, GiveBack, end_of, invoke, unfinished
-from hascheduler.processor.receipts import Receipts
-from hascheduler.processor.results import error_text, shown_text
-from hascheduler.processor.time_limit import TimeLimit
+from hascheduler.processor.invocation import Drop, End, GiveBack, TimeLimit, end_of, invoke, unfinished
+from hascheduler.processor.outcomes import Failure, checked_percent, error_text, outcome_of, shown_text
+from hascheduler.processor.retrying import always, until_answered
+from hascheduler.processor.self_fence import SelfFence
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
-from hascheduler.telemetry.tracing import NO_TRACING, Tracer
+from hascheduler.telemetry.tracing import (
+    JOB_ATTEMPT,
+    JOB_DEFINITION,
+    JOB_ID,
+    JOB_SCHEDULE,
+    NO_TRACING,
+    OUTCOME,
+    PROCESSOR,
+    Attribute,
+    Span,
+    SpanKind,
+    Tracer,
+    traced,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -39,9 +51,9 @@ class Runner:
         work: WorkStore,
         clock: Clock,
         config: ProcessorConfig,
-        attempts: Attempts,
-        fence: Fence,
-        receipts: Receipts,
+        attempts: HeldAttempts,
+        fence: SelfFence,
+        receipts: Acknowledgements,
         tracer: Tracer = NO_TRACING,
         metrics: ProcessorMetrics | None = None,
     ) -> None:
@@ -56,7 +68,7 @@ class Runner:
         self._metrics = metrics or ProcessorMetrics()
         self._slots = asyncio.Semaphore(config.slots)
 
-    async def run(self, attempt: Attempt, delivery: Delivery) -> None:
+    async def run(self, attempt: HeldAttempt, delivery: Delivery) -> None:
         """Raises nothing but a cancellation: the failure of one attempt is its own."""
         job_id, number = attempt.key
         # In a task of its own, so it stands on all lines about this attempt, those of its handler too, and on no other.
@@ -81,7 +93,7 @@ class Runner:
         await self._fence.opened()
         await self._slots.acquire()
 
-    async def _carry_out(self, attempt: Attempt, delivery: Delivery) -> None:
+    async def _carry_out(self, attempt: HeldAttempt, delivery: Delivery) -> None:
         attempt.phase = Phase.STARTING
         try:
             started = await self._start(attempt)
@@ -98,7 +110,7 @@ class Runner:
         except Exception as error:  # a document that can't be read: given back, it would come again for ever
             log.exception("attempt_broken", job=attempt.key[0], attempt=attempt.key[1])
             await self._receipts.acknowledge(delivery)
-            await self._settle(attempt, Outcome(JobState.FAILED, error=error_text(error)))
+            await self._settle(attempt, AttemptOutcome(JobState.FAILED, error=error_text(error)))
             return
         await self._receipts.acknowledge(delivery)
         if started is None:
@@ -113,14 +125,14 @@ class Runner:
                 end = outcome_of(end, started, self._clock.wall_ms())
             await self._settle(attempt, end)
 
-    async def _start(self, attempt: Attempt) -> StartedJob | None:
+    async def _start(self, attempt: HeldAttempt) -> StartedJob | None:
         job_id, number = attempt.key
         at_ms = self._clock.wall_ms()
-        return await answered(
+        return await until_answered(
             lambda: self._work.start(job_id, number, self._config.id, at_ms), "start", hopeful=self._fence.check
         )
 
-    async def _execute(self, attempt: Attempt, started: StartedJob) -> End:
+    async def _execute(self, attempt: HeldAttempt, started: StartedJob) -> End:
         limit = TimeLimit.of(started, self._clock.wall_ms())
         handler = self._handlers.find(started.definition)
         if handler is None:
@@ -131,7 +143,7 @@ class Runner:
         if attempt.ending is not None:
             return unfinished(attempt.ending, limit.failure)
         if not self._fence.trusted:
-            return unfinished(Ending.FENCED, limit.failure)
+            return unfinished(StopReason.FENCED, limit.failure)
         log.debug("started", job=started.id, attempt=started.attempt, definition=started.definition)
         context = self._context(attempt, started, limit)
         task = asyncio.create_task(invoke(handler, context), name=f"handler {started.id}")
@@ -143,25 +155,25 @@ class Runner:
             return unfinished(attempt.let_go_for, limit.failure)
         return end_of(task, attempt.ending, limit.failure)
 
-    async def _settle(self, attempt: Attempt, end: Outcome | GiveBack | Drop) -> None:
+    async def _settle(self, attempt: HeldAttempt, end: AttemptOutcome | GiveBack | Drop) -> None:
         """Tell the database how it ended, however long that takes: until then the attempt is held."""
         attempt.phase = Phase.SETTLING
         match end:
-            case Outcome():
+            case AttemptOutcome():
                 try:
                     await self._finish(attempt, end)
                 except InvalidInput as error:
-                    await self._finish(attempt, Outcome(JobState.FAILED, error=error_text(error)))
+                    await self._finish(attempt, AttemptOutcome(JobState.FAILED, error=error_text(error)))
             case GiveBack(reason):
                 await self._give_back(attempt, reason)
             case Drop():
                 log.info("revoked", job=attempt.key[0], attempt=attempt.key[1])
                 self._metrics.ended(attempt.definition, "revoked")
 
-    async def _finish(self, attempt: Attempt, outcome: Outcome) -> None:
+    async def _finish(self, attempt: HeldAttempt, outcome: AttemptOutcome) -> None:
         job_id, number = attempt.key
         at_ms = self._clock.wall_ms()
-        answer = await answered(
+        answer = await until_answered(
             lambda: self._work.finish(job_id, number, self._config.id, outcome, at_ms), "finish", hopeful=always
         )
         is_late = answer is FinishAnswer.LATE
@@ -169,16 +181,16 @@ class Runner:
         told = log.info if is_late else log.debug
         told("finished", job=job_id, attempt=number, state=outcome.state, answer=answer, error=outcome.error)
 
-    async def _give_back(self, attempt: Attempt, reason: str) -> None:
+    async def _give_back(self, attempt: HeldAttempt, reason: str) -> None:
         job_id, number = attempt.key
         at_ms = self._clock.wall_ms()
-        ours = await answered(
+        ours = await until_answered(
             lambda: self._work.give_back(job_id, number, self._config.id, reason, at_ms), "give back", hopeful=always
         )
         self._metrics.ended(attempt.definition, "given_back" if ours else "late")
         log.info("given_back", job=job_id, attempt=number, reason=reason, ours=ours)
 
-    def _context(self, attempt: Attempt, started: StartedJob, limit: TimeLimit) -> JobContext:
+    def _context(self, attempt: HeldAttempt, started: StartedJob, limit: TimeLimit) -> JobContext:
         def report(percent: float | None, text: str) -> None:
             attempt.progress = Progress(checked_percent(percent), shown_text(text), self._clock.wall_ms())
 
@@ -198,3 +210,39 @@ class Runner:
             _cancel_requested=lambda: attempt.cancel_requested,
             _stop_requested=lambda: attempt.ending is not None or not self._fence.trusted,
         )
+
+
+def attempt_span(
+    tracer: Tracer, delivery: Delivery, started: StartedJob, processor_id: str
+) -> AbstractContextManager[Span]:
+    attributes: dict[str, Attribute] = {
+        JOB_ID: started.id,
+        JOB_ATTEMPT: started.attempt,
+        JOB_DEFINITION: started.definition,
+        PROCESSOR: processor_id,
+    }
+    if started.schedule is not None:
+        attributes[JOB_SCHEDULE] = started.schedule
+    return traced(tracer, SpanKind.ATTEMPT, started.definition, _parent(delivery, started), attributes)
+
+
+def say_end(span: Span, end: End) -> None:
+    """How the attempt ended."""
+    match end:
+        case AttemptOutcome(state):
+            span.set(OUTCOME, state.value)
+        case Failure(error, error_type=error_type):
+            span.set(OUTCOME, "failed")
+            span.fail(error_type, error)
+        case GiveBack():
+            span.set(OUTCOME, "given_back")
+        case Drop():
+            span.set(OUTCOME, "revoked")
+
+
+def _parent(delivery: Delivery, started: StartedJob) -> TraceContext | None:
+    """What the message says, but where the job itself says that it belongs elsewhere: a message may be anybody's."""
+    told, kept = delivery.trace, started.trace
+    if told is not None and (kept is None or told.trace_id == kept.trace_id):
+        return told
+    return kept

@@ -14,9 +14,9 @@ from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.message import decode_bundle, encode_message
 from hascheduler.model.trace import TraceContext, trace_from_headers
 from hascheduler.ports import Delivery
+from hascheduler.rabbitmq.connection import BrokerConnection, Session
 from hascheduler.rabbitmq.faults import faults
-from hascheduler.rabbitmq.link import Link, Session
-from hascheduler.rabbitmq.parking import Parking
+from hascheduler.rabbitmq.parked_queue import ParkedQueue
 from hascheduler.rabbitmq.topology import declare_processor_queue, queue_name
 
 log = structlog.get_logger(__name__)
@@ -26,8 +26,8 @@ class RabbitDeliveries:
     """`hascheduler.ports.Deliveries`. What was delivered before a reconnect is forgotten: it comes again."""
 
     def __init__(self, url: str, processor_id: str, slots: int, tls: ssl.SSLContext | None = None) -> None:
-        self._link = Link(url, f"hascheduler processor {processor_id}", tls)
-        self._parking = Parking(url, processor_id, tls)
+        self._link = BrokerConnection(url, f"hascheduler processor {processor_id}", tls)
+        self._parking = ParkedQueue(url, processor_id, tls)
         self._processor_id = processor_id
         # More than can run, so that requests to cancel get through while every slot is taken.
         self._prefetch = 2 * slots + 16

@@ -18,8 +18,8 @@ from aio_pika.abc import AbstractExchange
 
 from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.event import Event, encode_event
+from hascheduler.rabbitmq.connection import BrokerConnection, Session
 from hascheduler.rabbitmq.faults import faults
-from hascheduler.rabbitmq.link import Link, Session
 from hascheduler.rabbitmq.topology import declare_events
 
 log = structlog.get_logger(__name__)
@@ -33,7 +33,7 @@ class RabbitEventExchange:
     """`hascheduler.ports.EventExchange` on a connection of its own, which a broker may block without harm to others."""
 
     def __init__(self, url: str, name: str, tls: ssl.SSLContext | None = None) -> None:
-        self._link = Link(url, "hascheduler events", tls)
+        self._link = BrokerConnection(url, "hascheduler events", tls)
         self._name = name
         self._session: Session | None = None
         self._exchange: AbstractExchange | None = None

@@ -17,8 +17,8 @@ from aio_pika.exceptions import PublishError
 from hascheduler.errors import BrokerUnavailable
 from hascheduler.model.message import BUNDLE_MAX, Message, MessageKind, encode_bundle, encode_message, message_headers
 from hascheduler.ports import Confirm
+from hascheduler.rabbitmq.connection import BrokerConnection, Session
 from hascheduler.rabbitmq.faults import faults
-from hascheduler.rabbitmq.link import Link, Session
 from hascheduler.rabbitmq.topology import ROUTING_KEY_BYTES_MAX, bundle_key, declare_dispatch
 
 log = structlog.get_logger(__name__)
@@ -53,7 +53,7 @@ class RabbitTransport:
     """`hascheduler.ports.Transport`. Owns the publishing connection's exchange, and whether the broker blocks it."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
-        self._link = Link(url, "hascheduler publisher", tls)
+        self._link = BrokerConnection(url, "hascheduler publisher", tls)
         self._exchange: AbstractExchange | None = None
         self._blocked = False
         self._room = asyncio.Semaphore(PIPELINED_MAX)

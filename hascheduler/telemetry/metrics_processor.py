@@ -7,8 +7,7 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from hascheduler.telemetry.labels import BoundedLabel
-from hascheduler.telemetry.registry import NAMESPACE, GuardedCollector, new_registry
+from hascheduler.telemetry.registry import NAMESPACE, BoundedLabel, GuardedCollector, new_registry
 
 OUTCOMES = ("succeeded", "failed", "cancelled", "given_back", "lost_race", "late", "revoked", "unreadable")
 """``lost_race``: not this processor's to start; ``late``: not its own any more when it ended; ``revoked``: it was told

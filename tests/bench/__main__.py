@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hascheduler.embedded.foreground import run_in_foreground
+from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack
 from hascheduler.errors import CallerError, WorldError
 from tests.bench.cost import measure_cost

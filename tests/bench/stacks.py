@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from hascheduler.embedded.foreground import run_in_foreground
+from hascheduler.embedded.children import run_in_foreground
 from hascheduler.embedded.stack import Stack, StackPlan, open_stack
 
 DATABASE = "hascheduler-bench"

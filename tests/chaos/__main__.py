@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from hascheduler.embedded.foreground import run_in_foreground
+from hascheduler.embedded.children import run_in_foreground
 from tests.chaos.faketime import why_no_faketime
 from tests.chaos.hosts import why_no_namespaces
 from tests.chaos.mutants import PLANTED

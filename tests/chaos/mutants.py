@@ -17,7 +17,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import to_terminal
-from hascheduler.ports import FinishAnswer, JournalEntry, Outcome, StartedJob
+from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, StartedJob
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
 
 _KEPT_MS = 604_800_000
@@ -80,7 +80,7 @@ class _FinishWithoutAttempt:
         return getattr(self._work, name)
 
     async def finish(
-        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+        self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
     ) -> FinishAnswer:
         with faults("finish the attempt"):
             await self._work._jobs.update_one(

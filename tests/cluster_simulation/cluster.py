@@ -204,7 +204,7 @@ class Cluster:
         return Life(host, id, process, processor)
 
     async def _outlive(self, watcher: str, holder: str) -> None:
-        """As `hascheduler.daemon.vigil.outlive_by_connection`, on this network."""
+        """As `hascheduler.daemon.leadership.liveness.wait_for_death_by_connection`, on this network."""
         greeted = False
         while True:
             await asyncio.sleep(self._network.chance.uniform(0.01, 0.5))

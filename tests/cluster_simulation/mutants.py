@@ -14,7 +14,7 @@ from hascheduler.dispatch.decisions import Decision, Fire, Settlement
 from hascheduler.mirror.changes import Change
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
-from hascheduler.ports import FinishAnswer, JournalEntry, Outcome
+from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry
 from hascheduler.processor import Processor
 from tests.cluster_simulation.cluster import Bugs
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
@@ -81,7 +81,7 @@ class _FinishWithoutAttempt:
         return getattr(self._work, name)
 
     async def finish(
-        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+        self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
     ) -> FinishAnswer:
         link, store = self._work._link, self._work._store
 

@@ -60,8 +60,8 @@ from hascheduler.ports import (
     JobTraces,
     Journal,
     LeaseStore,
-    NounStore,
     ReplicaBoard,
+    ResourceStore,
     ScheduleStore,
     TokenStore,
     VerdictStore,
@@ -99,9 +99,9 @@ class Backend:
     board: ReplicaBoard
     work: WorkStore
     schedules: ScheduleStore
-    definitions: NounStore[Definition]
-    lanes: NounStore[Lane]
-    tenants: NounStore[Tenant]
+    definitions: ResourceStore[Definition]
+    lanes: ResourceStore[Lane]
+    tenants: ResourceStore[Tenant]
     tokens: TokenStore
     audit: AuditStore
     buckets: BucketStore

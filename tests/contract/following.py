@@ -9,7 +9,7 @@ from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.ports import Batch, ChangeSource, ChangeStream, NounStore
+from hascheduler.ports import Batch, ChangeSource, ChangeStream, ResourceStore
 from tests.factories import make_definition
 
 PATIENCE_MS = 10_000
@@ -25,7 +25,7 @@ async def opened(source: ChangeSource, resume: Any | None = None) -> AsyncIterat
 
 
 @asynccontextmanager
-async def opened_anew(source: ChangeSource, definitions: NounStore[Definition]) -> AsyncIterator[ChangeStream]:
+async def opened_anew(source: ChangeSource, definitions: ResourceStore[Definition]) -> AsyncIterator[ChangeStream]:
     """A stream that tells next what is written next.
 
     One that was just opened may begin with the last change before it, as it begins *at* a moment.

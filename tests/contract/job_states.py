@@ -6,11 +6,11 @@ from typing import Any
 from hascheduler.dispatch.decisions import Dispatch, Settlement
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
-from hascheduler.ports import CancelAnswer, FinishAnswer, Outcome
+from hascheduler.ports import AttemptOutcome, CancelAnswer, FinishAnswer
 from tests.contract.backends import Backend
 from tests.factories import NOW, make_job
 
-SUCCEEDED = Outcome(JobState.SUCCEEDED, result={"ok": 1})
+SUCCEEDED = AttemptOutcome(JobState.SUCCEEDED, result={"ok": 1})
 
 
 async def dispatch(backend: Backend, job_id: str = "a", attempt: int = 1, processor: str = "p1") -> None:
@@ -23,7 +23,7 @@ async def start(backend: Backend, job_id: str = "a", attempt: int = 1, processor
 
 
 async def finish(
-    backend: Backend, job_id: str = "a", attempt: int = 1, processor: str = "p1", outcome: Outcome = SUCCEEDED
+    backend: Backend, job_id: str = "a", attempt: int = 1, processor: str = "p1", outcome: AttemptOutcome = SUCCEEDED
 ) -> None:
     answer = await backend.work.finish(job_id, attempt, processor, outcome, WallMs(NOW + 30))
     assert answer is FinishAnswer.DONE
@@ -43,7 +43,7 @@ async def bring_to(backend: Backend, state: JobState, job_id: str = "a") -> None
         return
     await start(backend, job_id)
     if state is not JobState.RUNNING:
-        await finish(backend, job_id, outcome=Outcome(state))
+        await finish(backend, job_id, outcome=AttemptOutcome(state))
 
 
 async def stored(backend: Backend, job_id: str = "a") -> Mapping[str, Any]:

@@ -5,14 +5,14 @@ import asyncio
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.ports import ChangeSource, JobStore, NounStore
+from hascheduler.ports import ChangeSource, JobStore, ResourceStore
 from tests.contract.following import follow_into, opened
 from tests.factories import make_definition, make_job
 
 _WRITES_MAX = 5_000
 
 
-async def a_start_is_gap_free(source: ChangeSource, jobs: JobStore, definitions: NounStore[Definition]) -> None:
+async def a_start_is_gap_free(source: ChangeSource, jobs: JobStore, definitions: ResourceStore[Definition]) -> None:
     """Jobs are written all the while a stream is opened and its snapshot read; a mirror gets to see every one."""
     written: list[str] = []
     has_begun, has_read = asyncio.Event(), asyncio.Event()

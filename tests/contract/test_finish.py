@@ -7,7 +7,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
-from hascheduler.ports import FinishAnswer, Outcome
+from hascheduler.ports import AttemptOutcome, FinishAnswer
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.job_states import SUCCEEDED, bring_to, dispatch, stored
@@ -26,12 +26,14 @@ LATER = WallMs(AT + 1_000)
 @pytest.mark.parametrize(
     "outcome",
     [
-        Outcome(JobState.SUCCEEDED, result={"$set": ["$x", None, 1.5]}),
-        Outcome(JobState.FAILED, error="$boom"),
-        Outcome(JobState.CANCELLED),
+        AttemptOutcome(JobState.SUCCEEDED, result={"$set": ["$x", None, 1.5]}),
+        AttemptOutcome(JobState.FAILED, error="$boom"),
+        AttemptOutcome(JobState.CANCELLED),
     ],
 )
-async def test_a_finish_ends_the_job_and_keeps_the_record_of_the_attempt(backend: Backend, outcome: Outcome) -> None:
+async def test_a_finish_ends_the_job_and_keeps_the_record_of_the_attempt(
+    backend: Backend, outcome: AttemptOutcome
+) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
     assert await backend.work.finish("a", 1, "p1", outcome, AT) is FinishAnswer.DONE
@@ -120,7 +122,7 @@ async def test_a_result_that_arrives_before_the_request_to_cancel_is_heeded_wins
 async def test_an_outcome_that_ends_nothing_is_refused(backend: Backend, state: JobState) -> None:
     await bring_to(backend, JobState.RUNNING)
     with pytest.raises(InvalidInput):
-        await backend.work.finish("a", 1, "p1", Outcome(state), AT)
+        await backend.work.finish("a", 1, "p1", AttemptOutcome(state), AT)
 
 
 async def test_of_fifty_racing_finishes_the_first_is_kept_and_all_are_done(backend: Backend) -> None:

@@ -11,11 +11,11 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import (
+    AttemptOutcome,
     CancelAnswer,
     CancelledSome,
     FinishAnswer,
     JobFilter,
-    Outcome,
     Progress,
     ReprioritizeAnswer,
     RetryAnswer,
@@ -30,7 +30,7 @@ pytestmark = on("memory", "pymongo", "motor")
 
 AT = WallMs(NOW + 100)
 RETRY_AT = WallMs(NOW + 2_100)
-AGAIN = Outcome(JobState.FAILED, error="no luck", retry_at_ms=RETRY_AT)
+AGAIN = AttemptOutcome(JobState.FAILED, error="no luck", retry_at_ms=RETRY_AT)
 DONE, LOST = Settlement.DONE, Settlement.LOST
 
 
@@ -88,7 +88,7 @@ async def test_only_attempts_that_ran_and_were_not_given_back_count_as_failures(
     assert (await stored(backend))["failures"] == 1
     await dispatch(backend, attempt=4)
     await start(backend, attempt=4)
-    await finish(backend, attempt=4, outcome=Outcome(JobState.FAILED, error="for good"))
+    await finish(backend, attempt=4, outcome=AttemptOutcome(JobState.FAILED, error="for good"))
     job = await stored(backend)
     assert (job["failures"], job["state"], len(job["attempts"])) == (2, "failed", 4)
 

@@ -7,7 +7,7 @@ from hascheduler.dispatch.decisions import Dispatch, Settlement
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
-from hascheduler.ports import FinishAnswer, Outcome, StartedJob, Submission, SubmitAnswer
+from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, Submission, SubmitAnswer
 from tests.contract.backends import Backend, on
 from tests.contract.job_states import SUCCEEDED
 from tests.contract.work_checks import AT
@@ -62,9 +62,9 @@ async def test_of_many_ends_each_counts_for_its_own_attempt(backend: Backend) ->
     await started(backend)
     outcomes = [
         SUCCEEDED,
-        Outcome(JobState.SUCCEEDED, result={"n": 1}),
-        Outcome(JobState.FAILED, error="boom"),
-        Outcome(JobState.FAILED, error="again", retry_at_ms=WallMs(AT + 5_000)),
+        AttemptOutcome(JobState.SUCCEEDED, result={"n": 1}),
+        AttemptOutcome(JobState.FAILED, error="boom"),
+        AttemptOutcome(JobState.FAILED, error="again", retry_at_ms=WallMs(AT + 5_000)),
     ]
 
     async def finish(number: int, id: str) -> FinishAnswer:
@@ -91,7 +91,7 @@ async def test_one_result_that_can_not_be_stored_does_not_keep_the_others_from_e
     async def finish(number: int, id: str) -> FinishAnswer | InvalidInput:
         result = TOO_LARGE_A_NUMBER if number == 4 else None
         try:
-            return await backend.work.finish(id, 1, "p1", Outcome(JobState.SUCCEEDED, result=result), AT)
+            return await backend.work.finish(id, 1, "p1", AttemptOutcome(JobState.SUCCEEDED, result=result), AT)
         except InvalidInput as error:
             return error
 

@@ -1,4 +1,4 @@
-"""`NounStore`: definitions, lanes and tenants, each a document of a name and a revision."""
+"""`ResourceStore`: definitions, lanes and tenants, each a document of a name and a revision."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.documents.lane import decode_lane
 from hascheduler.model.documents.tenant import decode_tenant
 from hascheduler.model.policy import PRESETS
-from hascheduler.ports import NounStore
+from hascheduler.ports import ResourceStore
 from tests.contract.backends import Backend, on
 from tests.contract.racing import RACERS, raced
 from tests.factories import make_definition, make_lane, make_tenant
@@ -51,19 +51,21 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 
 @pytest.fixture
-def nouns(kind: Kind, backend: Backend) -> NounStore[Any]:
-    store: NounStore[Any] = getattr(backend, kind.store)
+def nouns(kind: Kind, backend: Backend) -> ResourceStore[Any]:
+    store: ResourceStore[Any] = getattr(backend, kind.store)
     return store
 
 
-async def test_a_new_one_has_rev_1(nouns: NounStore[Any], kind: Kind) -> None:
+async def test_a_new_one_has_rev_1(nouns: ResourceStore[Any], kind: Kind) -> None:
     document, is_new = await nouns.put(kind.make("a", rev=77, **kind.one))
     assert is_new is True
     assert kind.decode(document["_id"], document) == kind.make("a", rev=1, **kind.one)
     assert await nouns.get("a") == document
 
 
-async def test_a_replacement_raises_the_stored_rev_whatever_it_says_itself(nouns: NounStore[Any], kind: Kind) -> None:
+async def test_a_replacement_raises_the_stored_rev_whatever_it_says_itself(
+    nouns: ResourceStore[Any], kind: Kind
+) -> None:
     await nouns.put(kind.make("a", **kind.one))
     document, is_new = await nouns.put(kind.make("a", rev=77, **kind.other))
     assert is_new is False
@@ -71,7 +73,7 @@ async def test_a_replacement_raises_the_stored_rev_whatever_it_says_itself(nouns
     assert await nouns.get("a") == document
 
 
-async def test_only_the_named_rev_is_replaced_or_deleted(nouns: NounStore[Any], kind: Kind) -> None:
+async def test_only_the_named_rev_is_replaced_or_deleted(nouns: ResourceStore[Any], kind: Kind) -> None:
     assert await nouns.replace(kind.make("a"), 1) is None
     await nouns.put(kind.make("a"))
     assert await nouns.replace(kind.make("a", **kind.one), 2) is None
@@ -83,7 +85,7 @@ async def test_only_the_named_rev_is_replaced_or_deleted(nouns: NounStore[Any], 
     assert await nouns.delete("a", 2) is True
 
 
-async def test_one_is_created_where_there_is_none(nouns: NounStore[Any], kind: Kind) -> None:
+async def test_one_is_created_where_there_is_none(nouns: ResourceStore[Any], kind: Kind) -> None:
     document = await nouns.create(kind.make("a", rev=9, **kind.one))
     assert document is not None
     assert kind.decode(document["_id"], document) == kind.make("a", rev=1, **kind.one)
@@ -91,17 +93,17 @@ async def test_one_is_created_where_there_is_none(nouns: NounStore[Any], kind: K
     assert await nouns.get("a") == document
 
 
-async def test_an_equal_replacement_is_one_too(nouns: NounStore[Any], kind: Kind) -> None:
+async def test_an_equal_replacement_is_one_too(nouns: ResourceStore[Any], kind: Kind) -> None:
     await nouns.put(kind.make("a"))
     document, is_new = await nouns.put(kind.make("a"))
     assert (document["rev"], is_new) == (2, False)
 
 
-async def test_an_unknown_one_is_none(nouns: NounStore[Any]) -> None:
+async def test_an_unknown_one_is_none(nouns: ResourceStore[Any]) -> None:
     assert await nouns.get("a") is None
 
 
-async def test_they_are_listed_by_name_in_pages(nouns: NounStore[Any], kind: Kind) -> None:
+async def test_they_are_listed_by_name_in_pages(nouns: ResourceStore[Any], kind: Kind) -> None:
     for name in ("b", "é", "a", "c", "B"):
         await nouns.put(kind.make(name))
     assert [document["_id"] for document in await nouns.list(None, 3)] == ["B", "a", "b"]
@@ -109,7 +111,7 @@ async def test_they_are_listed_by_name_in_pages(nouns: NounStore[Any], kind: Kin
     assert list(await nouns.list("é", 3)) == []
 
 
-async def test_a_deleted_one_is_gone_and_begins_anew(nouns: NounStore[Any], kind: Kind) -> None:
+async def test_a_deleted_one_is_gone_and_begins_anew(nouns: ResourceStore[Any], kind: Kind) -> None:
     await nouns.put(kind.make("a"))
     await nouns.put(kind.make("a"))
     assert await nouns.delete("a") is True
@@ -119,14 +121,14 @@ async def test_a_deleted_one_is_gone_and_begins_anew(nouns: NounStore[Any], kind
     assert (document["rev"], is_new) == (1, True)
 
 
-async def test_fifty_racing_puts_make_one_and_each_raise_its_rev(nouns: NounStore[Any], kind: Kind) -> None:
+async def test_fifty_racing_puts_make_one_and_each_raise_its_rev(nouns: ResourceStore[Any], kind: Kind) -> None:
     answers = await raced(nouns.put(kind.make("a")) for _ in range(RACERS))
     assert [is_new for _, is_new in answers].count(True) == 1
     assert sorted(document["rev"] for document, _ in answers) == list(range(1, RACERS + 1))
 
 
 async def test_what_is_written_of_one_kind_is_none_of_another(backend: Backend, kind: Kind) -> None:
-    store: NounStore[Any] = getattr(backend, kind.store)
+    store: ResourceStore[Any] = getattr(backend, kind.store)
     await store.put(kind.make("a"))
     for other in set(KINDS) - {kind.store}:
         assert await getattr(backend, other).get("a") is None

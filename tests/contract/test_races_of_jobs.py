@@ -18,7 +18,7 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, may_follow
 from hascheduler.mongo.connection import Client
-from hascheduler.ports import JobFilter, Outcome
+from hascheduler.ports import AttemptOutcome, JobFilter
 from tests.contract.backends import Backend
 from tests.contract.oplog import versions_of_jobs
 from tests.factories import NOW, make_job
@@ -28,9 +28,9 @@ pytestmark = pytest.mark.real
 RACES = 10_000
 AT_ONCE = 100
 AT = WallMs(NOW + 100)
-SUCCEEDED = Outcome(JobState.SUCCEEDED, result=1)
-FAILED = Outcome(JobState.FAILED, error="for good")
-AGAIN = Outcome(JobState.FAILED, error="again", retry_at_ms=AT)
+SUCCEEDED = AttemptOutcome(JobState.SUCCEEDED, result=1)
+FAILED = AttemptOutcome(JobState.FAILED, error="for good")
+AGAIN = AttemptOutcome(JobState.FAILED, error="again", retry_at_ms=AT)
 ENDS = (SUCCEEDED, FAILED, AGAIN)
 
 
@@ -46,7 +46,7 @@ def rivals_of(backend: Backend, id: str, random: Random) -> list[Callable[[], Aw
     """What happens to one job, all together."""
     jobs, work, claims = backend.jobs, backend.work, backend.claims
 
-    async def run(attempt: int, end: Outcome) -> None:
+    async def run(attempt: int, end: AttemptOutcome) -> None:
         await work.start(id, attempt, f"p{attempt}", AT)
         await work.finish(id, attempt, f"p{attempt}", end, AT)
 

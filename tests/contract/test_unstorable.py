@@ -7,7 +7,7 @@ import pytest
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState
-from hascheduler.ports import Outcome
+from hascheduler.ports import AttemptOutcome
 from tests.contract.backends import Backend, on
 from tests.contract.job_states import bring_to, stored
 from tests.contract.work_checks import AT
@@ -61,7 +61,7 @@ async def test_no_attempt_ends_with_it(backend: Backend, value: Any) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
     with pytest.raises(InvalidInput):
-        await backend.work.finish("a", 1, "p1", Outcome(JobState.SUCCEEDED, result=value), AT)
+        await backend.work.finish("a", 1, "p1", AttemptOutcome(JobState.SUCCEEDED, result=value), AT)
     assert await stored(backend) == before
 
 
@@ -69,5 +69,5 @@ async def test_no_late_result_is_kept_of_it(backend: Backend, value: Any) -> Non
     await bring_to(backend, JobState.DISPATCHED)
     before = await stored(backend)
     with pytest.raises(InvalidInput):
-        await backend.work.finish("a", 1, "p2", Outcome(JobState.SUCCEEDED, result=value), AT)
+        await backend.work.finish("a", 1, "p2", AttemptOutcome(JobState.SUCCEEDED, result=value), AT)
     assert await stored(backend) == before

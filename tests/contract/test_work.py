@@ -10,7 +10,7 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
-from hascheduler.ports import CancelAnswer, Standing, StartedJob
+from hascheduler.ports import CancelAnswer, StartedJob, StopRequests
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import DONE, applied
 from tests.contract.job_states import bring_to, dispatch, finish, start, stored
@@ -157,11 +157,11 @@ async def test_the_standing_tells_what_to_stop_and_what_is_no_longer_ones_own(ba
     await start(backend, "second", 2)
     await finish(backend, "ended")
     running = [(id, 1) for id in ("runs", "asked", "requeued", "elsewhere", "ended", "second", "nobody")]
-    assert await backend.work.standing("p1", [*running, ("second", 2)]) == Standing(
+    assert await backend.work.standing("p1", [*running, ("second", 2)]) == StopRequests(
         cancelled=frozenset({("asked", 1)}),
         revoked=frozenset((id, 1) for id in ("requeued", "elsewhere", "ended", "second", "nobody")),
     )
 
 
 async def test_the_standing_of_nothing_is_empty(backend: Backend) -> None:
-    assert await backend.work.standing("p1", []) == Standing(frozenset(), frozenset())
+    assert await backend.work.standing("p1", []) == StopRequests(frozenset(), frozenset())

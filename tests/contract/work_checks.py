@@ -8,7 +8,7 @@ from typing import Any
 from hascheduler.dispatch.decisions import Dispatch, Requeue, Settlement
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
-from hascheduler.ports import ClaimStore, FinishAnswer, JobStore, Outcome, WorkStore
+from hascheduler.ports import AttemptOutcome, ClaimStore, FinishAnswer, JobStore, WorkStore
 from tests.contract.racing import RACERS, raced
 from tests.factories import NOW, make_job
 
@@ -27,7 +27,7 @@ async def an_old_attempt_can_not_finish(work: WorkStore, claims: ClaimStore, job
     await _second_attempt(claims, jobs)
     assert await work.start("a", 2, "p1", AT) is not None
     before: Any = await jobs.get("a")
-    late = Outcome(JobState.SUCCEEDED, result="$late")
+    late = AttemptOutcome(JobState.SUCCEEDED, result="$late")
     assert await work.finish("a", 1, "p1", late, AT) is FinishAnswer.LATE
     kept = {"attempt": 1, "processor": "p1", "state": "succeeded", "result": "$late", "error": None, "at_ms": AT}
     assert await jobs.get("a") == {**before, "rev": before["rev"] + 1, "late_results": [kept]}

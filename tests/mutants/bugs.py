@@ -13,6 +13,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.ports import (
+    AttemptOutcome,
     Batch,
     ChangeSource,
     ChangeStream,
@@ -22,7 +23,6 @@ from hascheduler.ports import (
     Journal,
     JournalEntry,
     LeaseStore,
-    Outcome,
     StartedJob,
     WorkStore,
 )
@@ -91,7 +91,7 @@ class WorkWithoutAttemptCheck:
         return await self._work.start(job_id, await self._newest(job_id), processor_id, at_ms)
 
     async def finish(
-        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+        self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
     ) -> FinishAnswer:
         return await self._work.finish(job_id, await self._newest(job_id), processor_id, outcome, at_ms)
 

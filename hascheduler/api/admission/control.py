@@ -19,7 +19,7 @@ from hascheduler.model.definition import RateLimit
 from hascheduler.model.durations import format_duration
 from hascheduler.model.tenant import Tenant
 from hascheduler.ports import BucketStore, Clock, ClusterView
-from hascheduler.ports.admission import Path
+from hascheduler.ports.jobs import Path
 
 _TENANTS_MAX = 1_000
 _BEGINS_S = 1

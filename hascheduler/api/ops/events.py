@@ -41,7 +41,7 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.model.event import POSITION_PATTERN, EventType, encode_event, is_position
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.token import digest_of
-from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, Told
+from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, NewEvents
 
 MEDIA_TYPE = "text/event-stream"
 _RETRY_MS = 2_000
@@ -91,7 +91,7 @@ class EventStream(Response):
         while not is_last:
             await _sent(send, piece)
             told = await follower.next(wait_ms)
-            if isinstance(told, Told) and not told.events:
+            if isinstance(told, NewEvents) and not told.events:
                 wait_ms = _SILENCE_MS
             if loop.time() >= until or not self._welcome():
                 break
@@ -99,14 +99,14 @@ class EventStream(Response):
         await _sent(send, piece if is_last else "", more=False)
 
 
-def _text(told: Told | Missed | Lagging | Closing) -> tuple[str, bool]:
+def _text(told: NewEvents | Missed | Lagging | Closing) -> tuple[str, bool]:
     """What is sent, and whether it is the last."""
     match told:
-        case Told((), ""):
+        case NewEvents((), ""):
             return ": still here\n\n", False
-        case Told((), position):
+        case NewEvents((), position):
             return f": still here\nid: {position}\n\n", False
-        case Told(events):
+        case NewEvents(events):
             return "".join(_one(event.type, encode_event(event), event.id) for event in events), False
         case Missed(reason, position):
             return _one("reset", {"reason": f"{reason}; list the jobs again", "position": position}, position), False

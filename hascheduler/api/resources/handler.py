@@ -20,7 +20,7 @@ from hascheduler.api.routing.queries import Page, PageQuery, page
 from hascheduler.api.routing.revisions import TAGGED, Precondition, Tags, etag, is_known
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput, NotFound, RevisionMismatch
-from hascheduler.ports import NounStore, StoredDocument
+from hascheduler.ports import ResourceStore, StoredDocument
 
 GET: Responses = {200: TAGGED, **NOT_MODIFIED, **problem_responses(404, 422)}
 PATCH: Responses = {200: TAGGED, **problem_responses(404, 409, 412, 413, 422)}
@@ -46,7 +46,7 @@ class ResourceHandler(Generic[Noun, Shown]):
     """
 
     kind: str
-    store: Callable[[ApiServices], NounStore[Noun]]
+    store: Callable[[ApiServices], ResourceStore[Noun]]
     body: type[StrictModel]
     decode: Callable[[object, StoredDocument], Noun]
     show: Callable[[Noun], Shown]

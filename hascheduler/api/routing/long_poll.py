@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import Request
 
-from hascheduler.ports import Bell
+from hascheduler.ports import Waiter
 
 
 class ClientGone(Exception):
@@ -24,7 +24,7 @@ class WaitingClient:
     def __init__(self, leaving: asyncio.Task[None]) -> None:
         self._leaving = leaving
 
-    async def rung(self, bell: Bell, limit_s: float) -> bool:
+    async def rung(self, bell: Waiter, limit_s: float) -> bool:
         """Whether ``bell`` rang within the limit; `ClientGone`, or `ReplicaStopping` where this replica ends."""
         ringing = asyncio.create_task(bell.wait(), name="bell")
         try:

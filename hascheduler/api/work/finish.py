@@ -8,7 +8,7 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
-from hascheduler.ports import FinishAnswer, Outcome, StoredDocument
+from hascheduler.ports import AttemptOutcome, FinishAnswer, StoredDocument
 
 
 async def finished(body: FinishBody, services: ApiServices) -> FinishResponse:
@@ -17,22 +17,24 @@ async def finished(body: FinishBody, services: ApiServices) -> FinishResponse:
     error = body.error_text()
     match body.outcome:
         case "succeeded":
-            return await _store(body, Outcome(JobState.SUCCEEDED, result=body.result), now, services)
+            return await _store(body, AttemptOutcome(JobState.SUCCEEDED, result=body.result), now, services)
         case "cancelled":
             job = await _held(body, services)
             if job is not None and job.get("cancel_requested_at_ms") is None:
                 raise Conflict(f"nobody asked for {body.job!r} to be cancelled; finish it as failed, or give it back")
-            return await _store(body, Outcome(JobState.CANCELLED, error=error), now, services)
+            return await _store(body, AttemptOutcome(JobState.CANCELLED, error=error), now, services)
         case "given_back":
             reason = error or "given back"
             ours = await services.work.give_back(body.job, body.attempt, body.processor, reason, now)
             return FinishResponse(answer=FinishAnswer.DONE if ours else FinishAnswer.LATE, retry_at=None)
         case "failed":
             retry_at_ms = await _retry_at_ms(body, now, services) if body.retryable else None
-            return await _store(body, Outcome(JobState.FAILED, error=error, retry_at_ms=retry_at_ms), now, services)
+            return await _store(
+                body, AttemptOutcome(JobState.FAILED, error=error, retry_at_ms=retry_at_ms), now, services
+            )
 
 
-async def _store(body: FinishBody, outcome: Outcome, now: WallMs, services: ApiServices) -> FinishResponse:
+async def _store(body: FinishBody, outcome: AttemptOutcome, now: WallMs, services: ApiServices) -> FinishResponse:
     answer = await services.work.finish(body.job, body.attempt, body.processor, outcome, now)
     retry_at = None
     if answer is FinishAnswer.DONE and outcome.state is JobState.FAILED and body.retryable:

@@ -54,7 +54,7 @@ def demo(
     from rich.console import Console
 
     from hascheduler.demo.run import run_demo
-    from hascheduler.embedded.foreground import run_in_foreground
+    from hascheduler.embedded.children import run_in_foreground
     from hascheduler.errors import InvalidInput
     from hascheduler.model.durations import parse_duration
 

@@ -34,7 +34,7 @@ def dev(
     """
     from rich.console import Console
 
-    from hascheduler.embedded.foreground import run_in_foreground
+    from hascheduler.embedded.children import run_in_foreground
     from hascheduler.embedded.stack import StackPlan
 
     plan = StackPlan(folder, replicas, processors, slots, None if transport is None else transport.value)
@@ -42,8 +42,7 @@ def dev(
 
 
 async def _run(plan: "StackPlan", console: "Console") -> None:
-    from hascheduler.embedded.listing import list_servers, list_stack
-    from hascheduler.embedded.stack import open_stack
+    from hascheduler.embedded.stack import list_servers, list_stack, open_stack
 
     async with open_stack(plan, console.print) as stack:
         console.print(list_stack(stack))

@@ -10,7 +10,7 @@ import uvloop
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.cli.setting_options import with_settings
-from hascheduler.garbage import collect_seldom
+from hascheduler.gc_tuning import collect_seldom
 from hascheduler.settings import Settings
 
 

@@ -54,7 +54,7 @@ def mongodb(
     from hascheduler.bootstrap.inputs import parse_members, read_key, read_passwords, refuse_published
     from hascheduler.bootstrap.member import MemberAccess
     from hascheduler.bootstrap.mongodb import DatabasePlan, bootstrap_mongodb
-    from hascheduler.embedded.foreground import run_in_foreground
+    from hascheduler.embedded.children import run_in_foreground
 
     if not _REPLICA_SET.fullmatch(replica_set):
         raise InvalidInput(("--set",), repr(replica_set[:64]), "letters, digits, - and _")

@@ -21,7 +21,7 @@ from hascheduler.model.job import AttemptEnd, JobState, Move
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import back_to_pending, claimed_fields, source_states, to_terminal
-from hascheduler.ports import Outcome
+from hascheduler.ports import AttemptOutcome
 
 
 class JobUpdates:
@@ -82,7 +82,7 @@ class JobUpdates:
             return [self._write(kind, ids, attempt, value, at_ms)]
         # At most one of the two matches a job: it has not started, or it is running.
         selected: dict[str, Any] = {"_id": {"$in": ids}, "attempt": attempt}
-        ended = Outcome(JobState.CANCELLED, error=value)
+        ended = AttemptOutcome(JobState.CANCELLED, error=value)
         kept_ms = self._job_retention_ms
         return [
             UpdateMany(
@@ -109,7 +109,9 @@ class JobUpdates:
             )
         return UpdateMany(
             {**selected, "state": {"$in": source_states(Move.FAIL)}, "attempt": attempt},
-            to_terminal(Outcome(JobState.FAILED, error=value), AttemptEnd.LOST, at_ms, kept_ms=self._job_retention_ms),
+            to_terminal(
+                AttemptOutcome(JobState.FAILED, error=value), AttemptEnd.LOST, at_ms, kept_ms=self._job_retention_ms
+            ),
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from hascheduler.mongo.faults import faults
-from hascheduler.ports.audit_scan import Progress, ScanBounds
+from hascheduler.ports.invariant_scan import ScanBounds, ScanProgress
 
 BATCH_LIMIT_S = 30.0
 
@@ -18,7 +18,7 @@ class ScanTimeOver(Exception):  # no error: the next scan reads the rest
 class ScanPace:
     """Owner of the progress of a scan: how many documents of each section it has read."""
 
-    def __init__(self, bounds: ScanBounds, progress: Progress) -> None:
+    def __init__(self, bounds: ScanBounds, progress: ScanProgress) -> None:
         self._bounds = bounds
         self._progress = progress
         loop = asyncio.get_running_loop()

@@ -27,7 +27,7 @@ from hascheduler.mongo.check.journal import JournalScan
 from hascheduler.mongo.check.pace import ScanPace, ScanTimeOver
 from hascheduler.mongo.check.schedules import ScheduleScan, certain_since_ms, kept_for_ms
 from hascheduler.mongo.connection import Database
-from hascheduler.ports.audit_scan import Progress, ScanBounds
+from hascheduler.ports.invariant_scan import ScanBounds, ScanProgress
 
 _AGAIN_LIMIT_S = 60.0
 
@@ -52,7 +52,7 @@ class MongoInvariantScan:
         self._deployment = deployment
         self._after_schedule = ""
 
-    async def look(self, bounds: ScanBounds, progress: Progress = lambda _section, _done: None) -> CheckReport:
+    async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
         findings = FindingCollector()
         first = await self._new_pass(bounds, progress)
         complete = await first.gather(first.all(self._after_schedule), findings)
@@ -71,7 +71,7 @@ class MongoInvariantScan:
             complete=complete and not findings.overflowed,
         )
 
-    async def _new_pass(self, bounds: ScanBounds, progress: Progress) -> "_Pass":
+    async def _new_pass(self, bounds: ScanBounds, progress: ScanProgress) -> "_Pass":
         now = await server_now_ms(self._database)
         return _Pass(self._database, self._deployment, now, bounds, ScanPace(bounds, progress))
 

@@ -28,14 +28,14 @@ from hascheduler.mongo.state_updates import (
     to_terminal,
 )
 from hascheduler.mongo.work.started_attempts import StartedAttempts
-from hascheduler.ports import FinishAnswer, Outcome
+from hascheduler.ports import AttemptOutcome, FinishAnswer
 
 LATE_RESULTS_KEPT_MAX = 3
 """Each may take 1.5 MiB as BSON: with more of them a job could grow beyond what MongoDB holds, and never end."""
 ENDS = TRANSITIONS[Move.FINISH].targets | TRANSITIONS[Move.STOP].targets
 _SINGLY_AT_ONCE = 16
 """They must not occupy the whole connection pool."""
-_SUCCEEDED = Outcome(JobState.SUCCEEDED)
+_SUCCEEDED = AttemptOutcome(JobState.SUCCEEDED)
 _RUNNING = {"state": {"$in": source_states(Move.FINISH)}}
 
 
@@ -44,7 +44,7 @@ class Finish:
     job_id: str
     attempt: int
     processor_id: str
-    outcome: Outcome
+    outcome: AttemptOutcome
     at_ms: WallMs
 
 
@@ -125,7 +125,7 @@ class Finishes:
                 if answer.matched_count:
                     return FinishAnswer.DONE
                 # A job whose cancellation was requested is not retried.
-                move, outcome = Move.STOP, Outcome(JobState.CANCELLED, error=outcome.error)
+                move, outcome = Move.STOP, AttemptOutcome(JobState.CANCELLED, error=outcome.error)
             answer = await self._jobs.update_one(
                 {**held_now, "state": {"$in": source_states(move)}},
                 to_terminal(outcome, state.value, finish.at_ms, kept_ms=self._job_retention_ms),
@@ -140,7 +140,7 @@ class Finishes:
             await self._keep_late_result(finish, outcome)
         return FinishAnswer.LATE
 
-    async def _keep_late_result(self, finish: Finish, outcome: Outcome) -> None:
+    async def _keep_late_result(self, finish: Finish, outcome: AttemptOutcome) -> None:
         late = {
             "attempt": finish.attempt,
             "processor": finish.processor_id,

@@ -23,7 +23,7 @@ from hascheduler.mongo.state_updates import back_to_pending, source_states
 from hascheduler.mongo.work.finishes import ENDS, Finish, Finishes, attempt_filter, ended_attempt_filter
 from hascheduler.mongo.work.started_attempts import StartedAttempts
 from hascheduler.mongo.work.starts import Start, Starts
-from hascheduler.ports import FinishAnswer, Outcome, Progress, Standing, StartedJob, encode_progress
+from hascheduler.ports import AttemptOutcome, FinishAnswer, Progress, StartedJob, StopRequests, encode_progress
 
 REGISTRATION_KEPT_MS = 600_000
 _EXPIRY = {"expire_at": {"$add": ["$$NOW", REGISTRATION_KEPT_MS]}, "reads": NEWEST_VERSION}
@@ -84,7 +84,7 @@ class MongoWorkStore:
         return await self._starts.send(Start(job_id, attempt, processor_id, at_ms))
 
     async def finish(
-        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+        self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
     ) -> FinishAnswer:
         if outcome.state not in ENDS:
             raise InvalidInput(
@@ -118,7 +118,7 @@ class MongoWorkStore:
         with faults("report the progress"):
             await self._jobs.bulk_write(writes, ordered=False)
 
-    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing:
+    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
         fields = {"state": True, "attempt": True, "processor": True, "cancel_requested_at_ms": True}
         ids = sorted({job_id for job_id, _ in running})
         with faults("read the standing of the running jobs"):
@@ -130,7 +130,7 @@ class MongoWorkStore:
                 revoked.add((job_id, attempt))
             elif job.get("cancel_requested_at_ms") is not None:
                 cancelled.add((job_id, attempt))
-        return Standing(frozenset(cancelled), frozenset(revoked))
+        return StopRequests(frozenset(cancelled), frozenset(revoked))
 
 
 def _is_held(job: Mapping[str, Any], attempt: int, processor_id: str) -> bool:

@@ -18,7 +18,7 @@ import typer
 from pymongo.errors import PyMongoError
 from rich.console import Console
 
-from hascheduler.embedded.foreground import run_in_foreground
+from hascheduler.embedded.children import run_in_foreground
 from hascheduler.errors import InvalidInput, WorldError
 from tests.bench.machine import describe_machine
 from tests.bench.peers.environments import CannotRun, command_of, version_of

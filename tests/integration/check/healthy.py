@@ -28,7 +28,7 @@ from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.check.context import server_now_ms
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
 from hascheduler.mongo.connection import Database
-from hascheduler.ports.audit_scan import THOROUGH, ScanBounds
+from hascheduler.ports.invariant_scan import THOROUGH, ScanBounds
 from tests.factories import TEMPLATE, make_job, make_lease, make_processor, make_replica, make_tenant, make_token
 
 RETENTION_MS = 86_400_000

@@ -10,7 +10,7 @@ from pymongo.monitoring import CommandListener, CommandStartedEvent
 
 from hascheduler.check.finding import FINDINGS_KEPT_MAX, SUSPECTS_MAX, FindingKind
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, Database, open_database
-from hascheduler.ports.audit_scan import LIGHT
+from hascheduler.ports.invariant_scan import LIGHT
 from tests.integration.check.healthy import AT_ONCE, EVERY_MS, Healthy
 
 pytestmark = [pytest.mark.timeout(300)]

@@ -10,7 +10,7 @@ from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.work.store import MongoWorkStore
-from hascheduler.ports import FinishAnswer, Outcome
+from hascheduler.ports import AttemptOutcome, FinishAnswer
 from tests.factories import NOW
 from tests.integration.mongo.nouns import RETENTION_MS, job
 
@@ -26,7 +26,7 @@ async def running(database: Database, ids: list[str], work: MongoWorkStore) -> N
 
 
 async def ended(database: Database, ids: list[str], work: MongoWorkStore) -> list[FinishAnswer]:
-    outcomes = [Outcome(JobState.SUCCEEDED, result=result) for result in RESULTS]
+    outcomes = [AttemptOutcome(JobState.SUCCEEDED, result=result) for result in RESULTS]
     finishing = (
         work.finish(id, 1, "p", outcome, WallMs(NOW + 4_000)) for id, outcome in zip(ids, outcomes, strict=True)
     )

@@ -10,7 +10,7 @@ import aio_pika
 import pytest
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 
-from hascheduler.daemon.announcer import Announcer
+from hascheduler.daemon.outbound.event_publisher import EventPublisher
 from hascheduler.model.event import Event, EventType, encode_event, position
 from hascheduler.rabbitmq.events import PIPELINED_MAX, RabbitEventExchange
 from tests.integration.rabbitmq.conftest import LIMIT_S, running, until
@@ -171,8 +171,8 @@ async def test_two_leaders_in_turn_leave_no_gap(amqp_url: str, name: str, channe
 
     async with connected(amqp_url, name) as one, connected(amqp_url, name) as two:
         listener = await listening(channel, name, "#")
-        first = Announcer(logs["one"], one, lambda: leads["one"])
-        second = Announcer(logs["two"], two, lambda: leads["two"])
+        first = EventPublisher(logs["one"], one, lambda: leads["one"])
+        second = EventPublisher(logs["two"], two, lambda: leads["two"])
 
         async def look() -> None:
             while len(seen) < 4:

@@ -13,8 +13,8 @@ from hascheduler.api.middleware.audit import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
 from hascheduler.api.services import ApiServices
-from hascheduler.daemon.bells import Bell, Bells
-from hascheduler.daemon.events import EventLog
+from hascheduler.daemon.outbound.event_log import EventLog
+from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
 from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, RecordVerdict, Settlement
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
@@ -49,8 +49,8 @@ from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Token
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import Cluster, Gauges, Recording, StoredDocument
-from hascheduler.telemetry.metrics_gauges import ReplicaGauges
 from hascheduler.telemetry.metrics_http import HttpMetrics
+from hascheduler.telemetry.metrics_replica import ReplicaGauges
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000
@@ -134,7 +134,7 @@ class StandingView:
     promised: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
     failover: Failover | None = None
-    bells: Bells = field(default_factory=Bells)
+    bells: Waiters = field(default_factory=Waiters)
     """Of ends and of promises, by the id of the job or the processor; a test rings them."""
 
     @property
@@ -144,10 +144,10 @@ class StandingView:
     def processor(self, id: str) -> ProcessorRef | None:
         return next((processor for processor in self.processors() if processor.id == id), None)
 
-    def ended(self, job_id: str) -> AbstractContextManager[Bell]:
+    def ended(self, job_id: str) -> AbstractContextManager[StreamWaiter]:
         return self.bells.hang(job_id)
 
-    def promises(self, processor_id: str) -> AbstractContextManager[Bell]:
+    def promises(self, processor_id: str) -> AbstractContextManager[StreamWaiter]:
         return self.bells.hang(processor_id)
 
     def pending(self, tenant: str | None = None) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.ops import events
-from hascheduler.daemon.events import FOLLOWERS_MAX, EventLog
+from hascheduler.daemon.outbound.event_log import FOLLOWERS_MAX, EventLog
 from hascheduler.model.event import EventType, position
 from hascheduler.model.token import Role
 from tests.unit.api.doubles import World

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from hascheduler.cli.jobs import events as events_module
-from hascheduler.daemon.events import EventLog
+from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import EventType, position
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica, invoke

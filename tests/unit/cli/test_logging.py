@@ -11,7 +11,7 @@ import logging, structlog
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.settings import read_settings
 configure_logging(read_settings(log_format={format!r}, log_level={level!r}))
-ours = structlog.get_logger("hascheduler.daemon.leader")
+ours = structlog.get_logger("hascheduler.daemon.leadership.leader")
 ours.debug("detail")
 ours.info("leading", term=7)
 try:
@@ -36,7 +36,7 @@ def test_every_line_is_one_json_object(format: str) -> None:
     said = [json.loads(line) for line in lines(format, "info")]
     assert [line["event"] for line in said] == ["leading", "failed", "heed this"]
     assert said[0]["term"] == 7
-    assert said[0]["logger"] == "hascheduler.daemon.leader"
+    assert said[0]["logger"] == "hascheduler.daemon.leadership.leader"
     assert said[0]["timestamp"].endswith("Z")
     assert "ZeroDivisionError" in said[1]["exception"]
 
@@ -58,7 +58,7 @@ from hascheduler.cli.output.logs import configure_logging
 from hascheduler.settings import read_settings
 configure_logging(read_settings(log_format={format!r}, log_level="info"))
 uri, token = "mongodb://user:hunter2@db:27017/?x=1", "hsk_" + "hunter2" * 7
-ours = structlog.get_logger("hascheduler.daemon.leader")
+ours = structlog.get_logger("hascheduler.daemon.leadership.leader")
 ours.warning("connect to " + uri, error=ValueError(uri), deep={{"list": [uri, {{token: token}}]}}, raw=token.encode())
 logging.getLogger("somebody.else").warning("failed with %s and %s", uri, token)
 def fail(secret):

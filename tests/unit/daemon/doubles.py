@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from hascheduler.daemon.config import ReplicaConfig
-from hascheduler.daemon.inbox import Inbox
-from hascheduler.daemon.publisher import Publisher
+from hascheduler.daemon.loop.inbox import Inbox
+from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import Decision, Send, Settlement
 from hascheduler.memory.broker import MemoryBroker
 from hascheduler.memory.transport import MemoryTransport

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from hascheduler.daemon.concord import Concord
+from hascheduler.daemon.loop.digest_check import DigestCheck
 from hascheduler.mirror.changes import Change, Operation, ReplicaSeen
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
@@ -42,7 +42,7 @@ class Follower:
         self._heard_ms: MonoMs | None = None
         self._barrier = 0
         self.mirror = Mirror()
-        self.concord = Concord(
+        self.concord = DigestCheck(
             replace(CONFIG, replica_id=name),
             "0.2.0",
             clock,

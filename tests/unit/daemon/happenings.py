@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from hascheduler.daemon.events import EventLog
+from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import Event, EventType, position
-from hascheduler.ports import EventFilter, Follower, Told
+from hascheduler.ports import EventFilter, Follower, NewEvents
 
 ALL = EventFilter()
 
@@ -30,7 +30,7 @@ async def told_to(follower: Follower) -> list[int]:
     seconds: list[int] = []
     while True:
         told = await follower.next(0)
-        assert isinstance(told, Told), told
+        assert isinstance(told, NewEvents), told
         if not told.events:
             return seconds
         seconds += [event.at_ms // 1_000 for event in told.events]

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hascheduler.daemon import announcer as announcer_module
-from hascheduler.daemon.announcer import Announcer
-from hascheduler.daemon.events import EventLog
+from hascheduler.daemon.outbound import event_publisher as announcer_module
+from hascheduler.daemon.outbound.event_log import EventLog
+from hascheduler.daemon.outbound.event_publisher import EventPublisher
 from hascheduler.memory.events import MemoryEventExchange
 from hascheduler.model.event import position
 from tests.unit.daemon.happenings import happened, log_of
@@ -21,7 +21,7 @@ class Office:
         self.log = log
         self.leads = leads
         self.exchange = MemoryEventExchange()
-        self.announcer = Announcer(log, self.exchange, lambda: self.leads)
+        self.announcer = EventPublisher(log, self.exchange, lambda: self.leads)
 
     def tell(self, *seconds: int) -> None:
         for second in seconds:
@@ -128,4 +128,4 @@ async def test_a_resync_is_gone_through() -> None:
 
 
 async def test_without_an_exchange_there_is_nothing_to_do() -> None:
-    await Announcer(log_of(1), None, lambda: True).run()
+    await EventPublisher(log_of(1), None, lambda: True).run()

@@ -7,23 +7,23 @@ import pytest
 from structlog.testing import capture_logs
 
 from hascheduler.check.finding import CheckReport, Finding, FindingKind
-from hascheduler.daemon.auditor import Auditor
+from hascheduler.daemon.loop.invariant_checker import InvariantChecker
 from hascheduler.errors import StoreUnavailable
-from hascheduler.ports.audit_scan import LIGHT, Progress, ScanBounds
+from hascheduler.ports.invariant_scan import LIGHT, ScanBounds, ScanProgress
 
 OVERDUE = Finding(FindingKind.OVERDUE, "schedules/tick", "late", "look")
 GAP = Finding(FindingKind.JOURNAL_GAP, "journal/default/4", "gone", "ask")
 
 
 class Scan:
-    """`hascheduler.ports.audit_scan.InvariantScan` that finds what it is told to."""
+    """`hascheduler.ports.invariant_scan.InvariantScan` that finds what it is told to."""
 
     def __init__(self, *found: Sequence[Finding] | Exception) -> None:
         self.found = list(found)
         self.bounds: list[ScanBounds] = []
         self.looked = asyncio.Event()
 
-    async def look(self, bounds: ScanBounds, progress: Progress = lambda _section, _done: None) -> CheckReport:
+    async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
         self.bounds.append(bounds)
         self.looked.set()
         found = self.found.pop(0) if self.found else []
@@ -37,8 +37,8 @@ class Office:
     leading = True
 
 
-def auditor(office: Office, interval_ms: int | None = None) -> Auditor:
-    return Auditor(None, interval_ms, leading=lambda: office.leading)
+def auditor(office: Office, interval_ms: int | None = None) -> InvariantChecker:
+    return InvariantChecker(None, interval_ms, leading=lambda: office.leading)
 
 
 async def test_what_it_finds_is_shown_as_counts_and_told_once() -> None:
@@ -99,7 +99,7 @@ async def test_who_does_not_lead_shows_nothing() -> None:
 
 async def test_it_looks_again_and_again_while_it_leads() -> None:
     scan = Scan()
-    one = Auditor(scan, 1, leading=lambda: True)
+    one = InvariantChecker(scan, 1, leading=lambda: True)
     running = asyncio.create_task(one.run())
     try:
         async with asyncio.timeout(10):
@@ -113,7 +113,7 @@ async def test_it_looks_again_and_again_while_it_leads() -> None:
 
 async def test_a_standby_does_not_look_and_forgets_what_it_found() -> None:
     office, scan = Office(), Scan([OVERDUE])
-    one = Auditor(scan, 1, leading=lambda: office.leading)
+    one = InvariantChecker(scan, 1, leading=lambda: office.leading)
     await one.look(scan)
     office.leading = False
     asked = asyncio.Event()
@@ -139,4 +139,4 @@ async def test_a_standby_does_not_look_and_forgets_what_it_found() -> None:
 @pytest.mark.parametrize(("scan", "interval_ms"), [(None, 1), (Scan(), None)])
 async def test_without_a_scan_or_an_interval_it_never_looks(scan: Scan | None, interval_ms: int | None) -> None:
     async with asyncio.timeout(10):
-        await Auditor(scan, interval_ms, leading=lambda: True).run()
+        await InvariantChecker(scan, interval_ms, leading=lambda: True).run()

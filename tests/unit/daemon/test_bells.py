@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from hascheduler.daemon.bells import BELLS_MAX, Bells
+from hascheduler.daemon.outbound.waiters import WAITERS_MAX, Waiters
 from hascheduler.errors import Overloaded
 
 
 async def test_a_bell_rings_for_its_name_alone_and_once_for_all_that_happened() -> None:
-    bells = Bells()
+    bells = Waiters()
     with bells.hang("a") as one, bells.hang("a") as other, bells.hang("b") as stranger:
         waiting = asyncio.create_task(stranger.wait())
         bells.ring("a")
@@ -28,8 +28,8 @@ async def test_a_bell_rings_for_its_name_alone_and_once_for_all_that_happened() 
 
 
 async def test_there_is_room_for_so_many_and_again_when_one_is_gone() -> None:
-    bells = Bells()
-    hung = [bells.hang(str(number % 3)) for number in range(BELLS_MAX)]
+    bells = Waiters()
+    hung = [bells.hang(str(number % 3)) for number in range(WAITERS_MAX)]
     for bell in hung:
         bell.__enter__()
     with pytest.raises(Overloaded), bells.hang("a"):
@@ -40,7 +40,7 @@ async def test_there_is_room_for_so_many_and_again_when_one_is_gone() -> None:
 
 
 async def test_when_the_replica_ends_nobody_waits_and_nobody_begins_to() -> None:
-    bells = Bells()
+    bells = Waiters()
     with bells.hang("a") as bell:
         waiting = asyncio.create_task(bell.wait())
         await asyncio.sleep(0)

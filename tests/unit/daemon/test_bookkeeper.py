@@ -1,6 +1,6 @@
 """The leader's accounts outlive a time without any replica."""
 
-from hascheduler.daemon.bookkeeper import Bookkeeper
+from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, TermBegan
@@ -13,8 +13,8 @@ from tests.unit.daemon.doubles import HandClock
 from tests.unit.dispatch.nouns import make_job, make_processor, wall
 
 
-def bookkeeper(core: Dispatcher, connection: MemoryConnection, term: int | None) -> Bookkeeper:
-    return Bookkeeper(core, MemoryAccountStore(connection), HandClock(), shard="default", term=lambda: term)
+def bookkeeper(core: Dispatcher, connection: MemoryConnection, term: int | None) -> CostCheckpoint:
+    return CostCheckpoint(core, MemoryAccountStore(connection), HandClock(), shard="default", term=lambda: term)
 
 
 async def test_the_accounts_of_a_leader_are_those_that_the_next_start_begins_with() -> None:

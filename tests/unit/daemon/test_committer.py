@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from hascheduler.daemon.committer import Committer
-from hascheduler.daemon.fence import Deposed, Fence
-from hascheduler.daemon.inbox import Inbox
+from hascheduler.daemon.leadership.fence import Deposed, Fence
+from hascheduler.daemon.loop.committer import Committer
+from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, Requeue, Settlement
 from hascheduler.dispatch.inputs import Settled
 from hascheduler.memory.connection import MemoryConnection

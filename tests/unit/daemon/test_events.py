@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from hascheduler.daemon.events import FOLLOWERS_MAX, NOT_YET_HERE, READ_ANEW, TOO_OLD, EventLog
+from hascheduler.daemon.outbound.event_log import FOLLOWERS_MAX, NOT_YET_HERE, READ_ANEW, TOO_OLD, EventLog
 from hascheduler.errors import Overloaded
 from hascheduler.model.event import EventType, position
-from hascheduler.ports import Closing, EventFilter, Lagging, Missed, Told
+from hascheduler.ports import Closing, EventFilter, Lagging, Missed, NewEvents
 from tests.unit.daemon.happenings import ALL, happened, log_of, told_to
 
 
@@ -16,7 +16,7 @@ async def test_without_an_id_one_is_told_what_happens_from_now_on() -> None:
     with log.follow(None, ALL) as follower:
         assert await told_to(follower) == []
         log.append([happened(3), happened(4)], position(5, 1))
-        assert await follower.next(0) == Told([happened(3), happened(4)], position(5, 1))
+        assert await follower.next(0) == NewEvents([happened(3), happened(4)], position(5, 1))
 
 
 @pytest.mark.parametrize(("after", "told"), [(0, [1, 2, 3]), (1, [2, 3]), (2, [3]), (3, []), (4, [])], ids=str)
@@ -88,7 +88,7 @@ async def test_the_filter_leaves_out_what_is_not_wanted_and_the_position_moves_o
         with log.follow(position(0, 1), which) as follower:
             log.append([happened(1), wanted, happened(3)], position(4, 1))
             answers.append(await follower.next(0))
-    assert answers == [*[Told([wanted], position(4, 1))] * 3, *[Told((), position(4, 1))] * 2]
+    assert answers == [*[NewEvents([wanted], position(4, 1))] * 3, *[NewEvents((), position(4, 1))] * 2]
 
 
 async def test_an_event_that_does_not_say_whose_it_is_is_told_to_those_who_may_see_all() -> None:
@@ -103,7 +103,7 @@ async def test_many_events_are_told_in_pieces() -> None:
     log.append([happened(second) for second in range(1, 1_501)], position(1_500, 1))
     with log.follow(position(0, 1), ALL) as follower:
         first = await follower.next(0)
-        assert isinstance(first, Told)
+        assert isinstance(first, NewEvents)
         assert first.position == first.events[-1].id
         assert len(first.events) + len(await told_to(follower)) == 1_500
 
@@ -125,7 +125,7 @@ async def test_news_wake_those_who_wait() -> None:
         await asyncio.sleep(0)
         assert not waiting.done()
         log.append([happened(2)], position(2, 1))
-        assert await waiting == Told([happened(2)], position(2, 1))
+        assert await waiting == NewEvents([happened(2)], position(2, 1))
 
 
 # Beginning, beginning anew, ending
@@ -134,7 +134,7 @@ async def test_news_wake_those_who_wait() -> None:
 async def test_until_it_has_begun_nothing_is_told_and_then_something_was_missed() -> None:
     log = EventLog()
     with log.follow(None, ALL) as follower:
-        assert await follower.next(0) == Told((), "")
+        assert await follower.next(0) == NewEvents((), "")
         log.begin(position(5, 1))
         assert await follower.next(0) == Missed(READ_ANEW, position(5, 1))
 
@@ -152,7 +152,7 @@ async def test_a_resync_is_a_gap_for_everybody() -> None:
     log = log_of(1)
     with log.follow(position(0, 1), ALL) as follower:
         log.restart()
-        assert await follower.next(0) == Told((), position(0, 1))
+        assert await follower.next(0) == NewEvents((), position(0, 1))
         log.begin(position(9, 1))
         log.append([happened(10)], position(10, 1))
         assert await follower.next(0) == Missed(TOO_OLD, position(10, 1))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.daemon.failover import BEHIND_MAX_MS, FailoverAccount
+from hascheduler.daemon.leadership.failover_tracker import BEHIND_MAX_MS, FailoverTracker
 from hascheduler.dispatch.decisions import Decision, Dispatch, RecordVerdict, Requeue, Settlement
 from hascheduler.dispatch.inputs import TermBegan
 from hascheduler.dispatch.step import Step
@@ -28,11 +28,11 @@ class Told:
         self.clock = HandClock()
         self.t0 = self.clock.now
         self.failovers: list[Failover] = []
-        self.account = FailoverAccount(
+        self.account = FailoverTracker(
             "default", ME, self.clock, self.failovers.append, lambda fire: fire.nominal_ms - NOW + self.t0
         )
 
-    def at(self, ms: int) -> FailoverAccount:
+    def at(self, ms: int) -> FailoverTracker:
         self.clock.now = self.t0 + ms
         return self.account
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.daemon import failover_reports
-from hascheduler.daemon.failover_reports import FailoverReports
+from hascheduler.daemon.leadership import failover_reporter
+from hascheduler.daemon.leadership.failover_reporter import FailoverReporter
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
 from hascheduler.memory.failovers import MemoryFailoverStore
@@ -36,7 +36,7 @@ class Room:
         self.store = MemoryFailoverStore(self.connection)
         self.metrics = ReplicaMetrics()
         self.looks = 0
-        self.reports = FailoverReports(
+        self.reports = FailoverReporter(
             "default",
             journal=MemoryJournal(self.connection),
             store=self.store,
@@ -61,7 +61,7 @@ class Room:
 
 @pytest.fixture
 def room(monkeypatch: pytest.MonkeyPatch) -> Room:
-    monkeypatch.setattr(failover_reports, "_LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(failover_reporter, "_LOOK_EVERY_S", 0.001)
     return Room()
 
 
@@ -170,7 +170,7 @@ async def test_a_database_that_is_away_delays_no_line_of_the_log(room: Room) -> 
 async def test_what_can_never_be_kept_is_given_up_and_the_next_is_not(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failover_reports, "_SAVE_FOR_S", 0)
+    monkeypatch.setattr(failover_reporter, "_SAVE_FOR_S", 0)
     room.connection.fail_next(of="failovers.save")
     async with running(room) as logs:
         room.reports.tell(make_failover(8))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hascheduler.clock import SystemClock
-from hascheduler.daemon import feeder as feeder_module
-from hascheduler.daemon.feeder import Feeder
+from hascheduler.daemon.loop import feeder as feeder_module
+from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
 from hascheduler.ports import Batch

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from hascheduler.daemon.fence import Deposed, Fence
+from hascheduler.daemon.leadership.fence import Deposed, Fence
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.errors import StoreUnavailable
 from hascheduler.memory.connection import MemoryConnection

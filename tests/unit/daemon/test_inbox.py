@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hascheduler.daemon.inbox import INPUTS_MAX, Inbox
+from hascheduler.daemon.loop.inbox import INPUTS_MAX, Inbox
 from hascheduler.dispatch.inputs import Input, TermBegan, TransportSeen, TrustLost
 from hascheduler.mirror.changes import JobGone
 

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import pytest
 
-from hascheduler.daemon.inbox import Inbox
-from hascheduler.daemon.message_spans import MessageSpans
-from hascheduler.daemon.publisher import Publisher
+from hascheduler.daemon.loop.inbox import Inbox
+from hascheduler.daemon.outbound.message_spans import MessageSpans
+from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import CancelNotice, Publish, Send
 from hascheduler.errors import StoreUnavailable
 from hascheduler.memory.broker import MemoryBroker, MessageFault

@@ -2,13 +2,13 @@
 
 import pytest
 
-from hascheduler.daemon.pace import Pace
+from hascheduler.daemon.loop.batch_delay import BatchDelay
 from hascheduler.model.instants import MonoMs
 
 
-def after(per_s: int, seconds: int = 5, every_ms: int = 10) -> tuple[Pace, MonoMs]:
+def after(per_s: int, seconds: int = 5, every_ms: int = 10) -> tuple[BatchDelay, MonoMs]:
     """A pace that events have passed at that rate."""
-    pace, now = Pace(per_event_ms=0.01, max_ms=20), 0
+    pace, now = BatchDelay(per_event_ms=0.01, max_ms=20), 0
     for now in range(0, seconds * 1_000, every_ms):
         pace.passed(per_s * every_ms // 1_000, MonoMs(now))
     return pace, MonoMs(now)
@@ -30,7 +30,7 @@ def test_one_waits_for_what_is_left_of_the_spacing() -> None:
 def test_after_a_quiet_time_nobody_waits() -> None:
     pace, now = after(9_000)
     assert pace.spacing_ms(MonoMs(now + 5_000)) < 0.01
-    assert Pace(0.01, 20).wait_s(MonoMs(0)) == 0
+    assert BatchDelay(0.01, 20).wait_s(MonoMs(0)) == 0
 
 
 def test_a_clock_that_stands_still_or_goes_back_does_no_harm() -> None:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hascheduler.daemon.presence import Presence
-from hascheduler.daemon.trusted_clock import TrustedClock
+from hascheduler.daemon.leadership.trusted_clock import TrustedClock
+from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import WallMs
 from hascheduler.model.replica import ReplicaStatus
@@ -50,9 +50,9 @@ def trusted(clock: HandClock) -> TrustedClock:
 
 
 @asynccontextmanager
-async def presence() -> AsyncIterator[tuple[Presence, Board, HandClock]]:
+async def presence() -> AsyncIterator[tuple[ReplicaHeartbeat, Board, HandClock]]:
     board, clock = Board(), HandClock()
-    one = Presence(CONFIG, board, trusted(clock), status)
+    one = ReplicaHeartbeat(CONFIG, board, trusted(clock), status)
     running = asyncio.create_task(one.run())
     try:
         yield one, board, clock
@@ -62,7 +62,7 @@ async def presence() -> AsyncIterator[tuple[Presence, Board, HandClock]]:
 
 
 async def test_before_the_first_beat_came_back_nothing_is_known() -> None:
-    one = Presence(CONFIG, Board(), trusted(HandClock()), status)
+    one = ReplicaHeartbeat(CONFIG, Board(), trusted(HandClock()), status)
     assert (one.fresh, one.lag_ms, one.echoed(0), one.echoed(1)) == (False, None, True, False)
 
 
@@ -126,7 +126,7 @@ async def test_a_database_that_is_away_does_not_end_the_beats() -> None:
 
 async def test_a_replica_takes_its_record_away_if_it_can() -> None:
     board = Board()
-    one = Presence(CONFIG, board, trusted(HandClock()), status)
+    one = ReplicaHeartbeat(CONFIG, board, trusted(HandClock()), status)
     await one.leave()
     assert board.removed == [CONFIG.replica_id]
     board.away = True
@@ -136,7 +136,7 @@ async def test_a_replica_takes_its_record_away_if_it_can() -> None:
 async def test_a_beat_compares_the_clock_with_the_databases() -> None:
     board, clock = Board(), trusted(HandClock())
     board.time = WallMs(clock.wall_ms() - 86_400_000)
-    running = asyncio.create_task(Presence(CONFIG, board, clock, status).run())
+    running = asyncio.create_task(ReplicaHeartbeat(CONFIG, board, clock, status).run())
     await board.next()
     # The beat is answered without a wait.
     await asyncio.sleep(0)

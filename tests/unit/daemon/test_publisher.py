@@ -3,8 +3,8 @@
 import asyncio
 from contextlib import suppress
 
-from hascheduler.daemon.inbox import Inbox
-from hascheduler.daemon.publisher import Publisher
+from hascheduler.daemon.loop.inbox import Inbox
+from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import CancelNotice, Publish
 from hascheduler.memory.broker import MemoryBroker
 from hascheduler.memory.transport import MemoryTransport

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hascheduler.daemon.trusted_clock import TrustedClock
+from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.model.instants import MonoMs, WallMs
 
 SKEW_MAX_MS = 5_000

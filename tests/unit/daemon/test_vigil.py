@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from hascheduler.daemon import vigil as vigil_room
-from hascheduler.daemon.liveness import Liveness
-from hascheduler.daemon.vigil import Vigil
+from hascheduler.daemon.leadership import liveness as vigil_room
+from hascheduler.daemon.leadership.liveness import LeaderProbe, LivenessServer
 from tests.factories import make_lease
 
 HOST = "127.0.0.1"
@@ -28,7 +27,7 @@ class Standby:
     def __init__(self) -> None:
         self.dead: list[str] = []
         self.news = asyncio.Event()
-        self.vigil = Vigil("me", self._died)
+        self.vigil = LeaderProbe("me", self._died)
         self.looks = 0
         self.looked = asyncio.Event()
         self.heard = asyncio.Event()
@@ -82,9 +81,9 @@ async def standby(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Standby]:
 
 
 @asynccontextmanager
-async def process(id: str, port: int = 0) -> AsyncIterator[Liveness]:
+async def process(id: str, port: int = 0) -> AsyncIterator[LivenessServer]:
     """A process that lives until the block ends; then the kernel closes its lines and its port."""
-    one = Liveness(HOST, port, id)
+    one = LivenessServer(HOST, port, id)
     await one.bind()
     running = asyncio.create_task(one.run())
     await asyncio.sleep(0)  # a task that is cancelled before its first step closes nothing
@@ -117,7 +116,7 @@ async def impostor(says: bytes, port: int = 0) -> AsyncIterator[tuple[int, async
             line.close()
 
 
-async def greeted_by(standby: Standby, one: Liveness, id: str) -> None:
+async def greeted_by(standby: Standby, one: LivenessServer, id: str) -> None:
     standby.heard.clear()
     standby.watch(id, one.port)
     await hears(standby)
@@ -151,7 +150,7 @@ async def test_another_process_on_the_same_port_proves_a_death(standby: Standby)
         await greeted_by(standby, one, "leader")
         # The old process ends and the new one takes the port before the standby comes back.
         port = one.port
-        successor = Liveness(HOST, port, "successor")
+        successor = LivenessServer(HOST, port, "successor")
         one._server.close()  # type: ignore[union-attr]
         await successor.bind()
         serving = asyncio.create_task(successor.run())

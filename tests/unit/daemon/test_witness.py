@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from hascheduler.daemon import witness as witness_module
-from hascheduler.daemon.events import EventLog
-from hascheduler.daemon.witness import Witness
+from hascheduler.daemon.outbound import event_tail as witness_module
+from hascheduler.daemon.outbound.event_log import EventLog
+from hascheduler.daemon.outbound.event_tail import EventTail
 from hascheduler.dispatch.decisions import Dispatch, Requeue
 from hascheduler.errors import StoreUnavailable
 from hascheduler.memory.claims import MemoryClaimStore
@@ -19,7 +19,7 @@ from hascheduler.mirror.changes import Change
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.event import Event
-from hascheduler.ports import ChangeSource, ChangeStream, Told
+from hascheduler.ports import ChangeSource, ChangeStream, NewEvents
 from tests.factories import NOW, make_job
 from tests.unit.daemon.happenings import ALL
 
@@ -54,7 +54,7 @@ class Scene:
         self.position = ""
         self.complete = False
         self.log = EventLog()
-        self.witness = Witness(self.log, self, Refusing(self.source, refusals))
+        self.witness = EventTail(self.log, self, Refusing(self.source, refusals))
         self.stream: ChangeStream | None = None
 
     async def turn(self) -> None:
@@ -85,7 +85,7 @@ class Scene:
         try:
             with self.log.follow(None, ALL) as follower:
                 told = await follower.next(10_000)
-                assert isinstance(told, Told)
+                assert isinstance(told, NewEvents)
                 assert told.events
         finally:
             running.cancel()

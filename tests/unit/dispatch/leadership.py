@@ -48,7 +48,7 @@ class Entry:
 
 @dataclass
 class Term:
-    """The pipeline and the account of one term, as `hascheduler.daemon.committer` keeps them."""
+    """The pipeline and the account of one term, as `hascheduler.daemon.loop.committer` keeps them."""
 
     number: int
     last_seq: int

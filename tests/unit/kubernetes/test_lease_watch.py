@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from hascheduler.daemon.leader import Leader
-from hascheduler.daemon.lease_watch import LeaseWatch
+from hascheduler.daemon.leadership.leader import Leader
+from hascheduler.daemon.leadership.lease_poller import LeasePoller
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.lease import LeaseRecord
 from tests.factories import make_lease
@@ -53,7 +53,7 @@ class Watching:
     def __init__(self) -> None:
         self.hand = LeaseInHand()
         self.told: list[LeaseRecord | None] = []
-        self.watch = LeaseWatch(
+        self.watch = LeasePoller(
             cast(Any, self.hand),
             cast(Leader, self.hand),
             shard="default",

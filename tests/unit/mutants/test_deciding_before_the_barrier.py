@@ -16,8 +16,8 @@ import pytest
 
 from hascheduler.clock import SystemClock
 from hascheduler.daemon.config import ReplicaConfig
-from hascheduler.daemon.leader import Leader
-from hascheduler.daemon.liveness import Liveness
+from hascheduler.daemon.leadership.leader import Leader
+from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Fire
 from hascheduler.memory.accounts import MemoryAccountStore
@@ -90,7 +90,7 @@ async def running(database: MemoryDatabase, name: str) -> AsyncIterator[tuple[Re
     clock = SystemClock()
     connection = MemoryConnection(database)
     source = HeldSource(connection)
-    liveness = Liveness("127.0.0.1", 0, name)
+    liveness = LivenessServer("127.0.0.1", 0, name)
     await liveness.bind()
     config = ReplicaConfig(
         shard="default",

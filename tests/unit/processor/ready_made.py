@@ -5,7 +5,7 @@ from typing import Any
 
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
-from hascheduler.ports import Outcome
+from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import JobContext, load_handlers
 from tests.unit.processor.world import staged, until
 
@@ -34,7 +34,7 @@ def make_job(
     )
 
 
-async def outcome_of(definition: str, payload: Any) -> Outcome:
+async def outcome_of(definition: str, payload: Any) -> AttemptOutcome:
     """What the processor says of a job with that payload."""
     async with staged(load_handlers([f"processors.{definition}"])) as stage:
         job = stage.world.dispatch("j1", definition, payload)

@@ -138,7 +138,7 @@ async def test_an_attempt_belongs_where_its_job_says_and_else_where_its_message_
     ("definition", "error_type", "description"),
     [
         ("fail", "LookupError", "LookupError: no such thing at mongodb://***@db/"),
-        ("give-up", "hascheduler.processor.failures.PermanentError", "PermanentError: never"),
+        ("give-up", "hascheduler.processor.outcomes.PermanentError", "PermanentError: never"),
     ],
 )
 async def test_a_failure_is_told_with_the_type_of_what_was_raised(

@@ -14,7 +14,7 @@ import uvloop
 
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
-from hascheduler.ports import Outcome
+from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import load_handlers
 from processors.command import command, running
 from processors.command.allowed import ALLOW
@@ -157,7 +157,7 @@ async def test_the_grace_is_enough_to_clean_up_in(tmp_path: Path, book: Path) ->
         await until(lambda: len(listed(book)) == 1)
         stage.world.tell(MessageKind.CANCEL, "a")
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.CANCELLED)
+        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
     assert cleaned.exists()
     await until(lambda: not living(book))  # its file is there a moment before it has gone
 

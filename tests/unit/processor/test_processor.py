@@ -9,9 +9,9 @@ import pytest
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
-from hascheduler.ports import Outcome, StartedJob
+from hascheduler.ports import AttemptOutcome, StartedJob
 from hascheduler.processor import Handlers, JobContext
-from hascheduler.processor.fence import Fence
+from hascheduler.processor.self_fence import SelfFence
 from tests.unit.processor.world import HandClock, Stage, World, staged, until
 
 
@@ -73,7 +73,7 @@ async def test_a_job_is_started_acknowledged_run_and_finished_with_its_result() 
     async with staged(work.handlers) as stage:
         job = stage.world.dispatch("a", "echo", {"n": (1, 2)})
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.SUCCEEDED, result={"n": [1, 2]})
+        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result={"n": [1, 2]})
         assert len(stage.world.acknowledged) == 1
 
 
@@ -109,7 +109,7 @@ async def test_what_a_handler_raises_or_may_not_return_fails_the_job(
         await until(lambda: job.outcome is not None)
         assert job.outcome is not None
         if error is None:
-            assert job.outcome == Outcome(JobState.SUCCEEDED, result=None)
+            assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result=None)
         else:
             assert job.outcome.state is JobState.FAILED
             assert (job.outcome.error or "").startswith(error)
@@ -245,7 +245,7 @@ async def test_a_cancel_request_stops_the_handler_by_notice_or_by_the_review(by_
         else:
             job.cancel_requested = True
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.CANCELLED)
+        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
         assert work.contexts["a"].cancel_requested
 
 
@@ -258,7 +258,7 @@ async def test_a_cancel_notice_for_another_attempt_changes_nothing() -> None:
         await until(lambda: len(stage.world.acknowledged) == 2)
         work.release.set()
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.SUCCEEDED, result="held")
+        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result="held")
 
 
 async def test_a_result_in_spite_of_a_cancel_request_stands() -> None:
@@ -268,7 +268,7 @@ async def test_a_result_in_spite_of_a_cancel_request_stands() -> None:
         await until(lambda: work.began == [("a", 1)])
         stage.world.tell(MessageKind.CANCEL, "a")
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.SUCCEEDED, result="done all the same")
+        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result="done all the same")
 
 
 async def test_a_revoked_attempt_is_stopped_and_nothing_is_said_about_it() -> None:
@@ -294,7 +294,7 @@ async def test_an_unknown_answer_is_asked_for_again_and_runs_the_handler_once(wr
         stage.world.vague[write] = 2
         job = stage.world.dispatch("a", "echo", 7)
         await until(lambda: job.outcome is not None and stage.world.calls[write] == 3)
-        assert job.outcome == Outcome(JobState.SUCCEEDED, result=7)
+        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result=7)
         assert work.began == [("a", 1)]
 
 
@@ -325,7 +325,7 @@ async def test_a_finish_outlives_an_outage_and_its_result_is_kept_if_the_attempt
         await until(lambda: stage.world.calls["finish"] >= 3)
         stage.world.down = False
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.SUCCEEDED, result="held")
+        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result="held")
 
 
 # Self-fencing
@@ -371,7 +371,7 @@ async def test_after_a_fence_nothing_starts_before_the_second_beat() -> None:
     """The first may cross with the verdict that the processor is lost."""
     lost: list[str] = []
     clock = HandClock()
-    fence = Fence(clock, 800, lambda: lost.append("lost"))
+    fence = SelfFence(clock, 800, lambda: lost.append("lost"))
     fence.renewed(clock.mono_ms())
     assert await opens(fence)
     clock.now_ms += 800
@@ -383,7 +383,7 @@ async def test_after_a_fence_nothing_starts_before_the_second_beat() -> None:
         assert await opens(fence) == opened
 
 
-async def opens(fence: Fence) -> bool:
+async def opens(fence: SelfFence) -> bool:
     try:
         async with asyncio.timeout(0.01):
             await fence.opened()
@@ -433,7 +433,7 @@ async def test_a_drain_lets_running_jobs_finish_and_leaves_in_good_order() -> No
         await until(lambda: late.reasons == ["the processor is draining"])
         work.release.set()
         await stage.drained()
-        assert job.outcome == Outcome(JobState.SUCCEEDED, result="held")
+        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result="held")
         assert stage.world.queue_deleted
         assert stage.world.registered is None
 
@@ -502,7 +502,7 @@ async def test_cancel_requests_still_come_through_during_a_drain() -> None:
         stage.processor.drain()
         stage.world.tell(MessageKind.CANCEL, "a")
         await stage.drained()
-        assert job.outcome == Outcome(JobState.CANCELLED)
+        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
 
 
 async def test_an_acknowledgement_that_fails_does_not_harm_the_job() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hascheduler.model.job import JobState
-from hascheduler.ports import Outcome
+from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import load_handlers
 from tests.unit.processor.world import staged, until
 
@@ -26,7 +26,7 @@ async def test_sleep_returns_how_long_it_slept() -> None:
     async with staged(load_handlers(["processors.sleep"])) as stage:
         job = stage.world.dispatch("a", "sleep", {"seconds": 0})
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.SUCCEEDED, result={"slept": 0})
+        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result={"slept": 0})
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.retry import RetryPolicy
-from hascheduler.ports import Outcome
-from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLater, attempts, time_limit
+from hascheduler.ports import AttemptOutcome
+from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLater, attempts, invocation
 from tests.unit.processor.world import staged, until
 
 NOW = 1_000_000
@@ -29,7 +29,7 @@ def raising(error: Exception) -> Handlers:
     return handlers
 
 
-async def outcome_of(handlers: Handlers, **job: Any) -> Outcome:
+async def outcome_of(handlers: Handlers, **job: Any) -> AttemptOutcome:
     async with staged(handlers) as stage:
         dispatched = stage.world.dispatch("a", "raise", rules=Definition("raise", retry=TRIES), **job)
         await until(lambda: dispatched.outcome is not None)
@@ -41,12 +41,12 @@ async def outcome_of(handlers: Handlers, **job: Any) -> Outcome:
 async def test_an_error_is_tried_again_after_the_pause_of_the_definition(failures: int) -> None:
     outcome = await outcome_of(raising(ValueError("no luck")), failures=failures)
     retry_at_ms = NOW + TRIES.pause_ms("a", failures + 1)
-    assert outcome == Outcome(JobState.FAILED, error="ValueError: no luck", retry_at_ms=WallMs(retry_at_ms))
+    assert outcome == AttemptOutcome(JobState.FAILED, error="ValueError: no luck", retry_at_ms=WallMs(retry_at_ms))
 
 
 async def test_the_last_try_fails_for_good() -> None:
     outcome = await outcome_of(raising(ValueError("no luck")), failures=2)
-    assert outcome == Outcome(JobState.FAILED, error="ValueError: no luck")
+    assert outcome == AttemptOutcome(JobState.FAILED, error="ValueError: no luck")
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ async def test_the_last_try_fails_for_good() -> None:
     ],
 )
 async def test_what_can_never_succeed_is_not_tried_again(error: Exception, text: str) -> None:
-    assert await outcome_of(raising(error)) == Outcome(JobState.FAILED, error=text)
+    assert await outcome_of(raising(error)) == AttemptOutcome(JobState.FAILED, error=text)
 
 
 async def test_a_handler_may_choose_the_pause_but_not_the_number_of_tries() -> None:
     error = RetryLater("90s", "come later")
     outcome = await outcome_of(raising(error))
-    assert outcome == Outcome(JobState.FAILED, error="RetryLater: come later", retry_at_ms=WallMs(NOW + 90_000))
+    assert outcome == AttemptOutcome(JobState.FAILED, error="RetryLater: come later", retry_at_ms=WallMs(NOW + 90_000))
     assert (await outcome_of(raising(error), failures=2)).retry_at_ms is None
 
 
@@ -107,7 +107,7 @@ async def test_the_end_of_all_attempts_is_the_end_of_the_job() -> None:
     async with staged(handlers) as stage:
         job = stage.world.dispatch("a", "slow", rules=rules, first_started_at_ms=WallMs(NOW - 9_980))
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.FAILED, error="timed out after 10s in all")
+        assert job.outcome == AttemptOutcome(JobState.FAILED, error="timed out after 10s in all")
 
 
 async def test_a_thread_learns_of_its_timeout_and_its_result_counts_if_it_comes() -> None:
@@ -122,11 +122,11 @@ async def test_a_thread_learns_of_its_timeout_and_its_result_counts_if_it_comes(
     async with staged(handlers) as stage:
         job = stage.world.dispatch("a", "thread", rules=Definition("thread", timeout_ms=20))
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.SUCCEEDED, result="just in time")
+        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result="just in time")
 
 
 async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_limit, "LET_GO_S", 0.02)
+    monkeypatch.setattr(invocation, "LET_GO_S", 0.02)
     monkeypatch.setattr(attempts, "_LAST_MOMENT_S", 0.02)
     handlers = Handlers()
     over = asyncio.Event()
@@ -169,7 +169,7 @@ async def test_a_cancel_goes_before_a_timeout() -> None:
         await until(lambda: stage.world.calls["standing"] > 2)
         stopped.set()
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.CANCELLED)
+        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
 
 
 # Progress
@@ -220,7 +220,7 @@ async def test_a_thread_may_tell_its_progress_and_a_lost_report_harms_nobody() -
         await until(lambda: bool(job.progress))
         go_on.set()
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.SUCCEEDED, result="done")
+        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result="done")
 
 
 @pytest.mark.parametrize("percent", [-1, 101, float("nan"), "50", True])

@@ -10,7 +10,7 @@ import pytest
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
-from hascheduler.ports import Outcome
+from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import load_handlers
 from processors.payloads import read_payload
 from processors.webhook.destinations import ALLOW_PRIVATE
@@ -239,7 +239,7 @@ async def test_a_cancelled_job_hangs_up(receiver: Receiver) -> None:
         await until(lambda: len(receiver.requests) == 1)
         stage.world.tell(MessageKind.CANCEL, "a")
         await until(lambda: job.outcome is not None)
-        assert job.outcome == Outcome(JobState.CANCELLED)
+        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
         async with asyncio.timeout(20):
             await receiver.hung_up.wait()
 

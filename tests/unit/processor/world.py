@@ -13,7 +13,7 @@ from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.ports import Delivery, FinishAnswer, Outcome, Progress, Standing, StartedJob
+from hascheduler.ports import AttemptOutcome, Delivery, FinishAnswer, Progress, StartedJob, StopRequests
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 
 LIMIT_S = 20
@@ -41,7 +41,7 @@ class Job:
     attempt: int = 1
     processor: str | None = ME
     cancel_requested: bool = False
-    outcome: Outcome | None = None
+    outcome: AttemptOutcome | None = None
     rules: Definition = field(default_factory=lambda: Definition("any"))
     failures: int = 0
     first_started_at_ms: WallMs | None = None
@@ -120,7 +120,7 @@ class World:
             )
 
     async def finish(
-        self, job_id: str, attempt: int, processor_id: str, outcome: Outcome, at_ms: WallMs
+        self, job_id: str, attempt: int, processor_id: str, outcome: AttemptOutcome, at_ms: WallMs
     ) -> FinishAnswer:
         async with self._exchange("finish"):
             job = self.jobs[job_id]
@@ -145,10 +145,10 @@ class World:
             for (job_id, _), progress in reports.items():
                 self.jobs[job_id].progress.append(progress)
 
-    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> Standing:
+    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
         async with self._exchange("standing"):
             ours = {key: self._held(*key, processor_id) for key in running}
-            return Standing(
+            return StopRequests(
                 cancelled=frozenset(key for key, job in ours.items() if job and job.cancel_requested),
                 revoked=frozenset(key for key, job in ours.items() if job is None),
             )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hascheduler.daemon.bookkeeper import Bookkeeper
+from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
 from hascheduler.dispatch import accounts as room
 from hascheduler.dispatch.accounts import AccountsSnapshot, FairAccounts, encode_accounts
 from hascheduler.dispatch.config import PolicyConfig
@@ -208,7 +208,7 @@ async def test_the_record_can_be_stored_however_long_keys_and_targets_are() -> N
             )
         ],
     )
-    await Bookkeeper(core, store, HandClock(), shard="default", term=lambda: 1).save()
+    await CostCheckpoint(core, store, HandClock(), shard="default", term=lambda: 1).save()
     assert len(store.saved.accumulated) > 1_000
     assert len(bson.encode(encode_accounts(store.saved))) < 15 * 2**20
 

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 from hascheduler.api.ops import health_port
 from hascheduler.api.ops.health_port import HealthPort
-from hascheduler.daemon import liveness as liveness_module
-from hascheduler.daemon.liveness import GREETING, Liveness
+from hascheduler.daemon.leadership import liveness as liveness_module
+from hascheduler.daemon.leadership.liveness import GREETING, LivenessServer
 from hascheduler.telemetry.registry import new_registry
 from tests.unit.security.crowding import HERE, LIMIT_S, THERE, answer_of
 
@@ -14,7 +14,7 @@ GREETED = GREETING.format(id="replica-1").encode()
 
 
 async def test_a_standby_keeps_its_line_and_another_gets_one_whoever_takes_the_rest() -> None:
-    liveness = Liveness(HERE, 0, "replica-1")
+    liveness = LivenessServer(HERE, 0, "replica-1")
     await liveness.bind()
     serving = asyncio.create_task(liveness.run())
     writers = []

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
 from hascheduler.model.trace import TraceContext
-from hascheduler.opentelemetry.tracer import OpenTelemetryTracer
+from hascheduler.telemetry.otlp import OpenTelemetryTracer
 
 CALLER = TraceContext("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 UNSAMPLED = TraceContext("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00")

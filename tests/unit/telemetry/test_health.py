@@ -10,7 +10,7 @@ import pytest
 
 from hascheduler.clock import SystemClock
 from hascheduler.daemon.config import ReplicaConfig
-from hascheduler.daemon.liveness import Liveness
+from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.replica import Replica
 from hascheduler.memory.accounts import MemoryAccountStore
 from hascheduler.memory.broker import MemoryBroker
@@ -166,7 +166,7 @@ class HeldRelease(MemoryLeaseStore):
 @contextlib.asynccontextmanager
 async def leader() -> AsyncIterator[tuple[Replica, HeldRelease, asyncio.Task[None]]]:
     clock, connection = SystemClock(), MemoryConnection(MemoryDatabase())
-    liveness, leases = Liveness("127.0.0.1", 0, "r1"), HeldRelease(connection)
+    liveness, leases = LivenessServer("127.0.0.1", 0, "r1"), HeldRelease(connection)
     await liveness.bind()
     config = ReplicaConfig(
         shard="default",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.daemon.attempt_watch import AttemptWatch
+from hascheduler.daemon.loop.attempt_metrics import AttemptMetrics
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fail, Requeue
 from hascheduler.dispatch.inputs import Input, Resynced
 from hascheduler.mirror.changes import JobGone, JobSeen
@@ -35,7 +35,7 @@ PENDING, DISPATCHED, RUNNING = job(JobState.PENDING, 0), job(JobState.DISPATCHED
 def told(*steps: Input | Decision, counting: bool = True) -> Scrape:
     """Each step alone, in their order."""
     metrics = ReplicaMetrics()
-    watch = AttemptWatch(metrics, lambda: counting)
+    watch = AttemptMetrics(metrics, lambda: counting)
     for step in steps:
         if isinstance(step, Dispatch | Requeue | Fail):
             watch.decided([step])
@@ -94,7 +94,7 @@ def test_a_second_attempt_is_no_first_start() -> None:
 
 def test_who_does_not_decide_counts_nothing_and_goes_on_from_what_it_saw() -> None:
     metrics, leads = ReplicaMetrics(), False
-    watch = AttemptWatch(metrics, lambda: leads)
+    watch = AttemptMetrics(metrics, lambda: leads)
     watch.told([RUNNING])
     watch.told([JobGone("a", JobState.SUCCEEDED), RUNNING])
     assert scrape(metrics.registry).total("hascheduler_attempts_total") == 0

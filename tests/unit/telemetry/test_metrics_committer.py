@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hascheduler.daemon.committer import Committer
-from hascheduler.daemon.fence import Fence
-from hascheduler.daemon.inbox import Inbox
+from hascheduler.daemon.leadership.fence import Fence
+from hascheduler.daemon.loop.committer import Committer
+from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.dispatch.decisions import Cancel, Decision, Dispatch, Fail, RecordVerdict, Requeue, Settlement
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase

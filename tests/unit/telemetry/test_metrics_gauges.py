@@ -6,9 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from hascheduler.ports import Gauges
-from hascheduler.telemetry.labels import OTHER
-from hascheduler.telemetry.metrics_gauges import ReplicaGauges
-from hascheduler.telemetry.registry import new_registry
+from hascheduler.telemetry.metrics_replica import ReplicaGauges
+from hascheduler.telemetry.registry import OTHER, new_registry
 from tests.unit.api.doubles import StandingView, World
 from tests.unit.telemetry.scraping import Scrape, scrape
 

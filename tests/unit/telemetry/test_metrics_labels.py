@@ -2,9 +2,9 @@
 
 import pytest
 
-from hascheduler.telemetry.labels import OTHER, BoundedLabel, BoundedRows
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaMetrics
+from hascheduler.telemetry.registry import OTHER, BoundedLabel, BoundedRows
 from tests.unit.telemetry.scraping import scrape
 
 

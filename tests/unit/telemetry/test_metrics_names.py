@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from hascheduler.telemetry.metrics_gauges import ReplicaGauges
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
-from hascheduler.telemetry.metrics_replica import ReplicaMetrics
+from hascheduler.telemetry.metrics_replica import ReplicaGauges, ReplicaMetrics
 from hascheduler.telemetry.registry import new_registry
 from tests.factories import make_failover
 from tests.unit.api.doubles import StandingView

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from structlog.testing import capture_logs
 
 from hascheduler.errors import InvalidInput
-from hascheduler.opentelemetry.exporting import Exporter, otlp_tracer
+from hascheduler.telemetry.otlp import Exporter, otlp_tracer
 
 
 class Answering(SpanExporter):
@@ -59,7 +59,7 @@ def test_settings_that_the_sdk_refuses_are_refused(monkeypatch: pytest.MonkeyPat
 
 RESOURCE = """
 from opentelemetry import trace
-from hascheduler.opentelemetry.exporting import otlp_tracer
+from hascheduler.telemetry.otlp import otlp_tracer
 tracer = otlp_tracer("hascheduler", "r1", None, for_handlers=True)
 given = trace.get_tracer_provider().resource.attributes
 print(given["service.name"], given["service.instance.id"], given.get("team"), "service.version" in given)
@@ -87,7 +87,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 own = TracerProvider()
 trace.set_tracer_provider(own)
-from hascheduler.opentelemetry.exporting import otlp_tracer
+from hascheduler.telemetry.otlp import otlp_tracer
 otlp_tracer("hascheduler", "r1", None, for_handlers=True)
 assert trace.get_tracer_provider() is own
 """

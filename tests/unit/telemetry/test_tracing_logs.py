@@ -11,7 +11,7 @@ from hascheduler.settings import read_settings
 from hascheduler.telemetry.log_fields import name_process
 from opentelemetry.sdk.trace import TracerProvider
 configure_logging(read_settings(log_format="json"))
-ours = structlog.get_logger("hascheduler.daemon.leader")
+ours = structlog.get_logger("hascheduler.daemon.leadership.leader")
 ours.info("before")
 name_process(replica="r1.abcd")
 ours.info("named")

@@ -11,7 +11,7 @@ import pytest
 from hascheduler.assembly import broker_tls
 from hascheduler.errors import BrokerUnavailable, InvalidInput
 from hascheduler.mongo.connection import connect
-from hascheduler.rabbitmq.link import Link
+from hascheduler.rabbitmq.connection import BrokerConnection
 from hascheduler.settings import read_settings
 from hascheduler.tls import PemFile, client_context, server_context
 from tests.unit.tls.certificates import Authority
@@ -57,7 +57,7 @@ async def test_the_broker_is_shown_the_certificate_that_the_settings_name(
     tls = broker_tls(read_settings())
     async with listening(of_broker(authority)) as (port, met):
         with pytest.raises(BrokerUnavailable):
-            async with Link(f"amqps://guest:guest@127.0.0.1:{port}/", "test", tls).session():
+            async with BrokerConnection(f"amqps://guest:guest@127.0.0.1:{port}/", "test", tls).session():
                 pass
         certificate, spoken = met.get_nowait()
     assert "replica" in str(certificate)
@@ -70,6 +70,6 @@ async def test_a_broker_that_is_not_trusted_is_told_nothing(authority: Authority
     async with listening(of_broker(authority)) as (port, met):
         for context in (tls, None):
             with pytest.raises(BrokerUnavailable):
-                async with Link(f"amqps://guest:guest@127.0.0.1:{port}/", "test", context).session():
+                async with BrokerConnection(f"amqps://guest:guest@127.0.0.1:{port}/", "test", context).session():
                     pass
         assert met.empty()

@@ -1,0 +1,346 @@
+"""Gets the lease, begins a term, keeps it, and gives it up in good order.
+
+Taking over, step by step: win the lease with the next term; insert ``term_began`` behind the journal's newest entry
+(`Fence.begin`); apply again what earlier terms may have left undone; wait until this replica's own stream has
+delivered that ``term_began``, so that everything committed before it is in the mirror; only then tell the core to
+decide. All the while the lease is renewed beside it.
+
+Giving up happens by itself (the renew deadline passes, the journal shows another term, the mirror is stale) or on
+request: then the core stops first, what is in flight is finished, and the lease is released, so that the next leader
+finds nothing to do but lead.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+from structlog.contextvars import bind_contextvars
+
+from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.leadership.failover_tracker import FailoverTracker
+from hascheduler.daemon.leadership.fence import Deposed, Fence
+from hascheduler.daemon.loop.committer import Committer, apply_until_known
+from hascheduler.daemon.loop.inbox import Inbox
+from hascheduler.daemon.outbound.publisher import Publisher
+from hascheduler.dispatch.decisions import Decision, Fire, Settlement
+from hascheduler.dispatch.inputs import TermBegan, TrustLost
+from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
+from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.model.instants import WallMs
+from hascheduler.model.journal import JournalHead
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.ports import ClaimStore, Clock, Journal, LeaseStore
+from hascheduler.telemetry.metrics_replica import ReplicaMetrics
+
+log = structlog.get_logger(__name__)
+
+_TRIM_EVERY_S = 60.0
+_HANDOVER_S = 2.0
+_UNFIT_PAUSE_MS = 100
+"""Nobody tells when the mirror is complete; a leaderless system should not wait long for it."""
+
+
+class Leader:
+    """Owner of the elector and of the present term. ``fit`` says whether the mirror is complete and fresh and the
+    time known, ``timely`` only the latter: it is asked before each decision. ``hurry`` is called when what the stream
+    brings is waited for."""
+
+    def __init__(
+        self,
+        config: ReplicaConfig,
+        elector: Elector,
+        *,
+        leases: LeaseStore,
+        journal: Journal,
+        claims: ClaimStore,
+        inbox: Inbox,
+        publisher: Publisher,
+        clock: Clock,
+        fit: Callable[[], bool],
+        progressing: Callable[[], bool],
+        metrics: ReplicaMetrics | None = None,
+        due_ms: Callable[[Fire], int] = lambda fire: fire.nominal_ms,
+        failovers: FailoverTracker | None = None,
+        timely: Callable[[], bool] = lambda: True,
+        hurry: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._config = config
+        self._elector = elector
+        self._leases = leases
+        self._journal = journal
+        self._claims = claims
+        self._inbox = inbox
+        self._publisher = publisher
+        self._clock = clock
+        self._fit = fit
+        self._timely = timely
+        self._hurry = hurry
+        self._progressing = progressing
+        self._metrics = metrics or ReplicaMetrics()
+        self._due_ms = due_ms
+        self._failovers = failovers or FailoverTracker(config.shard, config.replica_id, clock, lambda _: None)
+        self._news = asyncio.Event()
+        self._barrier = asyncio.Event()
+        self._delivered_seq = 0
+        self._committer: Committer | None = None
+        self._term: asyncio.Task[None] | None = None
+        self._must_end = ""
+        self._resigning = False
+
+    # What others see and tell
+
+    @property
+    def lease(self) -> LeaseRecord | None:
+        return self._elector.record
+
+    @property
+    def leading(self) -> bool:
+        """Whether this replica decides now."""
+        return self.office() is not None
+
+    def deciding_term(self) -> int | None:
+        """The present term while this replica decides."""
+        return self._elector.term if self.leading else None
+
+    @property
+    def in_term(self) -> bool:
+        """Whether a term is held here, or is about to begin."""
+        return self._term is not None
+
+    def office(self) -> Committer | None:
+        """The present term's committer; None as soon as the lease can't be trusted, and then for the term's rest."""
+        if self._committer is not None and not (self._trusted() and self._timely()):
+            # The core is told to stop now, and must not be left stopped in a term that a late renewal revives.
+            self._committer = None
+            self._must_end = "lease lapsed" if self._timely() else "time unknown"
+            self._news.set()
+        return self._committer
+
+    def lease_seen(self, record: LeaseRecord | None) -> None:
+        self._observe(record)
+        self._news.set()
+
+    def journal_seen(self, head: JournalHead) -> None:
+        """The stream has delivered that entry."""
+        self._failovers.journal_seen(head, live=self._fit())
+        self._elector.observe_term(head.term)
+        self._delivered_seq = max(self._delivered_seq, head.seq)
+        self._barrier.set()
+
+    def holder_died(self, holder: str) -> None:
+        self._failovers.holder_died(holder)
+        self._elector.holder_died(holder)
+        self._hurry()
+        self._news.set()
+
+    def restarted(self) -> None:
+        """The mirror begins anew: a term that was built on the old one must end."""
+        self._delivered_seq = 0
+        self._must_end = "resync"
+        self._news.set()
+
+    # The loop
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await self._turn(tasks)
+                await self._pause()
+
+    async def _turn(self, tasks: asyncio.TaskGroup) -> None:
+        if self._term is not None:
+            reason = (
+                self._must_end or ("" if self._fit() else "mirror stale") or ("" if self._trusted() else "lease lost")
+            )
+            if self._term.done() or reason:
+                await self._end_term(self._term, reason)
+                await self._release()
+        self._must_end = ""
+        if self._resigning or not self._fit() or not self._progressing():
+            # Not renewing is what a replica does that can't lead: the lease runs out, or was released above.
+            return
+        attempt = self._elector.next_attempt(self._clock.mono_ms(), self._clock.wall_ms())
+        if attempt is not None:
+            await self._try(attempt)
+        if self._term is None and self._trusted():
+            self._term = tasks.create_task(self._lead(self._elector.term), name=f"term-{self._elector.term}")
+            self._hurry()
+
+    async def _try(self, attempt: LeaseAttempt) -> None:
+        is_challenge = attempt.expected is None or attempt.expected.term != attempt.proposed.term
+        if is_challenge:
+            self._failovers.challenged(attempt.expected)
+        began = self._clock.mono_ms()
+        answer = LeaseAnswer.UNKNOWN
+        try:
+            async with asyncio.timeout(self._config.retry_period_ms / 1000):
+                if attempt.expected is None:
+                    won = await self._leases.create(attempt.proposed)
+                else:
+                    won = await self._leases.update(attempt.expected, attempt.proposed)
+                answer = LeaseAnswer.WON if won else LeaseAnswer.LOST
+                if not won:
+                    self._observe(await self._leases.get(self._config.shard))
+        except InvalidInput as error:  # somebody wrote it by hand: it must not end all replicas, one after the other
+            log.error("lease_unreadable", error=str(error))
+        except (StoreUnavailable, TimeoutError) as error:
+            log.warning("lease_write_unanswered", term=attempt.proposed.term, error=str(error) or "no answer in time")
+        self._elector.concluded(attempt, answer, began, self._clock.mono_ms())
+        if is_challenge and answer is LeaseAnswer.WON:
+            self._failovers.won(attempt.proposed.term)
+
+    async def _pause(self) -> None:
+        now = self._clock.mono_ms()
+        pause_ms = max(self._elector.wake_at_ms(now) - now, 0) if self._fit() else _UNFIT_PAUSE_MS
+        try:
+            async with asyncio.timeout(min(max(pause_ms, 5), self._config.retry_period_ms) / 1000):
+                await self._news.wait()
+        except TimeoutError:
+            pass
+        self._news.clear()
+        if not self._elector.observed:
+            await self._first_look()
+
+    async def _first_look(self) -> None:
+        """No lease has come by in the snapshot: make sure that there is none, rather than wait for one."""
+        if not self._fit():
+            return
+        try:
+            self._observe(await self._leases.get(self._config.shard))
+        except (StoreUnavailable, InvalidInput) as error:
+            log.warning("lease_unreadable", error=str(error))
+
+    def _observe(self, record: LeaseRecord | None) -> None:
+        self._elector.observe(record, self._clock.mono_ms())
+        self._failovers.lease_known(self._elector.record, live=self._fit())
+
+    # One term
+
+    async def _lead(self, term: int) -> None:
+        # A task of its own, so it stands on the lines of this term and of no other.
+        bind_contextvars(term=term)
+        try:
+            await self._begin_and_hold(term)
+        except* StoreUnavailable as group:
+            log.warning("term_failed", term=term, error=str(group.exceptions[0]))
+        finally:
+            self._committer = None
+            self._inbox.put_now(TrustLost())
+            self._elector.step_down()
+            self._failovers.ended(term)
+            self._news.set()
+
+    async def _begin_and_hold(self, term: int) -> None:
+        won_at = self._clock.mono_ms()
+        fence = await Fence.begin(
+            self._journal,
+            shard=self._config.shard,
+            term=term,
+            holder=self._config.replica_id,
+            now=self._clock.wall_ms(),
+            trusted=self._trusted,
+        )
+        if isinstance(fence, Deposed):
+            self._deposed(term, fence)
+            return
+        self._failovers.began(fence.began)
+        reapplied = await self._apply_again(fence)
+        await self._delivered(fence.began.seq)
+        committer = Committer(
+            fence,
+            claims=self._claims,
+            publisher=self._publisher,
+            inbox=self._inbox,
+            clock=self._clock,
+            trusted=self._trusted,
+            metrics=self._metrics,
+            due_ms=self._due_ms,
+            journaled=lambda: self._failovers.journaled(term),
+            applied=lambda pairs: self._failovers.applied(term, pairs),
+        )
+        self._committer = committer
+        self._failovers.deciding(term)
+        self._inbox.put_now(TermBegan(term, reapplied))
+        self._metrics.took_over(self._clock.mono_ms() - won_at)
+        log.info(
+            "leading", term=term, seq=fence.began.seq, reapplied=len(reapplied), took_ms=self._clock.mono_ms() - won_at
+        )
+        async with asyncio.TaskGroup() as tasks:
+            trimming = tasks.create_task(self._trim(committer), name="trim")
+            deposed = await committer.run()
+            trimming.cancel()
+        self._deposed(term, deposed)
+
+    async def _apply_again(self, fence: Fence) -> tuple[Decision, ...]:
+        """Carry out whatever earlier terms decided and may not have carried out; what of it is done."""
+        began = fence.began
+        done: list[Decision] = []
+        entries = await self._journal.read(began.shard, began.applied_through, began.seq)
+        for entry in entries:
+            settlements = await apply_until_known(self._claims, entry, majority=True)
+            if Settlement.UNKNOWN in settlements:
+                raise StoreUnavailable(f"entry {entry.head.seq} could not be applied again")
+            done += [
+                decision
+                for decision, settlement in zip(entry.decisions, settlements, strict=True)
+                if settlement in (Settlement.DONE, Settlement.REFUSED)
+            ]
+        self._failovers.applied_again(
+            began.term,
+            sum(bool(entry.decisions) for entry in entries),
+            sum(len(entry.decisions) for entry in entries),
+        )
+        return tuple(done)
+
+    async def _delivered(self, seq: int) -> None:
+        """Wait until the stream has delivered that entry: everything committed before it is then in the mirror."""
+        while self._delivered_seq < seq:
+            self._barrier.clear()
+            await self._barrier.wait()
+
+    async def _trim(self, committer: Committer) -> None:
+        while True:
+            await asyncio.sleep(_TRIM_EVERY_S)
+            before_ms = WallMs(self._clock.wall_ms() - self._config.journal_retention_ms)
+            try:
+                # The newest entry stays in any case: the next leader's seq and term follow from it.
+                await self._journal.trim(self._config.shard, committer.applied_through - 1, before_ms)
+            except StoreUnavailable as error:
+                log.info("trim_failed", error=str(error))
+
+    def _deposed(self, term: int, deposed: Deposed) -> None:
+        log.warning("deposed", term=term, by_term=deposed.term)
+        self._elector.observe_term(deposed.term)
+
+    async def _end_term(self, term: asyncio.Task[None], reason: str) -> None:
+        if not term.done():
+            log.warning("term_ended", term=self._elector.term, reason=reason)
+            term.cancel()
+            await asyncio.wait({term}, timeout=_HANDOVER_S)
+        self._term = None
+
+    # Giving up
+
+    async def resign(self) -> None:
+        """Stop deciding, finish what is in flight, release the lease. For SIGTERM; bounded."""
+        self._resigning = True
+        committer, self._committer = self._committer, None
+        self._inbox.wake()
+        if committer is not None:
+            done = await committer.drained(_HANDOVER_S) and await self._publisher.drained(_HANDOVER_S)
+            log.info("resigning", term=self._elector.term, in_flight_finished=done)
+        await self._release()
+
+    async def _release(self) -> None:
+        attempt = self._elector.release(self._clock.mono_ms(), self._clock.wall_ms())
+        if attempt is None or attempt.expected is None:
+            return
+        try:
+            async with asyncio.timeout(self._config.retry_period_ms / 1000):
+                if await self._leases.update(attempt.expected, attempt.proposed):
+                    self._observe(attempt.proposed)
+        except (StoreUnavailable, TimeoutError) as error:
+            log.info("release_failed", term=attempt.proposed.term, error=str(error) or "no answer in time")
+
+    def _trusted(self) -> bool:
+        return self._elector.leads(self._clock.mono_ms())

@@ -1,0 +1,65 @@
+"""Looks at the lease once in a retry period, where its store is not in the change stream.
+
+What the stream tells of a lease that is a document of MongoDB, this loop finds out by asking: that it was renewed,
+given up, taken, deleted. It is what a follower's patience is measured by. Whoever leads learns of its lease by renewing
+it, so here nothing is asked meanwhile. A hand-over need not wait for the next look: the vigil sees the leader's process
+end.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from hascheduler.daemon.leadership.leader import Leader
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.lease import LeaseRecord
+from hascheduler.ports import LeaseStore
+
+log = structlog.get_logger(__name__)
+
+
+class LeasePoller:
+    """``tell`` gets every version that is seen here, once; None where there is no lease."""
+
+    def __init__(
+        self,
+        leases: LeaseStore,
+        leader: Leader,
+        *,
+        shard: str,
+        retry_period_ms: int,
+        tell: Callable[[LeaseRecord | None], None],
+    ) -> None:
+        self._leases = leases
+        self._leader = leader
+        self._shard = shard
+        self._retry_period_ms = retry_period_ms
+        self._tell = tell
+        self._told: list[LeaseRecord | None] = []
+        self._reachable = True
+
+    async def run(self) -> None:
+        while True:
+            if self._leader.in_term:
+                self._told.clear()
+            else:
+                await self.look()
+            await asyncio.sleep(self._retry_period_ms / 1_000)
+
+    async def look(self) -> None:
+        known = self._leader.lease
+        try:
+            seen = await self._leases.get(self._shard)
+        except StoreUnavailable as error:
+            if self._reachable:
+                log.warning("lease_out_of_sight", error=str(error))
+            self._reachable = False
+            return
+        if not self._reachable:
+            log.info("lease_in_sight")
+        self._reachable = True
+        # A write of our own that ended meanwhile is newer than this answer: nothing is told of what was before it.
+        if self._leader.lease is known and self._told != [seen]:
+            self._told = [seen]
+            self._tell(seen)

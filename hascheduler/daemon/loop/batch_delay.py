@@ -1,0 +1,42 @@
+"""How far apart exchanges should be: the more there is to do, the further, so that each carries more.
+
+An exchange costs the same whatever it carries, so a busy system that takes each event by itself spends its time on
+exchanges; an idle one has nothing to gain by waiting. In between the wait grows with the rate: at ``per_event_ms`` for
+each event a second, that many events share an exchange (rate² × per_event_ms / 1000), and none waits longer than that.
+"""
+
+from math import exp
+
+from hascheduler.model.instants import MonoMs
+
+_MEMORY_MS = 500.0
+"""The rate is an exponential mean over about that long: long enough for a burst to be over, short for people."""
+
+
+class BatchDelay:
+    """Owner of one rate; each event a second adds ``per_event_ms`` to the spacing, which is ``max_ms`` at most."""
+
+    def __init__(self, per_event_ms: float, max_ms: float) -> None:
+        self._per_event_ms = per_event_ms
+        self._max_ms = max_ms
+        self._per_s = 0.0
+        self._last_ms: MonoMs | None = None
+
+    def passed(self, events: int, now: MonoMs) -> None:
+        """So many events were in the exchange that is over now."""
+        ago_ms = 0 if self._last_ms is None else max(now - self._last_ms, 0)
+        self._last_ms = now
+        self._per_s = self._per_s * exp(-ago_ms / _MEMORY_MS) + events * 1_000 / _MEMORY_MS
+
+    def spacing_ms(self, now: MonoMs) -> float:
+        """How long after the last exchange the next should begin."""
+        if self._last_ms is None:
+            return 0.0
+        per_s = self._per_s * exp(-max(now - self._last_ms, 0) / _MEMORY_MS)
+        return min(per_s * self._per_event_ms, self._max_ms)
+
+    def wait_s(self, now: MonoMs) -> float:
+        """How long to wait now."""
+        if self._last_ms is None:
+            return 0.0
+        return max(self.spacing_ms(now) - max(now - self._last_ms, 0), 0.0) / 1_000

@@ -1,0 +1,220 @@
+"""Carries decisions out in one term: into the journal, then applied, then handed to the publisher.
+
+::
+
+    stepper ─submit─► [journal] ─► [apply] ─► publisher
+                       N + 2        N + 1       N            consecutive batches overlap
+
+Both stages keep the order, so a later entry never overtakes the insert of a job it moves. One batch may wait in front
+of each stage; while it does, decisions gather in the core and the next batch is larger: that is all the back-pressure.
+
+It also keeps the account of what is settled: ``applied_through`` is the last entry before the first of which a decision
+has neither come back in the stream nor lost.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_random_exponential
+
+from hascheduler.daemon.leadership.fence import Deposed, Fence
+from hascheduler.daemon.loop.inbox import Inbox
+from hascheduler.daemon.outbound.publisher import Publisher
+from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, RecordVerdict, Settlement
+from hascheduler.dispatch.inputs import Settled
+from hascheduler.model.verdict import Verdict
+from hascheduler.ports import ClaimStore, Clock, JournalEntry
+from hascheduler.telemetry.metrics_replica import ReplicaMetrics
+
+log = structlog.get_logger(__name__)
+
+_READY_TIMEOUT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _SubmittedBatch:
+    decisions: tuple[Decision, ...]
+    majority: bool
+
+
+class Committer:
+    """Owner of one term's pipeline. `run` ends when the term does: deposed, or cancelled by the leader.
+
+    ``due_ms`` says when a fire was due, for the metrics. ``journaled`` is called for each batch once it is in the
+    journal, and ``applied`` once it is carried out, with those decisions that are settled for the first time.
+    """
+
+    def __init__(
+        self,
+        fence: Fence,
+        *,
+        claims: ClaimStore,
+        publisher: Publisher,
+        inbox: Inbox,
+        clock: Clock,
+        trusted: Callable[[], bool],
+        metrics: ReplicaMetrics | None = None,
+        due_ms: Callable[[Fire], int] = lambda fire: fire.nominal_ms,
+        journaled: Callable[[], None] = lambda: None,
+        applied: Callable[[Sequence[tuple[Decision, Settlement]]], None] = lambda _: None,
+    ) -> None:
+        self._fence = fence
+        self._claims = claims
+        self._publisher = publisher
+        self._inbox = inbox
+        self._clock = clock
+        self._trusted = trusted
+        self._metrics = metrics or ReplicaMetrics()
+        self._due_ms = due_ms
+        self._journaled = journaled
+        self._applied = applied
+        self._unsure: set[Decision] = set()
+        self._unstorable = 0
+        self._to_journal: asyncio.Queue[_SubmittedBatch] = asyncio.Queue(maxsize=1)
+        self._to_apply: asyncio.Queue[tuple[JournalEntry, bool, frozenset[Decision]]] = asyncio.Queue(maxsize=1)
+        self._room = asyncio.Event()
+        self._room.set()
+        self._account = _OpenEntries(fence.began.seq)
+
+    @property
+    def applied_through(self) -> int:
+        return self._account.applied_through
+
+    async def ready(self) -> bool:
+        """Wait, for a bounded time, until `submit` has room; whether it has."""
+        try:
+            async with asyncio.timeout(_READY_TIMEOUT_S):
+                await self._room.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def submit(self, decisions: tuple[Decision, ...], *, majority: bool) -> None:
+        """Take a batch; the caller has just seen `ready` and is the only one who submits."""
+        self._to_journal.put_nowait(_SubmittedBatch(decisions, majority))
+        self._room.clear()
+
+    def settled(self, decisions: Sequence[Decision]) -> None:
+        self._account.settle(decisions)
+
+    async def drained(self, timeout_s: float) -> bool:
+        """Wait until everything submitted has been applied and handed on; whether that happened in time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._to_journal.join()
+                await self._to_apply.join()
+        except TimeoutError:
+            return False
+        return True
+
+    async def run(self) -> Deposed:
+        """Both stages, until another leader's entry is met in the journal."""
+        async with asyncio.TaskGroup() as stages:
+            applying = stages.create_task(self._applying(), name="apply")
+            deposed = await self._journaling()
+            applying.cancel()
+        return deposed
+
+    async def _journaling(self) -> Deposed:
+        while True:
+            work = await self._to_journal.get()
+            self._room.set()
+            with self._metrics.journal_append_seconds.time():
+                answer = await self._fence.append(
+                    work.decisions, self._account.applied_through, self._clock.wall_ms(), self._trusted
+                )
+            if isinstance(answer, Deposed):
+                return answer
+            new = self._account.open(answer)
+            self._metrics.journaled(new)
+            self._journaled()
+            await self._to_apply.put((answer, work.majority, new))
+            self._to_journal.task_done()
+
+    async def _applying(self) -> None:
+        while True:
+            entry, majority, new = await self._to_apply.get()
+            with self._metrics.journal_apply_seconds.time():
+                settlements = await apply_until_known(self._claims, entry, majority=majority)
+            pairs = list(zip(entry.decisions, settlements, strict=True))
+            self._count(pairs, new)
+            self._inbox.put_now(*(Settled(decision, settlement) for decision, settlement in pairs))
+            self._publisher.offer(
+                Publish(decision.job_id, decision.attempt, decision.processor)
+                for decision, settlement in pairs
+                if isinstance(decision, Dispatch) and settlement is Settlement.DONE
+            )
+            self._to_apply.task_done()
+
+    def _count(self, pairs: Sequence[tuple[Decision, Settlement]], new: frozenset[Decision]) -> None:
+        """Each decision once, however often it is applied."""
+        now = self._clock.wall_ms()
+        first = [pair for pair in pairs if pair[0] in new or pair[0] in self._unsure]
+        self._unsure.difference_update(decision for decision, _ in first)
+        self._unsure.update(decision for decision, settlement in first if settlement is Settlement.UNKNOWN)
+        self._metrics.settled(first)
+        self._applied(first)
+        for decision, settlement in first:
+            if settlement is Settlement.REFUSED and isinstance(decision, Fire):
+                self._count_unstorable(decision)
+            if settlement is not Settlement.DONE:
+                continue
+            if isinstance(decision, Fire):
+                self._metrics.concluded(Verdict.FIRED, 1)
+                self._metrics.fired(now - self._due_ms(decision))
+            elif isinstance(decision, RecordVerdict):
+                self._metrics.concluded(decision.run.verdict, decision.run.count)
+
+    def _count_unstorable(self, fire: Fire) -> None:
+        self._metrics.concluded(Verdict.UNSTORABLE, 1)
+        self._unstorable += 1
+        if self._unstorable.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
+            reason = "no database can hold the job; look at the payload of its schedule"
+            log.error("fire_unstorable", job=fire.job_id, count=self._unstorable, reason=reason)
+
+
+async def apply_until_known(claims: ClaimStore, entry: JournalEntry, *, majority: bool) -> list[Settlement]:
+    """Apply the entry, again where no answer came; what is UNKNOWN even then, the stream or a repeat settles."""
+    try:
+        return await AsyncRetrying(
+            retry=retry_if_result(lambda settlements: Settlement.UNKNOWN in settlements),
+            wait=wait_random_exponential(multiplier=0.05, max=1),
+            stop=stop_after_attempt(5),
+        )(claims.apply, entry.decisions, entry.at_ms, majority=majority)
+    except RetryError as error:
+        settlements: list[Settlement] = error.last_attempt.result()
+        log.warning("apply_unknown", seq=entry.head.seq, unknown=settlements.count(Settlement.UNKNOWN))
+        return settlements
+
+
+class _OpenEntries:
+    """Which entries still have unsettled decisions."""
+
+    def __init__(self, began_seq: int) -> None:
+        self._last_seq = began_seq
+        self._open: dict[int, set[Decision]] = {}
+        self._entries_of: dict[Decision, list[int]] = {}
+
+    @property
+    def applied_through(self) -> int:
+        return next(iter(self._open), self._last_seq + 1) - 1
+
+    def open(self, entry: JournalEntry) -> frozenset[Decision]:
+        """Its decisions that no entry before it has, which is still open."""
+        self._last_seq = entry.head.seq
+        new = frozenset(decision for decision in entry.decisions if decision not in self._entries_of)
+        if entry.decisions:
+            self._open[entry.head.seq] = set(entry.decisions)
+        for decision in entry.decisions:
+            self._entries_of.setdefault(decision, []).append(entry.head.seq)
+        return new
+
+    def settle(self, decisions: Sequence[Decision]) -> None:
+        for decision in decisions:
+            for seq in self._entries_of.pop(decision, ()):
+                unsettled = self._open[seq]
+                unsettled.discard(decision)
+                if not unsettled:
+                    del self._open[seq]

@@ -1,0 +1,187 @@
+"""Keeps the mirror fed from the one change stream, and starts over where the stream can't go on.
+
+::
+
+    open at T ─► snapshot read at or after T ─► fold events ─► own beat comes back ─► complete
+        ▲                                          │
+        │ history lost, collection dropped         │ connection lost: resume after the last token
+        └──────────────────────────────────────────┘
+
+Opening comes before reading, so nothing falls between the two. After a resync the mirror is a new one; the core is
+told `Resynced` first, so it forgets and does not lead. The owner loop retries for ever, with backoff and jitter:
+without a stream a replica has nothing else to do.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+import structlog
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
+
+from hascheduler.daemon.loop.batch_delay import BatchDelay
+from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
+from hascheduler.errors import HistoryLost, StoreUnavailable
+from hascheduler.gc_tuning import without_collecting
+from hascheduler.mirror.changes import Quarantined, Seen
+from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.collection import Collection
+from hascheduler.ports import ChangeSource, ChangeStream, Clock
+
+log = structlog.get_logger(__name__)
+
+_WAIT_MS = 1_000
+_PER_EVENT_MS = 0.0125
+_LEADER_PACE_MAX_MS = 20.0
+"""At 200 jobs a second, of four events each, 10 ms; from 400 on as far apart as it gets."""
+_FOLLOWER_PACE_S = 0.05
+"""After each batch of one for whom nobody waits, until hurried: told one by one, events cost a round trip each."""
+FETCH_MAX = 1_000
+
+
+class Feeder:
+    """Owner of the mirror. ``tell`` gets the facts in order; ``restarted`` is called before a fresh snapshot's.
+
+    ``hurried``: whether somebody here waits for what the stream brings. `hurry`, where that begins.
+    """
+
+    def __init__(
+        self,
+        source: ChangeSource,
+        presence: ReplicaHeartbeat,
+        *,
+        tell: Callable[[Sequence[Seen]], Awaitable[None]],
+        restarted: Callable[[], Awaitable[None]],
+        hurried: Callable[[], bool],
+        clock: Clock,
+    ) -> None:
+        self._source = source
+        self._presence = presence
+        self._tell = tell
+        self._restarted = restarted
+        self._hurried = hurried
+        self._clock = clock
+        self._pace = BatchDelay(_PER_EVENT_MS, _LEADER_PACE_MAX_MS)
+        self._barrier: int | None = None
+        self._resume: Any | None = None
+        self._complete = False
+        self._start_over = ""
+        self._hurry = asyncio.Event()
+        self.mirror = Mirror()
+        self.position = ""
+
+    @property
+    def complete(self) -> bool:
+        """The snapshot is in, and the stream has passed the moment it was read."""
+        return self._complete
+
+    def hurry(self) -> None:
+        """Look at once what there is."""
+        self._hurry.set()
+
+    def start_over(self, reason: str) -> None:
+        """Read everything anew, as after lost history; the stream's next turn sees to it."""
+        self._start_over = reason
+
+    def want(self, job_ids: Iterable[str]) -> None:
+        """Have those jobs read again; the stream's next turn sees to it."""
+        for job_id in job_ids:
+            self.mirror.want(Collection.JOBS, job_id)
+
+    async def run(self) -> None:
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception_type((StoreUnavailable, HistoryLost)),
+            wait=wait_random_exponential(multiplier=0.1, max=2),
+            before_sleep=lambda state: log.warning(
+                "stream_lost", error=str(_error_of(state)), tries=state.attempt_number
+            ),
+        ):
+            with attempt:
+                try:
+                    await self._open_and_follow(attempt.retry_state)
+                except HistoryLost:
+                    self._resume = None
+                    self._complete = False
+                    self._start_over = ""
+                    raise
+
+    async def _open_and_follow(self, retry_state: Any) -> None:
+        stream = await self._source.open(self._resume)
+        try:
+            await self._follow(stream, retry_state)
+        finally:
+            await stream.close()
+
+    async def _follow(self, stream: ChangeStream, retry_state: Any) -> None:
+        if self._resume is None:
+            await self._read_all(stream)
+        while True:
+            if self._start_over:
+                raise HistoryLost(self._start_over)
+            batch = await stream.next_batch(_WAIT_MS)
+            facts = self.mirror.fold(batch.changes)
+            self._resume = batch.resume
+            self.position = batch.position or self.position
+            await self._pass_on(facts)
+            await self._fetch_wanted()
+            if self._barrier is not None and self._presence.echoed(self._barrier):
+                self._barrier = None
+                self._complete = True
+                log.info("mirror_complete", digest=self.mirror.digest, position=self.position)
+            if batch.changes:
+                self._pace.passed(len(batch.changes), self._clock.mono_ms())
+                await self._rest()
+            # Back-off begins anew after every batch that got through.
+            retry_state.attempt_number = 1
+
+    async def _rest(self) -> None:
+        """Let changes come together."""
+        if self._hurried():
+            await asyncio.sleep(self._pace.wait_s(self._clock.mono_ms()))
+            return
+        try:
+            async with asyncio.timeout(_FOLLOWER_PACE_S):
+                await self._hurry.wait()
+        except TimeoutError:
+            pass
+        self._hurry.clear()
+
+    async def _read_all(self, stream: ChangeStream) -> None:
+        self._complete = False
+        self.mirror = Mirror()
+        await self._restarted()
+        read = 0
+        with without_collecting():
+            async for changes in stream.snapshot():
+                read += len(changes)
+                await self._pass_on(self.mirror.fold(changes))
+                # A large snapshot must not keep the lease loop from its turn.
+                await asyncio.sleep(0)
+        self._barrier = self._presence.barrier()
+        log.info("snapshot_read", documents=read)
+
+    async def _fetch_wanted(self) -> None:
+        wanted = self.mirror.take_wanted()
+        try:
+            for collection in dict.fromkeys(collection for collection, _ in wanted):
+                ids = [id for of, id in wanted if of is collection]
+                for start in range(0, len(ids), FETCH_MAX):
+                    part = ids[start : start + FETCH_MAX]
+                    changes = await self._source.fetch(collection, part)
+                    await self._pass_on(self.mirror.fold_fetched([(collection, id) for id in part], changes))
+        except StoreUnavailable:
+            # The stream resumes after the patches that asked for these, so nobody would ask again.
+            for collection, id in wanted:
+                self.mirror.want(collection, id)
+            raise
+
+    async def _pass_on(self, facts: list[Seen]) -> None:
+        for fact in facts:
+            if isinstance(fact, Quarantined):
+                log.warning("quarantined", collection=fact.collection, id=fact.id, reason=fact.reason)
+        if facts:
+            await self._tell(facts)
+
+
+def _error_of(state: Any) -> BaseException | None:
+    return state.outcome.exception() if state.outcome is not None else None

@@ -1,0 +1,101 @@
+"""This replica's own account of itself: written once a retry period, and awaited in its own stream.
+
+The echo is worth more than the record. It measures how far the stream lags, it shows that the mirror is fresh even
+when nobody else writes, and it is the barrier after a snapshot: what was written before this beat has been folded
+when the beat comes back.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.leadership.trusted_clock import TrustedClock
+from hascheduler.errors import StoreUnavailable
+from hascheduler.model.instants import MonoMs
+from hascheduler.model.replica import ReplicaStatus
+from hascheduler.ports import ReplicaBoard
+
+log = structlog.get_logger(__name__)
+
+_SENT_MAX = 64
+
+
+class ReplicaHeartbeat:
+    def __init__(
+        self, config: ReplicaConfig, board: ReplicaBoard, clock: TrustedClock, describe: Callable[[int], ReplicaStatus]
+    ) -> None:
+        self._config = config
+        self._board = board
+        self._clock = clock
+        self._describe = describe
+        self._beat = 0
+        self._sent: dict[int, MonoMs] = {}
+        self._echoed_beat = 0
+        self._echoed_at: MonoMs | None = None
+        self._lag_ms: int | None = None
+        self._heard_ms: MonoMs | None = None
+        self._hurry = asyncio.Event()
+
+    @property
+    def lag_ms(self) -> int | None:
+        """From writing the last beat that came back to folding it; None before the first."""
+        return self._lag_ms
+
+    @property
+    def heard_ms(self) -> MonoMs | None:
+        """Whatever was written before then has come by in the stream: when the last beat that came back was sent."""
+        return self._heard_ms
+
+    @property
+    def fresh(self) -> bool:
+        """Whether a beat came back lately enough for the mirror to be trusted."""
+        return self._echoed_at is not None and self._clock.mono_ms() - self._echoed_at < self._config.stale_after_ms
+
+    def barrier(self) -> int:
+        """The number of a beat that has not been written yet; `echoed` tells when it has come back."""
+        self._hurry.set()
+        return self._beat + 1
+
+    def echoed(self, beat: int) -> bool:
+        return self._echoed_beat >= beat
+
+    def seen(self, replica: ReplicaStatus) -> None:
+        """A replica's record came by in the stream."""
+        if replica.id != self._config.replica_id or replica.beat <= self._echoed_beat:
+            return
+        self._echoed_beat = replica.beat
+        self._echoed_at = self._clock.mono_ms()
+        sent_at = self._sent.pop(replica.beat, None)
+        if sent_at is not None:
+            self._lag_ms = self._echoed_at - sent_at
+            self._heard_ms = sent_at
+        for beat in [beat for beat in self._sent if beat < replica.beat]:
+            del self._sent[beat]
+
+    async def run(self) -> None:
+        while True:
+            self._hurry.clear()
+            self._beat += 1
+            if len(self._sent) < _SENT_MAX:
+                self._sent[self._beat] = self._clock.mono_ms()
+            began_at = self._clock.mono_ms()
+            try:
+                database_ms = await self._board.beat(self._describe(self._beat))
+                if database_ms is not None:
+                    self._clock.compared(database_ms, began_at, self._clock.mono_ms())
+            except StoreUnavailable as error:
+                log.warning("beat_failed", error=str(error))
+            try:
+                async with asyncio.timeout(self._config.retry_period_ms / 1000):
+                    await self._hurry.wait()
+            except TimeoutError:
+                pass
+
+    async def leave(self) -> None:
+        """Take the record away; a failure is repaired by its expiry."""
+        try:
+            await self._board.remove(self._config.replica_id)
+        except StoreUnavailable as error:
+            log.info("leave_failed", error=str(error))

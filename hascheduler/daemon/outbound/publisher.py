@@ -1,0 +1,142 @@
+"""Tells processors: dispatched attempts, and cancel requests. Bounded, and never in anybody's way.
+
+The job document is the outbox, so a message may be lost: a dispatched job that does not start in time is published
+again by the core. Therefore a full queue drops, and a publish that stays unanswered is given up after a few tries.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+import structlog
+from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_random_exponential
+
+from hascheduler.daemon.loop.inbox import Inbox
+from hascheduler.daemon.outbound.message_spans import MessageSpans
+from hascheduler.dispatch.decisions import CancelNotice, Send
+from hascheduler.dispatch.inputs import TransportSeen
+from hascheduler.model.message import Message, MessageKind
+from hascheduler.model.processor import is_polling
+from hascheduler.model.trace import TraceContext
+from hascheduler.ports import Confirm, Transport
+from hascheduler.telemetry.metrics_replica import ReplicaMetrics
+
+log = structlog.get_logger(__name__)
+
+QUEUE_MAX = 20_000
+BATCH_MAX = 1_000
+_WATCH_S = 0.1
+
+
+class Publisher:
+    def __init__(
+        self,
+        transport: Transport,
+        inbox: Inbox,
+        spans: MessageSpans | None = None,
+        metrics: ReplicaMetrics | None = None,
+    ) -> None:
+        self._transport = transport
+        self._inbox = inbox
+        self._spans = spans or MessageSpans()
+        self._metrics = metrics or ReplicaMetrics()
+        self._queue: asyncio.Queue[Send] = asyncio.Queue(maxsize=QUEUE_MAX)
+        self._again: asyncio.Queue[list[tuple[str, Message]]] = asyncio.Queue(maxsize=1)
+
+    def offer(self, sends: Iterable[Send]) -> None:
+        """Queue for publishing; what does not fit is dropped, and repaired later by its start timeout.
+
+        Processors that ask for their jobs have no queue: they look into the mirror.
+        """
+        dropped = 0
+        for send in sends:
+            if is_polling(send.processor):
+                continue
+            try:
+                self._queue.put_nowait(send)
+            except asyncio.QueueFull:
+                dropped += 1
+        if dropped:
+            self._metrics.dropped(dropped)
+            log.warning("publish_queue_full", dropped=dropped)
+
+    @property
+    def accepting(self) -> bool:
+        """Whether the broker takes messages now."""
+        return self._transport.accepting
+
+    async def drained(self, timeout_s: float) -> bool:
+        """Wait until what was offered has been published or given up; whether that happened in time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._queue.join()
+        except TimeoutError:
+            return False
+        return True
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._transport.run(), name="transport")
+            tasks.create_task(self._watch(), name="transport-watch")
+            tasks.create_task(self._publish(), name="publish")
+            tasks.create_task(self._publish_again(), name="publish-again")
+
+    async def _watch(self) -> None:
+        """Tell the core when the broker begins or ceases to take messages."""
+        told: bool | None = None
+        while True:
+            accepting = self._transport.accepting
+            if accepting is not told:
+                self._inbox.put_now(TransportSeen(accepting))
+                if told is not None or not accepting:
+                    log.info("transport", accepting=accepting)
+                told = accepting
+            await asyncio.sleep(_WATCH_S)
+
+    async def _publish(self) -> None:
+        while True:
+            batch = await _take(self._queue)
+            spans = await self._spans.begin(batch)
+            unsent = await self._deliver(
+                [(send.processor, _message(send, span.context)) for send, span in zip(batch, spans, strict=True)]
+            )
+            self._spans.end(batch, spans, {message.message_id for _, message in unsent})
+            for _ in batch:
+                self._queue.task_done()
+            if self._again.empty() and unsent:
+                self._again.put_nowait(unsent)
+
+    async def _publish_again(self) -> None:
+        """The second chance, on its own, so that a queue that is gone does not hold up the messages to the others."""
+        while True:
+            unsent = await self._again.get()
+            try:
+                await AsyncRetrying(
+                    retry=retry_if_result(bool),
+                    wait=wait_random_exponential(multiplier=0.05, max=0.5),
+                    stop=stop_after_attempt(3),
+                )(self._deliver, unsent)
+            except RetryError as error:
+                _, first = unsent[0]
+                still = len(error.last_attempt.result())
+                log.warning("publish_unknown", messages=still, job=first.job_id, attempt=first.attempt)
+
+    async def _deliver(self, messages: list[tuple[str, Message]]) -> list[tuple[str, Message]]:
+        """Publish; the messages that nobody confirmed."""
+        with self._metrics.publish_confirm_seconds.time():
+            confirms = await self._transport.publish(messages)
+        self._metrics.published(confirms)
+        return [
+            message for message, confirm in zip(messages, confirms, strict=True) if confirm is not Confirm.CONFIRMED
+        ]
+
+
+async def _take(queue: asyncio.Queue[Send]) -> list[Send]:
+    batch = [await queue.get()]
+    while len(batch) < BATCH_MAX and not queue.empty():
+        batch.append(queue.get_nowait())
+    return batch
+
+
+def _message(send: Send, trace: TraceContext | None) -> Message:
+    kind = MessageKind.CANCEL if isinstance(send, CancelNotice) else MessageKind.RUN
+    return Message(kind, send.job_id, send.attempt, trace)

@@ -1,0 +1,61 @@
+"""Looking for what is broken in the database; `hascheduler.check` says what that is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from hascheduler.check.finding import CheckReport
+
+ScanProgress = Callable[[str, int], None]
+"""What is looked at, and how many documents of it have been."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanBounds:
+    """How much of the database one look may ask for. None: no bound.
+
+    It pauses ``pause_s`` after each ``batch`` of documents, and after ``limit_s`` leaves the rest for the next look.
+    Of each schedule the newest ``times_max`` times are compared with their verdicts, of at most ``compared_max``
+    schedules; of the journal the newest ``entries_max`` entries of each shard are read, of pending jobs the first
+    ``pending_max``. What may be in motion is looked at again after ``look_again_s``.
+    """
+
+    batch: int
+    pause_s: float
+    limit_s: float | None
+    times_max: int
+    compared_max: int | None
+    entries_max: int | None
+    pending_max: int | None
+    look_again_s: float
+
+
+THOROUGH = ScanBounds(
+    batch=1_000,
+    pause_s=0.0,
+    limit_s=None,
+    times_max=2_000_000,
+    compared_max=None,
+    entries_max=None,
+    pending_max=None,
+    look_again_s=6.0,
+)
+"""For people who wait for it."""
+LIGHT = ScanBounds(
+    batch=200,
+    pause_s=0.02,
+    limit_s=20.0,
+    times_max=500,
+    compared_max=200,
+    entries_max=1_000,
+    pending_max=2_000,
+    look_again_s=6.0,
+)
+"""For a leader, beside its work; schedules take turns."""
+
+
+class InvariantScan(Protocol):
+    async def look(self, bounds: ScanBounds, progress: ScanProgress = lambda _section, _done: None) -> CheckReport:
+        """What is broken. It only reads, and whatever is stored, it comes to its end; `StoreUnavailable` where there
+        was no answer."""
+        ...
