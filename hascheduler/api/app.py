@@ -82,6 +82,7 @@ _PUBLISHED_NAMES = {
     "AttemptProgress": "Report",
     "BatchJobBody": "BatchJob",
     "BatchJobResponse": "BatchResult",
+    "BlockReason": "Rule",
     "FailoverEnd": "Ending",
     "FieldErrorDetails": "FieldProblem",
     "ProblemDetails": "Problem",
