@@ -13,7 +13,7 @@ be `Confirm.UNKNOWN`. What it must not do is claim a confirmation that it does n
 
 * `topology` owns the names and the declarations; whoever needs a thing declares it, as often as it connects.
 * `RabbitEventExchange` tells what happens to jobs to whoever binds a queue to its topic exchange: see `events`.
-* `BrokerConnection` keeps one connection alive. Publishing and consuming have separate ones: a broker that is short of memory
-  stops reading from those that publish, and acknowledgements must still get through.
+* `BrokerConnection` keeps one connection alive. Publishing and consuming have separate ones: a broker that is short of
+  memory stops reading from those that publish, and acknowledgements must still get through.
 * Errors of the driver end in `faults`; no text of an error or a log line holds a URL.
 """
