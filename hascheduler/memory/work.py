@@ -17,7 +17,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.trace import trace_context
-from hascheduler.ports import AttemptOutcome, FinishAnswer, Progress, StartedJob, StopRequests, encode_progress
+from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests, encode_progress
 
 LATE_RESULTS_KEPT_MAX = 3
 REGISTRATION_KEPT_MS = 600_000
@@ -114,7 +114,7 @@ class MemoryWorkStore:
                 return True
             return has_attempt_record(job, number=attempt, processor=processor_id, outcome=AttemptEnd.GIVEN_BACK)
 
-    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], Progress]) -> None:
+    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:
         async with self._connection.exchange("work.report") as database:
             for (job_id, attempt), progress in reports.items():
                 job = database.find(Collection.JOBS, job_id)

@@ -50,7 +50,7 @@ class AttemptOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class HandlerProgress:
     """How far an attempt has come, as its handler says."""
 
     percent: float | None
@@ -59,7 +59,7 @@ class Progress:
     at_ms: WallMs
 
 
-def encode_progress(progress: Progress) -> dict[str, Any]:
+def encode_progress(progress: HandlerProgress) -> dict[str, Any]:
     """Its stored form."""
     return {"percent": progress.percent, "text": progress.text, "at_ms": progress.at_ms}
 
@@ -118,7 +118,7 @@ class WorkStore(Protocol):
         """Dispatched or running → pending, keeping the attempt's record; False when it is not its own any more."""
         ...
 
-    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], Progress]) -> None:
+    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:
         """Show how far attempts have come; those that it does not hold any more are passed over.
         No mirror is told."""
         ...

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import IntEnum
 from typing import Any
 
-from hascheduler.ports import Progress
+from hascheduler.ports import HandlerProgress
 
 Key = tuple[str, int]
 _LAST_MOMENT_S = 1.0
@@ -52,9 +52,9 @@ class HeldAttempt:
         self.cancel_requested = False
         self.definition = ""
         """Known once it has started."""
-        self.progress: Progress | None = None
+        self.progress: HandlerProgress | None = None
         """What its handler said last."""
-        self.progress_told: Progress | None = None
+        self.progress_told: HandlerProgress | None = None
         self._wait: asyncio.Timeout | None = None
         self._handler: asyncio.Task[Any] | None = None
         self._abandoned: asyncio.Future[None] | None = None
@@ -155,7 +155,7 @@ class HeldAttempts:
     def running(self) -> Sequence[Key]:
         return [key for key, attempt in self._held.items() if attempt.phase is Phase.RUNNING]
 
-    def take_progress(self) -> dict[Key, Progress]:
+    def take_progress(self) -> dict[Key, HandlerProgress]:
         """What the running ones have said since the last call."""
         news = {}
         for key, attempt in self._held.items():

@@ -12,7 +12,7 @@ from structlog.contextvars import bind_contextvars
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.job import JobState
 from hascheduler.model.trace import TraceContext
-from hascheduler.ports import AttemptOutcome, Clock, Delivery, FinishAnswer, Progress, StartedJob, WorkStore
+from hascheduler.ports import AttemptOutcome, Clock, Delivery, FinishAnswer, HandlerProgress, StartedJob, WorkStore
 from hascheduler.processor.acknowledgements import Acknowledgements
 from hascheduler.processor.attempts import HeldAttempt, HeldAttempts, Phase, StopReason
 from hascheduler.processor.config import ProcessorConfig
@@ -192,7 +192,7 @@ class Runner:
 
     def _context(self, attempt: HeldAttempt, started: StartedJob, limit: TimeLimit) -> JobContext:
         def report(percent: float | None, text: str) -> None:
-            attempt.progress = Progress(checked_percent(percent), shown_text(text), self._clock.wall_ms())
+            attempt.progress = HandlerProgress(checked_percent(percent), shown_text(text), self._clock.wall_ms())
 
         return JobContext(
             id=started.id,

@@ -15,8 +15,8 @@ from hascheduler.ports import (
     CancelAnswer,
     CancelledSome,
     FinishAnswer,
+    HandlerProgress,
     JobFilter,
-    Progress,
     ReprioritizeAnswer,
     RetryAnswer,
 )
@@ -111,11 +111,13 @@ async def test_who_starts_an_attempt_is_told_the_rules_and_what_was_before(backe
 async def test_progress_is_shown_for_the_attempt_that_runs_and_for_no_other(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
-    await backend.work.report("p1", {("a", 1): Progress(40.0, "2 of 5", AT), ("b", 1): Progress(1.0, "", AT)})
+    await backend.work.report(
+        "p1", {("a", 1): HandlerProgress(40.0, "2 of 5", AT), ("b", 1): HandlerProgress(1.0, "", AT)}
+    )
     shown = {"percent": 40.0, "text": "2 of 5", "at_ms": AT}
     assert await stored(backend) == {**before, "progress": shown}
-    await backend.work.report("other", {("a", 1): Progress(None, "x", AT)})
-    await backend.work.report("p1", {("a", 2): Progress(None, "x", AT)})
+    await backend.work.report("other", {("a", 1): HandlerProgress(None, "x", AT)})
+    await backend.work.report("p1", {("a", 2): HandlerProgress(None, "x", AT)})
     assert (await stored(backend))["progress"] == shown
     await finish(backend, outcome=AGAIN)
     await dispatch(backend, attempt=2)

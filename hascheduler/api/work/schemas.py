@@ -33,7 +33,7 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.processor import ANY_DEFINITION
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import Resources, resources
-from hascheduler.ports import FinishAnswer, Progress, StartedJob
+from hascheduler.ports import FinishAnswer, HandlerProgress, StartedJob
 
 DEFINITIONS_MAX = 1_000
 SLOTS_MAX = 10_000
@@ -193,10 +193,10 @@ class AttemptProgress(AttemptName):
     percent: float | None = Field(default=None, ge=0, le=100, description="How far it has come")
     text: str = Field(default="", max_length=_PROGRESS_LENGTH_MAX, description="The same in words")
 
-    def progress(self, now: WallMs) -> Progress | None:
+    def progress(self, now: WallMs) -> HandlerProgress | None:
         """None if the report has neither a percentage nor a text."""
         text = " ".join(self.text.split())
-        return Progress(self.percent, text, now) if text or self.percent is not None else None
+        return HandlerProgress(self.percent, text, now) if text or self.percent is not None else None
 
 
 class HeartbeatBody(StrictModel):

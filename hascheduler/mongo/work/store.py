@@ -23,7 +23,7 @@ from hascheduler.mongo.state_updates import back_to_pending, source_states
 from hascheduler.mongo.work.finishes import ENDS, Finish, Finishes, attempt_filter, ended_attempt_filter
 from hascheduler.mongo.work.started_attempts import StartedAttempts
 from hascheduler.mongo.work.starts import Start, Starts
-from hascheduler.ports import AttemptOutcome, FinishAnswer, Progress, StartedJob, StopRequests, encode_progress
+from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests, encode_progress
 
 REGISTRATION_KEPT_MS = 600_000
 _EXPIRY = {"expire_at": {"$add": ["$$NOW", REGISTRATION_KEPT_MS]}, "reads": NEWEST_VERSION}
@@ -106,7 +106,7 @@ class MongoWorkStore:
                 )
             )
 
-    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], Progress]) -> None:
+    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:
         # No ``rev``: no mirror has the progress, and no compare-and-set depends on it.
         writes = [
             UpdateOne(

@@ -13,7 +13,7 @@ from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.model.processor import ProcessorRef
-from hascheduler.ports import AttemptOutcome, Delivery, FinishAnswer, Progress, StartedJob, StopRequests
+from hascheduler.ports import AttemptOutcome, Delivery, FinishAnswer, HandlerProgress, StartedJob, StopRequests
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 
 LIMIT_S = 20
@@ -45,7 +45,7 @@ class Job:
     rules: Definition = field(default_factory=lambda: Definition("any"))
     failures: int = 0
     first_started_at_ms: WallMs | None = None
-    progress: list[Progress] = field(default_factory=list)
+    progress: list[HandlerProgress] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
 
@@ -140,7 +140,7 @@ class World:
             job.reasons.append(reason)
             return True
 
-    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], Progress]) -> None:
+    async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:
         async with self._exchange("report"):
             for (job_id, _), progress in reports.items():
                 self.jobs[job_id].progress.append(progress)
