@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.client import Answer, Client
+from hascheduler.cli.commands import CLUSTER
 from hascheduler.cli.lazy_groups import example, lazy_group
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
 from hascheduler.cli.output.console import (
@@ -26,11 +27,7 @@ from hascheduler.cli.output.console import (
 from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import format_resources
 
-_COMMANDS = {"failovers": "hascheduler.cli.cluster:failovers"}
-
-cluster = typer.Typer(
-    cls=lazy_group(_COMMANDS), invoke_without_command=True, add_completion=False, rich_markup_mode=None
-)
+cluster = typer.Typer(cls=lazy_group(CLUSTER), invoke_without_command=True, add_completion=False, rich_markup_mode=None)
 
 
 @cluster.callback(epilog="\b\nExample:\n  hascheduler cluster --watch")
@@ -89,7 +86,7 @@ def _summary(answer: Answer) -> Text:
     findings = answer.get("findings")
     if findings and findings["counts"]:
         counts = ", ".join(f"{kind} {count}" for kind, count in findings["counts"].items())
-        text.append(f"\nbroken: {counts}", style="bold red").append("   hascheduler audit tells more", style="dim")
+        text.append(f"\nbroken: {counts}", style="bold red").append("   hascheduler check tells more", style="dim")
     if answer.get("mirrors_differ"):
         text.append(f"\nits mirror differs from {', '.join(answer['mirrors_differ'])}", style="bold red")
     if not answer["ready"]:

@@ -1,18 +1,45 @@
-"""Groups of commands whose modules are loaded one by one: what one command needs must not slow the others down."""
+"""Groups of commands whose modules are imported one by one: what one command needs must not slow the others down.
+
+A group's list of commands is shown from its table, without an import; a command's module is imported when it runs, when
+its options are completed, or for its own help.
+"""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TypeVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-Command = TypeVar("Command", bound=Callable[..., None])
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., None])
 
-CommandTable = Mapping[str, str]
-"""Each command by its name: ``module:attribute``, where the attribute is the command's function or a group."""
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """``where`` is ``module:attribute`` of the command's function, or of a `typer.Typer` with commands of its own.
+
+    ``summary`` is its line in the list of commands. A ``hidden`` one runs, and is in no list.
+    """
+
+    where: str
+    summary: str
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LazyGroup:
+    """A group that does nothing but hold ``commands``; ``summary`` is its help."""
+
+    summary: str
+    commands: "CommandTable"
+    hidden: bool = False
+
+
+CommandTable = Mapping[str, LazyCommand | LazyGroup]
+"""The commands of a group by their names, in the order of its help."""
 
 
 def lazy_group(table: CommandTable) -> type[TyperGroup]:
@@ -20,7 +47,7 @@ def lazy_group(table: CommandTable) -> type[TyperGroup]:
 
     class OnDemand(TyperGroup):
         def list_commands(self, ctx: Any) -> list[str]:
-            return list(table)
+            return [name for name, entry in table.items() if not entry.hidden]
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             return _load(cmd_name, table[cmd_name]) if cmd_name in table else None
@@ -31,24 +58,42 @@ def lazy_group(table: CommandTable) -> type[TyperGroup]:
                 ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(close)}?")
             return super().resolve_command(ctx, args)
 
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            """As the base class does it, from the table instead of from the commands."""
+            names = self.list_commands(ctx)
+            limit = formatter.width - 6 - max(map(len, names))  # what the base class leaves for the text
+            texts = [TyperCommand(name, help=table[name].summary).get_short_help_str(limit) for name in names]
+            with formatter.section("Commands"):
+                formatter.write_dl(list(zip(names, texts, strict=True)))
+
     return OnDemand
 
 
-def example(*lines: str) -> Callable[[Command], Command]:
+def example(*lines: str) -> Callable[[CommandFunction], CommandFunction]:
     """Shows ``lines`` below the command's help, as they are."""
 
-    def attach(command: Command) -> Command:
+    def attach(command: CommandFunction) -> CommandFunction:
         command.__dict__["example"] = "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
         return command
 
     return attach
 
 
-def _load(name: str, where: str) -> Any:
-    module, _, attribute = where.partition(":")
+def _load(name: str, entry: LazyCommand | LazyGroup) -> Any:
+    if isinstance(entry, LazyGroup):
+        group = typer.Typer(
+            cls=lazy_group(entry.commands), no_args_is_help=True, add_completion=False, rich_markup_mode=None
+        )
+        group.callback(help=entry.summary)(_do_nothing)
+        return get_command(group)
+    module, _, attribute = entry.where.partition(":")
     found = getattr(import_module(module), attribute)
     if isinstance(found, typer.Typer):
         return get_command(found)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(name, epilog=getattr(found, "example", None))(found)
     return get_command(alone)
+
+
+def _do_nothing() -> None:
+    """The callback of a group: its commands do the work."""

@@ -1,4 +1,4 @@
-"""Does anything need a person? What ``hascheduler audit`` would say of the database, once there is peace again."""
+"""Does anything need a person? What ``hascheduler check`` would say of the database, once there is peace again."""
 
 from hascheduler import assembly
 from hascheduler.settings import read_settings

@@ -90,7 +90,7 @@ _EXAMPLE: JsonDict = {
 
 class FindingsResponse(BaseModel):
     at: str
-    counts: dict[str, int] = Field(description="By kind; `hascheduler audit` tells each, and what to do about it")
+    counts: dict[str, int] = Field(description="By kind; `hascheduler check` tells each, and what to do about it")
 
 
 class ClusterResponse(BaseModel):

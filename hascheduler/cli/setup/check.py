@@ -1,4 +1,7 @@
-"""``hascheduler audit``: what is broken in the database that should never be, and what to do about each of it."""
+"""``hascheduler check``: the broken invariants in the database, and what to do about each.
+
+``hascheduler audit`` is its deprecated name.
+"""
 
 import asyncio
 import sys
@@ -34,21 +37,33 @@ _AGAIN_S = 10.0
 Watch = Annotated[bool, typer.Option("--watch", help="Look again and again, with pauses, until Ctrl-C.")]
 
 
-@example("hascheduler audit", "hascheduler audit --json --database hascheduler")
+@example("hascheduler check", "hascheduler check --json --database hascheduler")
 @partial(with_settings, names=_SETTINGS)
-def audit(*, as_json: AsJson = False, watch: Watch = False, settings: Settings) -> None:
+def check(*, as_json: AsJson = False, watch: Watch = False, settings: Settings) -> None:
     """Look through the whole database for what should never be: times without a verdict, jobs that are stuck, ...
 
     It only reads, on a live system too; what may just be in motion is looked at again before it is told. It mends
     nothing: each finding says what to run or to look at. The settings must be those of the replicas. Status 0: nothing
     is broken; 1: something is; 2: wrong usage. Who changed what is told by `hascheduler audit-log`.
     """
+    _check(settings, as_json=as_json, watch=watch)
+
+
+@example("hascheduler check")
+@partial(with_settings, names=_SETTINGS)
+def audit(*, as_json: AsJson = False, watch: Watch = False, settings: Settings) -> None:
+    """The old name of `hascheduler check`. Deprecated: it goes on working, and says so on standard error."""
+    typer.echo("hascheduler: `hascheduler audit` is deprecated; it is called `hascheduler check` now", err=True)
+    _check(settings, as_json=as_json, watch=watch)
+
+
+def _check(settings: Settings, *, as_json: bool, watch: bool) -> None:
     refuse_json_with_watch(as_json=as_json, watch=watch)
     exit_on_sigterm()
     configure_logging(settings)
     if watch:
         _watch(settings)
-    report = _looked(settings)
+    report = _run(settings)
     if as_json:
         print_json(_document(report, settings.database))
     else:
@@ -57,7 +72,7 @@ def audit(*, as_json: AsJson = False, watch: Watch = False, settings: Settings) 
         raise typer.Exit(1)
 
 
-def _looked(settings: Settings) -> CheckReport:
+def _run(settings: Settings) -> CheckReport:
     from hascheduler import assembly  # every driver there is: only when it runs
 
     with _progress() as progress:
@@ -72,7 +87,7 @@ def _watch(settings: Settings) -> None:
     with Live(Text("looking …", style="dim"), console=console(), screen=True, auto_refresh=False) as live:
         while True:
             try:
-                live.update(_picture(_looked(settings), settings.database), refresh=True)
+                live.update(_picture(_run(settings), settings.database), refresh=True)
             except WorldError as error:  # it may come back, and whoever watches wants to see it
                 live.update(Text(str(error), style="red"), refresh=True)
             time.sleep(_AGAIN_S)

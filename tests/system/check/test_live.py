@@ -75,13 +75,13 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
 
 
-async def audited(processes: Processes, *options: str) -> tuple[int, dict[str, Any]]:
-    """`hascheduler audit`: its status, and what it says."""
+async def checked(processes: Processes, *options: str) -> tuple[int, dict[str, Any]]:
+    """`hascheduler check`: its status, and what it says."""
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "hascheduler",
-        "audit",
+        "check",
         "--json",
         *options,
         stdout=asyncio.subprocess.PIPE,
@@ -112,7 +112,7 @@ async def test_a_busy_system_whose_leaders_are_killed_has_nothing_broken(process
     assert findings == []
     assert report.looked_at["fired jobs"] > 20
     assert report.looked_at["journal"] > 20
-    status, said = await audited(processes)
+    status, said = await checked(processes)
     assert (status, said["findings"], said["complete"]) == (0, [], True)
     assert told(processes, "mirrors_differ") == []
     assert (await processes.get("/v1/cluster"))["mirrors_differ"] == []
@@ -140,7 +140,7 @@ async def test_what_is_planted_in_a_live_system_is_told_everywhere(processes: Pr
 
     fired = await eventually(some, "some fires")
     await jobs.delete_one({"_id": fired[5]["_id"]})
-    status, said = await audited(processes)
+    status, said = await checked(processes)
     assert status == 1
     [finding] = said["findings"]
     assert (finding["kind"], finding["document"]) == ("verdict_missing", "schedules/tick")

@@ -1,4 +1,4 @@
-"""``hascheduler audit`` as people and programs meet it: what it prints, and its status."""
+"""``hascheduler check`` as people and programs meet it: what it prints, and its status."""
 
 import json
 import os
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 def run(database: str, *options: str) -> "subprocess.CompletedProcess[str]":
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HASCHEDULER_")}
     return subprocess.run(
-        [sys.executable, "-m", "hascheduler", "audit", "--job-retention", "1d", "--database", database, *options],
+        [sys.executable, "-m", "hascheduler", "check", "--job-retention", "1d", "--database", database, *options],
         capture_output=True,
         text=True,
         timeout=100,
@@ -44,7 +44,7 @@ def test_a_database_that_is_away_is_status_1_and_one_line() -> None:
     ],
 )
 def test_wrong_usage_is_status_2(options: list[str], said: str) -> None:
-    ended = invoke("audit", *options)
+    ended = invoke("check", *options)
     assert ended.status == 2
     assert said in ended.err
 
@@ -57,9 +57,18 @@ def test_a_uri_that_is_none_is_wrong_usage() -> None:
 
 def test_it_is_not_to_be_confused_with_the_log_of_changes() -> None:
     text = " ".join(invoke("--help").out.split())
-    assert "audit " in text
+    assert "check " in text
     assert "audit-log" in text
-    assert "hascheduler audit-log" in " ".join(invoke("audit", "--help").out.split())
+    assert "hascheduler audit-log" in " ".join(invoke("check", "--help").out.split())
+
+
+def test_its_old_name_goes_on_working_and_says_that_it_is_deprecated() -> None:
+    assert "\n  audit " not in invoke("--help").out
+    ended = invoke("audit", "--json", "--watch")
+    assert ended.status == 2
+    deprecation, problem = ended.err.splitlines()
+    assert deprecation == "hascheduler: `hascheduler audit` is deprecated; it is called `hascheduler check` now"
+    assert "--watch: can't be had with --json" in problem
 
 
 REPORT = CheckReport(

@@ -4,12 +4,18 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from hascheduler import __main__ as entry
 from hascheduler import __version__
+from hascheduler.cli.app import app
+from hascheduler.cli.commands import CLUSTER, COMMANDS
+from hascheduler.cli.lazy_groups import CommandTable, LazyGroup
 from hascheduler.cli.setting_options import variable
 from hascheduler.errors import Conflict, InvalidInput, InvariantBroken, StoreUnavailable
 from hascheduler.settings import Settings
@@ -68,6 +74,34 @@ def test_help_lists_every_variable_with_description_and_default(command: str) ->
     shown = " ".join(run(command, "--help").stdout.split())
     for name, field in Settings.model_fields.items():
         assert f"{variable(name, field)}: {field.description}" in shown
+
+
+def test_a_line_in_a_list_of_commands_is_the_first_sentence_of_the_commands_own_help() -> None:
+    root = get_command(app)
+    for group, table, context in _tables(root, COMMANDS, root.make_context("hascheduler", [], resilient_parsing=True)):
+        for name, line in table.items():
+            alone = group.get_command(context, name)
+            assert alone.get_short_help_str(1_000) == line.summary or line.hidden, name
+
+
+def _tables(group: Any, table: CommandTable, context: Any) -> Iterator[tuple[Any, CommandTable, Any]]:
+    yield group, table, context
+    for name, line in table.items():
+        inner = line.commands if isinstance(line, LazyGroup) else CLUSTER if name == "cluster" else {}
+        if inner:
+            below = group.get_command(context, name)
+            yield from _tables(below, inner, below.make_context(name, [], parent=context, resilient_parsing=True))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["schedule", "--help"]])
+def test_a_list_of_commands_imports_none_of_them(arguments: list[str]) -> None:
+    code = (
+        f"import sys; sys.argv[1:] = {arguments}; from hascheduler.__main__ import main\n"
+        "try: main()\nfinally: print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    rooms = tuple(f"hascheduler.cli.{room}" for room in ("schedules", "jobs", "resources", "run", "setup", "simulate"))
+    assert not [module for module in loaded.split() if module.startswith(rooms)]
 
 
 def test_version() -> None:

@@ -76,7 +76,7 @@ STORES = Row(
         lines(
             "Audit",
             {"{{kind}}": told("hascheduler_audit_findings", "kind")},
-            "What is broken in the database, as the leader last found it; `hascheduler audit` tells each. Well: 0.",
+            "What is broken in the database, as the leader last found it; `hascheduler check` tells each. Well: 0.",
             limit=1,
         ),
         lines(

@@ -1,0 +1,142 @@
+"""The one table of commands: which module carries which command, and its line in ``--help``.
+
+A command's module is imported only when that command runs, is completed or shows its own help. Lists of commands come
+from this table alone, so that ``hascheduler --help`` answers at once. A line is the first sentence of the command's own
+help (a test compares them).
+"""
+
+from hascheduler.cli.lazy_groups import CommandTable, LazyCommand, LazyGroup
+
+CLUSTER: CommandTable = {
+    "failovers": LazyCommand(
+        "hascheduler.cli.cluster:failovers", "List the changes of leadership, and what they cost."
+    ),
+}
+
+_SCHEDULE: CommandTable = {
+    "list": LazyCommand("hascheduler.cli.schedules.show:list_schedules", "List schedules, and how they stand."),
+    "timeline": LazyCommand(
+        "hascheduler.cli.schedules.upcoming:timeline", "Draw when schedules fire in the next hours."
+    ),
+    "calendar": LazyCommand(
+        "hascheduler.cli.schedules.upcoming:calendar", "List the next days, and what fires on each."
+    ),
+    "get": LazyCommand("hascheduler.cli.schedules.show:get", "Show one schedule."),
+    "verdicts": LazyCommand("hascheduler.cli.schedules.show:verdicts", "Show what became of a schedule's times."),
+    "preview": LazyCommand(
+        "hascheduler.cli.schedules.preview:preview_schedule", "Show the next fires and clock changes."
+    ),
+    "add": LazyCommand("hascheduler.cli.schedules.edit:add", "Make a schedule."),
+    "edit": LazyCommand("hascheduler.cli.schedules.edit:edit", "Edit a schedule, by options or in $EDITOR."),
+    "pause": LazyCommand("hascheduler.cli.schedules.actions:pause", "Pause a schedule."),
+    "resume": LazyCommand("hascheduler.cli.schedules.actions:resume", "Resume a paused schedule, from now on."),
+    "trigger": LazyCommand("hascheduler.cli.schedules.actions:trigger", "Make a job of a schedule now."),
+    "backfill": LazyCommand("hascheduler.cli.schedules.actions:backfill", "Make jobs for times that have passed."),
+    "delete": LazyCommand("hascheduler.cli.schedules.actions:delete", "Delete a schedule."),
+}
+
+_JOB: CommandTable = {
+    "submit": LazyCommand("hascheduler.cli.jobs.submit:submit", "Submit a job, to run as soon as it may."),
+    "batch": LazyCommand("hascheduler.cli.jobs.batch:batch", "Submit the jobs of a file."),
+    "list": LazyCommand("hascheduler.cli.jobs.show:list_jobs", "List jobs, and how they stand."),
+    "failed": LazyCommand("hascheduler.cli.jobs.show:failed", "List the jobs that have failed for good, and why."),
+    "get": LazyCommand("hascheduler.cli.jobs.show:get", "Show one job with everything about it."),
+    "wait": LazyCommand("hascheduler.cli.jobs.submit:wait", "Wait until a job has ended."),
+    "cancel": LazyCommand(
+        "hascheduler.cli.jobs.changes:cancel", "Cancel jobs that wait, and ask running ones to stop."
+    ),
+    "reprioritize": LazyCommand("hascheduler.cli.jobs.changes:reprioritize", "Give jobs that wait another priority."),
+    "retry": LazyCommand("hascheduler.cli.jobs.changes:retry", "Have failed jobs run again."),
+}
+
+_DEFINITION: CommandTable = {
+    "list": LazyCommand("hascheduler.cli.resources.definition:list_definitions", "List the definitions."),
+    "get": LazyCommand("hascheduler.cli.resources.definition:get", "Show one definition."),
+    "put": LazyCommand("hascheduler.cli.resources.definition:put", "Make or replace a definition."),
+    "edit": LazyCommand("hascheduler.cli.resources.definition:edit", "Edit a definition, by options or in $EDITOR."),
+    "delete": LazyCommand("hascheduler.cli.resources.definition:delete", "Delete a definition."),
+}
+
+_LANE: CommandTable = {
+    "list": LazyCommand("hascheduler.cli.resources.lane:list_lanes", "List the lanes."),
+    "get": LazyCommand("hascheduler.cli.resources.lane:get", "Show one lane."),
+    "put": LazyCommand("hascheduler.cli.resources.lane:put", "Make or replace a lane."),
+    "edit": LazyCommand("hascheduler.cli.resources.lane:edit", "Edit a lane, by options or in $EDITOR."),
+    "delete": LazyCommand("hascheduler.cli.resources.lane:delete", "Delete a lane."),
+}
+
+_TENANT: CommandTable = {
+    "list": LazyCommand("hascheduler.cli.resources.tenant:list_tenants", "List the tenants."),
+    "get": LazyCommand("hascheduler.cli.resources.tenant:get", "Show one tenant."),
+    "put": LazyCommand("hascheduler.cli.resources.tenant:put", "Make or replace a tenant."),
+    "edit": LazyCommand("hascheduler.cli.resources.tenant:edit", "Edit a tenant, by options or in $EDITOR."),
+    "delete": LazyCommand("hascheduler.cli.resources.tenant:delete", "Delete a tenant."),
+}
+
+_TOKEN: CommandTable = {
+    "list": LazyCommand("hascheduler.cli.resources.token:list_tokens", "List the tokens, without their secrets."),
+    "create": LazyCommand("hascheduler.cli.resources.token:create", "Make a token."),
+    "revoke": LazyCommand("hascheduler.cli.resources.token:revoke", "Revoke a token: it opens nothing any more."),
+    "whoami": LazyCommand(
+        "hascheduler.cli.resources.token:whoami", "Show who you are to a replica, and what you may do."
+    ),
+}
+
+_BOOTSTRAP: CommandTable = {
+    "mongodb": LazyCommand(
+        "hascheduler.cli.setup.bootstrap:mongodb",
+        "Initiate the replica set where it is not, add the members that it lacks, and make or update its users.",
+    ),
+}
+
+COMMANDS: CommandTable = {
+    "serve": LazyCommand(
+        "hascheduler.cli.run.processes:serve", "Run one replica: the scheduler's loops and the HTTP API."
+    ),
+    "processor": LazyCommand(
+        "hascheduler.cli.run.processes:processor", "Run one processor with the handlers of the given modules."
+    ),
+    "dev": LazyCommand(
+        "hascheduler.cli.run.dev:dev", "Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C."
+    ),
+    "demo": LazyCommand(
+        "hascheduler.cli.run.demo:demo",
+        "Run the system, kill the leader again and again and a processor once, and report.",
+    ),
+    "cluster": LazyCommand("hascheduler.cli.cluster:cluster", "Show who leads, who is there, and what is wrong."),
+    "schedule": LazyGroup("See, preview, make and change schedules.", _SCHEDULE),
+    "job": LazyGroup("Submit, see, wait for, cancel and retry jobs; `hascheduler why` says why one waits.", _JOB),
+    "why": LazyCommand("hascheduler.cli.jobs.why:why", "Say why a job waits."),
+    "events": LazyCommand(
+        "hascheduler.cli.jobs.events:events", "Show what happens to jobs, as it happens, until Ctrl-C."
+    ),
+    "definition": LazyGroup("See, make and change types of job.", _DEFINITION),
+    "lane": LazyGroup("See, make and change lanes.", _LANE),
+    "tenant": LazyGroup("See, make and change tenants.", _TENANT),
+    "token": LazyGroup("Make, see and revoke tokens.", _TOKEN),
+    "check": LazyCommand(
+        "hascheduler.cli.setup.check:check",
+        "Look through the whole database for what should never be: times without a verdict, jobs that are stuck, ...",
+    ),
+    "audit": LazyCommand("hascheduler.cli.setup.check:audit", "The old name of `hascheduler check`.", hidden=True),
+    "audit-log": LazyCommand("hascheduler.cli.audit_log:audit_log", "Show who changed what, the newest first."),
+    "apply": LazyCommand(
+        "hascheduler.cli.resources.apply:apply", "Make schedules, definitions, lanes and tenants as files say."
+    ),
+    "simulate": LazyCommand(
+        "hascheduler.cli.simulate.command:simulate",
+        "Run a scenario on the real dispatch core in virtual time, and show what comes of it.",
+    ),
+    "record": LazyCommand(
+        "hascheduler.cli.simulate.record:record", "Record what the leader is told and what it decides."
+    ),
+    "migrate": LazyCommand(
+        "hascheduler.cli.setup.migrate:migrate",
+        "Make collections and indexes, and raise the database's schema version to that of this release.",
+    ),
+    "bootstrap": LazyGroup("Make the servers ready for a deployment.", _BOOTSTRAP),
+    "secrets": LazyCommand(
+        "hascheduler.cli.setup.secrets:secrets",
+        "Write passwords, keys, URIs and certificates, all fresh, and print the commands that make Secrets of them.",
+    ),
+}
