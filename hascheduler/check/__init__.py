@@ -9,9 +9,9 @@ Each rule is a function of stored documents and the time (the log of who changed
                    ├─ nominal_times   one verdict for each time that was decided        ┐
                    ├─ schedules       nothing is due for long and undecided             │
                    ├─ jobs            nothing is stuck, orphaned or stranded            │ one file each,
-                   ├─ waiting         nothing waits beside a free slot                  │ no file knows another
+                   ├─ waiting         nothing waits beside a free slot                  │ hardly any knows another
                    ├─ journal         no gap, terms only rise, nothing left undone      │
-                   ├─ leadership      lease and journal agree, and somebody leads       │
+                   ├─ leadership      lease and journal agree, and a replica leads      │
                    └─ documents       all can be read                                   ┘
 
     finding    what a rule reports, the collector of findings, and their report

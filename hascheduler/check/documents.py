@@ -34,16 +34,16 @@ DECODERS: Mapping[Collection, Decode] = {
 }
 
 _HINTS: Mapping[Collection, str] = {
-    Collection.SCHEDULES: "it does not fire: write it anew through the API (hascheduler apply)",
-    Collection.JOBS: "it does not run: look at it in MongoDB, then submit it anew",
+    Collection.SCHEDULES: "it does not fire: write it again through the API (hascheduler apply)",
+    Collection.JOBS: "it does not run: look at it in MongoDB, then submit it again",
     Collection.PROCESSORS: "it gets no jobs: restart that processor",
-    Collection.LEASES: "who leads can't be told: find out who wrote it; never delete it while a replica runs",
+    Collection.LEASES: "the leader is unknown: find out who wrote it; never delete it while a replica runs",
     Collection.REPLICAS: "restart that replica; the document expires by itself",
     Collection.JOURNAL: "no leader can take over past it: keep the replicas as they are, and ask for help",
     Collection.VERDICTS: "its times count as undecided here: look at it in MongoDB",
-    Collection.TOKENS: "nobody gets in with it: revoke it (hascheduler token revoke) and make another",
+    Collection.TOKENS: "it grants no access: revoke it (hascheduler token revoke) and create another",
 }
-_HINT = "the defaults hold in its place: write it anew through the API (hascheduler apply)"
+_HINT = "the defaults hold in its place: write it again through the API (hascheduler apply)"
 
 
 def read_document(collection: Collection, document: Mapping[str, Any]) -> Any:

@@ -107,7 +107,7 @@ def _not_started(job: JobRef, context: CheckContext) -> Finding | None:
         FindingKind.NOT_STARTED,
         job,
         f"attempt {job.attempt} was dispatched to {job.processor} {_ago(context, since_ms)} and has not started",
-        "see whether the broker takes messages, and the log of that processor; the leader moves the job by itself then",
+        "see whether the broker takes messages, and the log of that processor; the leader then requeues the job",
         since_ms,
     )
 
@@ -140,7 +140,7 @@ def _overtime(job: JobRef, context: CheckContext) -> Finding | None:
     return _finding(FindingKind.OVERTIME, job, what, _OVERTIME_HINT, end_ms)
 
 
-_OVERTIME_HINT = "the leader ends it by itself: see that one leads (hascheduler cluster) and what its log says"
+_OVERTIME_HINT = "the leader should end it: see that one leads (hascheduler cluster) and what its log says"
 
 
 def _expired(job: JobRef, context: CheckContext) -> Finding | None:
@@ -153,7 +153,7 @@ def _expired(job: JobRef, context: CheckContext) -> Finding | None:
         FindingKind.EXPIRED,
         job,
         f"it was to begin by {instant_text(at_ms)}, {_ago(context, at_ms)}, and is still pending",
-        "a leader fails it by itself: see that one leads (hascheduler cluster) and what its log says",
+        "a leader should fail it: see that one leads (hascheduler cluster) and what its log says",
         at_ms,
     )
 

@@ -89,7 +89,7 @@ def check_decisions(
         + (f" since {instant_text(entry.at_ms)}" if entry.at_ms is not None else "")
         + f": {_shown(undone[0])}"
         + (" and others" if len(undone) > 1 else ""),
-        "the leader applies them again by itself; if it does not, restart it: the next one begins with them",
+        "the leader applies them again; if it does not, restart it: the next one begins with them",
         since_ms=entry.at_ms,
         witness="",
     )

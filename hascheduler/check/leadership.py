@@ -19,7 +19,7 @@ def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: C
             FindingKind.LEASE_TERM,
             document,
             f"the lease is of term {lease.term}, and the journal has been at term {newest}",
-            "it was deleted or written by hand; the next leader takes a term above the journal's by itself",
+            "it was deleted or written by hand; the next leader takes a term above the journal's",
             witness=f"{lease.term}",
         )
     elif lease.holder and lease.term > newest and now - lease.acquired_at_ms > config.motion_ms:
@@ -37,7 +37,7 @@ def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: C
             FindingKind.LEASE_TERM,
             document,
             f"{lease.holder} holds term {lease.term}, and its entries in the journal are of {began.head.holder}",
-            "somebody wrote the lease by hand; end that replica, and the next one takes a term of its own",
+            "the lease was written by hand; end that replica, and the next one takes a term of its own",
             witness=f"{lease.term} {lease.holder}",
         )
     silent_ms = now - lease.renewed_at_ms
@@ -60,7 +60,7 @@ def check_shard(registered: RegisteredProcessor, led: SomeOf[str]) -> Iterator[F
         yield Finding(
             FindingKind.UNKNOWN_SHARD,
             f"processors/{processor.id}",
-            f"it serves the shard {processor.shard!r}, which nobody leads; there are {', '.join(sorted(led))}",
+            f"it serves the shard {processor.shard!r}, which has no leader; there are {', '.join(sorted(led))}",
             "start a replica of that shard, or correct HASCHEDULER_SHARD of the processor",
             witness=f"{processor.shard}",
         )

@@ -7,7 +7,7 @@ from hascheduler.model.resources import NO_RESOURCES, Resources
 
 ANY_DEFINITION = "*"
 POLLING_PREFIX = "http:"
-"""What the ids of processors begin with that ask for their jobs over HTTP: no message is sent to them."""
+"""The id prefix of processors that poll for their jobs over HTTP: they get no messages."""
 
 
 def is_polling(processor_id: str) -> bool:
@@ -15,7 +15,7 @@ def is_polling(processor_id: str) -> bool:
 
 
 def supports(definitions: Set[str], definition: str) -> bool:
-    """Whether a processor with those ``definitions`` runs jobs of that one."""
+    """Whether a processor with ``definitions`` runs jobs of ``definition``."""
     return ANY_DEFINITION in definitions or definition in definitions
 
 
@@ -26,7 +26,7 @@ class ProcessorRef:
     ``definitions`` may hold ``"*"``: it takes jobs of every definition. A draining one gets no new jobs.
     ``resources`` are what its jobs share besides the slots.
     ``name`` and ``parked`` (messages it could not read) are for people. ``registered_by`` is the name of the token with
-    which it registered over HTTP, and with which alone it is spoken for; None: it did not, or without a token.
+    which it registered over HTTP; no other token may act for it. None: it registered another way, or without a token.
     """
 
     id: str

@@ -1,7 +1,7 @@
-"""Takes secrets out of texts: the last net below all that must not tell them in the first place.
+"""Removes secrets from texts: the last safety net; code elsewhere must not put them there in the first place.
 
-Each reading is linear in the length of the text, whatever it holds (see ``tests/unit/security/test_patterns.py``). Who
-shows only the beginning of a text asks `redacted_beginning` for it: of a secret that is cut in two nothing is shown.
+Each pass is linear in the length of the text, for any text (see ``tests/unit/security/test_patterns.py``). To show only
+the beginning of a text, use `redacted_beginning`: it shows nothing of a secret that is cut in two.
 """
 
 import re
@@ -46,8 +46,8 @@ def redacted_beginning(text: str, length_max: int) -> str:
 
 
 def _without_credentials(text: str) -> str:
-    """Of each word: from ``://`` up to the last @ there is, as a password that nobody has encoded may hold one, and
-    slashes too: rather too much. One pass: each search begins where the one before it has ended."""
+    """Hides, in each word, everything from ``://`` up to the last @: an unencoded password may hold @ and slashes, so
+    this hides rather too much. One pass: each search begins where the one before it has ended."""
     pieces: list[str] = []
     done = word_end = last_at = 0
     at = text.find(_AUTHORITY)
@@ -75,8 +75,8 @@ def _without_credentials(text: str) -> str:
 
 
 def redacted_value(value: Any, deepest: int = _DEEPEST) -> Any:
-    """``value`` with all texts in it redacted; what is neither a text nor made of such is shown as a text first,
-    where that holds a secret."""
+    """``value`` with all texts in it redacted; a value of another type whose text holds a secret is replaced by its
+    redacted text."""
     match value:
         case None | bool() | int() | float():
             return value

@@ -1,7 +1,7 @@
-"""A replica's own account of itself, written once a retry period and mirrored by all the others.
+"""A replica's heartbeat: its state, written once a retry period and mirrored by all other replicas.
 
 The write has a second use: the writer waits for it in its own stream. Its return measures the stream's lag, and its
-absence shows that the mirror is stale, even where nothing else is ever written.
+absence shows that the mirror is stale, even if nothing else is ever written.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from hascheduler.model.schema_version import UNSTATED_VERSION
 
 @dataclass(frozen=True, slots=True)
 class LastCheck:
-    """What this replica's last look through the database found, while it led: by kind, how many."""
+    """When this replica last checked the invariants as the leader, and the number of findings of each kind."""
 
     at_ms: WallMs
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -23,8 +23,8 @@ class LastCheck:
 class ReplicaStatus:
     """``id`` is unique per process start, ``name`` is for people. ``digest`` is the mirror's at ``position``.
 
-    ``version`` is the software's (None where it does not say, which it did not before 0.2.0), ``reads`` the newest form
-    of documents that it reads. ``marks`` are its digests at points of the stream that all pass, the newest last.
+    ``version`` is the software's (None before 0.2.0), ``reads`` the newest form of documents that it reads. ``marks``
+    are its digests at points of the stream that all replicas pass, the newest last.
     """
 
     id: str

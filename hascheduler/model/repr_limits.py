@@ -1,4 +1,4 @@
-"""Values that others sent, as a message may quote them."""
+"""Bounded, redacted representations of values from outside, for error messages."""
 
 from hascheduler.model.redaction import redacted_beginning
 
@@ -6,7 +6,7 @@ QUOTED_LENGTH_MAX = 64
 
 
 def quoted(value: object, length_max: int = QUOTED_LENGTH_MAX) -> str:
-    """``value`` if it is a scalar, shortened to ``length_max`` characters; of anything else only what it is."""
+    """The repr of a scalar, shortened to ``length_max`` characters; of an object or a list only its type."""
     match value:
         case dict():
             return "an object"
@@ -20,7 +20,7 @@ def quoted(value: object, length_max: int = QUOTED_LENGTH_MAX) -> str:
             text = repr(value[:length_max])
             if len(value) <= length_max and len(text) <= length_max:
                 return text
-            # It is cut, and not in the middle of a secret.
+            # Cut, but not in the middle of a secret.
             text = repr(redacted_beginning(value, length_max).removesuffix("…"))
         case _:
             text = repr(value)

@@ -1,6 +1,7 @@
 """What jobs need and processors have besides slots: whole numbers by name, such as ``cpu`` or ``licences``.
 
-A vector is a tuple of (name, amount) in the order of the names, without zeroes: equal vectors are equal values.
+A vector is a tuple of (name, amount) in the order of the names, without zeroes: equal vectors are equal values. People
+write one as ``cpu=8,gpu=1`` in settings and options, and as ``{"cpu": 8, "gpu": 1}`` in requests.
 """
 
 import re
@@ -15,17 +16,17 @@ Resources = tuple[tuple[str, int], ...]
 
 NO_RESOURCES: Resources = ()
 SLOTS = "slots"
-"""The resource that every processor has and every job takes one of; not to be declared."""
+"""The resource of which every processor has some and every job takes one; it can't be declared."""
 RESOURCE_NAMES_MAX = 16
 
 
 def resources(amounts: Mapping[str, int]) -> Resources:
-    """The vector of these amounts, none of which is negative."""
+    """The vector of ``amounts``, none of which may be negative."""
     return tuple(sorted((name, amount) for name, amount in amounts.items() if amount))
 
 
 def decode_resources(value: object, path: str = "resources") -> Resources:
-    """Read a stored object of whole numbers (None: nothing); what is wrong with it is an `InvalidInput`."""
+    """Reads a stored object of whole numbers (None: nothing); a wrong one is an `InvalidInput`."""
     if value is None:
         return NO_RESOURCES
     if not isinstance(value, Mapping):
@@ -58,7 +59,7 @@ def is_resource_name(name: str) -> bool:
 
 
 def check_resources(amounts: Mapping[str, object], path: Path = ()) -> Resources:
-    """The vector of ``amounts``; `InvalidInput` names the first that is wrong."""
+    """The vector of ``amounts``; an `InvalidInput` names the first wrong one."""
     if len(amounts) > RESOURCE_NAMES_MAX:
         raise InvalidInput(path, f"{len(amounts)} resources", f"at most {RESOURCE_NAMES_MAX}")
     checked: dict[str, int] = {}
@@ -72,7 +73,7 @@ def check_resources(amounts: Mapping[str, object], path: Path = ()) -> Resources
 
 
 def parse_resources(text: str, path: Path = ()) -> Resources:
-    """The vector that ``text`` lists; nothing for an empty one."""
+    """The vector that ``text`` lists; an empty one for an empty text."""
     amounts: dict[str, object] = {}
     for part in text.split(",") if text.strip() else ():
         name, equals, amount = (piece.strip() for piece in part.partition("="))
@@ -80,7 +81,7 @@ def parse_resources(text: str, path: Path = ()) -> Resources:
             raise InvalidInput(path, f"{quoted(part)} is no amount of a resource", _TEXT_EXPECTED)
         if name in amounts:
             raise InvalidInput(path, f"{quoted(name)} is named twice", "each resource once")
-        # Longer numbers are too large, and slow to read.
+        # Longer numbers are too large, and slow to parse.
         amounts[name] = int(amount) if amount.isascii() and amount.isdecimal() and len(amount) < 20 else amount
     try:
         return check_resources(amounts)

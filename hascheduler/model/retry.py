@@ -2,8 +2,8 @@
 
 Exponential back-off with a deterministic jitter (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
 2015): the pause before try n + 1 is ``min(max, backoff × factor^(n - 1))``, shortened by up to a fifth. How much is
-hashed from the job's id and n, so that jobs that failed together do not come back together, and whoever computes the
-pause, at whichever try, finds the same one.
+hashed from the job's id and n, so that jobs that failed together do not come back together, and every process computes
+the same pause.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class RetryPolicy:
     ) -> WallMs | None:
         """When to try again after failure number ``failures``; None: never, as the tries or the time are used up.
 
-        ``end_at_ms`` is when no attempt may begin any more, ``pause_ms`` the pause where somebody knows better.
+        ``end_at_ms`` is the instant from which no attempt may begin; ``pause_ms`` replaces the computed pause.
         """
         if failures >= self.attempts_max:
             return None

@@ -1,9 +1,9 @@
-"""A schedule as the mirror keeps it: when, what becomes of late and overlapping times, and the job that it makes.
+"""A schedule as the mirror keeps it: its trigger, its policy for late and overlapping times, and the job that it makes.
 
-Which trigger is in force when is told by *stretches* of time, so that an edit is not retroactive and loses nothing: the
-nominal times of the current trigger begin after ``since_ms``; those of earlier triggers that were not decided when they
-were replaced (the leader was down, or their jitter was not over) stay in ``past`` until the cursor has passed them. A
-pause is a stretch too::
+*Trigger periods* say which trigger is in force when, so that an edit is not retroactive and loses nothing: the nominal
+times of the current trigger begin after ``since_ms``; times of earlier triggers that were not decided when those were
+replaced (the leader was down, or the jitter was not over) stay in ``past`` until the cursor has passed them. A pause is
+a period too::
 
     cursor          past[0]                  past[1]               since_ms
     ──┼──────────────────────────────┤├───────────────────────┤├────────────────────►
@@ -21,29 +21,29 @@ from hascheduler.model.trigger import Trigger
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 
 PAST_MAX = 32
-"""Edits that wait for a leader to decide what came before them."""
+"""Periods of earlier triggers that wait for a leader to decide their times."""
 
 
 class CatchUp(StrEnum):
-    """What becomes of nominal times that could not be decided within the grace."""
+    """The misfire policy: the fate of nominal times that were not decided within the grace."""
 
     NONE = "none"
     """Those beyond the grace are missed."""
     LATEST = "latest"
-    """The newest that is due fires, and stands for all before it."""
+    """The newest due time fires, and stands for all before it."""
     ALL = "all"
     """All fire, the newest ``catch_up_max`` of them."""
 
 
 class Overlap(StrEnum):
-    """What becomes of a nominal time while an earlier job of the schedule has not ended."""
+    """The overlap policy: the fate of a nominal time while an earlier job of the schedule has not ended."""
 
     ALLOW = "allow"
     SKIP = "skip"
     BUFFER_ONE = "buffer_one"
     """One job may wait for those before it to end; further times are skipped."""
     CANCEL_RUNNING = "cancel_running"
-    """Those before it are cancelled, and it starts when they have ended."""
+    """The earlier jobs are cancelled, and the new one starts when they have ended."""
 
 
 GRACE_MS_DEFAULT = 60_000
@@ -97,10 +97,10 @@ class TriggerPeriod:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a conclusion was drawn from: the cursor before it, and what says which times are in force.
+    """What a decision about a nominal time was based on: the cursor, and the fields that fix the times in force.
 
-    An edit that concerns the times changes ``since_ms`` or ``paused_at_ms``. ``created_at_ms`` says which schedule of
-    that name; None where the journal was written by 0.2.0.
+    An edit of the times changes ``since_ms`` or ``paused_at_ms``. ``created_at_ms`` tells schedules of one name apart;
+    None in a journal that 0.2.0 wrote.
     """
 
     cursor_ms: WallMs
@@ -109,7 +109,7 @@ class Basis:
     created_at_ms: WallMs | None = None
 
     def is_of(self, created_at_ms: int) -> bool:
-        """Whether it may have been drawn from the schedule that was created then."""
+        """Whether the decision may concern the schedule that was created then."""
         return self.created_at_ms is None or self.created_at_ms == created_at_ms
 
 
@@ -136,7 +136,7 @@ class ScheduleRef:
     failures: int = 0
 
     def basis_at(self, cursor_ms: int) -> Basis:
-        """What a conclusion about the first times after ``cursor_ms`` is drawn from."""
+        """The basis of a decision about the first times after ``cursor_ms``."""
         return Basis(WallMs(cursor_ms), self.since_ms, self.paused_at_ms, self.created_at_ms)
 
     @property

@@ -2,19 +2,19 @@
 
 What has a version
 ------------------
-Each document that another process decodes says in ``v`` which form it was written in; one that says nothing has form 1,
-as everything had before there were versions. That is 7 bytes a document. The database has a version too, the newest
-form that may be met in it: ``{_id: "schema", version, rev}`` in the collection ``meta``, which every replica mirrors.
-Where there is none it is 1. Dispatch messages have a version of their own (`hascheduler.model.message`).
+Each document that another process decodes has a form number in ``v``; one without ``v`` has form 1, as every document
+had before there were versions. That is 7 bytes a document. The database has a version too, the newest form that it may
+hold: ``{_id: "schema", version, rev}`` in the collection ``meta``, which every replica mirrors. Without that document
+it is 1. Dispatch messages have a version of their own (`hascheduler.model.message`).
 
 When a change needs a new one
 -----------------------------
-Most do not. A field may be added, as long as a release that does not know it does no harm by acting as if it were not
-there: releases ask for fields by name, write fields by name, and leave the others as they are. The newer release reads
-its absence as what held before. Collections may be added, and indexes under names of their own.
+Most do not. A field may be added, if a release that does not know it does no harm by ignoring it: releases read fields
+by name, write fields by name, and leave all others as they are. The newer release reads the absence of the field as the
+behaviour before. Collections may be added, and indexes under names of their own.
 
-Whatever an older release would *misread* is a new form: a field that goes, or whose meaning, unit or type changes; a
-new state of jobs, kind of decision or type of trigger; an index of another shape under the same name.
+A change that an older release would *misread* is a new form: a field that is removed, or whose meaning, unit or type
+changes; a new state of jobs, kind of decision or type of trigger; an index of another shape under the same name.
 
 How a new form comes in
 -----------------------
@@ -28,11 +28,11 @@ Release N reads N - 1 and N, so two adjacent releases always understand each oth
 1. Processes are replaced one by one, replicas first, and can be put back as long as the database is at N - 1.
 2. ``hascheduler migrate`` makes what N needs (collections, indexes) and then raises the database's version, in one
    write, unless a process that does not read N was heard of within a minute. There is no way back from there.
-3. Each running process hears of that through its stream, and writes N from then on. Documents of form N - 1 are read as
-   they are, and get form N with their next write. What may still be of form N - 1 when the next release comes is
-   rewritten by the `migrate` of N, as N + 1 does not read it.
+3. Each running process learns of that through its stream, and writes N from then on. Documents of form N - 1 are read
+   as they are, and get form N with their next write. The `migrate` of N rewrites documents that may still be of form
+   N - 1 when the next release comes, as N + 1 does not read them.
 
-Nothing rests on people keeping to that order:
+Safety does not depend on people keeping to that order:
 
 * a release that does not read the database's version refuses to start (`DatabaseUnfit`), and where it runs already it
   is not ready and gives up its lease;
@@ -56,7 +56,7 @@ OLDEST_VERSION = max(1, NEWEST_VERSION - 1)
 WRITTEN_VERSION = 1
 """The form that it writes."""
 UNSTATED_VERSION = 1
-"""The form of documents that say nothing, and the version of a database that says nothing."""
+"""The form of documents without ``v``, and the version of a database without one."""
 
 SCHEMA_ID = "schema"
 SCHEMA_FIELDS = ("rev", "version")
@@ -64,14 +64,14 @@ SCHEMA_FIELDS = ("rev", "version")
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """What the database says of itself; ``rev`` counts how often that was changed."""
+    """The version of the database; ``rev`` counts its changes."""
 
     version: int
     rev: int = 1
 
 
 def require_known_version(fields: Mapping[str, Any]) -> None:
-    """`InvalidInput` unless a document with these fields is of a form that this release reads."""
+    """`InvalidInput` unless this release reads the form of the document."""
     form = fields.get("v", UNSTATED_VERSION)
     if type(form) is int and OLDEST_VERSION <= form <= NEWEST_VERSION:  # nearly always: there are many documents
         return
@@ -82,7 +82,7 @@ def require_known_version(fields: Mapping[str, Any]) -> None:
 
 
 def why_unreadable(version: int) -> str:
-    """Why this release can't work on a database of that version; "" where it can."""
+    """Why this release can't work on a database of that version; "" if it can."""
     if OLDEST_VERSION <= version <= NEWEST_VERSION:
         return ""
     reads = readable_versions()
@@ -95,7 +95,7 @@ def readable_versions() -> str:
 
 
 def encode_schema_version(schema: SchemaVersion) -> dict[str, Any]:
-    # It has no form of its own: every release must be able to read it, for ever.
+    # Without a form number: every release must be able to read this document, for ever.
     return {"_id": SCHEMA_ID, "version": schema.version, "rev": schema.rev}
 
 
@@ -124,7 +124,7 @@ class MigrationStep:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """``before``: the version that the database had, None where it said nothing; ``steps``: what was missing."""
+    """What a migration found missing and did. ``before``: the version of the database, None if it had none."""
 
     before: int | None
     after: int

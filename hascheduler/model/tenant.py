@@ -1,11 +1,11 @@
-"""A tenant: who owns jobs and schedules, how much of them there may be, and how fast. An unknown one has no quota."""
+"""A tenant: the owner of jobs and schedules, and its quotas on their number and rate. An unknown one has no quota."""
 
 from dataclasses import dataclass
 
 from hascheduler.model.definition import RateLimit
 
 DEFAULT_TENANT = "default"
-"""Who owns what a caller of all tenants submits without saying whose it is."""
+"""The owner of jobs and schedules that a caller for all tenants submits without naming a tenant."""
 
 
 @dataclass(frozen=True, slots=True)

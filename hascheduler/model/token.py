@@ -1,4 +1,4 @@
-"""A token: who may ask this cluster for what, and for which tenant.
+"""An access token: the powers of its holder, and for which tenant.
 
 ::
 
@@ -10,11 +10,11 @@
     admin       read, submit, operate, administer; and work, for all tenants
     worker      work
 
-A power is demanded by each route, a tenant bounds what it reaches: a token of one tenant meets nothing of another's.
-What belongs to no tenant (definitions, lanes, the cluster itself) is changed by tokens for all tenants alone.
+Each route demands a power, and the tenant bounds its reach: to a token of one tenant, the data of others do not exist.
+Only tokens for all tenants change what belongs to no tenant (definitions, lanes, the cluster itself).
 
-The secret is shown once, when it is made. Stored is its SHA-256 alone: it has 256 random bits, so nobody guesses it,
-and whoever reads the database can't ask for anything with what is there.
+The secret is shown once, when it is made. Only its SHA-256 is stored: the secret has 256 random bits, so it can't be
+guessed, and the digests in the database give no access.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ from enum import StrEnum
 from hascheduler.model.instants import WallMs
 
 ALL_TENANTS = "*"
-SECRET_PREFIX = "hsk_"  # noqa: S105  # so that a secret is known as one wherever it turns up
+SECRET_PREFIX = "hsk_"  # noqa: S105  # so that secrets can be recognized wherever they turn up
 PUBLISHED_PREFIX = "development-only-"
-"""What every password and token begins with that stands in the repository; none of anybody's own does."""
+"""The prefix of every password and token in the repository; generated ones never have it."""
 SECRET_BYTES = 32
 SECRET = re.compile(r"hsk_[A-Za-z0-9_-]{43}")
 
@@ -69,7 +69,7 @@ POWERS: Mapping[Role, frozenset[Power]] = {
 class Token:
     """``id`` is public, ``digest`` what the secret hashes to; ``tenant`` may be `ALL_TENANTS`.
 
-    Names need not be unique: to change a secret, the next token of that name is made before this one is revoked.
+    Names need not be unique: to rotate a secret, create the next token of that name before revoking this one.
     """
 
     digest: str
@@ -87,5 +87,5 @@ class Token:
 
 
 def digest_of(secret: str) -> str:
-    """What is stored instead of the secret."""
+    """The SHA-256 that is stored instead of the secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,6 +1,6 @@
 """Where a piece of work belongs in a trace: W3C Trace Context, as headers carry it and as it is kept with a job.
 
-Anybody may send it, so whatever is malformed is no trace at all: never an error, and never handed on.
+Any client may send one, so a malformed trace counts as none: never an error, and never passed on.
 """
 
 import re
@@ -20,7 +20,7 @@ _KNOWN_FLAGS = 0b11
 
 @dataclass(frozen=True, slots=True)
 class TraceContext:
-    """``traceparent`` is a valid one of version 00; ``tracestate`` is "" where there is none. See `trace_context`."""
+    """``traceparent`` is a valid one of version 00; ``tracestate`` is "" if there is none. See `trace_context`."""
 
     traceparent: str
     tracestate: str = ""
@@ -35,7 +35,7 @@ class TraceContext:
 
 
 def trace_context(traceparent: object, tracestate: object = None) -> TraceContext | None:
-    """What they say, whatever they are; None where that is no trace."""
+    """The trace of any two values; None if they make no trace."""
     if not isinstance(traceparent, str) or not _TRACEPARENT_LENGTH <= len(traceparent) <= _TRACEPARENT_LENGTH_MAX:
         return None
     form = _FORM.match(traceparent)
@@ -49,7 +49,7 @@ def trace_context(traceparent: object, tracestate: object = None) -> TraceContex
 
 
 def trace_from_headers(headers: Mapping[str, object]) -> TraceContext | None:
-    """The trace that a message's headers tell of."""
+    """The trace in the headers of a message."""
     return trace_context(headers.get(TRACEPARENT), headers.get(TRACESTATE))
 
 

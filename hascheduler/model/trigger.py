@@ -1,7 +1,6 @@
-"""When a schedule fires, as a value; what it means (the nominal times) is the room `hascheduler.triggers`.
+"""When a schedule fires, as a value; `hascheduler.triggers` computes its nominal times.
 
-A `Trigger` is a pattern and what narrows it. All of it is decided by value, so equal triggers are one to everybody who
-caches by them.
+A `Trigger` is a pattern and its bounds. Triggers compare by value, so equal triggers share their cache entries.
 """
 
 from dataclasses import dataclass
@@ -61,7 +60,7 @@ class Trigger:
 
     Each nominal time is due up to ``jitter_ms`` later, by an amount that the schedule's name and the nominal time fix.
     Those in a window of ``exclude`` (ascending, apart from each other) do not fire. After ``max_fires`` fires of the
-    schedule there is no other.
+    schedule there are no more.
     """
 
     pattern: Pattern

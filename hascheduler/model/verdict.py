@@ -1,22 +1,22 @@
-"""What became of a nominal time: exactly one verdict for each that was in force, in the order of the times.
+"""The verdict on a nominal time: exactly one for each time that was in force, in the order of the times.
 
 ::
 
     fired       a job was made for it
-    unstorable  a job was to be made for it, and no database could hold that job: there is none
-    skipped     an earlier job of the schedule had not ended, and the overlap policy makes no other then
+    unstorable  a job was to be made for it, and no database can hold that job: there is none
+    skipped     an earlier job of the schedule had not ended, and the overlap policy then makes no other
     missed      it was later than the misfire policy lets it be
     coalesced   it was late, and the next fire stands for it too
     paused      the schedule was paused, and resumed from a later time on
     excluded    it lies in one of the trigger's exclusion windows
     throttled   its tenant was over a limit, and no room came in time: `max_pending`, or the rate of its fires
 
-A fired one is told by its job. The others are kept as *runs*: times that follow each other with the same verdict for
-the same reason are one record, so that a day of outage costs one write, not 86,400.
+The job of a fired time is its record. The others are kept as *runs*: consecutive times with the same verdict for the
+same reason are one record, so that a day of outage costs one write, not 86,400.
 
-Whether a job can be stored shows where it is to be stored, after the decision to fire: so an unstorable time counts as
-fired in the `FireCounts`, with which decisions are drawn (it uses up one of ``max_fires``), and the schedule counts
-beside it how many of those were unstorable. Where a job is there after all, the time has fired.
+Whether a job can be stored is known only when it is inserted, after the decision to fire. So an unstorable time counts
+as fired in the `FireCounts`, which later decisions depend on (it uses up one of ``max_fires``), and the schedule counts
+the unstorable ones beside it. If the job exists after all, the time has fired.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FireCounts:
-    """How many nominal times of a schedule, since it was made, got each verdict; the unstorable are among the fired."""
+    """How many nominal times of a schedule got each verdict since its creation; the unstorable are among the fired."""
 
     fired: int = 0
     skipped: int = 0
@@ -55,15 +55,15 @@ class FireCounts:
 
 
 NOTHING_DECIDED = FireCounts()
-"""Shared by all schedules that have not come to a nominal time yet."""
+"""Shared by all schedules before their first nominal time."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictRun:
     """``count`` nominal times from ``first_ms`` through ``last_ms``, none of which fired.
 
-    ``because_of`` is the job that was in the way of a skipped one, the limit of its tenant that a throttled one met.
-    An unstorable one is always alone.
+    ``because_of`` is the job that blocked a skipped one, or the tenant's limit that a throttled one met. An unstorable
+    one is always alone.
     """
 
     schedule: str
@@ -79,12 +79,12 @@ class VerdictRun:
 STORED_AS: MappingProxyType[Verdict, tuple[Verdict, str]] = MappingProxyType(
     {Verdict.THROTTLED: (Verdict.MISSED, "throttled by "), Verdict.UNSTORABLE: (Verdict.MISSED, "unstorable")}
 )
-"""Verdicts that 0.2.0 does not know are stored as one that it knows, and ``because_of`` begins so: where it leads after
-a leader of this release, it can carry out its journal, and shows a missed time. Its missed times have no such text."""
+"""Verdicts that 0.2.0 does not know are stored as one that it knows, with a prefix in ``because_of``. So a leader of
+0.2.0 after one of this release can apply its journal, and shows a missed time. Its own missed times have no prefix."""
 
 
 def stored_verdict(run: VerdictRun) -> tuple[str, str | None]:
-    """``verdict`` and ``because_of`` as they are stored."""
+    """``verdict`` and ``because_of`` in their stored form."""
     known_as, prefix = STORED_AS.get(run.verdict, (run.verdict, ""))
     return known_as.value, f"{prefix}{run.because_of or ''}" if prefix else run.because_of
 
@@ -98,5 +98,5 @@ def read_verdict(stored: str, because_of: str | None) -> tuple[Verdict, str | No
 
 
 def is_unstorable(record: Mapping[str, object]) -> bool:
-    """Whether a stored record is that of an unstorable time."""
+    """Whether a stored record is one of an unstorable time."""
     return (record.get("verdict"), record.get("because_of")) == STORED_AS[Verdict.UNSTORABLE]

@@ -18,8 +18,9 @@ from hascheduler.ports import AttemptOutcome
 NEXT_REV = {"$add": ["$rev", 1]}
 
 BY_ID = "_id_"
-"""The index for writes that name their jobs and the states that these must be in. Left to itself the server tries that
-of the states as well, each time, and where it takes it, which the write changes, pays twice to three times as much."""
+"""The index hint of writes that name their jobs and the states that these must be in. Without it the server tries the
+index of the states as well, each time; where it takes that one, which the write changes, the write costs twice to three
+times as much."""
 
 Pipeline = list[dict[str, Any]]
 

@@ -1,9 +1,9 @@
 """How each noun is stored, and how a stored document is read back: one file a noun, both directions in it.
 
 So the schema has one owner. Each codec also names the fields that a mirror needs (``…_FIELDS``); `lean_fields` gathers
-them by collection, and the stream and the snapshot project to them, so payloads never travel to a mirror. Every decoder
-takes a document that anybody may have written by hand: what is wrong with it is an `InvalidInput` with the path, for
-the quarantine. It asks first whether this release knows the document's form (`hascheduler.model.schema_version`).
+them by collection, and the stream and the snapshot project to them, so payloads never travel to a mirror. Any document
+may have been written by hand: a decoder raises `InvalidInput` with the path of the wrong field, for the quarantine. It
+first requires that this release knows the document's form (`hascheduler.model.schema_version`).
 
 ``fired_job`` is no codec: it makes the job that follows from a stored schedule at a nominal time.
 

@@ -1,4 +1,4 @@
-"""How a failover is stored, and read back."""
+"""Stored reports of changes of leadership, one document for each term of a shard."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -35,7 +35,7 @@ def encode_failover(failover: Failover) -> dict[str, Any]:
 
 
 def decode_failover(fields: Mapping[str, Any]) -> Failover:
-    """`InvalidInput` where somebody broke it, or a newer release wrote it."""
+    """`InvalidInput` for a malformed document, or one of a form that this release does not know."""
     require_known_version(fields)
     id = fields.get("_id")
     if not isinstance(id, Mapping):

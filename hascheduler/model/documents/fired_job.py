@@ -1,4 +1,4 @@
-"""The job that a schedule makes for a nominal time: what is stored, and what a mirror will see of it."""
+"""The job that a schedule makes for a nominal time: as it is stored, and as a mirror will see it."""
 
 from typing import Any
 
@@ -20,10 +20,11 @@ from hascheduler.model.schedule import Overlap, ScheduleRef
 
 
 def job_from_schedule(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, serial: bool) -> NewJob | None:
-    """The job ``job_id`` that the stored ``schedule`` makes for ``nominal_ms``; None where its template is unreadable,
-    or its payload with its placeholders filled too large to be stored.
+    """The job ``job_id`` that the stored ``schedule`` makes for ``nominal_ms``; None if its template is unreadable, or
+    its rendered payload too large to be stored.
 
-    Everything follows from the arguments, so every leader makes the same. It counts as submitted at its nominal time.
+    The result depends on the arguments alone, so every leader makes the same job. It counts as submitted at its nominal
+    time.
     """
     try:
         template = decode_template(schedule.get("job"), name)
@@ -33,7 +34,7 @@ def job_from_schedule(name: str, schedule: Document, job_id: str, nominal_ms: Wa
     labels = stored_labels if isinstance(stored_labels, dict) else {}
     created_at_ms = schedule.get("created_at_ms")
     if schedule.get("render"):
-        # Before it is filled: what is too large is never made.
+        # Checked before rendering: a payload that is too large is never built.
         if rendered_payload_bytes_max(name, schedule) > PAYLOAD_BYTES_MAX:
             return None
         payload = render(payload, placeholder_values(name, template.target_of(name), job_id, nominal_ms, labels))
@@ -60,7 +61,7 @@ def job_from_schedule(name: str, schedule: Document, job_id: str, nominal_ms: Wa
 def require_storable_payload(
     payload: Any, schedule: str, target: str, labels: Any, *, rendered: bool, path: tuple[str | int, ...]
 ) -> None:
-    """`InvalidInput` at ``path`` unless every job that has this payload, of a schedule like that, can be stored."""
+    """`InvalidInput` at ``path`` unless every job with this payload, of such a schedule, can be stored."""
     if rendered:
         values = longest_values(schedule, target, labels if isinstance(labels, dict) else {})
         require_storable_size(rendered_bytes_max(payload, values), path, rendered=True)
@@ -69,8 +70,7 @@ def require_storable_payload(
 
 
 def rendered_payload_bytes_max(name: object, schedule: Document) -> int:
-    """The size of the payloads of the jobs of a stored schedule that fills them; 0 of one that does not, or can't be
-    read."""
+    """The largest size of the payloads that a stored schedule renders; 0 if it renders none, or is unreadable."""
     if not schedule.get("render") or not isinstance(name, str):
         return 0
     try:
@@ -84,12 +84,12 @@ def rendered_payload_bytes_max(name: object, schedule: Document) -> int:
 
 
 def fires_serially(overlap: Overlap) -> bool:
-    """Whether a fired job has to wait until those before it have ended."""
+    """Whether a fired job has to wait until the schedule's earlier jobs have ended."""
     return overlap in {Overlap.BUFFER_ONE, Overlap.CANCEL_RUNNING}
 
 
 def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
-    """The job that a fire inserts, as the mirror will see it: what the core may act on before the echo arrives."""
+    """The job that a fire inserts, as the mirror will see it: the core may act on it before its echo arrives."""
     template = schedule.template
     return JobRef(
         id=fire_job_id(schedule.name, nominal_ms),
@@ -116,8 +116,8 @@ def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
 
 
 def new_fired_job(name: str, schedule: Document, nominal_ms: WallMs) -> NewJob | None:
-    """The job that a fire inserts; None where the stored ``schedule`` makes none: it was broken by hand, or the payload
-    is one of an earlier release that is too large with its placeholders filled."""
+    """The job that a fire inserts; None if the stored ``schedule`` makes none: it was broken by hand, or an earlier
+    release accepted a payload that is too large when rendered."""
     try:
         overlap = decode_policy(schedule.get("policy")).overlap
     except InvalidInput:

@@ -1,7 +1,4 @@
-"""How jobs are stored, and how a stored one is read back.
-
-``JOB_FIELDS`` are those that a mirror needs.
-"""
+"""Stored jobs: the whole document of a new job, and the lean fields of a live one, which mirrors decode."""
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
@@ -85,9 +82,9 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
 
 
 IDEMPOTENCY_MS = 24 * 3_600_000
-"""For so long after its submission a job answers for its idempotency key."""
+"""For this long after its submission a job holds its idempotency key."""
 KEPT_FOR_KEY_MS = IDEMPOTENCY_MS + 3_600_000
-"""Longer, as the clocks of replicas and database differ: who is asked about a key must still find its job."""
+"""Longer, as the clocks of replicas and database differ: a lookup by key must still find its job."""
 REVIVED_FIELDS: Document = {
     "state": JobState.PENDING.value,
     "failures": 0,
@@ -102,11 +99,11 @@ REVIVED_FIELDS: Document = {
     "result": None,
     "error": None,
 }
-"""What a failed job is set to that begins anew: as it was, without a deadline and without waiting for others."""
+"""The fields of a failed job that is revived: as it was, without a deadline and without dependencies."""
 
 
 MADE_BY_FIELDS = ("tenant", "schedule_created_at_ms")
-"""What `maker_of` reads beside the id."""
+"""The fields that `maker_of` reads beside the id."""
 
 
 def maker_of(job: Document) -> ScheduleId | None:
@@ -150,7 +147,7 @@ def decode_job(id: object, fields: Document) -> JobRef:
 
 
 def decode_job_patch(patch: Document) -> dict[str, Any] | None:
-    """What `decode_job` would read of those fields, or None where it takes the whole document to tell."""
+    """What `decode_job` would read from these fields; None if that takes the whole document."""
     decoded: dict[str, Any] = {}
     for name, value in patch.items():
         decode = _OF_PATCHES.get(name)
@@ -161,7 +158,7 @@ def decode_job_patch(patch: Document) -> dict[str, Any] | None:
 
 
 def patched_job(job: JobRef, decoded: Mapping[str, Any]) -> JobRef:
-    """``job`` after a patch, as `decode_job_patch` gives it; by position, as there are many of them."""
+    """``job`` after a patch that `decode_job_patch` has decoded; by position, for speed."""
     values = list(_VALUES(job))
     for name, value in decoded.items():
         if name in _PLACES:
@@ -184,13 +181,13 @@ _OF_PATCHES: dict[str, Callable[[Document, str], Any]] = {
     "processor": text_or_none,
     "priority": integer,
     "failures": integer,
-    "finished_at_ms": lambda fields, name: fields[name],  # no field of a job that lives
+    "finished_at_ms": lambda fields, name: fields[name],  # live jobs have no such field
     **dict.fromkeys(
         ("dispatched_at_ms", "started_at_ms", "first_started_at_ms", "retry_at_ms", "cancel_requested_at_ms"),
         instant_or_none,
     ),
 }
-"""The fields that the moves of a job change, each by itself."""
+"""The fields that moves of a job change, each decoded on its own."""
 
 
 def _decode_ids(fields: Document, name: str) -> tuple[str, ...]:
@@ -210,7 +207,7 @@ def decode_job_state(fields: Document) -> JobState:
 
 
 _STATES = {state.value: state for state in JobState}
-"""There are many jobs, and to ask the enumeration takes five times as long."""
+"""There are many jobs, and a lookup in the enumeration takes five times as long."""
 
 
 def encode_job_ref(job: JobRef) -> dict[str, Any]:

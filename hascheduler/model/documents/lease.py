@@ -50,7 +50,7 @@ def decode_lease(id: object, fields: Document) -> LeaseRecord:
 
 
 def readable_lease(id: object, fields: Document) -> LeaseRecord | None:
-    """None where somebody has written something else there; one of a later release is an `InvalidInput` still."""
+    """None for a document that is no lease; one of an unknown form is still an `InvalidInput`."""
     require_known_version(fields)
     try:
         return decode_lease(id, fields)

@@ -35,7 +35,7 @@ def encode_replica(status: ReplicaStatus) -> dict[str, Any]:
         "quarantined": status.quarantined,
         "version": status.version,
         "reads": status.reads,
-        # As texts: of an array the stream may tell a part, and what is new here is nothing that may fail to be read.
+        # As a text: the stream may deliver a part of an array, and a new field must never make the document unreadable.
         "marks": " ".join(f"{point}={digest}" for point, digest in status.marks),
         "audited": _encode_audited(status.audited),
     }
@@ -76,6 +76,6 @@ def _decode_audited(value: object) -> LastCheck | None:
 
 
 def _pairs(value: object) -> list[tuple[str, str]]:
-    """Of ``name=value name=value``; whatever is something else is left out."""
+    """The pairs of ``name=value name=value``; malformed words are left out."""
     words = value.split(" ") if isinstance(value, str) else []
     return [(name, text) for name, is_pair, text in (word.rpartition("=") for word in words) if is_pair]

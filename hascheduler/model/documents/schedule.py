@@ -1,8 +1,8 @@
-"""How a schedule is stored, how a stored one is read back, and the job that follows from it at a nominal time.
+"""Stored schedules, their parts, and the bases of decisions about them.
 
 ``{_id: name, v, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload, render, labels,
-created_at_ms}`` are the API's to write, each write raising ``rev``; ``{cursor_ms, tally, failures, throttled,
-unstorable}`` are the leader's. ``unstorable``, 0 where it is not there, is only shown: no mirror has it.
+created_at_ms}`` are written by the API, each write raising ``rev``; ``{cursor_ms, tally, failures, throttled,
+unstorable}`` by the leader. ``unstorable``, 0 if absent, is only shown: no mirror has it.
 """
 
 from collections.abc import Mapping
@@ -39,18 +39,18 @@ SCHEDULE_FIELDS = (
     "v", "rev", "trigger", "since_ms", "past", "policy", "paused_at_ms", "job", "created_at_ms",
     "cursor_ms", "tally", "failures", "throttled",
 )  # fmt: skip
-"""What a mirror needs of a schedule."""
+"""The fields that a mirror needs."""
 
 TOO_MANY_FAILURES = "{} of its jobs failed in a row"
-"""Why a schedule is paused that nobody paused."""
+"""``paused_because`` of a schedule that the leader paused."""
 
 LEADER_FIELDS = frozenset({"cursor_ms", "tally", "failures", "throttled"})
-"""Writing them is no edit: ``rev`` stays."""
+"""Writing these is no edit: ``rev`` stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewSchedule:
-    """A schedule as it is made at ``now``: its nominal times begin after that."""
+    """A schedule as it is created at ``now``: its nominal times begin after that."""
 
     name: str
     trigger: Trigger
@@ -126,7 +126,7 @@ def encode_schedule_ref(schedule: ScheduleRef) -> dict[str, Any]:
 
 
 def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
-    """``schedule`` after the leader wrote some of its own fields; the others are not looked at again."""
+    """``schedule`` after the leader wrote some of `LEADER_FIELDS`; other fields are not decoded again."""
     return replace(
         schedule,
         cursor_ms=WallMs(integer(fields, "cursor_ms", default=schedule.cursor_ms)),
@@ -136,7 +136,7 @@ def with_leader_fields(schedule: ScheduleRef, fields: Document) -> ScheduleRef:
 
 
 def encode_schedule_edit(schedule: ScheduleRef) -> dict[str, Any]:
-    """What an edit of the times or the policy of a schedule writes."""
+    """The fields that an edit of the times or the policy of a schedule writes."""
     return {
         "trigger": encode_trigger(schedule.trigger),
         "since_ms": schedule.since_ms,
@@ -163,7 +163,7 @@ _DEFAULT_POLICY_STORED = encode_policy(DEFAULT_POLICY)
 
 
 def decode_policy(fields: object) -> SchedulePolicy:
-    """The defaults where nothing is stored."""
+    """The default policy if nothing is stored."""
     if fields is None:
         return DEFAULT_POLICY
     if not isinstance(fields, Mapping):
@@ -182,12 +182,12 @@ def decode_policy(fields: object) -> SchedulePolicy:
 
 
 _TALLIED_APART = frozenset({"throttled"})
-"""Counts that 0.2.0 does not know and whose list it would refuse: each is a field of the schedule, and is added to."""
+"""Counts that 0.2.0 does not know (it would refuse a longer list): each is a field that writes add to."""
 _TALLIED = tuple(field.name for field in dataclass_fields(FireCounts) if field.name not in _TALLIED_APART)
 
 
 def encode_fire_counts(tally: FireCounts) -> list[int]:
-    """The counts in the order of `FireCounts`, without those that are told apart."""
+    """The counts in the order of `FireCounts`, without those that are stored apart."""
     return [getattr(tally, name) for name in _TALLIED]
 
 
@@ -208,7 +208,7 @@ def _with_counts(tally: FireCounts, fields: Document) -> FireCounts:
 
 
 def unstorable_of(fields: Document) -> int:
-    """How many of the nominal times that the tally counts as fired have no job, as none could be stored."""
+    """How many of the nominal times that the tally counts as fired have no job, as it can't be stored."""
     count = fields.get("unstorable")
     return count if is_integer(count) else 0
 
@@ -248,7 +248,7 @@ def decode_template(fields: object, schedule: str) -> JobTemplate:
         return _decode_template(fields, None if target == schedule else target)
     try:
         return _shared_template(*map(fields.get, _SHARED_FIELDS))
-    except (InvalidInput, TypeError):  # also where one can't be hashed; what is wrong is said in the field's own words
+    except (InvalidInput, TypeError):  # also if a value can't be hashed; `_decode_template` names the wrong field
         return _decode_template(fields, None)
 
 

@@ -1,4 +1,4 @@
-"""How a token is stored: under what its secret hashes to, so that to know the secret is to find it."""
+"""Stored tokens; ``_id`` is the digest of the secret, so the secret alone finds its token."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -43,7 +43,7 @@ def decode_token(id: object, fields: Mapping[str, Any]) -> Token:
 
 
 def _decode_role(fields: Mapping[str, Any]) -> Role:
-    # One that can't be read must never pass for any: the token is set aside, and opens nothing.
+    # An unreadable role must never pass for another one: the token is quarantined, and grants nothing.
     role = fields.get("role")
     if not isinstance(role, str) or role not in set(Role):
         raise InvalidInput(("role",), wrong(fields, "role"), " or ".join(Role))

@@ -1,8 +1,7 @@
-"""How a trigger is stored, and how a stored one is read back.
+"""Stored triggers.
 
 ``{type, …the pattern's own fields…, jitter_ms?, start_at_ms?, end_at_ms?, max_fires?, exclude?}``, the last as a list
-of ``[from_ms, to_ms]``.
-Whether its times make sense is not asked here: a cron expression is read when its next time is.
+of ``[from_ms, to_ms]``. The times are not checked here: a cron expression is parsed when its next time is computed.
 """
 
 from collections.abc import Mapping, Sequence

@@ -109,7 +109,7 @@ def _take(collection: Collection, document: Mapping[str, Any], into: ScanContext
         return Finding(
             FindingKind.NOT_EXPIRED,
             f"{collection}/{short_id(document['_id'])}",
-            "it has no expire_at, so it never goes by itself, and whether it lives can't be told",
+            "it has no expire_at, so it never expires, and whether its process lives is unknown",
             f"end that process, or if there is none, delete the document: db.{collection}.deleteOne({{_id: …}})",
         )
     return None

@@ -14,7 +14,7 @@ Found = Mapping[str, Mapping[str, Any]]
 
 _DOUBLED_SHOWN_MAX = 20
 _DOUBLED_LIMIT_S = 60.0
-_MAKE = "hascheduler migrate makes what is missing (so does each replica at its start)"
+_MAKE = "hascheduler migrate creates it (so does each replica at its start)"
 
 
 class PresentIndexes:
@@ -87,6 +87,6 @@ async def duplicate_idempotency_keys(database: Database) -> AsyncIterator[Findin
             FindingKind.IDEMPOTENCY_DOUBLED,
             f"jobs/{row['first']}",
             f"{row['jobs']} jobs answer for the idempotency key {str(key)[:100]!r} of {str(tenant)[:100]!r}",
-            "look which of them ran; cancel what is not wanted, then hascheduler migrate makes the index",
+            "look which of them ran; cancel what is not wanted, then hascheduler migrate creates the index",
             since_ms=since_ms if isinstance(since_ms, int) else None,
         )

@@ -45,7 +45,7 @@ class JobScan:
                         FindingKind.UNKNOWN_STATE,
                         f"jobs/{short_id(document['_id'])}",
                         f"its state is {short_id(document.get('state'))!r}, and there are {', '.join(_STATES)}",
-                        "it neither runs nor ends: look at it in MongoDB, and submit it anew",
+                        "it neither runs nor ends: look at it in MongoDB, and submit it again",
                     )
 
     async def occupying(self) -> AsyncIterator[Finding]:

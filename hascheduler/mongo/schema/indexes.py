@@ -107,7 +107,7 @@ def require_compatible(
             if name == index_name(model) and _shape(info) != wanted:
                 raise DatabaseUnfit(
                     f"the index {name!r} of {collection} is {_shown(_shape(info))}, and should be {_shown(wanted)};"
-                    f' drop it once nobody needs it: db.{collection}.dropIndex("{name}")'
+                    f' drop it once no process needs it: db.{collection}.dropIndex("{name}")'
                 )
             if name != index_name(model) and _shape(info) == wanted:
                 raise DatabaseUnfit(

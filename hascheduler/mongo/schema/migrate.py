@@ -140,14 +140,14 @@ async def _require_all_read_it(database: Database) -> None:
         heard_lately = {"$gt": ["$expire_at", {"$add": ["$$NOW", kept_ms - _HEARD_LATELY_MS]}]}
         reads_it = {"$gte": [{"$ifNull": ["$reads", UNSTATED_VERSION]}, schema_version.NEWEST_VERSION]}
         query = {"$expr": {"$and": [heard_lately, {"$not": [reads_it]}]}}
-        with _exchange(f"look who is there in {collection}"):
+        with _exchange(f"read the heartbeats in {collection}"):
             found = await database[collection.value].find(query, {"_id": True}).to_list(None)
         behind += [str(document["_id"]) for document in found]
     if behind:
         who = ", ".join(sorted(behind)[:5]) + (f" and {len(behind) - 5} more" if len(behind) > 5 else "")
         raise DatabaseUnfit(
             f"the schema version can't become {schema_version.NEWEST_VERSION} yet: {who} would not read it; replace"
-            " what is of the older release first (whoever is gone is forgotten after a minute)"
+            " what is of the older release first (a process that is gone is forgotten after a minute)"
         )
 
 

@@ -222,7 +222,7 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         job("job:x", "sleeping", 1_000),
         FindingKind.UNKNOWN_STATE,
         "jobs/job:x",
-        ("sleeping", "submit it anew"),
+        ("sleeping", "submit it again"),
     ),
     "a job without a state": (
         insert("jobs", lambda _: {"_id": "job:x"}),
@@ -240,7 +240,7 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         job("job:x", "pending", 1_000, priority="high"),
         FindingKind.UNREADABLE,
         "jobs/job:x",
-        ("priority", "submit it anew"),
+        ("priority", "submit it again"),
     ),
     "a schedule with a broken trigger": (
         insert("schedules", lambda healthy: healthy.schedule("bad", trigger={"type": "moon"})),
