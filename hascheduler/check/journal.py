@@ -107,11 +107,11 @@ def _is_undone(
             return classify_outcome(decision, jobs.get(decision.job_id)) is Settlement.UNKNOWN
 
 
-def _is_open(conclusion: TimeOutcome, schedule: Mapping[str, Any] | None) -> bool:
+def _is_open(outcome: TimeOutcome, schedule: Mapping[str, Any] | None) -> bool:
     cursor_ms = None if schedule is None else schedule.get("cursor_ms")
-    if schedule is None or not isinstance(cursor_ms, int) or not is_current(schedule, conclusion):
+    if schedule is None or not isinstance(cursor_ms, int) or not is_current(schedule, outcome):
         return False  # gone or edited since: a decision that was not applied is decided again
-    return cursor_ms < conclusion.nominal_ms
+    return cursor_ms < outcome.nominal_ms
 
 
 def _shown(decision: Decision) -> str:

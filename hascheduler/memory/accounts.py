@@ -1,4 +1,4 @@
-"""The newest record of what tenants and keys had consumed and what jobs cost."""
+"""The newest checkpoint of what tenants and keys have consumed and of learned costs."""
 
 from hascheduler.dispatch.accounts import AccountsSnapshot, decode_accounts, encode_accounts
 from hascheduler.memory.connection import MemoryConnection

@@ -1,7 +1,7 @@
-"""A broker inside the process: one queue a processor, in order, and what was parked.
+"""A broker inside the process: one ordered queue a processor, and the parked messages.
 
-Owner of all messages. Each queue holds at most `QUEUE_MAX`, and then refuses; of the parked messages the oldest go.
-Faults happen when they are asked for: to the next messages that are published, whoever they are for.
+Owner of all messages. Each queue holds at most `QUEUE_MAX`, and then refuses; the oldest parked messages are dropped.
+Faults happen only on request: to the next published messages, of any processor.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ PARKED_MAX = 10_000
 
 
 class MessageFault(Enum):
-    """What becomes of a message instead of one delivery and a confirm."""
+    """A fault of one message, in place of one delivery and a confirm."""
 
     DROPPED = "dropped"
     """Confirmed, and never delivered."""
@@ -42,7 +42,7 @@ class Letter:
 
 @dataclass(slots=True)
 class Queue:
-    """``news`` wakes the consumer. A message that a consumer took and did not acknowledge comes back first."""
+    """``news`` wakes the consumer. Messages that a consumer took and did not acknowledge return to the front."""
 
     waiting: deque[Letter] = field(default_factory=deque)
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -54,7 +54,7 @@ class Queue:
 
 
 class MemoryBroker:
-    """``accepting`` is the switch: off, it takes no message, as a broker that is away or short of memory."""
+    """``accepting`` False: it takes no message, as a broker that is down or short of memory."""
 
     def __init__(self) -> None:
         self.accepting = True
@@ -65,21 +65,21 @@ class MemoryBroker:
     # Faults
 
     def harm_next(self, fault: MessageFault, messages: int = 1) -> None:
-        """What happens to the next messages after those that were asked for before."""
+        """Adds ``fault`` for the next ``messages`` messages, after the faults requested before."""
         self._faults.extend([fault] * messages)
 
     def put(self, processor_id: str, body: bytes, headers: Mapping[str, object] | None = None) -> None:
-        """Put anything at all into the processor's queue, as a stranger might."""
+        """Puts any bytes into the processor's queue, as a foreign publisher might."""
         self.queue(processor_id).put(Letter(body, headers or {}))
 
     # Queues
 
     def queue(self, processor_id: str) -> Queue:
-        """The processor's queue, made if there is none."""
+        """The processor's queue, created if there is none."""
         return self._queues.setdefault(processor_id, Queue())
 
     def delete_queue(self, processor_id: str) -> None:
-        """It and what is in it go; its consumer finds out."""
+        """Deletes the queue and its messages; its consumer notices."""
         queue = self._queues.pop(processor_id, None)
         if queue is not None:
             queue.is_deleted = True
@@ -91,7 +91,7 @@ class MemoryBroker:
         return 0 if queue is None else len(queue.waiting)
 
     def publish(self, processor_id: str, message: Message) -> Confirm:
-        """UNKNOWN where there is no such queue, it is full, or the broker does not accept: nothing is kept then."""
+        """UNKNOWN if there is no such queue, it is full, or the broker does not accept: then nothing is kept."""
         queue = self._queues.get(processor_id)
         if not self.accepting or queue is None or len(queue.waiting) >= QUEUE_MAX:
             return Confirm.UNKNOWN

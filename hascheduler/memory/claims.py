@@ -1,7 +1,7 @@
-"""Carries the leader's decisions out: first what concerns schedules, then the moves of jobs, each job's in their order.
+"""Applies the leader's decisions: first those about schedules, then those about jobs, each job's in their order.
 
-A decision that finds its job in another state than it demands is DONE if the document shows that it was carried out
-before, and LOST if not.
+A decision whose job is in another state than it demands is DONE if the document shows that it was applied before, and
+LOST if not.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ from hascheduler.dispatch.settlements import is_carried_out
 from hascheduler.errors import StoreUnavailable
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import Document, MemoryDatabase
-from hascheduler.memory.fires import conclude, count_failures
 from hascheduler.memory.state_updates import back_to_pending, dispatched, may, to_terminal
+from hascheduler.memory.time_outcomes import apply_time_outcomes, count_failures
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import AttemptEnd, JobState, Move
@@ -38,12 +38,12 @@ class MemoryClaimStore:
         self._job_retention_ms = job_retention_ms
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
-        # Whatever is written here is safe at once, with or without a majority.
+        # Every write here is durable at once, with or without a majority.
         settled: dict[Decision, Settlement] = {}
         try:
             async with self._connection.exchange("claims.apply") as database:
-                conclusions = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
-                settled.update(conclude(database, conclusions, at_ms, self._job_retention_ms).items())
+                outcomes = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
+                settled.update(apply_time_outcomes(database, outcomes, at_ms, self._job_retention_ms).items())
                 for decision in decisions:
                     if isinstance(decision, CountFailures):
                         settled[decision] = count_failures(database, decision)

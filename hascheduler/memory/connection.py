@@ -1,7 +1,7 @@
-"""One client's way to the database: the place where answers get lost.
+"""One client's connection to the database: the place where answers get lost.
 
-Each store has a connection and makes one exchange per call. Faults are asked for by tests, never by chance, and hit
-one connection: that of one replica or processor, while the others go on.
+Each store has a connection and makes one exchange per call. Tests request faults; none happens by chance. A fault
+hits one connection, that of one replica or processor, while the others go on.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class MemoryConnection:
     async def exchange(self, name: str) -> AsyncIterator[MemoryDatabase]:
         """One transaction called ``name``. The body must not await: nothing else happens while it lasts."""
         fault = self._take_fault(name)
-        # Others get their turn on the way, as with a real server.
+        # Other tasks run meanwhile, as with a real server.
         await asyncio.sleep(0)
         if self._is_cut or (fault and not fault.carried_out):
             raise StoreUnavailable(f"{name}: no answer")

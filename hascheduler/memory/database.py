@@ -77,7 +77,7 @@ class MemoryDatabase:
         updated = {**document, **changed}
         self._documents[collection][key] = updated
         lean = {name: changed[name] for name in LEAN_FIELDS.get(collection, ()) if name in changed}
-        # The journal is told by its inserts alone.
+        # Only inserts of the journal become events.
         if lean and collection is not Collection.JOURNAL:
             self.history.append(Change(collection, Operation.PATCH, updated["_id"], lean))
         return updated
@@ -100,7 +100,7 @@ class MemoryDatabase:
         return to_datetime(self._now_ms + span_ms)
 
     def pass_time_to(self, now_ms: WallMs) -> None:
-        """Let it be ``now_ms`` (never earlier than before): what has expired by then is deleted."""
+        """Sets the time to ``now_ms`` (never earlier than before), and deletes what has expired by then."""
         self._now_ms = max(self._now_ms, now_ms)
         now = to_datetime(self._now_ms)
         for collection in Collection:

@@ -1,4 +1,4 @@
-"""The exchange of events in memory: what was published, in its order, and a switch for its troubles."""
+"""The exchange of events in memory: the published events in order, and a switch for its faults."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from hascheduler.model.event import Event
 
 
 class MemoryEventExchange:
-    """`hascheduler.ports.EventExchange`. While it is not ``accepting`` nothing is taken."""
+    """`hascheduler.ports.EventExchange`. While it is not ``accepting``, it takes no event."""
 
     def __init__(self) -> None:
         self.accepting = True
@@ -19,13 +19,13 @@ class MemoryEventExchange:
         await asyncio.Event().wait()
 
     async def publish(self, events: Sequence[Event]) -> bool:
-        await asyncio.sleep(0)  # others get their turn on the way, as with a real broker
+        await asyncio.sleep(0)  # other tasks run meanwhile, as with a real broker
         if self.accepting:
             self.published += events
         self._news.set()
         return self.accepting
 
     async def asked(self) -> None:
-        """Until it is asked to publish the next time."""
+        """Waits for the next call of `publish`."""
         self._news.clear()
         await self._news.wait()

@@ -1,4 +1,4 @@
-"""The accounts of the changes of leadership, the newest of each shard."""
+"""Reports of the changes of leadership, the newest of each shard."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,7 @@
-"""What changed, in one total order.
+"""Every change, in one total order.
 
-Owner of the events and of their numbers, which only grow. An event holds what a mirror gets to see: the lean fields.
-Events can be forgotten, from the oldest on; who has not read them by then has lost history.
+Owner of the events and of their numbers, which only grow. An event holds the lean fields, as a mirror gets them. Events
+can be forgotten, from the oldest on; a stream that has not read them by then has lost history.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ EVENTS_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A collection went away with all that was in it; what it held is not told one by one."""
+    """A collection was dropped with all its documents, without an event for each."""
 
     collection: str
 
@@ -58,10 +58,10 @@ class History:
 
     @property
     def news(self) -> asyncio.Event:
-        """Set at the next event or at `wake`. Take it before you look, and wait for it after."""
+        """Set at the next event or at `wake`. Take it before reading, and wait for it after."""
         return self._news
 
     def wake(self) -> None:
-        """Have everybody who waits for news look again."""
+        """Makes every waiting stream read again."""
         self._news.set()
         self._news = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Jobs as the API writes and reads them."""
+"""Jobs as the API reads and changes them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Each replica's account of itself."""
+"""The heartbeats of replicas."""
 
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.model.collection import Collection
@@ -19,7 +19,7 @@ class MemoryReplicaBoard:
         async with self._connection.exchange("replicas.beat") as database:
             expiry = {"expire_at": database.instant_in(REPLICA_KEPT_MS)}
             database.replace(Collection.REPLICAS, {**encode_replica(status), **expiry})
-        # Its time is what a test makes of it, and nothing to set a clock by.
+        # None: tests set the time of this database, so no clock may be compared with it.
         return None
 
     async def remove(self, replica_id: str) -> None:

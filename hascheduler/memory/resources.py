@@ -12,7 +12,7 @@ Resource = TypeVar("Resource")
 
 
 class MemoryResourceStore(Generic[Resource]):
-    """`hascheduler.ports.NounStore`. ``encode`` gives a noun's document, whose ``_id`` is its name."""
+    """`hascheduler.ports.NounStore`. ``encode`` gives a resource's document, whose ``_id`` is its name."""
 
     def __init__(
         self, connection: MemoryConnection, collection: Collection, encode: Callable[[Resource], dict[str, Any]]
@@ -21,14 +21,14 @@ class MemoryResourceStore(Generic[Resource]):
         self._collection = collection
         self._encode = encode
 
-    async def create(self, noun: Resource) -> StoredDocument | None:
+    async def create(self, resource: Resource) -> StoredDocument | None:
         async with self._connection.exchange(f"{self._collection}.create") as database:
-            document = self._encode(noun) | {"rev": 1}
+            document = self._encode(resource) | {"rev": 1}
             return document if database.insert(self._collection, document) else None
 
-    async def put(self, noun: Resource) -> tuple[StoredDocument, bool]:
+    async def put(self, resource: Resource) -> tuple[StoredDocument, bool]:
         async with self._connection.exchange(f"{self._collection}.put") as database:
-            fields = self._encode(noun)
+            fields = self._encode(resource)
             stored = database.find(self._collection, fields["_id"])
             document = fields | {"rev": 1 if stored is None else stored["rev"] + 1}
             if stored is None:
@@ -36,9 +36,9 @@ class MemoryResourceStore(Generic[Resource]):
                 return document, True
             return deepcopy(database.update(self._collection, stored, document)), False
 
-    async def replace(self, noun: Resource, rev: int) -> StoredDocument | None:
+    async def replace(self, resource: Resource, rev: int) -> StoredDocument | None:
         async with self._connection.exchange(f"{self._collection}.replace") as database:
-            fields = self._encode(noun) | {"rev": rev + 1}
+            fields = self._encode(resource) | {"rev": rev + 1}
             stored = database.find(self._collection, fields["_id"])
             if stored is None or stored["rev"] != rev:
                 return None

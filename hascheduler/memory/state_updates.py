@@ -1,4 +1,4 @@
-"""The moves of a job as changes of its stored fields; which may start from where, `TRANSITIONS` says.
+"""The moves of a job as changes of its stored fields; `TRANSITIONS` says from which states each may start.
 
 Each raises ``rev`` by one, and each that ends an attempt keeps its record: ``{number, processor, dispatched_at_ms,
 started_at_ms, finished_at_ms, outcome, error}``.
@@ -14,7 +14,7 @@ from hascheduler.ports import AttemptOutcome
 
 
 def may(move: Move, job: Document) -> bool:
-    """Whether ``move`` leads on from the state of ``job``."""
+    """Whether ``move`` may start from the state of ``job``."""
     return job.get("state") in TRANSITIONS[move].sources
 
 
@@ -50,7 +50,7 @@ def back_to_pending(
 ) -> dict[str, Any]:
     """The attempt ends with ``outcome``, the job waits for its next one.
 
-    Unless it was given back that is a failure, if it ran.
+    If the attempt ran and was not given back, it counts as a failure.
     """
     return {
         "failures": _failures_after(job, counts=outcome != AttemptEnd.GIVEN_BACK),
@@ -67,7 +67,7 @@ def back_to_pending(
 def to_terminal(
     job: Document, end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int
 ) -> dict[str, Any]:
-    """The job ends as ``end`` says, and with it the attempt that held a processor, if one did."""
+    """The job ends as ``end`` says, and so does its attempt, if a processor holds one."""
     expire_at = to_datetime(at_ms + kept_ms)
     return {
         "failures": _failures_after(job, counts=end.state is JobState.FAILED),
@@ -83,7 +83,7 @@ def to_terminal(
 
 
 def revived(job: Document) -> dict[str, Any]:
-    """A failed job begins anew, behind everything that was decided about it."""
+    """A failed job starts over; its new attempt number makes every earlier decision about it stale."""
     return {**REVIVED_FIELDS, "attempt": job["attempt"] + 1, "rev": job["rev"] + 1}
 
 

@@ -1,4 +1,4 @@
-"""What a database can hold, and a copy of it that nobody else can change."""
+"""Checks that a database can hold a document, and copies it, so that its caller can't change it afterwards."""
 
 from collections.abc import Mapping
 from datetime import datetime

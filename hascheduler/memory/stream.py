@@ -1,7 +1,7 @@
-"""The change stream, and the gap-free way to begin with it: open first, read then.
+"""The change stream, and the gap-free way to begin with it: open first, then read.
 
-A stream is no more than a number: that of the last event it told. So a wait that is cancelled loses nothing, and a
-token is that number. Positions are made of it: an event a time, of a clock that shows nothing but the order.
+The state of a stream is the number of the last event that it delivered. So a cancelled wait loses nothing, and the
+token is that number. Positions are made of it too: each event has a time of its own, on a clock that only orders.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _A_SECOND = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ResumeToken:
-    """Opaque to everybody else: the number of the last event that was told."""
+    """Opaque to callers: the number of the last event that was delivered."""
 
     number: int
 
@@ -42,7 +42,7 @@ class MemoryChangeSource:
     async def open(self, resume: ResumeToken | None) -> "MemoryChangeStream":
         async with self._connection.exchange("stream.open") as database:
             if resume is None:
-                # As MongoDB: from the newest change on, and that one is told too.
+                # As MongoDB: from the newest change on, which is delivered again.
                 start = database.history.newest - isinstance(database.history.last, Change)
             else:
                 start = resume.number
@@ -62,7 +62,7 @@ class MemoryChangeStream:
         self._connection = connection
         self._history = connection.database.history
         self._breaks = connection.breaks
-        self._told = start
+        self._delivered = start
         self._batch_max = batch_max
         self._is_fresh = is_fresh
         self._position = ""
@@ -74,12 +74,12 @@ class MemoryChangeStream:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_ms / 1_000):
                     await news.wait()
-        # No await from here on: what is told and where the stream stands change together.
+        # No await from here on: the batch and the position of the stream change together.
         changes = self._look()
-        self._told += len(changes)
+        self._delivered += len(changes)
         if changes:
             self._position = changes[-1].position
-        return Batch(changes, ResumeToken(self._told), self._position)
+        return Batch(changes, ResumeToken(self._delivered), self._position)
 
     async def snapshot(self) -> AsyncIterator[Sequence[Change]]:
         if not self._is_fresh:
@@ -95,16 +95,16 @@ class MemoryChangeStream:
         self._history.wake()
 
     def _look(self) -> list[Change]:
-        """The changes that come next, up to where the stream ends; raises when it ended already."""
+        """The next changes, up to the end of the stream; raises if it ended already."""
         if self._is_closed or self._breaks != self._connection.breaks:
             raise StoreUnavailable("the change stream is closed or broken")
         changes: list[Change] = []
-        for event in self._history.after(self._told, self._batch_max):
+        for event in self._history.after(self._delivered, self._batch_max):
             if isinstance(event, Dropped):
                 if changes:
-                    break  # what came before is told first
+                    break  # first deliver the changes before it
                 raise HistoryLost(f"{event.collection} was dropped")
-            number = self._told + len(changes) + 1
+            number = self._delivered + len(changes) + 1
             changes.append(replace(event, position=position(*divmod(number, _A_SECOND))))
         return changes
 

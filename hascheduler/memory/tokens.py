@@ -1,4 +1,4 @@
-"""Tokens, one document each, under the digest of the secret."""
+"""Access tokens, one document each; ``_id`` is the digest of the secret."""
 
 from collections.abc import Sequence
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Reads where jobs belong that are dispatched just now."""
+"""The traces of jobs that are being dispatched."""
 
 from collections.abc import Mapping, Sequence
 

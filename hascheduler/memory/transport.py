@@ -26,17 +26,17 @@ class MemoryTransport:
         return self._broker.accepting
 
     async def publish(self, messages: Sequence[tuple[str, Message]]) -> list[Confirm]:
-        await asyncio.sleep(0)  # others get their turn on the way, as with a real broker
+        await asyncio.sleep(0)  # other tasks run meanwhile, as with a real broker
         return [self._broker.publish(processor_id, message) for processor_id, message in messages]
 
 
 class MemoryDeliveries:
-    """`hascheduler.ports.Deliveries`. What was delivered and not acknowledged when ``run`` ends comes again."""
+    """`hascheduler.ports.Deliveries`. Messages that are not acknowledged when ``run`` ends are delivered again."""
 
     def __init__(self, broker: MemoryBroker, processor_id: str, slots: int) -> None:
         self._broker = broker
         self._processor_id = processor_id
-        # More than can run, so that requests to cancel get through while every slot is taken.
+        # More than can run, so that cancel messages arrive while every slot is occupied.
         self._unacknowledged_max = 2 * slots + 16
         self._consuming = False
 

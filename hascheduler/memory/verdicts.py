@@ -1,4 +1,4 @@
-"""What became of nominal times: the fired ones by their jobs, the others by their records."""
+"""The verdicts on nominal times: of fired ones the jobs, of all others their records."""
 
 from collections.abc import Collection as SomeOf
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ def _passed_over(database: MemoryDatabase, schedule: ScheduleId) -> Iterator[Ver
     for document in database.documents(Collection.VERDICTS):
         is_own = document.get("schedule_created_at_ms") in (None, schedule.created_at_ms)
         if document["schedule"] == schedule.name and is_own:
-            with suppress(InvalidInput):  # written by hand and broken: nobody's verdict
+            with suppress(InvalidInput):  # malformed by hand: no verdict
                 run = decode_verdict(document)
                 job = database.find(Collection.JOBS, fire_job_id(schedule.name, run.first_ms))
                 maker = None if job is None else maker_of(job)

@@ -1,4 +1,4 @@
-"""What processors write: their registration and heartbeat, and the start and end of their attempts."""
+"""The store of processors: registrations, heartbeats, progress, and the start and end of attempts."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -91,7 +91,7 @@ class MemoryWorkStore:
                     back = back_to_pending(job, state.value, outcome.error, at_ms, retry_at_ms=outcome.retry_at_ms)
                     database.update(Collection.JOBS, job, back)
                     return FinishAnswer.DONE
-                # Not again, if somebody has asked for it to be cancelled.
+                # A job whose cancellation was requested is not retried.
                 move, outcome = Move.STOP, AttemptOutcome(JobState.CANCELLED, error=outcome.error)
             if is_held(job, attempt, processor_id) and may(move, job):
                 fields = to_terminal(job, outcome, state.value, at_ms, kept_ms=self._job_retention_ms)

@@ -2,11 +2,11 @@
 
 ::
 
-    claims ──┬─► conclusions ──┬─► fired_jobs         inserts the jobs of nominal times
-             │                 ├─► verdict_records    records the times that do not fire
-             │                 └─► the cursors, along `hascheduler.dispatch.schedules.cursor_steps`
+    claims ──┬─► time_outcomes ──┬─► fired_jobs         inserts the jobs of nominal times
+             │                   ├─► verdict_records    records the times that do not fire
+             │                   └─► the cursors, along `hascheduler.dispatch.schedules.cursor_steps`
              ├─► failure counts of schedules
-             └─► job_updates                          dispatch, requeue, fail, cancel jobs that exist
+             └─► job_updates                            dispatch, requeue, fail, cancel jobs that exist
 
 Every decision stands in the journal, with a majority behind it, before it comes here. So whatever fails or is lost is
 applied again, and everything here is idempotent: each decision is answered by a `Settlement`.

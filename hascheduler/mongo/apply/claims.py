@@ -1,6 +1,6 @@
 """Applies the leader's decisions in groups: a few round trips a batch, however many decisions it holds.
 
-First the decisions about schedules (`conclusions`, `FailureCounts`): fires insert their jobs, as dispatched where the
+First the decisions about schedules (`outcomes`, `FailureCounts`): fires insert their jobs, as dispatched where the
 same batch decides that too. Then all other changes of jobs (`job_updates`). The journal has a majority behind it, so
 these writes wait for none unless the caller demands it: the leader applies again what gets lost with a primary.
 """
@@ -26,8 +26,8 @@ from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.schedule import TOO_MANY_FAILURES
 from hascheduler.model.instants import WallMs
-from hascheduler.mongo.apply.conclusions import Conclusions
 from hascheduler.mongo.apply.job_updates import JobUpdates
+from hascheduler.mongo.apply.time_outcomes import TimeOutcomeWriter
 from hascheduler.mongo.connection import MAJORITY, ONE, Database
 from hascheduler.mongo.faults import EXCHANGE_LIMIT_S, faults
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
@@ -37,38 +37,38 @@ class MongoClaimStore:
     """`hascheduler.ports.ClaimStore`; a job that fails here is deleted ``job_retention_ms`` later."""
 
     def __init__(self, database: Database, job_retention_ms: int, tracer: Tracer = NO_TRACING) -> None:
-        self._conclusions = Conclusions(database, job_retention_ms, tracer)
+        self._time_outcomes = TimeOutcomeWriter(database, job_retention_ms, tracer)
         self._failures = FailureCounts(database)
         self._job_updates = JobUpdates(database, job_retention_ms)
 
     async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
         settled: dict[Decision, Settlement] = dict.fromkeys(decisions, Settlement.UNKNOWN)
-        conclusions = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
+        outcomes = [decision for decision in decisions if isinstance(decision, Fire | RecordVerdict)]
         counts = [decision for decision in decisions if isinstance(decision, CountFailures)]
         moves = [decision for decision in decisions if isinstance(decision, JobMove)]
-        chains: Sequence[CursorSteps] = []
+        sequences: Sequence[CursorSteps] = []
         written: Mapping[TimeOutcome, Settlement] = {}
         # One limit for all exchanges together: decisions without an answer by then are UNKNOWN.
         with pymongo.timeout(EXCHANGE_LIMIT_S):
-            if conclusions:
+            if outcomes:
                 first = {move.job_id: move for move in moves if isinstance(move, Dispatch) and move.attempt == 1}
-                written, claimed, chains = await self._conclusions.write(conclusions, first, at_ms, majority=majority)
+                written, claimed, sequences = await self._time_outcomes.write(outcomes, first, at_ms, majority=majority)
                 settled.update(written.items())
                 settled.update((first[job_id], Settlement.DONE) for job_id in claimed)
-                fires = [conclusion for conclusion in conclusions if isinstance(conclusion, Fire)]
+                fires = [outcome for outcome in outcomes if isinstance(outcome, Fire)]
                 unanswered = {fire.job_id for fire in fires if settled[fire] is Settlement.UNKNOWN}
                 moves = [move for move in moves if move.job_id not in claimed and move.job_id not in unanswered]
             if counts:
                 settled.update((await self._failures.count(counts, majority=majority)).items())
             # The cursors and the jobs are different documents, so neither waits for the other.
             async with asyncio.TaskGroup() as tasks:
-                advancing = tasks.create_task(self._conclusions.advance(chains, written, majority=majority))
+                advancing = tasks.create_task(self._time_outcomes.advance(sequences, written, majority=majority))
                 moving = tasks.create_task(self._job_updates.carry_out(moves, at_ms, majority=majority))
         settled.update(zip(moves, moving.result(), strict=True))
         if not advancing.result():
             # The jobs and records are written, the cursors may not be: the leader has to apply all of it again.
             over = (Settlement.DONE, Settlement.REFUSED)
-            done = [conclusion for conclusion in conclusions if settled[conclusion] in over]
+            done = [outcome for outcome in outcomes if settled[outcome] in over]
             settled.update(dict.fromkeys(done, Settlement.UNKNOWN))
         return [settled[decision] for decision in decisions]
 

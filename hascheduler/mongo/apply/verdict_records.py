@@ -46,8 +46,8 @@ class VerdictRecords:
         decisions = list(runs)
         expire_at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=at_ms + self._kept_ms)
         documents = [
-            verdict_document(run, at_ms, conclusion.basis.created_at_ms) | {"expire_at": expire_at}
-            for conclusion, run in runs.items()
+            verdict_document(run, at_ms, outcome.basis.created_at_ms) | {"expire_at": expire_at}
+            for outcome, run in runs.items()
         ]
         existing: list[dict[str, Any]] = []
         settled = dict.fromkeys(decisions, written)
@@ -99,9 +99,9 @@ class VerdictRecords:
         return {by_id[each["_id"]] for each in unstorable if _is_of(each, by_id[each["_id"]])}
 
 
-def _is_of(document: Mapping[str, Any], conclusion: TimeOutcome) -> bool:
+def _is_of(document: Mapping[str, Any], outcome: TimeOutcome) -> bool:
     created_at_ms = document.get("schedule_created_at_ms")
-    return created_at_ms is None or conclusion.basis.is_of(created_at_ms)
+    return created_at_ms is None or outcome.basis.is_of(created_at_ms)
 
 
 def _is(document: Mapping[str, Any], decision: RecordVerdict) -> bool:

@@ -4,7 +4,7 @@
 
     read the schedules ─► which decisions follow from the cursor (`hascheduler.dispatch.schedules.cursor_steps`)
                       ─► insert the jobs of times that fire, record those that do not
-                      ─► advance each cursor along its chain, as far as all of it is written
+                      ─► advance each cursor along its steps, as far as all of it is written
 
 The insert of ``fire:<schedule>:<nominal>`` *is* the fire: a duplicate key means that it happened. A job that no
 database can hold is recorded as unstorable instead, and the update of the cursor counts it in the schedule. After a
@@ -49,7 +49,7 @@ class _Move(NamedTuple):
     unstorable: int
 
 
-class Conclusions:
+class TimeOutcomeWriter:
     """The part of the claims that concerns `Fire` and `RecordVerdict`; records live for ``kept_ms``."""
 
     def __init__(self, database: Database, kept_ms: int, tracer: Tracer) -> None:
@@ -58,30 +58,32 @@ class Conclusions:
         self._records = VerdictRecords(database, kept_ms)
 
     async def write(
-        self, conclusions: Sequence[TimeOutcome], claims: Mapping[str, Dispatch], at_ms: WallMs, *, majority: bool
+        self, outcomes: Sequence[TimeOutcome], claims: Mapping[str, Dispatch], at_ms: WallMs, *, majority: bool
     ) -> tuple[Settlements, set[str], list[CursorSteps]]:
-        """Write their jobs and records: one settlement each, the jobs that were inserted as dispatched, the chains.
+        """Write their jobs and records: one settlement each, the jobs inserted as dispatched, the cursor steps.
 
         DONE when it is written, now or before; REFUSED where no job can be stored, and that is recorded; LOST where
         the schedule is gone or edited; UNKNOWN where there was no answer, or where one before it is missing.
         """
-        settled: dict[TimeOutcome, Settlement] = dict.fromkeys(conclusions, Settlement.UNKNOWN)
+        settled: dict[TimeOutcome, Settlement] = dict.fromkeys(outcomes, Settlement.UNKNOWN)
         try:
             # Read for each batch: a cached template could have been edited since.
-            schedules = await self._read_schedules({conclusion.schedule for conclusion in conclusions})
-            chains = await self._chains(schedules, conclusions)
-            links = {conclusion: link for one in chains for conclusion, link in one.links}
-            settled |= {conclusion: SETTLEMENT_OF[link] for conclusion, link in links.items() if link in SETTLEMENT_OF}
+            schedules = await self._read_schedules({outcome.schedule for outcome in outcomes})
+            sequences = await self._cursor_steps(schedules, outcomes)
+            steps = {outcome: step for sequence in sequences for outcome, step in sequence.links}
+            settled |= {outcome: SETTLEMENT_OF[step] for outcome, step in steps.items() if step in SETTLEMENT_OF}
             # Rare: only when an entry is applied again.
-            before = [one for one, link in links.items() if isinstance(one, Fire) and link in (_WRITTEN, _DECIDED)]
+            before = [
+                outcome for outcome, step in steps.items() if isinstance(outcome, Fire) and step in (_WRITTEN, _DECIDED)
+            ]
             settled |= dict.fromkeys(await self._unstorable(before), Settlement.REFUSED)
         except (StoreUnavailable, HistoryLost):
             return settled, set(), []
         claimed: set[str] = set()
-        for fires, passed_over in _rounds(chains):
+        for fires, verdicts in _rounds(sequences):
             try:
-                if passed_over:
-                    settled |= await self._records.record(passed_over, at_ms)
+                if verdicts:
+                    settled |= await self._records.record(verdicts, at_ms)
                 templates = {fire: schedules[fire.schedule] for fire in fires}
                 inserted, claimed_now = await self._jobs.insert(templates, claims, at_ms, majority=majority)
                 refused = [fire for fire in fires if inserted[fire] is Settlement.REFUSED]
@@ -92,18 +94,18 @@ class Conclusions:
                 break  # the later rounds have to wait for this one
             settled |= inserted
             claimed |= claimed_now
-        return settled, claimed, chains
+        return settled, claimed, sequences
 
-    async def advance(self, chains: Sequence[CursorSteps], settled: Settlements, *, majority: bool) -> bool:
+    async def advance(self, sequences: Sequence[CursorSteps], settled: Settlements, *, majority: bool) -> bool:
         """Advance the cursors; whether all are known to be where they should be."""
         schedules = self._schedules.with_options(write_concern=MAJORITY if majority else ONE)
         moves: dict[_Move, list[str]] = defaultdict(list)
-        for one in chains:
-            written = _written_in_a_row(one, settled)
+        for sequence in sequences:
+            written = _written_in_a_row(sequence, settled)
             if written:
                 last = written[-1]
                 unstorable = sum(settled[each] is Settlement.REFUSED for each in written)
-                move = _Move(one.cursor_ms, last.nominal_ms, last.tally, sum(map(throttled, written)), unstorable)
+                move = _Move(sequence.cursor_ms, last.nominal_ms, last.tally, sum(map(throttled, written)), unstorable)
                 moves[move].append(last.schedule)
         if not moves:
             return True
@@ -128,24 +130,24 @@ class Conclusions:
             documents = await self._schedules.find({"_id": {"$in": sorted(names)}}, _READ).to_list(None)
         return {document["_id"]: document for document in documents}
 
-    async def _chains(
-        self, schedules: Mapping[str, Mapping[str, Any]], conclusions: Sequence[TimeOutcome]
+    async def _cursor_steps(
+        self, schedules: Mapping[str, Mapping[str, Any]], outcomes: Sequence[TimeOutcome]
     ) -> list[CursorSteps]:
         of_schedule: dict[str, list[TimeOutcome]] = defaultdict(list)
         doubtful = []
-        for conclusion in conclusions:
-            of_schedule[conclusion.schedule].append(conclusion)
-            schedule = schedules.get(conclusion.schedule)
-            if schedule is None or not is_current(schedule, conclusion):
-                doubtful.append(conclusion)
+        for outcome in outcomes:
+            of_schedule[outcome.schedule].append(outcome)
+            schedule = schedules.get(outcome.schedule)
+            if schedule is None or not is_current(schedule, outcome):
+                doubtful.append(outcome)
         written = await self._written(doubtful) if doubtful else set()
         return [cursor_steps(schedules.get(name), of_one, written) for name, of_one in of_schedule.items()]
 
-    async def _written(self, conclusions: Sequence[TimeOutcome]) -> set[TimeOutcome]:
-        fires = [conclusion for conclusion in conclusions if isinstance(conclusion, Fire)]
-        passed_over = [conclusion for conclusion in conclusions if isinstance(conclusion, RecordVerdict)]
+    async def _written(self, outcomes: Sequence[TimeOutcome]) -> set[TimeOutcome]:
+        fires = [outcome for outcome in outcomes if isinstance(outcome, Fire)]
+        verdicts = [outcome for outcome in outcomes if isinstance(outcome, RecordVerdict)]
         fired = await self._jobs.found(fires) | await self._records.found_unstorable(fires)
-        return fired | await self._records.found(passed_over)
+        return fired | await self._records.found(verdicts)
 
     async def _unstorable(self, fires: Sequence[Fire]) -> set[TimeOutcome]:
         """Those with a record of an unstorable job, and without a job."""
@@ -153,24 +155,24 @@ class Conclusions:
         return recorded - await self._jobs.found([fire for fire in fires if fire in recorded])
 
 
-def _rounds(chains: Sequence[CursorSteps]) -> list[tuple[list[Fire], list[RecordVerdict]]]:
-    """Groups of decisions that may be written at once: in none a fire beside a skip of its schedule that it follows, or
-    that follows it."""
+def _rounds(sequences: Sequence[CursorSteps]) -> list[tuple[list[Fire], list[RecordVerdict]]]:
+    """Groups of decisions that may be written at once: in none a fire beside a verdict of its schedule that it
+    follows, or that follows it."""
     rounds: list[tuple[list[Fire], list[RecordVerdict]]] = []
-    for one in chains:
+    for sequence in sequences:
         place, before = -1, None
-        for conclusion, link in one.links:
-            if link is not CursorStep.NEXT:
+        for outcome, step in sequence.links:
+            if step is not CursorStep.NEXT:
                 continue
-            if type(conclusion) is not before:
-                place, before = place + 1, type(conclusion)
+            if type(outcome) is not before:
+                place, before = place + 1, type(outcome)
             if place == len(rounds):
                 rounds.append(([], []))
-            fires, passed_over = rounds[place]
-            if isinstance(conclusion, Fire):
-                fires.append(conclusion)
+            fires, verdicts = rounds[place]
+            if isinstance(outcome, Fire):
+                fires.append(outcome)
             else:
-                passed_over.append(conclusion)
+                verdicts.append(outcome)
     return rounds
 
 
@@ -186,12 +188,12 @@ def _moved(move: _Move) -> Any:
     return [{"$set": fields}]
 
 
-def _written_in_a_row(one: CursorSteps, settled: Settlements) -> list[TimeOutcome]:
+def _written_in_a_row(sequence: CursorSteps, settled: Settlements) -> list[TimeOutcome]:
     """As far as the cursor may go. An unstorable job stays unstorable, so it holds nothing up."""
     written = []
-    for conclusion, link in one.links:
-        if link in (CursorStep.NEXT, CursorStep.WRITTEN):
-            if settled[conclusion] is Settlement.UNKNOWN:
+    for outcome, step in sequence.links:
+        if step in (CursorStep.NEXT, CursorStep.WRITTEN):
+            if settled[outcome] is Settlement.UNKNOWN:
                 break
-            written.append(conclusion)
+            written.append(outcome)
     return written

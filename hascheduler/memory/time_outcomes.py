@@ -1,4 +1,4 @@
-"""Carries out what concerns schedules: jobs of nominal times, records of those that do not fire, cursors, failures."""
+"""Applies decisions about schedules: jobs of nominal times, records of those that do not fire, cursors, failures."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
 
 
-def conclude(
-    database: MemoryDatabase, conclusions: Sequence[TimeOutcome], at_ms: WallMs, kept_ms: int
+def apply_time_outcomes(
+    database: MemoryDatabase, outcomes: Sequence[TimeOutcome], at_ms: WallMs, kept_ms: int
 ) -> dict[TimeOutcome, Settlement]:
-    """DONE when it is carried out, now or before; REFUSED where no job can be stored; LOST; UNKNOWN where one before it
-    is missing."""
+    """DONE when it is applied, now or before; REFUSED where no job can be stored; LOST; UNKNOWN where an outcome before
+    it is missing."""
     settled: dict[TimeOutcome, Settlement] = {}
     of_schedule: dict[str, list[TimeOutcome]] = defaultdict(list)
-    for conclusion in conclusions:
-        of_schedule[conclusion.schedule].append(conclusion)
+    for outcome in outcomes:
+        of_schedule[outcome.schedule].append(outcome)
     for name, of_one in of_schedule.items():
-        written = {conclusion for conclusion in of_one if _is_written(database, conclusion)}
-        for conclusion, link in cursor_steps(database.find(Collection.SCHEDULES, name), of_one, written).links:
-            settled[conclusion] = _carry_out(database, conclusion, link, at_ms, kept_ms)
+        written = {outcome for outcome in of_one if _is_written(database, outcome)}
+        for outcome, step in cursor_steps(database.find(Collection.SCHEDULES, name), of_one, written).links:
+            settled[outcome] = _carry_out(database, outcome, step, at_ms, kept_ms)
     return settled
 
 
@@ -53,30 +53,30 @@ def count_failures(database: MemoryDatabase, decision: CountFailures) -> Settlem
 
 
 def _carry_out(
-    database: MemoryDatabase, conclusion: TimeOutcome, link: CursorStep, at_ms: WallMs, kept_ms: int
+    database: MemoryDatabase, outcome: TimeOutcome, step: CursorStep, at_ms: WallMs, kept_ms: int
 ) -> Settlement:
-    before = Settlement.REFUSED if _is_unstorable(database, conclusion) else Settlement.DONE
-    if link not in (CursorStep.NEXT, CursorStep.WRITTEN):
-        return before if link is CursorStep.DECIDED else SETTLEMENT_OF[link]
-    settlement = _write(database, conclusion, at_ms, kept_ms) if link is CursorStep.NEXT else before
-    schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
+    before = Settlement.REFUSED if _is_unstorable(database, outcome) else Settlement.DONE
+    if step not in (CursorStep.NEXT, CursorStep.WRITTEN):
+        return before if step is CursorStep.DECIDED else SETTLEMENT_OF[step]
+    settlement = _write(database, outcome, at_ms, kept_ms) if step is CursorStep.NEXT else before
+    schedule = database.find(Collection.SCHEDULES, outcome.schedule)
     assert schedule is not None
     # Not an edit, so rev stays.
-    fields: dict[str, object] = {"cursor_ms": conclusion.nominal_ms, "tally": encode_fire_counts(conclusion.tally)}
-    if throttled(conclusion):
-        fields["throttled"] = schedule.get("throttled", 0) + throttled(conclusion)
+    fields: dict[str, object] = {"cursor_ms": outcome.nominal_ms, "tally": encode_fire_counts(outcome.tally)}
+    if throttled(outcome):
+        fields["throttled"] = schedule.get("throttled", 0) + throttled(outcome)
     if settlement is Settlement.REFUSED:
         fields["unstorable"] = unstorable_of(schedule) + 1
     database.update(Collection.SCHEDULES, schedule, fields)
     return settlement
 
 
-def _write(database: MemoryDatabase, conclusion: TimeOutcome, at_ms: WallMs, kept_ms: int) -> Settlement:
-    if isinstance(conclusion, RecordVerdict):
-        _record(database, conclusion, conclusion.run, at_ms, kept_ms)
+def _write(database: MemoryDatabase, outcome: TimeOutcome, at_ms: WallMs, kept_ms: int) -> Settlement:
+    if isinstance(outcome, RecordVerdict):
+        _record(database, outcome, outcome.run, at_ms, kept_ms)
         return Settlement.DONE
-    schedule = database.find(Collection.SCHEDULES, conclusion.schedule)
-    job = new_fired_job(conclusion.schedule, schedule or {}, conclusion.nominal_ms)
+    schedule = database.find(Collection.SCHEDULES, outcome.schedule)
+    job = new_fired_job(outcome.schedule, schedule or {}, outcome.nominal_ms)
     if job is not None:
         with suppress(InvalidInput):
             new = new_job_document(job)
@@ -84,18 +84,18 @@ def _write(database: MemoryDatabase, conclusion: TimeOutcome, at_ms: WallMs, kep
             maker, makes = (None if found is None else maker_of(found)), maker_of(new)
             if maker is None or makes is None or makes.is_same(maker):
                 return Settlement.DONE  # else a job of an earlier schedule of that name has the id
-    at = conclusion.nominal_ms
-    _record(database, conclusion, VerdictRun(conclusion.schedule, Verdict.UNSTORABLE, at, at, 1), at_ms, kept_ms)
+    at = outcome.nominal_ms
+    _record(database, outcome, VerdictRun(outcome.schedule, Verdict.UNSTORABLE, at, at, 1), at_ms, kept_ms)
     return Settlement.REFUSED
 
 
-def _record(database: MemoryDatabase, conclusion: TimeOutcome, run: VerdictRun, at_ms: WallMs, kept_ms: int) -> None:
-    created_at_ms = conclusion.basis.created_at_ms
+def _record(database: MemoryDatabase, outcome: TimeOutcome, run: VerdictRun, at_ms: WallMs, kept_ms: int) -> None:
+    created_at_ms = outcome.basis.created_at_ms
     document = verdict_document(run, at_ms, created_at_ms) | {"expire_at": to_datetime(at_ms + kept_ms)}
     if not database.insert(Collection.VERDICTS, document):
         found = database.find(Collection.VERDICTS, document["_id"])
-        if found is not None and not _is_of(found, conclusion):
-            database.replace(Collection.VERDICTS, document)  # nobody can ask for that one any more
+        if found is not None and not _is_of(found, outcome):
+            database.replace(Collection.VERDICTS, document)  # no request can reach that one any more
 
 
 def _is_fired(database: MemoryDatabase, fire: Fire) -> bool:
@@ -103,24 +103,24 @@ def _is_fired(database: MemoryDatabase, fire: Fire) -> bool:
     return job is not None and _is_of(job, fire)
 
 
-def _is_unstorable(database: MemoryDatabase, conclusion: TimeOutcome) -> bool:
-    """Whether it is recorded as such, and has no job."""
-    if not isinstance(conclusion, Fire) or _is_fired(database, conclusion):
+def _is_unstorable(database: MemoryDatabase, outcome: TimeOutcome) -> bool:
+    """Whether its job is recorded as unstorable, and does not exist."""
+    if not isinstance(outcome, Fire) or _is_fired(database, outcome):
         return False
-    record = database.find(Collection.VERDICTS, verdict_id(conclusion.schedule, conclusion.nominal_ms))
-    return record is not None and is_unstorable(record) and _is_of(record, conclusion)
+    record = database.find(Collection.VERDICTS, verdict_id(outcome.schedule, outcome.nominal_ms))
+    return record is not None and is_unstorable(record) and _is_of(record, outcome)
 
 
-def _is_written(database: MemoryDatabase, conclusion: TimeOutcome) -> bool:
-    if isinstance(conclusion, Fire):
-        return _is_fired(database, conclusion) or _is_unstorable(database, conclusion)
-    run = conclusion.run
+def _is_written(database: MemoryDatabase, outcome: TimeOutcome) -> bool:
+    if isinstance(outcome, Fire):
+        return _is_fired(database, outcome) or _is_unstorable(database, outcome)
+    run = outcome.run
     record = database.find(Collection.VERDICTS, verdict_id(run.schedule, run.first_ms))
-    if record is None or not _is_of(record, conclusion):
+    if record is None or not _is_of(record, outcome):
         return False
     return (record["verdict"], record["last_ms"]) == (stored_verdict(run)[0], run.last_ms)
 
 
-def _is_of(document: Document, conclusion: TimeOutcome) -> bool:
+def _is_of(document: Document, outcome: TimeOutcome) -> bool:
     created_at_ms = document.get("schedule_created_at_ms")
-    return created_at_ms is None or conclusion.basis.is_of(created_at_ms)
+    return created_at_ms is None or outcome.basis.is_of(created_at_ms)
