@@ -22,7 +22,7 @@ from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import ApiServices, create_app
 from hascheduler.api.http.server import ApiServer
-from hascheduler.api.middleware.audit import AuditWriter
+from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.check.config import CheckConfig
@@ -143,7 +143,7 @@ async def serve(settings: Settings) -> None:
                     events=replica.events,
                     clock=clock,
                     new_job_id=ids.new,
-                    lock=_lock(settings),
+                    auth=_auth_config(settings),
                     tokens=MongoTokenStore(database),
                     audit=audit,
                     audit_writer=audit_writer,
@@ -427,7 +427,7 @@ def _heartbeat_deadline_ms(settings: Settings) -> int:
     return settings.heartbeat_timeout_ms - settings.heartbeat_interval_ms
 
 
-def _lock(settings: Settings) -> AuthConfig:
+def _auth_config(settings: Settings) -> AuthConfig:
     token = settings.admin_token.get_secret_value()
     return AuthConfig(
         settings.tokens_demanded,

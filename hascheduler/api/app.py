@@ -50,6 +50,17 @@ address: requests in flight, submits that wait, fetches, event streams, recordin
 route answers 429 (`share-used-up`), or 503 (`too-busy`) where there is no room at all, with `Retry-After`; only a
 submit with `wait` is answered 202 at once. Bodies must arrive at 16 KiB a second or more, after a grace of 2 s."""  # noqa: E501  # a row is a line
 
+OPEN_PATHS = frozenset(
+    {
+        "/livez",
+        "/readyz",
+        "/leaderz",
+        "/openapi.json",
+        docs_page.DOCS_PATH,
+        *(f"{docs_page.DOCS_PATH}/{asset}" for asset in docs_page.ASSETS),
+    }
+)
+"""They need no token: their answers hold nothing of any tenant."""
 _ROUTERS = (
     # Routes are tried in this order: those that are asked most come first.
     submit.router,
@@ -147,8 +158,8 @@ def create_app(services: ApiServices) -> FastAPI:
     app.state.services = services
     # The last one added is the outermost.
     app.add_middleware(ConcurrencyMiddleware)
-    app.add_middleware(AuthMiddleware)
-    app.add_middleware(CrossSiteMiddleware)
+    app.add_middleware(AuthMiddleware, open_paths=OPEN_PATHS)
+    app.add_middleware(CrossSiteMiddleware, public_page=docs_page.DOCS_PATH)
     app.add_middleware(AuditMiddleware)
     app.add_middleware(TimeoutMiddleware)
     app.add_middleware(MetricsMiddleware)

@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
-from hascheduler.api.middleware.audit import AuditWriter
+from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
 from hascheduler.model.definition import Definition
@@ -47,7 +47,7 @@ class ApiServices:
     events: EventFeed
     clock: Clock
     new_job_id: Callable[[], str]
-    lock: AuthConfig
+    auth: AuthConfig
     tokens: TokenStore
     audit: AuditStore
     audit_writer: AuditWriter

@@ -1,9 +1,18 @@
-"""What a route says to the audit log about a request, where the request itself does not show it."""
+"""Records what each caller changed, or tried to change: at once in the log of the process, soon after in the database.
+
+::
+
+    request ─► AuditMiddleware ─► log line, at once
+                     │
+                     └─► AuditWriter: a bounded queue ─► its task ─► the store, in groups
+
+The log line is there even where the process dies before the next write to the database. A full queue drops records,
+counts them and logs that: the audit log must never hold a request up. No party can fill it: see
+`hascheduler.api.middleware.audit_writer`.
+"""
 
 import asyncio
 import re
-from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Annotated
@@ -14,11 +23,10 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hascheduler.api.middleware.audit_writer import AuditBudget
+from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import ANONYMOUS, Caller
 from hascheduler.api.middleware.metrics import pattern_of
-from hascheduler.errors import StoreUnavailable
-from hascheduler.ports import AuditRecord, AuditStore, Clock, audit_id
+from hascheduler.ports import AuditRecord
 
 
 @dataclass(slots=True)
@@ -52,16 +60,6 @@ CHANGES_NOTHING = Depends(_changes_nothing)
 
 log = structlog.get_logger(__name__)
 
-QUEUE_MAX = 10_000
-SHARE_MAX = QUEUE_MAX // 4
-"""Of one party in the queue."""
-GROUP_MAX = 1_000
-RECORDS_MAX = 500_000
-TRIM_EVERY = 1_000
-"""After so many records that this process has stored, the oldest beyond the limit are deleted."""
-_GROUP_EVERY_S = 0.1
-_TRY_AGAIN_AFTER_S = 1.0
-_LAST_WORDS_S = 3.0
 _PATH_LENGTH_MAX = 512
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _RECORDED = "/v1/"
@@ -72,82 +70,6 @@ _HTTP_REFUSED = 400
 _DEFECT = 500
 _CUT_OFF = 503
 """It took too long, or nobody waits for the answer any more; whether it was carried out is unknown."""
-
-
-class AuditWriter:
-    """Owner of the records that are not stored yet. ``run`` stores them until it is cancelled."""
-
-    def __init__(self, store: AuditStore, clock: Clock, records_max: int = RECORDS_MAX) -> None:
-        self._store = store
-        self._clock = clock
-        self._records_max = records_max
-        self._untrimmed = 0
-        self.shares = AuditBudget(SHARE_MAX)
-        self._process = token_hex(4)
-        self._count = 0
-        self._waiting: deque[AuditRecord] = deque()
-        self._arrived = asyncio.Event()
-        self._dropped = 0
-
-    @property
-    def dropped(self) -> int:
-        """How many records the log lines alone tell of."""
-        return self._dropped
-
-    def next_id(self) -> str:
-        self._count += 1
-        return audit_id(self._clock.wall_ms(), self._count, self._process)
-
-    def add(self, record: AuditRecord) -> bool:
-        """Whether it will be stored."""
-        if len(self._waiting) >= QUEUE_MAX or not self.shares.wait(party_of(record)):
-            self._dropped += 1
-            if self._dropped.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
-                full = len(self._waiting) >= QUEUE_MAX
-                reason = "the queue is full" if full else f"too many of {party_of(record)} wait"
-                log.warning("audit_records_dropped", dropped=self._dropped, reason=reason)
-            return False
-        self._waiting.append(record)
-        self._arrived.set()
-        return True
-
-    async def run(self) -> None:
-        try:
-            while True:
-                await self._arrived.wait()
-                await asyncio.sleep(_GROUP_EVERY_S)
-                self._arrived.clear()
-                try:
-                    await self.flush()
-                except StoreUnavailable as error:
-                    log.warning("audit_not_written", waiting=len(self._waiting), error=str(error))
-                    await asyncio.sleep(_TRY_AGAIN_AFTER_S)
-                    self._arrived.set()
-        finally:
-            await self._say_last_words()
-
-    async def flush(self) -> None:
-        """Store all that waits, and now and then delete what is beyond the limit."""
-        while self._waiting:
-            group: Sequence[AuditRecord] = [self._waiting[n] for n in range(min(GROUP_MAX, len(self._waiting)))]
-            await self._store.append(group)
-            for _ in group:
-                self.shares.stored(party_of(self._waiting.popleft()))
-            self._untrimmed += len(group)
-        if self._untrimmed >= TRIM_EVERY:
-            await self._store.trim(self._records_max)
-            self._untrimmed = 0
-
-    async def _say_last_words(self) -> None:
-        try:
-            async with asyncio.timeout(_LAST_WORDS_S):
-                await self.flush()
-        except (StoreUnavailable, TimeoutError):
-            log.warning("audit_not_written", waiting=len(self._waiting), error="the process ends")
-
-
-def party_of(record: AuditRecord) -> str:
-    return record.token_id or record.who
 
 
 class AuditMiddleware:

@@ -1,17 +1,113 @@
-"""How much of the audit log one party may take, so that a flood leaves room for what the others did.
+"""Stores the audit records, and bounds how much of the audit log one party may take.
 
-Who was not identified leaves no record: it is counted, and a sample stands in the log of the process. What a caller was
-refused is recorded, up to a burst and then now and then, and the next record of that caller says how many were left
-out. What a caller did is always recorded, as far as its share of the records that wait to be stored goes.
+A request without an identity leaves no record: it is counted, and a sample of such requests is in the log of the
+process. A refused request is recorded up to a burst and then now and then; the caller's next record says how many were
+left out. A change is always recorded, as far as the caller's share of the queue goes. The database keeps the newest
+records, as many as the settings say; the writers delete older ones now and then.
 """
 
-from collections import Counter, OrderedDict
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import Sequence
+from secrets import token_hex
 
+import structlog
+
+from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import MonoMs
+from hascheduler.ports import AuditRecord, AuditStore, Clock, audit_id
 
+log = structlog.get_logger(__name__)
+
+QUEUE_MAX = 10_000
+SHARE_MAX = QUEUE_MAX // 4
+"""Of one party in the queue."""
+GROUP_MAX = 1_000
+RECORDS_MAX = 500_000
+TRIM_EVERY = 1_000
+"""After so many records that this process has stored, the oldest beyond the limit are deleted."""
+_GROUP_EVERY_S = 0.1
+_TRY_AGAIN_AFTER_S = 1.0
+_LAST_WORDS_S = 3.0
 _SAMPLE_BURST, _SAMPLE_EVERY_MS = 20, 10_000
 _REFUSALS_BURST, _REFUSAL_EVERY_MS = 100, 10_000
 _PARTIES_MAX = 1_000
+
+
+class AuditWriter:
+    """Owner of the records that are not stored yet. ``run`` stores them until it is cancelled."""
+
+    def __init__(self, store: AuditStore, clock: Clock, records_max: int = RECORDS_MAX) -> None:
+        self._store = store
+        self._clock = clock
+        self._records_max = records_max
+        self._untrimmed = 0
+        self.shares = AuditBudget(SHARE_MAX)
+        self._process = token_hex(4)
+        self._count = 0
+        self._waiting: deque[AuditRecord] = deque()
+        self._arrived = asyncio.Event()
+        self._dropped = 0
+
+    @property
+    def dropped(self) -> int:
+        """How many records the log lines alone tell of."""
+        return self._dropped
+
+    def next_id(self) -> str:
+        self._count += 1
+        return audit_id(self._clock.wall_ms(), self._count, self._process)
+
+    def add(self, record: AuditRecord) -> bool:
+        """Whether it will be stored."""
+        if len(self._waiting) >= QUEUE_MAX or not self.shares.wait(party_of(record)):
+            self._dropped += 1
+            if self._dropped.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
+                full = len(self._waiting) >= QUEUE_MAX
+                reason = "the queue is full" if full else f"too many of {party_of(record)} wait"
+                log.warning("audit_records_dropped", dropped=self._dropped, reason=reason)
+            return False
+        self._waiting.append(record)
+        self._arrived.set()
+        return True
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._arrived.wait()
+                await asyncio.sleep(_GROUP_EVERY_S)
+                self._arrived.clear()
+                try:
+                    await self.flush()
+                except StoreUnavailable as error:
+                    log.warning("audit_not_written", waiting=len(self._waiting), error=str(error))
+                    await asyncio.sleep(_TRY_AGAIN_AFTER_S)
+                    self._arrived.set()
+        finally:
+            await self._say_last_words()
+
+    async def flush(self) -> None:
+        """Store all that waits, and now and then delete what is beyond the limit."""
+        while self._waiting:
+            group: Sequence[AuditRecord] = [self._waiting[n] for n in range(min(GROUP_MAX, len(self._waiting)))]
+            await self._store.append(group)
+            for _ in group:
+                self.shares.stored(party_of(self._waiting.popleft()))
+            self._untrimmed += len(group)
+        if self._untrimmed >= TRIM_EVERY:
+            await self._store.trim(self._records_max)
+            self._untrimmed = 0
+
+    async def _say_last_words(self) -> None:
+        try:
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await self.flush()
+        except (StoreUnavailable, TimeoutError):
+            log.warning("audit_not_written", waiting=len(self._waiting), error="the process ends")
+
+
+def party_of(record: AuditRecord) -> str:
+    return record.token_id or record.who
 
 
 class Sampler:

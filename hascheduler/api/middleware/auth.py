@@ -22,6 +22,7 @@ schedules only; all others are to it as if they did not exist. Without tokens (s
 admin of all tenants.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from hmac import compare_digest
 from http import HTTPStatus
@@ -34,7 +35,6 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hascheduler.api.http.problems import FieldError, Path, ProblemError, problem
-from hascheduler.api.ops.docs_page import ASSETS, DOCS_PATH
 from hascheduler.model.instants import WallMs
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.tenant import DEFAULT_TENANT
@@ -142,10 +142,6 @@ OperatorOfAll = Annotated[Caller, Depends(RequiredPower(Power.OPERATE, of_all=Tr
 AdminOfAll = Annotated[Caller, Depends(RequiredPower(Power.ADMINISTER, of_all=True))]
 
 
-OPEN_PATHS = frozenset(
-    {"/livez", "/readyz", "/leaderz", "/openapi.json", DOCS_PATH, *(f"{DOCS_PATH}/{asset}" for asset in ASSETS)}
-)
-"""They hold nothing of anybody's."""
 _REALM = 'Bearer realm="hascheduler"'
 _HOW_TO_SHOW_ONE = "a token is demanded; expected the header Authorization with the word Bearer, a blank and the token"
 """In words, as an example would be taken for a token and redacted."""
@@ -169,16 +165,17 @@ class AuthConfig:
 
 
 class AuthMiddleware:
-    """Lets requests through with ``request.state.caller`` set, except for those to `OPEN_PATHS`."""
+    """Lets requests through with ``request.state.caller`` set; those to ``open_paths`` as they are."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, open_paths: Collection[str]) -> None:
         self._app = app
+        self._open_paths = open_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+        if scope["type"] == "http" and scope["path"] not in self._open_paths:
             services = scope["app"].state.services
             try:
-                caller = _identified(Headers(scope=scope), services.lock, services.view, services.clock.wall_ms())
+                caller = _identified(Headers(scope=scope), services.auth, services.view, services.cconfig.wall_ms())
             except ProblemError as refusal:
                 answer = problem(refusal.status_code, refusal.kind, refusal.detail, headers=refusal.headers)
                 await answer(scope, receive, send)
@@ -187,10 +184,10 @@ class AuthMiddleware:
         await self._app(scope, receive, send)
 
 
-def _identified(headers: Headers, lock: AuthConfig, view: ClusterView, now: WallMs) -> Caller:
+def _identified(headers: Headers, config: AuthConfig, view: ClusterView, now: WallMs) -> Caller:
     given = headers.getlist("authorization")
     if not given:
-        if lock.demanded:
+        if config.demanded:
             raise _unknown(_HOW_TO_SHOW_ONE, error=None)
         return ANONYMOUS
     scheme, _, secret = given[0].partition(" ")
@@ -198,7 +195,7 @@ def _identified(headers: Headers, lock: AuthConfig, view: ClusterView, now: Wall
     if len(given) > 1 or len(secret) > _CREDENTIALS_LENGTH_MAX or scheme.lower() != "bearer" or not secret:
         raise _unknown("the Authorization header is malformed; expected Bearer and one token")
     digest = digest_of(secret)
-    if lock.admin_digest is not None and compare_digest(digest, lock.admin_digest):
+    if config.admin_digest is not None and compare_digest(digest, config.admin_digest):
         return Caller(Role.ADMIN, ALL_TENANTS, "HASCHEDULER_ADMIN_TOKEN", SETTINGS_TOKEN_ID)
     if not SECRET.fullmatch(secret):
         raise _unknown("the token is unknown")

@@ -29,7 +29,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hascheduler.api.http.problems import problem
 from hascheduler.api.middleware.auth import AuthConfig
-from hascheduler.api.ops.docs_page import DOCS_PATH
 from hascheduler.model.repr_limits import quoted
 
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::([0-9]{1,5}))?", re.ASCII)
@@ -44,8 +43,9 @@ _ASKED_BY = (b"host", b"origin", b"sec-fetch-site")
 class CrossSiteMiddleware:
     """Middleware; it stands before the door that asks for tokens, so that a refusal tells nothing about them."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, public_page: str) -> None:
         self._app = app
+        self._public_page = public_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,20 +57,20 @@ class CrossSiteMiddleware:
                 MutableHeaders(scope=message)["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
-        answer = _refusal(scope, scope["app"].state.services.lock)
+        answer = _refusal(scope, scope["app"].state.services.auth, self._public_page)
         await (answer or self._app)(scope, receive, unsniffed_send)
 
 
-def _refusal(scope: Scope, lock: AuthConfig) -> Response | None:
+def _refusal(scope: Scope, config: AuthConfig, public_page: str) -> Response | None:
     said: dict[bytes, list[str]] = {name: [] for name in _ASKED_BY}
     for name, value in scope["headers"]:
         if name in said:
             said[name].append(value.decode("latin-1").lower())
     hosts, origins, sites = (said[name] for name in _ASKED_BY)
     # No browser leaves Host out.
-    if hosts and not lock.demanded and not (len(hosts) == 1 and _is_ours(hosts[0], lock)):
+    if hosts and not config.demanded and not (len(hosts) == 1 and _is_ours(hosts[0], config)):
         return _misdirected(", ".join(hosts))
-    if scope["method"] in _READING and (lock.demanded or scope["path"] == DOCS_PATH):
+    if scope["method"] in _READING and (config.demanded or scope["path"] == public_page):
         return None
     for origin in origins:
         if not (len(hosts) == 1 and _is_same(origin, hosts[0], scope["scheme"])):
@@ -81,7 +81,7 @@ def _refusal(scope: Scope, lock: AuthConfig) -> Response | None:
     return None
 
 
-def _is_ours(host: str, lock: AuthConfig) -> bool:
+def _is_ours(host: str, config: AuthConfig) -> bool:
     found = _HOST.fullmatch(host)
     if found is None:
         return False
@@ -89,9 +89,9 @@ def _is_ours(host: str, lock: AuthConfig) -> bool:
     try:
         address = ip_address(name)
     except ValueError:
-        return name == "localhost" or name.endswith(".localhost") or name in lock.hosts
+        return name == "localhost" or name.endswith(".localhost") or name in config.hosts
     # An address can't be made to lead elsewhere, unlike a name.
-    return lock.any_address or _is_loopback(address.compressed) or address.compressed in lock.hosts
+    return config.any_address or _is_loopback(address.compressed) or address.compressed in config.hosts
 
 
 def _is_loopback(address: str) -> bool:

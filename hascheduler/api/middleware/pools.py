@@ -26,11 +26,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from starlette.types import Scope
 
-from hascheduler.api.http.problems import ProblemError
+from hascheduler.api.http.connection import connection_of
+from hascheduler.api.http.problems import ProblemError, problem
 from hascheduler.api.http.shares import (
     Party,
     Pool,
@@ -41,16 +41,10 @@ from hascheduler.api.http.shares import (
     address_party,
     token_party,
 )
+from hascheduler.api.middleware.audit import AuditNote
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.model.token import Role
-
-if TYPE_CHECKING:
-    from hascheduler.api.services import ApiServices
-from starlette.types import ASGIApp, Receive, Send
-
-from hascheduler.api.http.connection import connection_of
-from hascheduler.api.http.problems import problem
-from hascheduler.api.middleware.audit import AuditNote
+from hascheduler.telemetry.metrics_http import HttpMetrics
 
 UNCOUNTED = frozenset({"/livez", "/readyz", "/leaderz", "/metrics"})
 IN_FLIGHT = "in_flight"
@@ -109,8 +103,8 @@ def take(pool: Pool, scope: Scope, units: int = 1) -> Slot | PoolRefusal:
     """A slot for the request; refusals are counted."""
     outcome = pool.admit(pool_request_of(scope), units)
     if isinstance(outcome, PoolRefusal):
-        services: ApiServices = scope["app"].state.services
-        services.metrics.crowded_out(pool.name, outcome.reason.value)
+        metrics: HttpMetrics = scope["app"].state.services.metrics
+        metrics.crowded_out(pool.name, outcome.reason.value)
     return outcome
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
-from hascheduler.api.middleware.audit import AuditWriter
+from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
 from hascheduler.api.services import ApiServices
@@ -241,7 +241,7 @@ class World:
         self.verdicts = MemoryVerdictStore(self.connection)
         self.tokens = MemoryTokenStore(self.connection)
         self.audit = MemoryAuditStore(self.connection, RETENTION_MS)
-        self.lock = AuthConfig(hosts=frozenset({"api", "a", "x"}))  # as the tests call it
+        self.auth = AuthConfig(hosts=frozenset({"api", "a", "x"}))  # as the tests call it
         self.view = StandingView(
             token=self._token,
             promised=self._promised,
@@ -275,7 +275,7 @@ class World:
             events=self.events,
             clock=self.clock,
             new_job_id=self._new_job_id,
-            lock=self.lock,
+            auth=self.auth,
             tokens=self.tokens,
             audit=self.audit,
             audit_writer=self.audit_writer,

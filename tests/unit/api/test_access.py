@@ -9,9 +9,9 @@ from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from hascheduler.api.app import create_app
+from hascheduler.api.app import OPEN_PATHS, create_app
 from hascheduler.api.http.problems import ProblemError
-from hascheduler.api.middleware.auth import ANONYMOUS, OPEN_PATHS, Caller, RequiredPower
+from hascheduler.api.middleware.auth import ANONYMOUS, Caller, RequiredPower
 from hascheduler.model.token import POWERS, Power, Role
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import check_problem

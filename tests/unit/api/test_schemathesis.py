@@ -22,7 +22,7 @@ from tests.unit.api.promises import HEADERS, PROMISES, SECRET, STREAMS, aimed
 _EXAMPLES_MAX = 25
 
 world = World()
-world.lock = AuthConfig(demanded=True, admin_digest=digest_of(SECRET))
+world.auth = AuthConfig(demanded=True, admin_digest=digest_of(SECRET))
 schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(world.services()))
 
 

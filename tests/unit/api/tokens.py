@@ -18,8 +18,8 @@ class Guarded:
     def __init__(self, app: FastAPI, world: World, *, demanded: bool = True) -> None:
         self.app = app
         self.world = world
-        lock = replace(world.lock, demanded=demanded, admin_digest=digest_of(ADMIN_TOKEN))
-        app.state.services = replace(world.services(), lock=lock)
+        auth = replace(world.auth, demanded=demanded, admin_digest=digest_of(ADMIN_TOKEN))
+        app.state.services = replace(world.services(), auth=auth)
         self._count = 0
 
     async def token(self, role: str = "admin", tenant: str = "*", **only_what_matters: Any) -> str:

@@ -7,8 +7,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api.app import create_app
-from hascheduler.api.middleware.auth import OPEN_PATHS, AuthConfig
+from hascheduler.api.app import OPEN_PATHS, create_app
+from hascheduler.api.middleware.auth import AuthConfig
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import Guarded
@@ -31,7 +31,7 @@ ENDING = [path for path in PATHS if path != "/v1/events"]
 
 def listening(app: FastAPI, world: World, lock: AuthConfig) -> httpx.AsyncClient:
     """A client of a replica with that lock; the test says which Host it asks for."""
-    world.lock = lock
+    world.auth = lock
     app.state.services = world.services()
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8080")
 
