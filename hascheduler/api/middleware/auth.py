@@ -175,7 +175,7 @@ class AuthMiddleware:
         if scope["type"] == "http" and scope["path"] not in self._open_paths:
             services = scope["app"].state.services
             try:
-                caller = _identified(Headers(scope=scope), services.auth, services.view, services.cconfig.wall_ms())
+                caller = _identified(Headers(scope=scope), services.auth, services.view, services.clock.wall_ms())
             except ProblemError as refusal:
                 answer = problem(refusal.status_code, refusal.kind, refusal.detail, headers=refusal.headers)
                 await answer(scope, receive, send)

@@ -49,8 +49,8 @@ def test_nothing_is_demanded_by_default_as_it_listens_on_loopback(monkeypatch: p
 def test_without_tokens_the_replica_knows_the_names_that_it_is_called_by(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read(monkeypatch, HTTP_ALLOWED_HOSTS="Scheduler.corp, hascheduler", ADVERTISE_HOST="node-1")
     assert settings.own_hosts == {"scheduler.corp", "hascheduler", "node-1", "127.0.0.1"}
-    lock = _auth_config(settings)
-    assert (lock.hosts, lock.any_address) == (settings.own_hosts, False)
+    auth = _auth_config(settings)
+    assert (auth.hosts, auth.any_address) == (settings.own_hosts, False)
     assert _auth_config(read(monkeypatch, HTTP_HOST="0.0.0.0", ALLOW_UNAUTHENTICATED="true")).any_address
 
 
