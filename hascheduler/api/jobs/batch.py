@@ -28,7 +28,7 @@ from hascheduler.api.http.problems import (
 )
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.bodies import SubmitJobBody
-from hascheduler.api.jobs.dependencies import BATCH_PREFIX, Lookup, demand_few, look_up, waits_for
+from hascheduler.api.jobs.dependencies import BATCH_PREFIX, Lookup, look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
 from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.jobs.topological_levels import levels
@@ -148,7 +148,7 @@ async def _submitted(
     named = [name for item in items if item.body for name in item.body.depends_on if not name.startswith(REF_PREFIX)]
     lookup = await look_up(named, caller, services) if named else Lookup({}, {})
     order = await run_in_slices(levels(await run_in_slices(_needs(items, refs))))
-    for place in order.in_circles:
+    for place in order.in_cycles:
         items[place].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
     admitted = await _admit(items, services)
     for level in order.levels:
@@ -211,8 +211,8 @@ def _make(
         if body is None or item.refusal is not None:
             continue
         try:
-            body.demand_time(now)
-            body.demand_lane(caller, services.view)
+            body.require_time_to_start(now)
+            body.require_lane(caller, services.view)
             job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
             own = None if body.idempotency_key is None else checked_key(body.idempotency_key)
         except InvalidInput as error:
@@ -315,7 +315,7 @@ def _resolve(item: _Item, items: Sequence[_Item], refs: dict[str, int], lookup: 
         path = ("depends_on", place)
         if not named.startswith(REF_PREFIX):
             found.update((job.id, job) for job in lookup.jobs_of(named, path))
-            demand_few(found, ("depends_on",))
+            require_few(found, ("depends_on",))
             continue
         other = items[refs[named.removeprefix(REF_PREFIX)]] if named.removeprefix(REF_PREFIX) in refs else None
         if other is None:
@@ -325,7 +325,7 @@ def _resolve(item: _Item, items: Sequence[_Item], refs: dict[str, int], lookup: 
         document = other.submission.document
         id = str(document["_id"])
         found[id] = KnownJob(id, str(document["tenant"]), JobState(document["state"]))
-    demand_few(found, ("depends_on",))
+    require_few(found, ("depends_on",))
     waiting = waits_for(list(found.values()), ignores_failures=item.job.ignores_failures)
     item.job = replace(item.job, depends_on=tuple(found), waits_for=waiting)
 

@@ -1,4 +1,7 @@
-"""The fields that jobs and the job templates of schedules share, with their defaults."""
+"""Request bodies and queries about jobs.
+
+`JobFields` are what a submitted job and the job template of a schedule have in common, with their defaults.
+"""
 
 import hashlib
 from typing import Literal
@@ -28,6 +31,8 @@ from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import Resources, resources
 from hascheduler.ports import ClusterView, JobFilter
 
+DEPENDENCIES_MAX = 1_000
+
 Mode = Literal["queued", "on_demand"]
 
 
@@ -56,7 +61,7 @@ class JobFields(StrictModel):
         """The job's fairness key if ``tenant`` owns the job."""
         return tenant if self.fairness_key is None else self.fairness_key
 
-    def demand_lane(self, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:
+    def require_lane(self, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:
         """`InvalidInput` where a token of one tenant names an undefined lane.
 
         Capacity is shared between lanes before it is shared between tenants, and an undefined lane has weight 1: a
@@ -68,9 +73,6 @@ class JobFields(StrictModel):
 
     def needs(self) -> Resources | None:
         return None if self.resources is None else resources(self.resources)
-
-
-DEPENDENCIES_MAX = 1_000
 
 
 class SubmitJobBody(JobFields):
@@ -106,7 +108,7 @@ class SubmitJobBody(JobFields):
             raise invalid_value(f"{size} bytes of JSON", f"at most {PAYLOAD_BYTES_MAX}")
         return payload
 
-    def demand_time(self, now: WallMs) -> None:
+    def require_time_to_start(self, now: WallMs) -> None:
         """`InvalidInput` if it would expire before it could start."""
         least = max(now, self.not_before or 0)
         if self.expires_at is not None and self.expires_at <= least:

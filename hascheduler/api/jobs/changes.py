@@ -1,4 +1,8 @@
-"""Cancel, reprioritize and retry single jobs: each is one compare-and-set, and the answer says which state it met."""
+"""Cancel, reprioritize and retry jobs: one (``/v1/jobs/{id}/cancel``), or all that match (``/v1/jobs:cancel``).
+
+The change of one job is one compare-and-set, and the answer says which state it met. A change of many counts the
+matching jobs first, and then changes them a slice at a time.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -8,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.jobs.bodies import ReprioritizeBody
-from hascheduler.api.jobs.read import demand_seen
+from hascheduler.api.jobs.read import require_visible
 from hascheduler.api.jobs.responses import CancelResponse, JobRetryResponse, ReprioritizeResponse
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
@@ -19,13 +23,19 @@ from hascheduler.errors import NotFound
 from hascheduler.model.job import LIVE, JobState
 from hascheduler.ports import JobFilter
 
+COUNTED_MAX = 100_000
+_SLICE = 1_000
+_SLICES_MAX = 20
+"""One request changes at most so many slices; it answers ``complete: false`` if more is left."""
+
 router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
+bulk_router = APIRouter(tags=["jobs"], route_class=JsonRoute)
 
 
 @router.post("/{id}/cancel", responses=problem_responses(404))
 async def cancel_job(id: str, services: Services, caller: Submitter) -> CancelResponse:
     """Cancel a job that waits, ask a running one to stop; repeating it is harmless."""
-    await demand_seen(id, caller, services)
+    await require_visible(id, caller, services)
     answer = await services.jobs.cancel(id, services.clock.wall_ms())
     if answer is None:
         raise NotFound("job", id)
@@ -37,7 +47,7 @@ async def reprioritize_job(
     id: str, body: ReprioritizeBody, services: Services, caller: Operator
 ) -> ReprioritizeResponse:
     """Give a job that waits another priority."""
-    await demand_seen(id, caller, services)
+    await require_visible(id, caller, services)
     answer = await services.jobs.reprioritize(id, body.priority)
     if answer is None:
         raise NotFound("job", id)
@@ -47,19 +57,11 @@ async def reprioritize_job(
 @router.post("/{id}/retry", responses=problem_responses(404))
 async def retry_job(id: str, services: Services, caller: Operator) -> JobRetryResponse:
     """Have a failed job run again, with all its tries before it, without a deadline and without waiting for others."""
-    await demand_seen(id, caller, services)
+    await require_visible(id, caller, services)
     answer = await services.jobs.retry(id, services.clock.wall_ms())
     if answer is None:
         raise NotFound("job", id)
     return JobRetryResponse(answer=answer)
-
-
-COUNTED_MAX = 100_000
-_SLICE = 1_000
-_SLICES_MAX = 20
-"""One request changes at most so many slices; it answers ``complete: false`` if more is left."""
-
-bulk_router = APIRouter(tags=["jobs"], route_class=JsonRoute)
 
 
 class FilterBody(StrictModel):
@@ -74,7 +76,7 @@ class FilterBody(StrictModel):
     labels: Labels = Field(default={})
 
     @model_validator(mode="after")
-    def _is_one(self) -> "FilterBody":
+    def _names_something(self) -> "FilterBody":
         if not any(getattr(self, name) for name in type(self).model_fields):
             raise invalid_value("names nothing", "at least one of " + ", ".join(type(self).model_fields))
         return self

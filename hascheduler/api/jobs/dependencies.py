@@ -64,6 +64,7 @@ def waits_for(jobs: Sequence[KnownJob], *, ignores_failures: bool) -> tuple[str,
     return tuple(dict.fromkeys(job.id for job in jobs if job.state not in met))
 
 
-def demand_few(ids: Collection[str], path: tuple[str | int, ...]) -> None:
+def require_few(ids: Collection[str], path: tuple[str | int, ...]) -> None:
+    """`InvalidInput` at ``path`` for more than `DEPENDENCIES_MAX` jobs to wait for."""
     if len(ids) > DEPENDENCIES_MAX:
         raise InvalidInput(path, f"{len(ids)} jobs in all", f"at most {DEPENDENCIES_MAX}")

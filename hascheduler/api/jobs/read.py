@@ -1,4 +1,8 @@
-"""Reads a stored job on behalf of a caller: the jobs of other tenants do not exist for it."""
+"""``GET /v1/jobs``: list jobs, show one, explain why it waits. The jobs of other tenants do not exist for the caller.
+
+Ids are ``job:…`` for submitted jobs and ``fire:<schedule>:<nominal time in ms>`` for those that schedules make; the
+colon needs no escape in a path.
+"""
 
 from typing import Annotated
 
@@ -14,26 +18,6 @@ from hascheduler.api.routing.queries import Page, page
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.ports import StoredDocument
-
-
-async def stored_job(id: str, caller: Caller, services: ApiServices) -> StoredDocument:
-    """`NotFound` if there is none that the caller may see."""
-    document = await services.jobs.get(id)
-    if document is None or not caller.sees(document.get("tenant")):
-        raise NotFound("job", id)
-    return document
-
-
-async def demand_seen(id: str, caller: Caller, services: ApiServices) -> None:
-    """`NotFound` if the caller may not see the job; for a caller who sees all tenants, nothing is read.
-
-    A job never changes its tenant, so the answer holds for what follows.
-    """
-    if caller.only is not None:
-        known = await services.jobs.known([id])
-        if not any(caller.sees(job.tenant) for job in known):
-            raise NotFound("job", id)
-
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
@@ -56,7 +40,7 @@ async def get_job(id: str, services: Services, caller: Viewer) -> JobResponse:
 @router.get("/{id}/why", responses=problem_responses(404))
 async def explain_job(id: str, services: Services, caller: Viewer) -> WhyResponse:
     """Why a job waits: all that holds it back now and what would end that, or else where it stands in the queue."""
-    await demand_seen(id, caller, services)
+    await require_visible(id, caller, services)
     explanation = services.view.explain(id, caller.only)
     if explanation is not None:
         return show_explanation(explanation)
@@ -65,3 +49,22 @@ async def explain_job(id: str, services: Services, caller: Viewer) -> WhyRespons
         return show_unseen(document, services.view.unready_reason)
     except InvalidInput as error:
         raise UnreadableDocument("job", id, error) from error
+
+
+async def stored_job(id: str, caller: Caller, services: ApiServices) -> StoredDocument:
+    """`NotFound` if there is none that the caller may see."""
+    document = await services.jobs.get(id)
+    if document is None or not caller.sees(document.get("tenant")):
+        raise NotFound("job", id)
+    return document
+
+
+async def require_visible(id: str, caller: Caller, services: ApiServices) -> None:
+    """`NotFound` if the caller may not see the job; for a caller who sees all tenants, nothing is read.
+
+    A job never changes its tenant, so the answer holds for what follows.
+    """
+    if caller.only is not None:
+        known = await services.jobs.known([id])
+        if not any(caller.sees(job.tenant) for job in known):
+            raise NotFound("job", id)

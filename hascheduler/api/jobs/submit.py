@@ -1,8 +1,8 @@
-"""``?wait=``: a submit that is answered when its job has ended, at any replica.
+"""``POST /v1/jobs``: submit one job, once; with ``?wait=`` the answer comes when the job has ended, at any replica.
 
-This replica's stream shows the end; in case it does not, the database is read every five seconds. If the client
-disconnects, the job goes on, unless ``cancel_on_disconnect`` was set. If the caller's share of the waits is used up,
-the answer comes at once, as if the time were over.
+While a submit waits, this replica's stream shows the end of the job; in case it does not, the database is read every
+five seconds. If the client disconnects, the job goes on, unless ``cancel_on_disconnect`` was set. If the caller's share
+of the waits is used up, the answer comes at once, as if the time were over.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.http.shares import PoolRefusal
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.bodies import SubmitJobBody
-from hascheduler.api.jobs.dependencies import demand_few, look_up, waits_for
+from hascheduler.api.jobs.dependencies import look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.responses import JobResponse, shown_job
 from hascheduler.api.jobs.submit_span import submit_span
@@ -34,7 +34,19 @@ from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.ports import KnownJob, StoredDocument, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID
 
+log = structlog.get_logger(__name__)
+
+router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
+
 _LOOK_AGAIN_S = 5.0
+_ANSWERS: Responses = {
+    200: {
+        "model": JobResponse,
+        "description": "It is there already under this key, or was waited for and has ended",
+    },
+    202: {"model": JobResponse, "description": "It was waited for and has not ended; `Location` is where to ask again"},
+    **problem_responses(409, 413, 422, 429),
+}
 
 
 class WaitQuery(BaseModel):
@@ -50,49 +62,6 @@ class WaitQuery(BaseModel):
 
 
 Waiting = Annotated[WaitQuery, Query()]
-
-
-async def end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
-    """The job when it has ended, or as it stands when the time is over or this replica stops.
-
-    None if there is no such job, or the caller's share of the waits is used up. `ClientGone` if the client disconnects.
-    """
-    slot = take(services.pools.waits, request.scope)
-    if isinstance(slot, PoolRefusal):
-        return None
-    loop = asyncio.get_running_loop()
-    until = loop.time() + wait_ms / 1_000
-    with held_open(slot, request.scope):
-        return await _end_of(job_id, until, request, services)
-
-
-async def _end_of(job_id: str, until: float, request: Request, services: ApiServices) -> StoredDocument | None:
-    loop = asyncio.get_running_loop()
-    async with waiting_client(request) as client:
-        with services.view.ended(job_id) as bell:
-            while True:
-                document = await services.jobs.get(job_id)
-                left_s = until - loop.time()
-                if document is None or document.get("state") in TERMINAL or left_s <= 0:
-                    return document
-                try:
-                    await client.rung(bell, min(left_s, _LOOK_AGAIN_S))
-                except ReplicaStopping:
-                    return document
-
-
-log = structlog.get_logger(__name__)
-
-router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
-
-_ANSWERS: Responses = {
-    200: {
-        "model": JobResponse,
-        "description": "It is there already under this key, or was waited for and has ended",
-    },
-    202: {"model": JobResponse, "description": "It was waited for and has not ended; `Location` is where to ask again"},
-    **problem_responses(409, 413, 422, 429),
-}
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=_ANSWERS, openapi_extra=idempotency.PARAMETER)
@@ -122,15 +91,15 @@ async def submit_job(
         response.headers.update(idempotency.REPLAYED)
     response.headers["Location"] = f"/v1/jobs/{document['_id']}"
     if waiting.wait is not None:
-        document = await _ended(document, waiting.wait, request, services, cancels=waiting.cancel_on_disconnect)
+        document = await _after_waiting(document, waiting.wait, request, services, cancels=waiting.cancel_on_disconnect)
         response.status_code = HTTPStatus.OK if document.get("state") in TERMINAL else HTTPStatus.ACCEPTED
     return shown_job(document, services)
 
 
 async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: ApiServices) -> NewJob:
     now = services.clock.wall_ms()
-    body.demand_time(now)
-    body.demand_lane(caller, services.view)
+    body.require_time_to_start(now)
+    body.require_lane(caller, services.view)
     job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
     if key is not None:
         job = replace(job, idempotency_key=key, request_hash=body.request_hash())
@@ -140,17 +109,18 @@ async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: A
     found: dict[str, KnownJob] = {}
     for place, named in enumerate(body.depends_on):
         found.update((each.id, each) for each in lookup.jobs_of(named, ("depends_on", place)))
-        demand_few(found, ("depends_on",))
+        require_few(found, ("depends_on",))
     waiting = waits_for(list(found.values()), ignores_failures=job.ignores_failures)
     return replace(job, depends_on=tuple(found), waits_for=waiting)
 
 
-async def _ended(
+async def _after_waiting(
     document: StoredDocument, wait_ms: int, request: Request, services: ApiServices, *, cancels: bool
 ) -> StoredDocument:
+    """The job as it is when the wait is over; ``document`` if it was not waited for."""
     job_id = str(document["_id"])
     try:
-        return await end_of(job_id, wait_ms, request, services) or document
+        return await _end_of(job_id, wait_ms, request, services) or document
     except Overloaded as error:
         # The job is submitted, so this is no refusal: the answer just does not wait for its end.
         log.info("not_waited_for", job=job_id, reason=str(error))
@@ -158,6 +128,35 @@ async def _ended(
         if cancels:
             await _cancel(job_id, services)
     return document
+
+
+async def _end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
+    """The job when it has ended, or as it stands when the time is over or this replica stops.
+
+    None if there is no such job, or the caller's share of the waits is used up. `ClientGone` if the client disconnects.
+    """
+    slot = take(services.pools.waits, request.scope)
+    if isinstance(slot, PoolRefusal):
+        return None
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait_ms / 1_000
+    with held_open(slot, request.scope):
+        return await _wait_for_end(job_id, until, request, services)
+
+
+async def _wait_for_end(job_id: str, until: float, request: Request, services: ApiServices) -> StoredDocument | None:
+    loop = asyncio.get_running_loop()
+    async with waiting_client(request) as client:
+        with services.view.ended(job_id) as wakeup:
+            while True:
+                document = await services.jobs.get(job_id)
+                left_s = until - loop.time()
+                if document is None or document.get("state") in TERMINAL or left_s <= 0:
+                    return document
+                try:
+                    await client.rung(wakeup, min(left_s, _LOOK_AGAIN_S))
+                except ReplicaStopping:
+                    return document
 
 
 async def _cancel(job_id: str, services: ApiServices) -> None:

@@ -13,10 +13,10 @@ _STEP = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """``levels`` are places, each after all its dependencies; ``in_circles`` are the places on or behind a cycle."""
+    """``levels`` are places, each after all its dependencies; ``in_cycles`` are the places on or behind a cycle."""
 
     levels: Sequence[Sequence[int]]
-    in_circles: Sequence[int]
+    in_cycles: Sequence[int]
 
 
 def levels(needs: Sequence[Sequence[int]]) -> Generator[None, None, Levels]:

@@ -89,7 +89,7 @@ async def backfill_schedule(
     """
     note.unaudited = body.dry_run
     now = services.clock.wall_ms()
-    _demand_the_past(body, now)
+    _require_past(body, now)
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     times = backfill_times(schedule.trigger, body.from_, body.to)
@@ -112,7 +112,7 @@ async def backfill_schedule(
     )
 
 
-def _demand_the_past(body: BackfillBody, now: WallMs) -> None:
+def _require_past(body: BackfillBody, now: WallMs) -> None:
     if body.from_ < BACKFILL_EARLIEST_MS:
         problem = f"{format_instant(body.from_)} is too long ago"
         raise InvalidInput(("from",), problem, f"at least {format_instant(BACKFILL_EARLIEST_MS)}")

@@ -1,6 +1,6 @@
-"""Triggers in request bodies, and the `Trigger` that each means.
+"""Request bodies of schedules and their triggers, and the `Trigger` that each means.
 
-The bodies check the shape only; `hascheduler.triggers.check_trigger` checks that the times make sense.
+A trigger's body checks the shape only; `hascheduler.triggers.check_trigger` checks that the times make sense.
 """
 
 from collections.abc import Mapping
@@ -105,7 +105,7 @@ def trigger_of(body: TriggerBody, stored: Trigger | None, now: WallMs) -> Trigge
     )
     if trigger != stored:
         check_trigger(trigger, ("trigger",))
-        _demand_a_future(trigger, now)
+        _require_future(trigger, now)
     return trigger
 
 
@@ -130,7 +130,7 @@ def _anchor(body: IntervalBody, stored: Trigger | None, now: WallMs) -> WallMs:
     return now
 
 
-def _demand_a_future(trigger: Trigger, now: WallMs) -> None:
+def _require_future(trigger: Trigger, now: WallMs) -> None:
     nominal_ms = next_nominal(trigger, now)
     if nominal_ms is None:
         raise _passed(trigger, now)
@@ -236,11 +236,11 @@ class _ScheduleFields(StrictModel):
             pause_after_failures=self.pause_after_failures,
         )
 
-    def demand_payload(self, name: str) -> None:
+    def require_storable(self, name: str) -> None:
         """`InvalidInput` unless the payload can be rendered, and the jobs of the schedule ``name`` can be stored."""
         path = ("job", "payload")
         if self.job.render:
-            demand_placeholders(self.job.payload, self.labels, path)
+            require_known_placeholders(self.job.payload, self.labels, path)
         target = self.job.target or name
         require_storable_payload(self.job.payload, name, target, self.labels, rendered=self.job.render, path=path)
 
@@ -266,14 +266,14 @@ class ReplaceScheduleBody(_ScheduleFields):
     name: Name | None = None
     paused: SkipJsonSchema[Annotated[None, BeforeValidator(_not_here)]] = None
 
-    def demand_sense(self, name: str) -> None:
-        """`InvalidInput` unless the body is for the schedule ``name`` and passes `demand_payload`."""
+    def require_consistent(self, name: str) -> None:
+        """`InvalidInput` unless the body is for the schedule ``name`` and passes `require_storable`."""
         if self.name is not None and self.name != name:
             raise InvalidInput(("name",), f"{self.name!r} is not the name in the path", f"{name!r}, or nothing")
-        self.demand_payload(name)
+        self.require_storable(name)
 
 
-def demand_placeholders(payload: object, labels: Mapping[str, str], path: tuple[str | int, ...]) -> None:
+def require_known_placeholders(payload: object, labels: Mapping[str, str], path: tuple[str | int, ...]) -> None:
     """`InvalidInput` where ``payload`` has a placeholder that does not exist."""
     known = [*PLACEHOLDERS, *(f"label.{key}" for key in labels)]
     for where, name in missing_placeholders(payload, frozenset(known), path):

@@ -48,11 +48,11 @@ class ScheduleEdit:
     view: ClusterView
     now: WallMs
 
-    def demand_lane(self, job: TemplateBody, stored: StoredDocument | None = None) -> None:
+    def require_lane(self, job: TemplateBody, stored: StoredDocument | None = None) -> None:
         """`InvalidInput` where the caller may not name the job's lane; the stored lane may stay."""
         template = (stored or {}).get("job")
         if not isinstance(template, Mapping) or template.get("lane") != job.lane:
-            job.demand_lane(self.caller, self.view, ("job", "lane"))
+            job.require_lane(self.caller, self.view, ("job", "lane"))
 
     def trigger(self, body: TriggerBody, stored: Trigger | None) -> Trigger:
         """The requested trigger; `InvalidInput` where it makes no sense, or fires too often for the caller."""
@@ -96,8 +96,8 @@ async def edit_schedule(
 
 def new_document(body: CreateScheduleBody, edit: ScheduleEdit) -> dict[str, Any]:
     """The document of a new schedule."""
-    body.demand_payload(body.name)
-    edit.demand_lane(body.job)
+    body.require_storable(body.name)
+    edit.require_lane(body.job)
     trigger = edit.trigger(body.trigger, None)
     return new_schedule_document(_new(body.name, body, trigger, edit.now, paused=body.paused))
 
@@ -106,7 +106,7 @@ def replaced_fields(
     name: str, body: ReplaceScheduleBody, stored: StoredDocument, edit: ScheduleEdit
 ) -> Mapping[str, Any]:
     """The fields of the stored schedule after a replacement, which repairs one that was broken by hand."""
-    edit.demand_lane(body.job, stored)
+    edit.require_lane(body.job, stored)
     try:
         schedule = read_schedule(stored)
     except InvalidInput:
@@ -132,7 +132,7 @@ def patched_body(name: str, patch: Mapping[str, Any], stored: StoredDocument) ->
     except InvalidInput as error:
         raise UnreadableDocument("schedule", name, error) from error
     body = whole(ReplaceScheduleBody, merge_patch(_with_trigger_of_one_type(form, patch), patch))
-    body.demand_sense(name)
+    body.require_consistent(name)
     return body
 
 

@@ -1,10 +1,11 @@
 """``…/preview``: when a schedule would fire, before anything is stored."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import CHANGES_NOTHING
@@ -14,7 +15,6 @@ from hascheduler.api.routing.field_types import InstantMs, Name, StrictModel
 from hascheduler.api.routing.wire_format import instant_text
 from hascheduler.api.schedules.bodies import TriggerBody, trigger_of
 from hascheduler.api.schedules.edits import edit_now, patched_body, replaced_fields
-from hascheduler.api.schedules.preview_responses import EditPreviewResponse, FireResponse, PreviewResponse
 from hascheduler.api.schedules.routes import Patch
 from hascheduler.api.schedules.tenant_scope import owned, readable_schedule, stored_schedule
 from hascheduler.api.services import Services
@@ -30,6 +30,30 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
+
+_FIRE: JsonDict = {
+    "nominal_at": "2027-03-28T01:00:00.000Z",
+    "due_at": "2027-03-28T01:00:00.000Z",
+    "local": "2027-03-28T03:00:00+02:00",
+    "weekday": "Sun",
+    "excluded": False,
+    "note": "02:30 does not exist on this day",
+}
+_PREVIEW: JsonDict = {
+    "fires": [_FIRE],
+    "clock_changes": [
+        {
+            "at": "2027-03-28T01:00:00.000Z",
+            "kind": "gap",
+            "offset_before": "+01:00",
+            "offset_after": "+02:00",
+            "explanation": "clocks go from 02:00 to 03:00: fires once, at 03:00",
+            "fires": [_FIRE],
+        }
+    ],
+    "timezone": "Europe/Paris",
+}
 
 
 class PreviewBody(StrictModel):
@@ -56,6 +80,44 @@ class CountQuery(BaseModel):
 
 class PreviewQuery(CountQuery):
     from_: InstantMs | None = Field(default=None, alias="from", description="From this instant on; default: now")
+
+
+class FireResponse(BaseModel):
+    nominal_at: str
+    due_at: str = Field(description="With jitter, which the schedule's name fixes")
+    local: str = Field(description="`nominal_at` on the clock of the trigger's zone")
+    weekday: str = Field(description="There, on that clock", examples=["Sun"])
+    excluded: bool = Field(description="It lies in an exclusion window, so it will not fire")
+    note: str | None
+
+
+class ClockChangeResponse(BaseModel):
+    """What the clocks of the trigger's zone do, and what this trigger does then."""
+
+    at: str
+    kind: Literal["gap", "fold"] = Field(description="gap: an hour is left out; fold: one comes twice")
+    offset_before: str
+    offset_after: str
+    explanation: str
+    fires: list[FireResponse] = Field(description="On that local day; of many, some")
+
+
+class PreviewResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [_PREVIEW]})
+
+    fires: list[FireResponse] = Field(description="The next nominal times, those that are excluded among them")
+    clock_changes: list[ClockChangeResponse] = Field(description="Of the next 400 days")
+    timezone: str
+
+
+class EditPreviewResponse(PreviewResponse):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{**_PREVIEW, "added": [_FIRE], "removed": [], "until": "2027-04-01T01:00:00Z"}]}
+    )
+
+    added: list[FireResponse] = Field(description="What would fire through `until`, and does not now")
+    removed: list[FireResponse] = Field(description="What fires now through `until`, and would not any more")
+    until: str = Field(description="Through when the edited and the present trigger are compared")
 
 
 @router.get("/{name}/preview", responses=problem_responses(404, 422))

@@ -1,4 +1,8 @@
-"""Triggers in responses: in the form of a request, so that a client may send back what it got."""
+"""Responses about schedules and their triggers.
+
+Fields that a request may have look the same in responses, so a client may send back what it got, and a merge patch is
+merged into the `request_form`.
+"""
 
 from typing import Annotated, Any, Literal
 

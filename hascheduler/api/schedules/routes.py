@@ -97,7 +97,7 @@ async def replace_schedule(
     An edit is not retroactive: the nominal times through now are those of the trigger before it, and those that were
     decided stay decided. An interval without an anchor keeps the stored one. What changes nothing is not written.
     """
-    body.demand_sense(name)
+    body.require_consistent(name)
     whole = owned(body, caller)
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:

@@ -1,4 +1,7 @@
-"""Scopes schedules to a caller: other tenants' schedules do not exist for it, and it writes only its own tenant's."""
+"""Reads, shows and deletes one stored schedule on behalf of a caller.
+
+Other tenants' schedules do not exist for the caller, and it writes only its own tenant's.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The jobs of one schedule that have not ended; those of an earlier schedule by its name do not count."""
+"""``/v1/schedules/{name}/trigger``: one job of the schedule now, outside its nominal times."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -14,7 +14,7 @@ from hascheduler.api.middleware.auth import Submitter
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.field_types import StrictModel
 from hascheduler.api.routing.queries import PAGE_SIZE_MAX
-from hascheduler.api.schedules.bodies import OverlapText, demand_placeholders
+from hascheduler.api.schedules.bodies import OverlapText, require_known_placeholders
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_fill
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
@@ -25,32 +25,11 @@ from hascheduler.model.schedule import Overlap
 from hascheduler.ports import JobFilter, StoredDocument
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 
+router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
+
 LIVE_MAX = 1_000
 # In the order of a job's life: a job that moves on between two reads is met twice rather than missed.
 _STATES = (JobState.PENDING, JobState.DISPATCHED, JobState.RUNNING)
-
-
-async def live_jobs(schedule: ScheduleId, services: ApiServices) -> list[str]:
-    """Their ids, oldest first; `Conflict` if there are more than `LIVE_MAX`."""
-    submitted: dict[str, int] = {}
-    for state in _STATES:
-        after = None
-        while True:
-            jobs = await services.jobs.list(JobFilter(state, made_by=schedule), after, PAGE_SIZE_MAX)
-            submitted |= {job["_id"]: _instant(job.get("submitted_at_ms")) for job in jobs}
-            if len(submitted) > LIVE_MAX:
-                raise Conflict(f"schedule {schedule.name!r} has more than {LIVE_MAX} jobs that have not ended")
-            if len(jobs) < PAGE_SIZE_MAX:
-                break
-            after = jobs[-1]["_id"]
-    return sorted(submitted, key=lambda job_id: (submitted[job_id], job_id))
-
-
-def _instant(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
 
 class TriggerNowBody(StrictModel):
@@ -95,7 +74,7 @@ async def trigger_schedule(
 
 async def _replaced_jobs(schedule: ScheduleId, overlap: Overlap, services: ApiServices) -> list[str]:
     """The jobs that the new one replaces; `Conflict`, naming the job, if the overlap policy forbids a new one."""
-    name, live = schedule.name, [] if overlap is Overlap.ALLOW else await live_jobs(schedule, services)
+    name, live = schedule.name, [] if overlap is Overlap.ALLOW else await _live_jobs(schedule, services)
     match overlap:
         case Overlap.SKIP if live:
             raise Conflict(f"job {live[0]!r} of schedule {name!r} has not ended, and overlap is skip")
@@ -107,13 +86,36 @@ async def _replaced_jobs(schedule: ScheduleId, overlap: Overlap, services: ApiSe
             return []
 
 
+async def _live_jobs(schedule: ScheduleId, services: ApiServices) -> list[str]:
+    """The ids of the schedule's jobs that have not ended, oldest first; `Conflict` if there are more than `LIVE_MAX`.
+
+    Jobs of an earlier schedule by the same name are not among them.
+    """
+    submitted: dict[str, int] = {}
+    for state in _STATES:
+        after = None
+        while True:
+            jobs = await services.jobs.list(JobFilter(state, made_by=schedule), after, PAGE_SIZE_MAX)
+            submitted |= {job["_id"]: _instant(job.get("submitted_at_ms")) for job in jobs}
+            if len(submitted) > LIVE_MAX:
+                raise Conflict(f"schedule {schedule.name!r} has more than {LIVE_MAX} jobs that have not ended")
+            if len(jobs) < PAGE_SIZE_MAX:
+                break
+            after = jobs[-1]["_id"]
+    return sorted(submitted, key=lambda job_id: (submitted[job_id], job_id))
+
+
+def _instant(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
 def _job(name: str, stored: StoredDocument, body: TriggerNowBody, overlap: Overlap, services: ApiServices) -> NewJob:
     source: dict[str, Any] = dict(stored)
     if "payload" in body.model_fields_set:
         source["payload"] = body.payload
         labels, rendered = stored.get("labels"), bool(stored.get("render"))
         if rendered:
-            demand_placeholders(body.payload, labels if isinstance(labels, dict) else {}, ("payload",))
+            require_known_placeholders(body.payload, labels if isinstance(labels, dict) else {}, ("payload",))
         target = decode_template(stored.get("job"), name).target_of(name)
         require_storable_payload(body.payload, name, target, labels, rendered=rendered, path=("payload",))
     now = services.clock.wall_ms()

@@ -9,9 +9,15 @@
 A processor may send each request to another replica. As for all processors, the compare-and-set of each start and
 finish keeps an attempt from running twice; HTTP adds nothing to that. Repeating a request is harmless: a second start
 of an attempt returns the same job again, and the processor makes sure that it runs once.
+
+A fetch is a long poll. This replica's stream wakes it when it shows attempts that are promised to the processor; in
+case it does not, the mirror is read every second. While the client is connected, the replica writes one heartbeat of
+the processor each heartbeat interval; once it has left, none. A finished attempt is stored by the same rules as for all
+processors: the job and its definition say when a failed one is retried.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from secrets import token_hex
 
@@ -20,10 +26,11 @@ from fastapi import APIRouter, Request
 from hascheduler.api.admission.worker_registrations import demand_own, not_registered
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Worker
+from hascheduler.api.middleware.pools import held_open, taken
 from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, waiting_client
+from hascheduler.api.routing.wire_format import instant_or_none
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.api.work.fetch import promised
-from hascheduler.api.work.finish import finished
 from hascheduler.api.work.schemas import (
     RUNNING_MAX,
     AttemptName,
@@ -39,10 +46,17 @@ from hascheduler.api.work.schemas import (
     StartedResponse,
     show_started,
 )
-from hascheduler.errors import Conflict
+from hascheduler.errors import Conflict, InvalidInput
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState
 from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef
-from hascheduler.ports import StartedJob
+from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, StoredDocument
+
+_LOOK_AGAIN_S = 1.0
+_SOON_S = 0.02
+"""The stream wakes a fetch as soon as the mirror is fed, and the core may have yet to step: look again soon."""
 
 
 class _WorkRoute(JsonRoute):
@@ -95,7 +109,7 @@ async def deregister_processor(id: str, services: Services, caller: Worker) -> N
 async def fetch_work(body: FetchBody, services: Services, caller: Worker, request: Request) -> FetchResponse:
     """Wait for attempts that are promised to the processor, and show life meanwhile. One fetch at a time."""
     demand_own(body.processor, caller, services.view)
-    attempts = await promised(body, request, services)
+    attempts = await _promised(body, request, services)
     standing = await _standing(body.processor, [one.key for one in body.running], services)
     return FetchResponse(attempts=_names(attempts), cancelled=standing.cancelled, revoked=standing.revoked)
 
@@ -129,7 +143,42 @@ async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> HeldA
 async def finish_attempt(body: FinishBody, services: Services, caller: Worker) -> FinishResponse:
     """Tell how an attempt ended. A failed one is tried again as its definition says; repeating it is harmless."""
     demand_own(body.processor, caller, services.view)
-    return await finished(body, services)
+    return await _finish(body, services)
+
+
+async def _promised(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
+    """At most ``body.limit`` attempts; none when the time is over.
+
+    404 if the processor is not registered; 429 or 503 if too many fetches wait.
+    """
+    slot = taken(services.pools.fetches, request.scope)
+    with held_open(slot, request.scope):
+        return await _wait_for_promises(body, request, services)
+
+
+async def _wait_for_promises(body: FetchBody, request: Request, services: ApiServices) -> Sequence[tuple[str, int]]:
+    held = {one.key for one in body.running}
+    clock = asyncio.get_running_loop().time
+    until = clock() + body.wait / 1_000
+    interval_s = services.work_terms.heartbeat_interval_ms / 1_000
+    beat_at = clock()
+    look_s = _LOOK_AGAIN_S
+    async with waiting_client(request) as client:
+        with services.view.promises(body.processor) as wakeup:
+            while True:
+                if clock() >= beat_at:
+                    beat_at = clock() + interval_s
+                    if not await services.work.touch(body.processor):
+                        raise not_registered(body.processor)
+                found = [key for key in services.view.promised(body.processor) if key not in held]
+                now = clock()
+                if found or now >= until:
+                    return found[: body.limit]
+                try:
+                    rang = await client.rung(wakeup, max(min(until - now, beat_at - now, look_s), 0))
+                except (ClientGone, ReplicaStopping):
+                    return []
+                look_s = _SOON_S if rang else _LOOK_AGAIN_S
 
 
 async def _standing(processor: str, running: list[tuple[str, int]], services: ApiServices) -> HeldAttemptsResponse:
@@ -149,3 +198,63 @@ def _timeout_ms(started: StartedJob, now: WallMs) -> int | None:
 
 def _names(attempts: Iterable[tuple[str, int]]) -> list[AttemptName]:
     return [AttemptName(job=job, attempt=attempt) for job, attempt in attempts]
+
+
+async def _finish(body: FinishBody, services: ApiServices) -> FinishResponse:
+    """Store the outcome of an attempt; `Conflict` for outcome ``cancelled`` if no cancellation was requested."""
+    now = services.clock.wall_ms()
+    error = body.error_text()
+    match body.outcome:
+        case "succeeded":
+            return await _store(body, AttemptOutcome(JobState.SUCCEEDED, result=body.result), now, services)
+        case "cancelled":
+            job = await _held(body, services)
+            if job is not None and job.get("cancel_requested_at_ms") is None:
+                raise Conflict(f"nobody asked for {body.job!r} to be cancelled; finish it as failed, or give it back")
+            return await _store(body, AttemptOutcome(JobState.CANCELLED, error=error), now, services)
+        case "given_back":
+            reason = error or "given back"
+            ours = await services.work.give_back(body.job, body.attempt, body.processor, reason, now)
+            return FinishResponse(answer=FinishAnswer.DONE if ours else FinishAnswer.LATE, retry_at=None)
+        case "failed":
+            retry_at_ms = await _retry_at_ms(body, now, services) if body.retryable else None
+            return await _store(
+                body, AttemptOutcome(JobState.FAILED, error=error, retry_at_ms=retry_at_ms), now, services
+            )
+
+
+async def _store(body: FinishBody, outcome: AttemptOutcome, now: WallMs, services: ApiServices) -> FinishResponse:
+    answer = await services.work.finish(body.job, body.attempt, body.processor, outcome, now)
+    retry_at = None
+    if answer is FinishAnswer.DONE and outcome.state is JobState.FAILED and body.retryable:
+        # Read back: this may repeat an earlier finish, and the job may be cancelled since.
+        job = await services.jobs.get(body.job)
+        if job is not None and job.get("state") == JobState.PENDING and job.get("attempt") == body.attempt:
+            retry_at = instant_or_none(job, "retry_at_ms")
+    return FinishResponse(answer=answer, retry_at=retry_at)
+
+
+async def _retry_at_ms(body: FinishBody, now: WallMs, services: ApiServices) -> WallMs | None:
+    job = await _held(body, services)
+    if job is None:
+        return None  # too late, or finished already: this changes nothing
+    rules = await _rules(str(job.get("definition")), services)
+    end_ms = rules.end_of(job.get("first_started_at_ms"))
+    return rules.retry.retry_at_ms(body.job, (job.get("failures") or 0) + 1, now, end_ms, body.retry_after)
+
+
+async def _held(body: FinishBody, services: ApiServices) -> StoredDocument | None:
+    """The job, if this attempt of it runs at this processor."""
+    job = await services.jobs.get(body.job)
+    if job is None or job.get("state") != JobState.RUNNING:
+        return None
+    return job if (job.get("attempt"), job.get("processor")) == (body.attempt, body.processor) else None
+
+
+async def _rules(name: str, services: ApiServices) -> Definition:
+    """The definition; the defaults if there is none, or it can't be read."""
+    document = await services.definitions.get(name)
+    try:
+        return Definition(name) if document is None else decode_definition(name, document)
+    except InvalidInput:
+        return Definition(name)

@@ -116,4 +116,4 @@ async def test_a_job_may_wait_for_a_whole_batch(client: httpx.AsyncClient, world
 async def test_topological_levels_are_in_order_and_leave_out_cycles() -> None:
     order = await run_in_slices(levels([[1], [2], [], [4], [3], [3], [2, 2]]))
     assert [list(level) for level in order.levels] == [[2], [1, 6], [0]]
-    assert list(order.in_circles) == [3, 4, 5]
+    assert list(order.in_cycles) == [3, 4, 5]

@@ -17,8 +17,7 @@ from hascheduler.api.routing.queries import LIST_PARAMETERS
 from hascheduler.api.schedules.backfill import BackfillBody, BackfillResponse
 from hascheduler.api.schedules.bodies import CreateScheduleBody, ReplaceScheduleBody
 from hascheduler.api.schedules.pauses import PauseBody, ResumeBody
-from hascheduler.api.schedules.preview_responses import EditPreviewResponse, PreviewResponse
-from hascheduler.api.schedules.previews import PreviewBody
+from hascheduler.api.schedules.previews import EditPreviewResponse, PreviewBody, PreviewResponse
 from hascheduler.api.schedules.responses import ScheduleResponse
 from hascheduler.api.schedules.trigger_now import TriggerNowBody
 from hascheduler.api.schedules.verdicts import VerdictsResponse
