@@ -67,7 +67,7 @@ async def test_an_invalid_wait_is_refused(client: httpx.AsyncClient, world: Worl
 async def test_with_too_many_waits_the_job_is_submitted_and_answered_at_once(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiters, "BELLS_MAX", 0)
+    monkeypatch.setattr(waiters, "WAITERS_MAX", 0)
     answer = await client.post("/v1/jobs?wait=30s", json=JOB)
     assert (answer.status_code, answer.headers["location"]) == (202, "/v1/jobs/job:0001")
 
