@@ -2,11 +2,13 @@
 
 from hypothesis import HealthCheck, settings
 
+from tests.tiers import examples
+
 settings.register_profile(
-    "shared", deadline=None, print_blob=True, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+    "shared", deadline=None, print_blob=True, max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow]
 )
 
 
 def load_profile() -> None:
-    """Every room with random tests calls it from its conftest."""
+    """`tests.conftest` calls it, for all random tests."""
     settings.load_profile("shared")

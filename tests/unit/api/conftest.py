@@ -6,15 +6,13 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api.app import create_app
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import World, the_app
 from tests.unit.api.tokens import Guarded
 
 
 @pytest.fixture(scope="session")
 def app() -> FastAPI:
-    """One for all: to make it takes longer than most tests. Whatever differs between them is in their worlds."""
-    return create_app(World().services())
+    return the_app()
 
 
 @pytest.fixture

@@ -5,10 +5,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
+
+from fastapi import FastAPI
 
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
+from hascheduler.api.app import create_app
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
@@ -382,3 +386,16 @@ class World:
     def _new_job_id(self) -> str:
         self._job_count += 1
         return f"job:{self._job_count:04d}"
+
+
+@cache
+def the_app() -> FastAPI:
+    """One for all tests of a process: to make it takes longer than most of them."""
+    return create_app(World().services())
+
+
+def app_of(world: World) -> FastAPI:
+    """The one application, which has the services of ``world`` until the next one takes it."""
+    app = the_app()
+    app.state.services = world.services()
+    return app

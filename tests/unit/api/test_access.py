@@ -9,11 +9,11 @@ from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from hascheduler.api.app import OPEN_PATHS, create_app
+from hascheduler.api.app import OPEN_PATHS
 from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.middleware.auth import ANONYMOUS, Caller, RequiredPower
 from hascheduler.model.token import POWERS, Power, Role
-from tests.unit.api.doubles import NOW, World
+from tests.unit.api.doubles import NOW, World, the_app
 from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import ADMIN_TOKEN, Guarded
 
@@ -25,7 +25,7 @@ UNKNOWN = "hsk_" + "x" * 43
 
 def routes() -> Iterator[tuple[str, str, APIRoute]]:
     """Each route of the application with its methods and its whole path."""
-    for context in iter_route_contexts(create_app(World().services()).routes):
+    for context in iter_route_contexts(the_app().routes):
         path = context.path
         route = context.original_route
         if path in OPEN_PATHS:
@@ -275,7 +275,7 @@ def test_a_caller_of_all_tenants_means_the_one_that_he_names() -> None:
 
 
 def test_openapi_shows_how_tokens_are_sent() -> None:
-    document: dict[str, Any] = create_app(World().services()).openapi()
+    document: dict[str, Any] = the_app().openapi()
     scheme = document["components"]["securitySchemes"]["token"]
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
     for path, item in document["paths"].items():

@@ -6,7 +6,6 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.api.app import create_app
 from hascheduler.api.jobs.bodies import SubmitJobBody
 from hascheduler.api.jobs.responses import JobResponse, JobSummary
 from hascheduler.api.jobs.why import WhyResponse
@@ -21,10 +20,10 @@ from hascheduler.api.schedules.previews import EditPreviewResponse, PreviewBody,
 from hascheduler.api.schedules.responses import ScheduleResponse
 from hascheduler.api.schedules.trigger_now import TriggerNowBody
 from hascheduler.api.schedules.verdicts import VerdictsResponse
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import the_app
 from tests.unit.api.requests import check_problem, create
 
-DOCUMENT = create_app(World().services()).openapi()
+DOCUMENT = the_app().openapi()
 JSON, MERGE_PATCH, PROBLEM = "application/json", "application/merge-patch+json", "application/problem+json"
 
 OPERATIONS = {

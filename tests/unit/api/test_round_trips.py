@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import format_instant
+from tests.tiers import examples
 from tests.unit.api.doubles import NOW, World
 from tests.unit.api.requests import REQUESTED, create, get
 
@@ -92,7 +93,7 @@ bodies = st.fixed_dictionaries(
 
 
 @settings(
-    max_examples=80,
+    max_examples=examples(80),
     deadline=None,
     # Each example makes and deletes its own schedule.
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -161,7 +162,7 @@ NOUNS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
 
 
 @pytest.mark.parametrize("kind", NOUNS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 async def test_definitions_lanes_and_tenants_sent_back_change_nothing(
     client: httpx.AsyncClient, kind: str, data: st.DataObject

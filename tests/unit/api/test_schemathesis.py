@@ -16,10 +16,11 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.token import digest_of
 from tests.factories import make_job
+from tests.tiers import in_tier
 from tests.unit.api.doubles import World
 from tests.unit.api.promises import HEADERS, PROMISES, SECRET, STREAMS, aimed
 
-_EXAMPLES_MAX = 25
+_EXAMPLES_MAX = in_tier(check=3, test=25)
 
 world = World()
 world.auth = AuthConfig(demanded=True, admin_digest=digest_of(SECRET))

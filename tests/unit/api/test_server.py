@@ -8,17 +8,16 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from hascheduler.api.app import create_app
 from hascheduler.api.http import connection
 from hascheduler.api.http import server as server_module
 from hascheduler.api.http.server import ApiServer
 from hascheduler.errors import InvalidInput
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import World, app_of
 
 
 @contextlib.asynccontextmanager
 async def serving(world: World) -> AsyncIterator[ApiServer]:
-    server = ApiServer(create_app(world.services()), "127.0.0.1", 0)
+    server = ApiServer(app_of(world), "127.0.0.1", 0)
     await server.bind()
     task = asyncio.create_task(server.run())
     try:
@@ -52,7 +51,7 @@ async def test_the_port_is_known_before_serving_and_requests_are_answered(world:
 
 async def test_a_port_in_use_is_one_readable_line(world: World) -> None:
     async with serving(world) as server:
-        second = ApiServer(create_app(world.services()), "127.0.0.1", server.port)
+        second = ApiServer(app_of(world), "127.0.0.1", server.port)
         with pytest.raises(InvalidInput, match=rf"127\.0\.0\.1:{server.port} is in use; expected a free port"):
             await second.bind()
 
@@ -60,7 +59,7 @@ async def test_a_port_in_use_is_one_readable_line(world: World) -> None:
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "192.0.2.1"])
 async def test_a_host_that_is_not_here_is_one_readable_line(world: World, host: str) -> None:
     with pytest.raises(InvalidInput, match="HASCHEDULER_HTTP_HOST"):
-        await ApiServer(create_app(world.services()), host, 0).bind()
+        await ApiServer(app_of(world), host, 0).bind()
 
 
 async def test_what_is_not_http_is_a_problem(world: World) -> None:
@@ -115,7 +114,7 @@ async def test_cancelling_lets_what_is_in_flight_finish(world: World, monkeypatc
         await leave.wait()
 
     monkeypatch.setattr(world.jobs, "get", slow)
-    server = ApiServer(create_app(world.services()), "127.0.0.1", 0)
+    server = ApiServer(app_of(world), "127.0.0.1", 0)
     await server.bind()
     task = asyncio.create_task(server.run())
     request = asyncio.create_task(exchange(server, b"GET /v1/jobs/job:1 HTTP/1.1\r\nhost: a\r\n\r\n"))

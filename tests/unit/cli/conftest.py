@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.api.app import create_app
 from hascheduler.api.http.server import ApiServer
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import World, app_of
 from tests.unit.cli.invoking import Replica
 
 
@@ -20,7 +19,7 @@ def world() -> World:
 
 @pytest.fixture
 async def url(world: World) -> AsyncIterator[str]:
-    server = ApiServer(create_app(world.services()), "127.0.0.1", 0)
+    server = ApiServer(app_of(world), "127.0.0.1", 0)
     await server.bind()
     serving = asyncio.create_task(server.run())
     with capture_logs():  # what a replica says is no part of what a command does, which has the same streams here

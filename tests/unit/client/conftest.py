@@ -8,10 +8,9 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.api.app import create_app
 from hascheduler.api.http.server import ApiServer
 from hascheduler.client import AsyncScheduler, Scheduler
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import World, app_of
 from tests.unit.client.faces import Face, Threaded
 
 
@@ -22,7 +21,7 @@ def world() -> World:
 
 @pytest.fixture(params=["sync", "async"])
 async def face(request: pytest.FixtureRequest, world: World) -> AsyncIterator[Face]:
-    app = create_app(world.services())
+    app = app_of(world)
     with capture_logs():
         if request.param == "async":
             async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as http:

@@ -10,6 +10,7 @@ from hascheduler.mirror.mirror import MARKED_EVERY
 from hascheduler.model.collection import Collection
 from tests.chance import load_profile
 from tests.factories import make_replica
+from tests.tiers import examples
 from tests.unit.daemon.followers import Cluster, Follower
 from tests.unit.mirror.nouns import job_fields, schedule_fields
 
@@ -35,7 +36,7 @@ def missing_one_schedule(cluster: Cluster, wrong: Follower) -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(2, 5))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_an_undisturbed_cluster_never_differs_however_it_is_told(seed: int, replicas: int) -> None:
     cluster = Cluster(seed, replicas)
     for _ in range(cluster.random.randint(20, 400)):
@@ -49,7 +50,7 @@ def test_an_undisturbed_cluster_never_differs_however_it_is_told(seed: int, repl
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_one_that_missed_a_change_is_noticed_by_all_and_reads_anew(seed: int) -> None:
     cluster = Cluster(seed)
     for _ in range(cluster.random.randint(0, 200)):

@@ -5,10 +5,11 @@ import pytest
 from hascheduler.dispatch import timers
 from hascheduler.dispatch.capacity import admission_limits, slot_pool
 from hascheduler.dispatch.queue import class_queues, fifo_buckets, lane_tiers, lock_waiters, pending_queue
+from tests.tiers import in_tier
 from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
 from tests.unit.dispatch.test_against_oracle import check
 
-RUNS = 40
+RUNS = in_tier(check=6, test=40)
 
 
 @pytest.mark.parametrize("part", range(8))

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from tests.tiers import examples
 from tests.unit.dispatch.world import World
 
 T = TypeVar("T")
@@ -49,12 +50,12 @@ class Machine(RuleBasedStateMachine):
         self.world.heal()
 
 
-Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None, print_blob=True)
+Machine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None, print_blob=True)
 TestMachine = Machine.TestCase
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @example(217)  # two edits in one millisecond: what was decided by the first was applied to the second
 def test_whatever_happens_nothing_is_done_twice_and_in_the_end_nothing_is_left_undone(seed: int) -> None:
     world = World(Seeded(seed))

@@ -25,6 +25,7 @@ from hascheduler.model.schedule import CatchUp, Overlap, SchedulePolicy, Schedul
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.model.verdict import NOTHING_DECIDED, Verdict
+from tests.tiers import examples
 from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
 from tests.unit.dispatch.scene import Scene
 from tests.unit.dispatch.test_machine import Seeded
@@ -203,7 +204,7 @@ def test_it_equals_what_deciding_one_time_after_the_other_would_give(catch_up: C
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_limits_that_come_and_go_leave_no_time_without_a_verdict(seed: int) -> None:
     world = World(Seeded(seed), limited=True)
     for _ in range(250):

@@ -17,6 +17,7 @@ from hascheduler.election.config import ElectionConfig
 from hascheduler.election.elector import Elector, LeaseAnswer, LeaseAttempt
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.model.lease import LeaseRecord
+from tests.tiers import examples
 
 LEASE_MS, DEADLINE_MS, RETRY_MS = 1_000, 600, 100
 LONGEST_DELAY_MS = 2_500
@@ -125,7 +126,7 @@ class Rivals:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_terms_have_one_holder_and_no_two_candidates_trust_the_lease(seed: int) -> None:
     rivals = Rivals(seed)
     rivals.play()

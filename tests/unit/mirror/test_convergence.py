@@ -15,6 +15,7 @@ from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.job import LIVE, TRANSITIONS, Move
+from tests.tiers import examples
 from tests.unit.mirror.nouns import delete, job_fields, patch, processor_fields, put, schedule_fields
 
 JOBS, SCHEDULES, PROCESSORS = Collection.JOBS, Collection.SCHEDULES, Collection.PROCESSORS
@@ -139,7 +140,7 @@ def known(mirror: Mirror) -> dict[Collection, dict[str, Any]]:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_every_replica_ends_with_the_same_documents_and_digest(seed: int) -> None:
     random = Random(seed)
     history = History(random)

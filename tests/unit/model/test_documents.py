@@ -55,6 +55,7 @@ from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token
 from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from tests.tiers import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NAME = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -166,7 +167,7 @@ STORED = st.recursive(
 
 @pytest.mark.parametrize("collection", MIRRORED)
 @given(data=st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_what_is_stored_is_read_back(collection: Collection, data: st.DataObject) -> None:
     nouns, encode, id_of = NOUNS[collection]
     noun = data.draw(nouns)
@@ -179,7 +180,7 @@ def test_what_is_stored_is_read_back(collection: Collection, data: st.DataObject
 
 @pytest.mark.parametrize("collection", MIRRORED)
 @given(data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_hostile_document_is_read_or_refused(collection: Collection, data: st.DataObject) -> None:
     nouns, encode, id_of = NOUNS[collection]
     noun = data.draw(nouns)

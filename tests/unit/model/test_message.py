@@ -17,6 +17,7 @@ from hascheduler.model.message import (
     decode_message,
     encode_message,
 )
+from tests.tiers import examples
 
 JOB_IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=ID_CHARACTERS_MAX)
 MESSAGES = st.builds(Message, st.sampled_from(MessageKind), JOB_IDS, st.integers(1, ATTEMPT_MAX))
@@ -76,7 +77,7 @@ def test_a_wrong_field_is_named(field: str, value: object) -> None:
 
 
 @given(MESSAGES, st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_mutated_message_is_read_or_refused(message: Message, data: st.DataObject) -> None:
     body = bytearray(encode_message(message))
     for _ in range(data.draw(st.integers(1, 4))):

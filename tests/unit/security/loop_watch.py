@@ -175,11 +175,8 @@ def _longest_callback() -> Iterator[list[float]]:
 
 @contextmanager
 def _quiet_garbage() -> Iterator[None]:
-    gc.collect()
-    gc.freeze()
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-        gc.unfreeze()

@@ -8,13 +8,12 @@ import orjson
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api.app import create_app
 from hascheduler.api.http.strict_json import JsonReader
 from hascheduler.api.jobs import batch
 from hascheduler.api.routing import body
 from hascheduler.api.routing.body import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
 from hascheduler.model.token import Role
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import World, app_of
 from tests.unit.security.greedy_bodies import BATCHES, FILLS, LARGE, REDACTIONS, SMALL
 from tests.unit.security.loop_watch import Asked, Cost, cost_of, least_cost_of
 
@@ -28,7 +27,7 @@ PROBLEM_BYTES_MAX = 64 * 1024
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    return create_app(World().services())
+    return app_of(World())
 
 
 def _large(fill: Callable[[int], bytes]) -> bytes:

@@ -13,11 +13,10 @@ import pytest
 import uvloop
 from fastapi import FastAPI
 
-from hascheduler.api.app import create_app
 from hascheduler.api.http import server as server_module
 from hascheduler.api.http import tls_connection
 from hascheduler.tls import PemFile, client_context
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import World, app_of
 from tests.unit.security.crowding import HERE, LIMIT_S
 from tests.unit.tls.certificates import Authority
 from tests.unit.tls.conftest import authority
@@ -80,7 +79,7 @@ def test_all_who_come_at_once_are_answered_on_the_loop_that_replicas_run_on(auth
     """It reads at once; tests run on another, which first finishes what it is told."""
 
     async def alive_at_once() -> list[bool]:
-        async with served(create_app(World().services()), of_server(authority)) as url:
+        async with served(app_of(World()), of_server(authority)) as url:
             return await asyncio.gather(*(alive(url, authority) for _ in range(40)))
 
     with ThreadPoolExecutor(1) as thread:

@@ -12,12 +12,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api.app import create_app
 from hascheduler.api.http.server import ApiServer
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.model.token import digest_of
 from hascheduler.tls import PemFile, client_context, server_context
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import World, app_of
 from tests.unit.cli.invoking import Replica, invoke
 from tests.unit.tls.certificates import Authority
 
@@ -26,7 +25,7 @@ ADMIN = "an-admin-token-of-the-settings"
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    return create_app(World().services())
+    return app_of(World())
 
 
 @asynccontextmanager

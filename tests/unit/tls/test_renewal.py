@@ -12,10 +12,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from hascheduler.api.app import create_app
 from hascheduler.errors import InvalidInput
 from hascheduler.tls import PemFile, ServedCertificates, client_context
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import World, app_of
 from tests.unit.tls.certificates import Authority, Issued
 from tests.unit.tls.test_https import served
 
@@ -24,7 +23,7 @@ NONE = PemFile("NONE", "")
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    return create_app(World().services())
+    return app_of(World())
 
 
 class Mounted:

@@ -14,6 +14,7 @@ from hascheduler.model.instants import format_instant, parse_instant
 from hascheduler.model.trigger import Cron, Trigger
 from hascheduler.triggers import clock_changes, count_nominal, latest_nominal, next_nominal
 from hascheduler.triggers.cron import local
+from tests.tiers import examples
 
 # Months in which the clock was or will be changed: by an hour, half an hour, a quarter, two hours, a day; at midnight;
 # twice in a week (Boa Vista).
@@ -96,7 +97,7 @@ def around_a_change(draw: st.DrawFn) -> tuple[str, int, int]:
     st.sets(st.integers(0, 59), min_size=1, max_size=4),
     st.sets(st.integers(0, 23), min_size=1) | st.sampled_from([1, 2, 3]),
 )
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 def test_around_a_change_they_are_those_of_the_rules(
     window: tuple[str, int, int], minutes: set[int], hours: set[int] | int
 ) -> None:

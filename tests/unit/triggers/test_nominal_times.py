@@ -18,6 +18,7 @@ from hascheduler.triggers import (
     next_nominal,
     upcoming,
 )
+from tests.tiers import examples
 
 ZONES = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu")
 T0 = parse_instant("2027-01-01T00:00Z")
@@ -68,7 +69,7 @@ def listed(trigger: Trigger, after_ms: int, limit: int) -> list[int]:
 
 
 @given(TRIGGERS, INSTANTS)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_one_by_one_the_newest_and_their_count_agree(trigger: Trigger, after_ms: int) -> None:
     times = listed(trigger, after_ms, 60)
     assert all(before < after for before, after in pairwise([after_ms, *times]))
@@ -90,7 +91,7 @@ def test_they_lie_within_the_bounds(trigger: Trigger, after_ms: int) -> None:
 
 
 @given(EXPRESSIONS, INSTANTS)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_in_utc_they_are_those_of_croniter(expression: str, after_ms: int) -> None:
     trigger = Trigger(Cron(expression))
     begin = datetime.fromtimestamp(after_ms // 1_000, UTC).replace(tzinfo=None)

@@ -1,0 +1,26 @@
+"""How thorough a run of the tests is; the environment's ``TESTS_TIER`` says it, and the Makefile sets it.
+
+    check     after each edit: random tests take fewer examples, the simulation fewer seeds
+    test      before a change is handed in; also what plain ``pytest`` does
+    verify    before a change lands: everything in full
+
+Nothing is left out of a tier but by its folder or its number of examples: each test that runs in one runs in all above.
+"""
+
+import os
+
+TIERS = ("check", "test", "verify")
+TIER = os.environ.get("TESTS_TIER", "test")
+assert TIER in TIERS, f"TESTS_TIER={TIER}: not one of {', '.join(TIERS)}"
+
+_EXAMPLES_MIN = 10
+
+
+def in_tier(*, check: int, test: int, verify: int | None = None) -> int:
+    """The number that this run has; verify's is test's unless it has its own."""
+    return {"check": check, "test": test, "verify": test if verify is None else verify}[TIER]
+
+
+def examples(full: int) -> int:
+    """How many examples a random test takes: ``full`` of them, but an eighth after each edit, and no fewer than ten."""
+    return in_tier(check=min(full, max(_EXAMPLES_MIN, full // 8)), test=full)
