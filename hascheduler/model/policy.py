@@ -17,6 +17,8 @@ class Criterion(StrEnum):
     """The highest tier first; definitions without one come last."""
     FAIRNESS = "fairness"
     """The tenant with the smallest accumulated cost first, and of its fairness keys the one with the smallest."""
+    DEADLINE = "deadline"
+    """The earliest ``expires_at`` first; jobs without one come last."""
     AGED_PRIORITY = "aged_priority"
     """The highest priority first, which grows while a job waits."""
     SCORE = "score"

@@ -135,4 +135,11 @@ class _RecordingReader:
             resources=job.resources,
             submit_at_ms=max(job.submitted_at_ms, job.not_before_ms or 0) - self._at_ms,
             duration_ms=duration_ms,
+            expires_at_ms=self._expires_at_ms(job),
         )
+
+    def _expires_at_ms(self, job: JobRef) -> int | None:
+        """One that had begun before the recording does not expire any more."""
+        if job.expires_at_ms is None or job.first_started_at_ms is not None or job.started_at_ms is not None:
+            return None
+        return job.expires_at_ms - self._at_ms

@@ -26,13 +26,17 @@ class SimulatedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """One job that was submitted. ``gave_up``: its attempts were used up, so it failed at ``finished_at_ms``."""
+    """One job that was submitted.
+
+    ``gave_up``: its attempts were used up, so it failed at ``finished_at_ms``. ``expired``: it had not begun by then.
+    """
 
     job: ScenarioJob
     sequence: int
     attempts: tuple[SimulatedAttempt, ...]
     finished_at_ms: int | None
     gave_up: bool = False
+    expired: bool = False
 
     @property
     def started_at_ms(self) -> int | None:
@@ -80,12 +84,15 @@ def as_document(outcome: RunOutcome) -> dict[str, Any]:
     """The outcome as programs read it, in seconds.
 
     Jobs of several tenants: ``accumulated_cost`` is by ``tenant/key``, and there is ``accumulated_cost_by_tenant``.
+    ``expired`` is there only where some did.
     """
+    expired = [[(each.finished_at_ms or 0) / 1_000, each.job.id] for each in outcome.jobs if each.expired]
     by_tenant = {name: cost_ms / 1_000 for name, cost_ms in outcome.tenant_cost_ms.items()}
     return {
         "dispatched": [[each.started_at_ms / 1_000, each.job, each.processor] for each in outcome.attempts],
         "completed": [[at_ms / 1_000, job] for at_ms, job in outcome.completed],
         "accumulated_cost": {key: cost_ms / 1_000 for key, cost_ms in outcome.accumulated_cost_ms.items()},
         "pending": list(outcome.pending),
+        **({"expired": expired} if expired else {}),
         **({"accumulated_cost_by_tenant": by_tenant} if by_tenant else {}),
     }

@@ -56,7 +56,7 @@ def waits_of(name: str, records: Iterable[JobRecord], ended_at_ms: int) -> WaitF
     ages: list[int] = []
     for record in records:
         if record.started_at_ms is None:
-            ages.append(ended_at_ms - record.job.submit_at_ms)
+            ages.append((record.finished_at_ms or ended_at_ms) - record.job.submit_at_ms)
         else:
             spans.append(record.started_at_ms - record.job.submit_at_ms)
     spans.sort()
@@ -103,7 +103,8 @@ def uses(outcome: RunOutcome) -> tuple[ProcessorUse, ...]:
 class RunReport:
     """``starved`` is the job that waited longest for its first start, or still does; None where there are no jobs.
 
-    ``lost`` attempts were cut off when their processor left; jobs that ``gave_up`` have lost too many.
+    ``lost`` attempts were cut off when their processor left; jobs that ``gave_up`` have lost too many, those that
+    ``expired`` never began.
     """
 
     policy: str
@@ -114,6 +115,7 @@ class RunReport:
     pending: int
     lost: int
     gave_up: int
+    expired: int
     unschedulable: tuple[str, ...]
     waits: WaitFigures
     waits_by_key: tuple[WaitFigures, ...]
@@ -151,6 +153,7 @@ def report(outcome: RunOutcome) -> RunReport:
         pending=sum(record.is_waiting for record in records),
         lost=sum(attempt.lost for attempt in outcome.attempts),
         gave_up=sum(record.gave_up for record in records),
+        expired=sum(record.expired for record in records),
         unschedulable=outcome.unschedulable,
         waits=waits_of("all", records, outcome.ended_at_ms),
         waits_by_key=waits_by(outcome, lambda record: called(record.job.tenant, record.job.fairness_key)),

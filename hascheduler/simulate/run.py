@@ -50,6 +50,7 @@ class _Life:
     attempts: list[SimulatedAttempt] = field(default_factory=list)
     finished_at_ms: int | None = None
     gave_up: bool = False
+    expired: bool = False
 
 
 class _Run:
@@ -185,6 +186,7 @@ class _Run:
                     processor=processor,
                     dispatched_at_ms=now,
                     started_at_ms=now,
+                    first_started_at_ms=life.ref.first_started_at_ms or now,
                 )
                 return JobSeen(life.ref)
             case Requeue(job_id, _, _):
@@ -202,8 +204,9 @@ class _Run:
                 return JobSeen(life.ref)
             case Fail(job_id, _, _):
                 life = self._lives[job_id]
-                self._end_attempt(life, life.attempts[-1].order, at_ms, lost=True)
-                life.finished_at_ms, life.gave_up = at_ms, True
+                if life.attempts:
+                    self._end_attempt(life, life.attempts[-1].order, at_ms, lost=True)
+                life.finished_at_ms, life.gave_up, life.expired = at_ms, bool(life.attempts), not life.attempts
                 self._ended += 1
                 return JobGone(job_id, JobState.FAILED, EPOCH_MS + at_ms)
             case _:
@@ -236,7 +239,7 @@ class _Run:
             self._progress(self._ended, len(self._scenario.jobs))
 
     def _record(self, life: _Life) -> JobRecord:
-        return JobRecord(life.job, life.sequence, tuple(life.attempts), life.finished_at_ms, life.gave_up)
+        return JobRecord(life.job, life.sequence, tuple(life.attempts), life.finished_at_ms, life.gave_up, life.expired)
 
 
 def _account(job: ScenarioJob | JobRef) -> _Account:
@@ -301,4 +304,5 @@ def submitted(job: ScenarioJob, sequence: int) -> JobRef:
         dispatched_at_ms=None,
         cancel_requested_at_ms=None,
         resources=job.resources,
+        expires_at_ms=None if job.expires_at_ms is None else WallMs(EPOCH_MS + job.expires_at_ms),
     )

@@ -16,7 +16,10 @@ JOBS_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ScenarioJob:
-    """``duration_ms`` is how long it runs, on whichever processor. ``resources`` None: what its definition says."""
+    """``duration_ms`` is how long it runs, on whichever processor. ``resources`` None: what its definition says.
+
+    It fails at ``expires_at_ms`` unless it has begun by then; None: it never expires.
+    """
 
     id: str
     definition: str
@@ -29,6 +32,7 @@ class ScenarioJob:
     resources: Resources | None
     submit_at_ms: int
     duration_ms: int
+    expires_at_ms: int | None = None
 
 
 def account_names(jobs: Iterable[ScenarioJob]) -> Callable[[str, str], str]:

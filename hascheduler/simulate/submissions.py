@@ -1,8 +1,9 @@
 """The jobs of a scenario, one by one or in groups.
 
 A job has ``id``, ``definition`` and ``duration``, and may have ``target`` (default: its id), ``tenant`` ("default"),
-``lane`` ("default"), ``fairness_key`` (""), ``priority`` (5), ``mode`` ("queued"), ``resources`` (its definition's)
-and ``submit_at`` (0). A fairness key is one of its tenant: jobs of two tenants share no account, whatever their keys.
+``lane`` ("default"), ``fairness_key`` (""), ``priority`` (5), ``mode`` ("queued"), ``resources`` (its definition's),
+``submit_at`` (0) and ``expires_after`` (never): a job that has not begun so long after its submission fails. A fairness
+key is one of its tenant: jobs of two tenants share no account, whatever their keys.
 
 With ``count`` it is a group of so many jobs, ``every`` so many seconds. In a group ``{n}`` in the id is the number of
 the job, from 1 on (an id without it gets ``-{n}``), and where a value is a list, the jobs take its items in turn::
@@ -22,7 +23,7 @@ from hascheduler.simulate.scenario import JOBS_MAX, ScenarioJob, ScenarioProcess
 
 _JOB = (
     "id", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode", "resources", "submit_at",
-    "duration",
+    "expires_after", "duration",
 )  # fmt: skip
 _GROUP = (*_JOB, "count", "every")
 _MODES = ("queued", "on_demand")
@@ -63,6 +64,8 @@ class _Parsing:
             raise InvalidInput((*path, "every"), "without count", "count: how many jobs there are")
         id = text(found.get("id"), (*path, "id"))
         get = found.get
+        submit_at_ms = 0 if get("submit_at") is None else span(get("submit_at"), (*path, "submit_at"))
+        expires_after_ms = self._expires_after(get("expires_after"), (*path, "expires_after"))
         return ScenarioJob(
             id=id,
             definition=self._definition(get("definition"), (*path, "definition")),
@@ -73,8 +76,9 @@ class _Parsing:
             priority=self._priority(get("priority"), (*path, "priority")),
             mode=self._mode(get("mode"), (*path, "mode")),
             resources=self._needs(get("resources"), (*path, "resources")),
-            submit_at_ms=0 if get("submit_at") is None else span(get("submit_at"), (*path, "submit_at")),
+            submit_at_ms=submit_at_ms,
             duration_ms=span(get("duration"), (*path, "duration")),
+            expires_at_ms=None if expires_after_ms is None else submit_at_ms + expires_after_ms,
         )
 
     def group(self, room: int) -> Iterator[ScenarioJob]:
@@ -96,9 +100,11 @@ class _Parsing:
         mode = self._turns("mode", self._mode)
         needs = self._turns("resources", self._needs)
         duration_ms = self._turns("duration", span)
+        expires_after_ms = self._turns("expires_after", self._expires_after)
         for n in range(count):
             id = name.replace("{n}", str(n + 1))
             own_target = target[n % len(target)]
+            own_expiry_ms = expires_after_ms[n % len(expires_after_ms)]
             yield ScenarioJob(
                 id=id,
                 definition=definition[n % len(definition)],
@@ -111,6 +117,7 @@ class _Parsing:
                 resources=needs[n % len(needs)],
                 submit_at_ms=at_ms,
                 duration_ms=duration_ms[n % len(duration_ms)],
+                expires_at_ms=None if own_expiry_ms is None else at_ms + own_expiry_ms,
             )
             at_ms += gaps_ms[n % len(gaps_ms)]
 
@@ -145,6 +152,10 @@ class _Parsing:
         if value is not None and value not in _MODES:
             raise InvalidInput(path, shown(value), " or ".join(_MODES))
         return _MODES[0] if value is None else str(value)
+
+    @staticmethod
+    def _expires_after(value: object, path: Path) -> int | None:
+        return None if value is None else span(value, path, 1)
 
     @staticmethod
     def _needs(value: object, path: Path) -> Resources | None:

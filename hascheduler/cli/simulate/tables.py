@@ -86,7 +86,8 @@ def _head(report: RunReport, note: str) -> Text:
     text = Text(f"{note}\n", style="italic") if note else Text()
     text.append(report.policy, style="bold not italic")
     counts = [f"{_count(report.jobs)} jobs", f"{_count(report.completed)} completed"]
-    for count, name in ((report.running, "running"), (report.pending, "waiting"), (report.gave_up, "gave up")):
+    others = ("running", report.running), ("waiting", report.pending), ("gave up", report.gave_up)
+    for name, count in (*others, ("expired", report.expired)):
         counts += [f"{_count(count)} {name}"] if count else []
     figures = [f"in {span_text(report.ended_at_ms)}", f"{_rate(report.per_hour)} per hour"]
     rest = [*counts, *figures, f"{_percent(report.utilisation)} of all slots used"]

@@ -11,7 +11,7 @@ from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.capacity.dominant_share import LaneShares
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
 from hascheduler.dispatch.queue.fifo_buckets import Arrival, arrival
-from hascheduler.dispatch.queue.score import aged_priority, score
+from hascheduler.dispatch.queue.score import aged_priority, deadline_ms, score
 from hascheduler.dispatch.rules import Rules
 from hascheduler.model.job import JobRef
 from hascheduler.model.policy import Criterion
@@ -66,6 +66,16 @@ class ByFairness:
         return f"tenant {job.tenant!r}: {tenant_s:g} s, key {job.fairness_key!r}: {key_s:g} s"
 
 
+class ByDeadline:
+    """Earliest deadline first (Liu and Layland, JACM 1973), without preemption: a job that runs keeps its slot."""
+
+    def value(self, job: JobRef, now: int) -> int:
+        return deadline_ms(job)
+
+    def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
+        return "none" if job.expires_at_ms is None else f"in {max(job.expires_at_ms - now, 0) / 1_000:g} s"
+
+
 class ByAgedPriority:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -107,6 +117,7 @@ def measures(
         Criterion.LANE: ByLane(shares),
         Criterion.TIER: ByTier(rules),
         Criterion.FAIRNESS: ByFairness(accounts),
+        Criterion.DEADLINE: ByDeadline(),
         Criterion.AGED_PRIORITY: ByAgedPriority(rules),
         Criterion.SCORE: ByScore(pool, bonus_max),
         Criterion.ARRIVAL: ByArrival(),

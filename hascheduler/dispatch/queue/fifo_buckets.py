@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hascheduler.model.job import JobRef
 
 Arrival = tuple[int, int, str]
-BucketKey = tuple[str | None, str | None, int]
+BucketKey = tuple[str | None, str | None, int, int | None]
 SWEEP_MIN = 64
 
 
@@ -19,7 +19,7 @@ def arrival(job: JobRef) -> Arrival:
 
 
 class FifoBucket:
-    """``key`` is the tenant and its fairness key (or None, where the policy has no use for them) and the priority.
+    """``key``: tenant, fairness key, priority and deadline; None for what the policy does not compare.
 
     ``entry`` is what stands for it in the heap of its group: at or before the place of its first job.
     """

@@ -42,6 +42,7 @@ from hascheduler.dispatch.queue.score import (
     AgingRate,
     aged_priority,
     bonuses,
+    deadline_ms,
     grown_after_ms,
     rank_key,
     rarity,
@@ -266,7 +267,7 @@ class PendingQueue:
             lane = min(self._shares.least({lane_tier.lane or "" for lane_tier in lane_tiers}))
             lane_tiers = [lane_tier for lane_tier in lane_tiers if lane_tier.lane == lane]
             order = self.order_of(lane)
-        for criterion in order.lane_tiers:
+        for criterion in order.splitting:
             if len(lane_tiers) < 2:
                 break
             if criterion is Criterion.TIER:
@@ -344,7 +345,7 @@ class PendingQueue:
 
     def _put(self, class_queue: ClassQueue, job: JobRef) -> None:
         account = (job.tenant, job.fairness_key) if class_queue.order.has_fairness else (None, None)
-        key = (*account, job.priority)
+        key = (*account, job.priority, job.expires_at_ms if class_queue.order.has_deadline else None)
         lock = self._locks.held_of(job)
         if lock is not None:
             self._park(lock, (class_queue, key), job)
@@ -367,7 +368,7 @@ class PendingQueue:
 
     def _lane_tier_for(self, class_queue: ClassQueue) -> LaneTier:
         order = class_queue.order
-        lane = class_queue.lane if Criterion.LANE in order.lane_tiers else None
+        lane = class_queue.lane if Criterion.LANE in order.splitting else None
         key = (lane, class_queue.job_class.definition.tier if order.has_tier else None)
         if class_queue.lane_tier is None or (class_queue.lane_tier.lane, class_queue.lane_tier.tier) != key:
             class_queue.lane_tier = self._lane_tiers.get(key) or self._lane_tiers.setdefault(key, LaneTier(*key))
@@ -396,8 +397,19 @@ class PendingQueue:
                 return (self._accounts.cost(job.tenant, job.fairness_key), *tail)
             case (Criterion.SCORE,):
                 return (rank_key(job, class_queue.aging), *tail)
-            case _:
+            case ():
                 return tail
+            case fixed:  # with the deadline among them
+                return (*(self._fixed_value(each, job, class_queue.aging) for each in fixed), *tail)
+
+    def _fixed_value(self, criterion: Criterion, job: JobRef, aging: AgingRate) -> int:
+        match criterion:
+            case Criterion.FAIRNESS:
+                return self._accounts.cost(job.tenant, job.fairness_key)
+            case Criterion.DEADLINE:
+                return deadline_ms(job)
+            case _:
+                return rank_key(job, aging)
 
     def _is_current(self, first: TenantQueue, job: JobRef) -> bool:
         """Whether what it says of its first job is still so."""
@@ -525,7 +537,7 @@ def _place(job: JobRef) -> tuple[object, ...]:
     """All that says where a job belongs."""
     return (
         job.definition, job.target, job.tenant, job.lane, job.fairness_key, job.priority, job.mode, job.submitted_at_ms,
-        job.sequence, job.serial, job.resources, job.schedule_created_at_ms,
+        job.sequence, job.serial, job.resources, job.schedule_created_at_ms, job.expires_at_ms,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The formulas by which jobs are compared: score and aged priority, in whole milli-points and milliseconds.
+"""The formulas by which jobs are compared: score, aged priority and deadline, in whole milli-points and milliseconds.
 
 A job's age is the time since its submission. Jobs of one *flow* age alike, so their order stays as it is::
 
@@ -73,6 +73,11 @@ def rank_key(job: JobRef, aging: AgingRate) -> int:
     """The smaller, the higher the score among jobs of that flow and one definition, at any time."""
     points_per_ms = AGE_POINTS_PER_MS + (ON_DEMAND_POINTS_PER_MS if aging == GROWING else 0)
     return points_per_ms * job.submitted_at_ms - PRIORITY_POINTS * job.priority
+
+
+def deadline_ms(job: JobRef) -> int:
+    """When the job expires unless it has begun; a job that never expires comes after all others."""
+    return FAR_FUTURE_MS if job.expires_at_ms is None else job.expires_at_ms
 
 
 def aged_priority(job: JobRef, now: int, lane: Lane) -> int:

@@ -33,6 +33,8 @@ from tests.unit.dispatch.oracle import Oracle
 
 KEYS = "abc"
 TENANTS = "TUV"
+NEVER_MS = 10**15
+"""So late that no job expires: which of them goes first is compared here, not what becomes of those that expire."""
 SPANS_MS = (0, 0, 1, 40, 500, 1_000, 10_000, 61_000, 64_000, 300_000)
 
 
@@ -117,6 +119,7 @@ class CoreVsOracle:
             serial=id.startswith("fire") and chance.random() < 0.7,
             resources=chance.choice((None, None, None, resources({"cpu": 2}), ())),
             schedule_created_at_ms=created_at_ms,
+            expires_at_ms=WallMs(NEVER_MS + chance.choice((1, 2, 2, 3))) if chance.random() < 0.6 else None,
         )  # fmt: skip
         self._jobs[id] = job
         self.oracle.arrive(job)
@@ -175,7 +178,9 @@ class CoreVsOracle:
             yield LaneGone(name)
             return
         steps = chance.choice(((60_000,), (1_000,), tuple(range(1_000, 12_000, 1_000))))
-        own = chance.choice((None, None, "aged_priority", "fairness,score", "tier,aged_priority,fairness"))
+        own = chance.choice(
+            (None, None, "aged_priority", "fairness,score", "tier,aged_priority,fairness", "deadline,fairness")
+        )
         lane = Lane(name, 1, chance.randint(1, 3), steps, None if own is None else criteria(own))
         self.oracle.lanes[name] = lane
         yield LaneSeen(lane)

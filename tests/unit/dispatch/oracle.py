@@ -204,6 +204,8 @@ class Oracle:
                 return -(self._definition(job.definition).tier or 0)
             case Criterion.FAIRNESS:
                 return [self.costs.get(account, 0) for account in _accounts(job)]
+            case Criterion.DEADLINE:
+                return float("inf") if job.expires_at_ms is None else job.expires_at_ms
             case Criterion.AGED_PRIORITY:
                 steps = max(age_ms, 0) // self._lane(job.lane).promote_after(job.priority)
                 return -min(10, job.priority + steps)

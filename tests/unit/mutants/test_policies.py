@@ -14,6 +14,7 @@ from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
 from hascheduler.dispatch.queue import fifo_buckets, pending_queue
 from hascheduler.dispatch.queue.class_queues import ClassQueue, TenantQueue
 from hascheduler.dispatch.queue.fifo_buckets import FifoBucket
+from hascheduler.dispatch.queue.orders import CriteriaOrder
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.resources import NO_RESOURCES
@@ -125,6 +126,19 @@ def _tie_that_the_id_breaks(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(room, "arrival", lambda job: (job.id,))
 
 
+def _bucket_that_mixes_deadlines(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = ClassQueue.bucket_for
+    patch.setattr(ClassQueue, "bucket_for", lambda queue, key: sound(queue, (*key[:3], None)))
+
+
+def _deadline_that_is_compared_once_among_growing_priorities(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CriteriaOrder, "_deciding_ages", lambda order: None)
+
+
+def _no_deadline_before_all_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(pending_queue, "deadline_ms", lambda job: job.expires_at_ms or 0)
+
+
 def _generalist_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProcessorProfile, "supports", _supports_and_is_broad)
 
@@ -167,6 +181,9 @@ def _schedules_that_are_known_by_their_names(patch: pytest.MonkeyPatch) -> None:
         _tombstone_that_is_taken_for_a_job,
         _late_comer_that_goes_to_the_end,
         _tie_that_the_id_breaks,
+        _bucket_that_mixes_deadlines,
+        _deadline_that_is_compared_once_among_growing_priorities,
+        _no_deadline_before_all_others,
         _generalist_first,
         _resources_that_nobody_takes,
         _schedules_that_are_known_by_their_names,

@@ -71,6 +71,11 @@ def test_a_queued_job_passes_an_on_demand_job() -> None:
     assert asked_6.job.submit_at_ms <= 360_000  # it was there when the queued one went first
 
 
+def test_no_job_expires_where_the_policy_is_deadline() -> None:
+    assert report(example("deadlines")).expired == 0
+    assert report(example("deadlines", "arrival")).expired == 9
+
+
 def test_the_rare_job_goes_first() -> None:
     assert [attempt.job for attempt in example("rarity").attempts][:2] == ["r1", "x1"]
 
@@ -87,9 +92,9 @@ def test_a_day_has_a_death_and_nothing_is_lost_by_it() -> None:
     assert figures.completed == figures.jobs
 
 
-def test_the_scenario_of_the_readme_runs() -> None:
-    page = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
-    found = re.findall(r"```yaml\n(.*?)```", page.split("\n## Simulate\n")[1].split("\n## ")[0], re.DOTALL)
+def test_the_scenario_of_the_documentation_runs() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "simulate.md").read_text("utf-8")
+    found = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     assert len(found) == 1
     figures = report(run(parse_scenario(found[0])))
     assert (figures.jobs, figures.lost > 0, figures.unschedulable) == (201, True, ())

@@ -56,6 +56,13 @@ def test_yaml_says_the_same_as_json() -> None:
     assert (scenario.jobs[0].submit_at_ms, scenario.jobs[0].duration_ms) == (100, 123_000)
 
 
+def test_a_job_expires_so_long_after_its_submission() -> None:
+    one = job("a", submit_at=2, expires_after="1m")
+    several = job("b", count=3, every=10, submit_at=1, expires_after=[5, None])
+    parsed = scenario_of(document(one, several)).jobs
+    assert [each.expires_at_ms for each in parsed] == [62_000, 6_000, None, 26_000]
+
+
 def test_what_is_left_out_has_its_default() -> None:
     scenario = scenario_of(document(job("j")))
     found = scenario.jobs[0]
@@ -171,6 +178,7 @@ _REFUSED_JOBS: list[tuple[str, dict[str, Any], str | None]] = [
     ("a mode that is a list", job("b", mode=["queued"]), "mode"),
     ("more than any processor has", job("b", resources={"gpu": 1}), "resources"),
     ("a resource that is no number", job("b", resources={"cpu": "1"}), "resources"),
+    ("an expiry at once", job("b", expires_after=0), "expires_after"),
     ("an interval without a count", job("b", every=5), "every"),
     ("a group of none", job("b", count=0), "count"),
     ("a group of too many", job("b", count=1_000_001), "count"),

@@ -229,12 +229,14 @@ def test_a_recording_gives_the_work_that_was_asked_for() -> None:
         return JobSeen(make_job(id, definition="x", submitted_at_ms=wall(0), **fields))
 
     def running(id: str, since: int) -> JobSeen:
-        return seen(id, state=JobState.RUNNING, attempt=1, processor="p", started_at_ms=wall(since))
+        began: dict[str, Any] = {"started_at_ms": wall(since), "expires_at_ms": wall(90_000)}
+        return seen(id, state=JobState.RUNNING, attempt=1, processor="p", **began)
 
     definition = DefinitionSeen(Definition("x", 1, default_cost_ms=9_000))
     steps = [
         RecordedStep(wall(10_000), (definition, ProcessorSeen(make_processor("p"))), None),
-        RecordedStep(wall(10_000), (running("before", 4_000), seen("waits"), seen("dropped")), None),
+        RecordedStep(wall(10_000), (running("before", 4_000), seen("waits", expires_at_ms=wall(90_000))), None),
+        RecordedStep(wall(10_000), (seen("dropped"),), None),
         RecordedStep(wall(10_500), (JobGone("before", JobState.SUCCEEDED, wall(10_400)), running("waits", 10_450)), ()),
         RecordedStep(wall(10_600), (JobGone("dropped", JobState.CANCELLED), running("goes on", 10_550)), ()),
         RecordedStep(wall(12_000), (JobGone("waits", JobState.FAILED, wall(11_450)), ProcessorGone("p")), ()),
@@ -245,6 +247,7 @@ def test_a_recording_gives_the_work_that_was_asked_for() -> None:
         "waits": (-10_000, 1_000),
         "goes on": (-10_000, 9_000),
     }
+    assert {job.id: job.expires_at_ms for job in scenario.jobs if job.expires_at_ms} == {"waits": 80_000}
     [processor] = scenario.processors
     assert (processor.join_at_ms, processor.leave_at_ms) == (0, 2_000)
     assert scenario.policy.criteria == CONFIG.policy.criteria

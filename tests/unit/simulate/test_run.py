@@ -68,6 +68,22 @@ def test_a_job_whose_attempts_are_used_up_fails() -> None:
     assert outcome.pending == ()
 
 
+def test_a_job_that_has_not_begun_when_it_expires_fails() -> None:
+    waiting = (job("b", 1, expires_after=3), job("c", 1, expires_after=5), job("d", 1))
+    outcome = outcome_of(job("a", 4, expires_after=1), *waiting, policy="deadline")
+    assert as_document(outcome)["expired"] == [[3.0, "b"]]
+    assert outcome.completed == ((4_000, "a"), (5_000, "c"), (6_000, "d"))
+    assert (outcome.pending, outcome.jobs[1].gave_up) == ((), False)
+
+
+def test_a_job_that_had_begun_does_not_expire_when_its_processor_leaves() -> None:
+    outcome = outcome_of(
+        job("a", 4, expires_after=2), processors=[processor("p", leave_at=3), processor("q", join_at=10)]
+    )
+    assert outcome.completed == ((14_000, "a"),)
+    assert "expired" not in as_document(outcome)
+
+
 def test_a_draining_processor_ends_what_it_runs_and_takes_no_more() -> None:
     there = [processor("p", drain_at=1), processor("q", join_at=20)]
     outcome = outcome_of(job("a", 10), job("b", 10), processors=there)
