@@ -31,7 +31,7 @@ from hascheduler.api.jobs.bodies import SubmitJobBody
 from hascheduler.api.jobs.dependencies import BATCH_PREFIX, Lookup, look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
 from hascheduler.api.jobs.submit_span import submit_span
-from hascheduler.api.jobs.topological_levels import levels
+from hascheduler.api.jobs.topological_levels import topological_levels
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.routing.body import LargeJsonRoute
@@ -48,7 +48,7 @@ from hascheduler.telemetry.tracing import JOBS
 JOBS_MAX = 1_000
 REF_PREFIX = "ref:"
 _AT_ONCE_MAX = 250
-"""How many jobs the database is sent at a time: the driver encodes them in one go."""
+"""Jobs that one command inserts: the driver encodes them in one go."""
 _ERRORS_LENGTH_MAX = 2_000
 _STEP = 10
 """Jobs in a slice."""
@@ -110,7 +110,7 @@ class BatchResponse(BaseModel):
 
 
 @dataclass(slots=True)
-class _Item:
+class _BatchItem:
     """A job of the batch on its way: the request, the job to insert, the stored job, or why it is refused."""
 
     body: BatchJobBody | None = None
@@ -135,24 +135,24 @@ async def submit_batch(
     """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it."""
     batch = note.target = _batch_id(key, caller, services)
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
-        items = await _submitted(body, key, caller, services, batch=batch, trace=span.context)
+        items = await _submit_all(body, key, caller, services, batch=batch, trace=span.context)
     return Response(await run_in_slices(_answer(batch, items)), media_type="application/json")
 
 
-async def _submitted(
+async def _submit_all(
     body: BatchBody, key: str | None, caller: Caller, services: ApiServices, *, batch: str, trace: TraceContext | None
-) -> Sequence[_Item]:
-    items = await run_in_slices(_read_all(body.jobs))
+) -> Sequence[_BatchItem]:
+    items = await run_in_slices(_parse_all(body.jobs))
     refs = _refs(items)
-    await run_in_slices(_make(items, key, caller, services, batch=batch, trace=trace))
-    named = [name for item in items if item.body for name in item.body.depends_on if not name.startswith(REF_PREFIX)]
-    lookup = await look_up(named, caller, services) if named else Lookup({}, {})
-    order = await run_in_slices(levels(await run_in_slices(_needs(items, refs))))
-    for place in order.in_cycles:
-        items[place].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
+    await run_in_slices(_make_jobs(items, key, caller, services, batch=batch, trace=trace))
+    names = [name for item in items if item.body for name in item.body.depends_on if not name.startswith(REF_PREFIX)]
+    lookup = await look_up(names, caller, services) if names else Lookup({}, {})
+    order = await run_in_slices(topological_levels(await run_in_slices(_dependencies(items, refs))))
+    for index in order.in_cycles:
+        items[index].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
     admitted = await _admit(items, services)
     for level in order.levels:
-        await _submit([place for place in level if items[place].refusal is None], items, refs, lookup, services)
+        await _submit_level([index for index in level if items[index].refusal is None], items, refs, lookup, services)
     _return_unused(admitted, items, services)
     return items
 
@@ -164,38 +164,38 @@ def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> str:
     return BATCH_PREFIX + hashlib.sha256(f"{caller.tenant}/{key}".encode()).hexdigest()[:32]
 
 
-def _read_all(given: list[BatchJobBody | JsonValue]) -> Generator[None, None, list[_Item]]:
-    items: list[_Item] = []
-    for place, each in enumerate(given):
-        items.append(_read(each))
-        if place % _STEP == _STEP - 1:
+def _parse_all(value: list[BatchJobBody | JsonValue]) -> Generator[None, None, list[_BatchItem]]:
+    items: list[_BatchItem] = []
+    for index, each in enumerate(value):
+        items.append(_parse(each))
+        if index % _STEP == _STEP - 1:
             yield
     return items
 
 
-def _read(given: BatchJobBody | JsonValue) -> _Item:
-    item = _Item()
+def _parse(value: BatchJobBody | JsonValue) -> _BatchItem:
+    item = _BatchItem()
     try:
-        item.body = BatchJobBody.model_validate(given)
+        item.body = BatchJobBody.model_validate(value)
     except ValidationError as error:
         found = error.errors(include_url=False)[:ERRORS_SHOWN_MAX]
-        item.refuse([field_error({**one, "loc": ("body", *one["loc"])}, given) for one in found])
+        item.refuse([field_error({**one, "loc": ("body", *one["loc"])}, value) for one in found])
     return item
 
 
-def _refs(items: Sequence[_Item]) -> dict[str, int]:
-    """The place of each ref; a job that repeats an earlier one's ref is refused."""
+def _refs(items: Sequence[_BatchItem]) -> dict[str, int]:
+    """The index of each ref; a job that repeats an earlier one's ref is refused."""
     refs: dict[str, int] = {}
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         if item.body is None or item.body.ref is None:
             continue
-        if refs.setdefault(item.body.ref, place) != place:
+        if refs.setdefault(item.body.ref, index) != index:
             item.refuse([FieldError(("ref",), f"{item.body.ref!r} is there twice", "each ref once")])
     return refs
 
 
-def _make(
-    items: Sequence[_Item],
+def _make_jobs(
+    items: Sequence[_BatchItem],
     key: str | None,
     caller: Caller,
     services: ApiServices,
@@ -204,8 +204,8 @@ def _make(
     trace: TraceContext | None,
 ) -> Generator[None, None, None]:
     now = services.clock.wall_ms()
-    for place, item in enumerate(items):
-        if place % _STEP == _STEP - 1:
+    for index, item in enumerate(items):
+        if index % _STEP == _STEP - 1:
             yield
         body = item.body
         if body is None or item.refusal is not None:
@@ -214,32 +214,32 @@ def _make(
             body.require_time_to_start(now)
             body.require_lane(caller, services.view)
             job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
-            own = None if body.idempotency_key is None else checked_key(body.idempotency_key)
+            own_key = None if body.idempotency_key is None else checked_key(body.idempotency_key)
         except InvalidInput as error:
             item.refuse([FieldError(error.path, error.problem, error.expected)])
             continue
         except ProblemError as error:
             item.refusal = _refusal(error.status_code, error.kind, str(error.detail), error.errors)
             continue
-        own = own or (None if key is None else f"{key}#{place}")
-        if own is not None:
-            job = replace(job, idempotency_key=own, request_hash=body.request_hash())
+        own_key = own_key or (None if key is None else f"{key}#{index}")
+        if own_key is not None:
+            job = replace(job, idempotency_key=own_key, request_hash=body.request_hash())
         item.job = replace(job, batch=batch, trace=trace)
 
 
-def _needs(items: Sequence[_Item], refs: dict[str, int]) -> Generator[None, None, list[list[int]]]:
-    """For each place, the places that it waits for; `_resolve` refuses refs that do not exist."""
+def _dependencies(items: Sequence[_BatchItem], refs: dict[str, int]) -> Generator[None, None, list[list[int]]]:
+    """For each job, the indexes of the jobs that it waits for; `_resolve` refuses refs that do not exist."""
     needs: list[list[int]] = []
-    for place, item in enumerate(items):
-        named = item.body.depends_on if item.body else ()
-        own = (name.removeprefix(REF_PREFIX) for name in named if name.startswith(REF_PREFIX))
-        needs.append([refs[ref] for ref in own if ref in refs])
-        if place % _STEP == _STEP - 1:
+    for index, item in enumerate(items):
+        names = item.body.depends_on if item.body else ()
+        own_refs = (name.removeprefix(REF_PREFIX) for name in names if name.startswith(REF_PREFIX))
+        needs.append([refs[ref] for ref in own_refs if ref in refs])
+        if index % _STEP == _STEP - 1:
             yield
     return needs
 
 
-async def _admit(items: Sequence[_Item], services: ApiServices) -> Counter[str]:
+async def _admit(items: Sequence[_BatchItem], services: ApiServices) -> Counter[str]:
     """Admit the jobs of each tenant, and return how many; either all are admitted, or it raises and none is."""
     wanted = Counter(item.job.tenant for item in items if item.job is not None and item.refusal is None)
     admitted: Counter[str] = Counter()
@@ -253,7 +253,7 @@ async def _admit(items: Sequence[_Item], services: ApiServices) -> Counter[str]:
     return admitted
 
 
-def _return_unused(admitted: Counter[str], items: Sequence[_Item], services: ApiServices) -> None:
+def _return_unused(admitted: Counter[str], items: Sequence[_BatchItem], services: ApiServices) -> None:
     """Give back the admissions that made no new job."""
     new = Counter(
         item.job.tenant
@@ -264,30 +264,30 @@ def _return_unused(admitted: Counter[str], items: Sequence[_Item], services: Api
         services.admission.not_new(tenant, count)
 
 
-async def _submit(
-    places: Sequence[int], items: Sequence[_Item], refs: dict[str, int], lookup: Lookup, services: ApiServices
+async def _submit_level(
+    indexes: Sequence[int], items: Sequence[_BatchItem], refs: dict[str, int], lookup: Lookup, services: ApiServices
 ) -> None:
-    ready = await run_in_slices(_resolved(places, items, refs, lookup))
+    ready = await run_in_slices(_resolve_all(indexes, items, refs, lookup))
     for begin in range(0, len(ready), _AT_ONCE_MAX):
-        some = ready[begin : begin + _AT_ONCE_MAX]
-        submissions = await services.jobs.submit_many([item.job for item in some if item.job is not None])
-        for item, submission in zip(some, submissions, strict=True):
+        chunk = ready[begin : begin + _AT_ONCE_MAX]
+        submissions = await services.jobs.submit_many([item.job for item in chunk if item.job is not None])
+        for item, submission in zip(chunk, submissions, strict=True):
             item.submission = submission
             if submission.answer is SubmitAnswer.OTHER:
                 detail = idempotency.other_body((item.job.idempotency_key if item.job else None) or "")
                 item.refusal = _refusal(HTTPStatus.CONFLICT, "conflict", detail)
 
 
-def _resolved(
-    places: Sequence[int], items: Sequence[_Item], refs: dict[str, int], lookup: Lookup
-) -> Generator[None, None, list[_Item]]:
-    """The jobs of ``places`` whose dependencies all exist; the others are refused."""
-    ready: list[_Item] = []
+def _resolve_all(
+    indexes: Sequence[int], items: Sequence[_BatchItem], refs: dict[str, int], lookup: Lookup
+) -> Generator[None, None, list[_BatchItem]]:
+    """The jobs at ``indexes`` whose dependencies all exist; the others are refused."""
+    ready: list[_BatchItem] = []
     work = 0
     # Earlier levels have used part of it.
     room = _DEPENDENCIES_MAX - sum(len(item.job.depends_on) for item in items if item.job is not None)
-    for place in places:
-        item = items[place]
+    for index in indexes:
+        item = items[index]
         assert item.body is not None
         assert item.job is not None
         try:
@@ -307,21 +307,22 @@ def _resolved(
     return ready
 
 
-def _resolve(item: _Item, items: Sequence[_Item], refs: dict[str, int], lookup: Lookup) -> None:
+def _resolve(item: _BatchItem, items: Sequence[_BatchItem], refs: dict[str, int], lookup: Lookup) -> None:
     assert item.body is not None
     assert item.job is not None
     found: dict[str, KnownJob] = {}
-    for named, place in _first_places(item.body.depends_on):
-        path = ("depends_on", place)
-        if not named.startswith(REF_PREFIX):
-            found.update((job.id, job) for job in lookup.jobs_of(named, path))
+    for name, index in _first_indexes(item.body.depends_on):
+        path = ("depends_on", index)
+        if not name.startswith(REF_PREFIX):
+            found.update((job.id, job) for job in lookup.jobs_of(name, path))
             require_few(found, ("depends_on",))
             continue
-        other = items[refs[named.removeprefix(REF_PREFIX)]] if named.removeprefix(REF_PREFIX) in refs else None
+        ref = name.removeprefix(REF_PREFIX)
+        other = items[refs[ref]] if ref in refs else None
         if other is None:
-            raise InvalidInput(path, f"no job of this batch has the ref {named.removeprefix(REF_PREFIX)!r}")
+            raise InvalidInput(path, f"no job of this batch has the ref {ref!r}")
         if other.refusal is not None or other.submission is None:
-            raise InvalidInput(path, f"{named!r} was refused itself")
+            raise InvalidInput(path, f"{name!r} was refused itself")
         document = other.submission.document
         id = str(document["_id"])
         found[id] = KnownJob(id, str(document["tenant"]), JobState(document["state"]))
@@ -330,12 +331,12 @@ def _resolve(item: _Item, items: Sequence[_Item], refs: dict[str, int], lookup: 
     item.job = replace(item.job, depends_on=tuple(found), waits_for=waiting)
 
 
-def _first_places(named: Sequence[str]) -> Sequence[tuple[str, int]]:
-    """Each name once, with its first place."""
-    places: dict[str, int] = {}
-    for place, name in enumerate(named):
-        places.setdefault(name, place)
-    return list(places.items())
+def _first_indexes(names: Sequence[str]) -> Sequence[tuple[str, int]]:
+    """Each name once, with its first index."""
+    indexes: dict[str, int] = {}
+    for index, name in enumerate(names):
+        indexes.setdefault(name, index)
+    return list(indexes.items())
 
 
 def _refusal(status: int, kind: str, detail: str, errors: Sequence[FieldError] = ()) -> bytes:
@@ -343,17 +344,17 @@ def _refusal(status: int, kind: str, detail: str, errors: Sequence[FieldError] =
     return orjson.dumps({"status": int(status), "job": None, "problem": {"errors": [], **problem}})
 
 
-def _answer(batch: str, items: Sequence[_Item]) -> Generator[None, None, bytes]:
+def _answer(batch: str, items: Sequence[_BatchItem]) -> Generator[None, None, bytes]:
     """A `BatchResponse` as it is sent."""
     results: list[bytes] = []
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         results.append(_result(item))
-        if place % _AT_ONCE_MAX == _AT_ONCE_MAX - 1:
+        if index % _AT_ONCE_MAX == _AT_ONCE_MAX - 1:
             yield
     return b'{"batch":%b,"results":[%b]}' % (orjson.dumps(batch), b",".join(results))
 
 
-def _result(item: _Item) -> bytes:
+def _result(item: _BatchItem) -> bytes:
     if item.refusal is not None:
         return item.refusal
     assert item.submission is not None

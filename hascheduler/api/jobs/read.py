@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.jobs.bodies import JobQuery
-from hascheduler.api.jobs.responses import JobResponse, JobSummary, show_job_summary, shown_job
+from hascheduler.api.jobs.responses import JobResponse, JobSummary, job_response, show_job_summary
 from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
 from hascheduler.api.routing.error_handlers import UnreadableDocument
@@ -34,7 +34,7 @@ async def list_jobs(query: Annotated[JobQuery, Query()], services: Services, cal
 @router.get("/{id}", responses=problem_responses(404))
 async def get_job(id: str, services: Services, caller: Viewer) -> JobResponse:
     """One job with everything about it. The id holds `:`, which needs no escape."""
-    return shown_job(await stored_job(id, caller, services), services)
+    return job_response(await stored_job(id, caller, services), services)
 
 
 @router.get("/{id}/why", responses=problem_responses(404))

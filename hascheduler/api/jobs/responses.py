@@ -159,7 +159,7 @@ def _progress(stored: object) -> ProgressResponse | None:
     )
 
 
-def shown_job(document: StoredDocument, services: ApiServices) -> JobResponse:
+def job_response(document: StoredDocument, services: ApiServices) -> JobResponse:
     """As `show_job`; `UnreadableDocument` where the stored document is."""
     try:
         return show_job(document, services.view.unschedulable())

@@ -20,7 +20,7 @@ from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.bodies import SubmitJobBody
 from hascheduler.api.jobs.dependencies import look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey
-from hascheduler.api.jobs.responses import JobResponse, shown_job
+from hascheduler.api.jobs.responses import JobResponse, job_response
 from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.middleware.pools import held_open, take
@@ -93,7 +93,7 @@ async def submit_job(
     if waiting.wait is not None:
         document = await _after_waiting(document, waiting.wait, request, services, cancels=waiting.cancel_on_disconnect)
         response.status_code = HTTPStatus.OK if document.get("state") in TERMINAL else HTTPStatus.ACCEPTED
-    return shown_job(document, services)
+    return job_response(document, services)
 
 
 async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: ApiServices) -> NewJob:

@@ -17,7 +17,7 @@ from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.field_types import InstantMs, StrictModel
-from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_fill
+from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.backfill import (
     BACKFILL_EARLIEST_MS,
@@ -140,7 +140,7 @@ def _jobs(
     for number, (at, id) in enumerate(ids.items()):
         job = job_from_schedule(name, stored, id, at, serial=serial)
         if job is None:
-            raise too_large_to_fill(name)
+            raise too_large_to_render(name)
         # Submitted now, in their order: with the age of their nominal times they would run before all other work.
         jobs.append(replace(job, submitted_at_ms=now, sequence=number))
     return jobs

@@ -13,7 +13,7 @@ from hascheduler.api.routing.field_types import StrictModel, Text
 from hascheduler.api.routing.revisions import TAGGED, IfMatch
 from hascheduler.api.schedules.edits import ScheduleEdit, edit_schedule
 from hascheduler.api.schedules.responses import ScheduleResponse
-from hascheduler.api.schedules.tenant_scope import readable_schedule, show
+from hascheduler.api.schedules.tenant_scope import readable_schedule, schedule_response
 from hascheduler.api.services import Services
 from hascheduler.dispatch.schedules.edits import paused, resumed
 from hascheduler.model.documents.schedule import encode_schedule_edit
@@ -56,7 +56,7 @@ async def pause_schedule(
         reason = {} if schedule.paused_at_ms is not None and because is None else {"paused_because": because}
         return {**encode_schedule_edit(paused(schedule, edit.now)), **reason}
 
-    return show(await edit_schedule(name, caller, services, precondition, change), response)
+    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response)
 
 
 @router.post("/{name}/resume", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
@@ -79,4 +79,4 @@ async def resume_schedule(
         edited = resumed(schedule, edit.now, from_now=from_now)
         return {**encode_schedule_edit(edited), "paused_because": None, "failures": edited.failures}
 
-    return show(await edit_schedule(name, caller, services, precondition, change), response)
+    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response)

@@ -16,7 +16,7 @@ from hascheduler.api.routing.wire_format import instant_text
 from hascheduler.api.schedules.bodies import TriggerBody, trigger_of
 from hascheduler.api.schedules.edits import edit_now, patched_body, replaced_fields
 from hascheduler.api.schedules.routes import Patch
-from hascheduler.api.schedules.tenant_scope import owned, readable_schedule, stored_schedule
+from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, with_tenant
 from hascheduler.api.services import Services
 from hascheduler.dispatch.schedules.previews import (
     PREVIEW_COUNT_MAX,
@@ -149,7 +149,7 @@ async def preview_edit(
     edit = edit_now(caller, services)
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
-    whole = owned(patched_body(name, body, stored), caller)
+    whole = with_tenant(patched_body(name, body, stored), caller)
     trigger = decode_trigger(replaced_fields(name, whole, stored, edit)["trigger"])
     after_ms, fired = _after(schedule, edit.now), schedule.tally.fired
     edited = FiresToCome(name, trigger, after_ms, fired=fired)

@@ -24,7 +24,7 @@ from hascheduler.api.schedules.edits import (
 )
 from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
 from hascheduler.api.schedules.tenant_scope import delete_schedule as delete_stored
-from hascheduler.api.schedules.tenant_scope import owned, show, stored_schedule
+from hascheduler.api.schedules.tenant_scope import schedule_response, stored_schedule, with_tenant
 from hascheduler.api.services import Services
 from hascheduler.errors import Conflict
 from hascheduler.ports import StoredDocument
@@ -50,14 +50,14 @@ async def create_schedule(
 
     Its nominal times begin after this instant.
     """
-    whole = owned(body, caller)
+    whole = with_tenant(body, caller)
     made = new_document(whole, edit_now(caller, services))
     await services.schedule_limits.demand_room(made["job"]["tenant"], caller, services.view, services.schedules)
     document = await services.schedules.create(made)
     if document is None:
         raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
     response.headers["Location"] = f"/v1/schedules/{quote(body.name)}"
-    return show(document, response)
+    return schedule_response(document, response)
 
 
 @router.get("", responses=problem_responses(422))
@@ -79,7 +79,7 @@ async def get_schedule(
     document = await stored_schedule(name, caller, services)
     if is_known(known, document):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag(document)})
-    return show(document, response)
+    return schedule_response(document, response)
 
 
 @router.put("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
@@ -98,12 +98,12 @@ async def replace_schedule(
     decided stay decided. An interval without an anchor keeps the stored one. What changes nothing is not written.
     """
     body.require_consistent(name)
-    whole = owned(body, caller)
+    whole = with_tenant(body, caller)
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         return replaced_fields(name, whole, stored, edit)
 
-    return show(await edit_schedule(name, caller, services, precondition, change), response)
+    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response)
 
 
 @router.patch("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
@@ -113,9 +113,9 @@ async def patch_schedule(
     """Change parts of a schedule: a JSON merge patch on what GET shows, which is then checked and written like PUT."""
 
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
-        return replaced_fields(name, owned(patched_body(name, body, stored), caller), stored, edit)
+        return replaced_fields(name, with_tenant(patched_body(name, body, stored), caller), stored, edit)
 
-    return show(await edit_schedule(name, caller, services, precondition, change), response)
+    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response)
 
 
 @router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404, 409, 412, 422))

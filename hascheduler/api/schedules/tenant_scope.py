@@ -56,7 +56,7 @@ def tenant_of(document: StoredDocument) -> object:
     return template.get("tenant") if isinstance(template, Mapping) else None
 
 
-def owned(body: Body, caller: Caller) -> Body:
+def with_tenant(body: Body, caller: Caller) -> Body:
     """``body`` with its tenant filled in from the caller; refused if the caller may not act for that tenant."""
     tenant = caller.tenant_of(body.job.tenant, ("job", "tenant"))
     return body.model_copy(update={"job": body.job.model_copy(update={"tenant": tenant})})
@@ -82,7 +82,7 @@ def readable_schedule(document: StoredDocument) -> ScheduleRef:
         raise UnreadableDocument("schedule", str(document["_id"]), error) from error
 
 
-def too_large_to_fill(name: str) -> Conflict:
+def too_large_to_render(name: str) -> Conflict:
     """The refusal of a schedule whose jobs can't be stored: an earlier release took it, or it was written by hand."""
     return Conflict(
         f"with its placeholders filled, the payload of schedule {name!r} has more than {PAYLOAD_BYTES_MAX} bytes;"
@@ -94,7 +94,7 @@ async def delete_schedule(name: str, caller: Caller, services: ApiServices, prec
     await revisions.delete("schedule", name, TenantSchedules(services.schedules, caller), precondition)
 
 
-def show(document: StoredDocument, response: Response) -> ScheduleResponse:
+def schedule_response(document: StoredDocument, response: Response) -> ScheduleResponse:
     """The answer with one schedule, and its tag."""
     try:
         shown = show_schedule(document)

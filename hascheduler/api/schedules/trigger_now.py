@@ -15,7 +15,7 @@ from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.field_types import StrictModel
 from hascheduler.api.routing.queries import PAGE_SIZE_MAX
 from hascheduler.api.schedules.bodies import OverlapText, require_known_placeholders
-from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_fill
+from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
 from hascheduler.model.documents.fired_job import job_from_schedule, require_storable_payload
@@ -122,5 +122,5 @@ def _job(name: str, stored: StoredDocument, body: TriggerNowBody, overlap: Overl
     id = trigger_job_id(name, services.new_job_id().removeprefix("job:"))
     job = job_from_schedule(name, source, id, now, serial=overlap is not Overlap.ALLOW)
     if job is None:
-        raise too_large_to_fill(name)
+        raise too_large_to_render(name)
     return job

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.api.jobs.topological_levels import levels
+from hascheduler.api.jobs.topological_levels import topological_levels
 from hascheduler.api.routing.time_slicing import run_in_slices
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, get, post
@@ -114,6 +114,6 @@ async def test_a_job_may_wait_for_a_whole_batch(client: httpx.AsyncClient, world
 
 
 async def test_topological_levels_are_in_order_and_leave_out_cycles() -> None:
-    order = await run_in_slices(levels([[1], [2], [], [4], [3], [3], [2, 2]]))
+    order = await run_in_slices(topological_levels([[1], [2], [], [4], [3], [3], [2, 2]]))
     assert [list(level) for level in order.levels] == [[2], [1, 6], [0]]
     assert list(order.in_cycles) == [3, 4, 5]
