@@ -1,0 +1,16 @@
+"""Tests of your own jobs and schedules: a whole scheduler in the test's process, on virtual time, without servers.
+
+::
+
+    VirtualScheduler      submit, put_schedule, advance("7d"), drain(), crash_next(…)
+        │ requests            │ time passes
+    the API, the leader and a processor of production, on stores in memory, in one event loop whose clock jumps
+
+The pytest fixture ``virtual_scheduler`` gives one to a test (`hascheduler.pytest_plugin`).
+"""
+
+from hascheduler.testing.instrumented import Call
+from hascheduler.testing.scheduler import StillWaiting, VirtualScheduler
+from hascheduler.testing.virtual_loop import ClockStuck
+
+__all__ = ["Call", "ClockStuck", "StillWaiting", "VirtualScheduler"]

@@ -1,0 +1,282 @@
+"""One replica and its processors in this process, on memory stores and virtual time: what `VirtualScheduler` runs.
+
+Owner of the parts and of their tasks. The replica, its API and the processors are those of production; only the ports
+are replaced. Periods that keep a real cluster honest (lease, heartbeats) are stretched to hours, so that a quiet week
+costs little; a processor that dies is found dead after the real heartbeat timeout all the same. Nothing expires: the
+database keeps every job of a test.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+
+from hascheduler.api.access_door import Lock
+from hascheduler.api.admission import AdmissionControl
+from hascheduler.api.app import create_app
+from hascheduler.api.audit_trail import AuditWriter
+from hascheduler.api.services import ApiServices
+from hascheduler.api.work_speakers import Registrations
+from hascheduler.api.work_terms import WorkTerms
+from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.replica import Replica
+from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
+from hascheduler.memory.accounts import MemoryAccountStore
+from hascheduler.memory.admission import MemoryBucketStore
+from hascheduler.memory.audit import MemoryAuditStore
+from hascheduler.memory.broker import MemoryBroker
+from hascheduler.memory.claims import MemoryClaimStore
+from hascheduler.memory.connection import MemoryConnection
+from hascheduler.memory.database import MemoryDatabase
+from hascheduler.memory.failovers import MemoryFailoverStore
+from hascheduler.memory.jobs import MemoryJobStore
+from hascheduler.memory.journal import MemoryJournal
+from hascheduler.memory.leases import MemoryLeaseStore
+from hascheduler.memory.nouns import MemoryNounStore
+from hascheduler.memory.replicas import MemoryReplicaBoard
+from hascheduler.memory.schedules import MemoryScheduleStore
+from hascheduler.memory.stream import MemoryChangeSource
+from hascheduler.memory.tokens import MemoryTokenStore
+from hascheduler.memory.transport import MemoryDeliveries, MemoryTransport
+from hascheduler.memory.verdicts import MemoryVerdictStore
+from hascheduler.memory.work import MemoryWorkStore
+from hascheduler.model.documents import Collection, encode_definition, encode_lane, encode_tenant
+from hascheduler.model.instants import MonoMs, WallMs
+from hascheduler.processor import Handlers, Processor, ProcessorConfig
+from hascheduler.testing.virtual_loop import VirtualLoop
+
+HOST = "scheduler.test"
+HEARTBEAT_TIMEOUT_MS = 5_000
+START_TIMEOUT_MS = 5_000
+"""As `hascheduler.settings` has them by default."""
+_HOUR_MS = 3_600_000
+LEAP_MAX_S = 3_600.0
+"""A leap is a pause of the whole process: it has to end before a heartbeat, a beat or a lease is missed."""
+_RETENTION_MS = 10 * 365 * 86_400_000
+_SHARD = "default"
+
+
+class VirtualClock:
+    """`hascheduler.ports.Clock` that reads the loop's; both clocks go on together."""
+
+    def __init__(self, loop: VirtualLoop, epoch_ms: int) -> None:
+        self._loop = loop
+        self._epoch_ms = epoch_ms
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(self._epoch_ms + round(self._loop.time() * 1000))
+
+    def mono_ms(self) -> MonoMs:
+        return MonoMs(round(self._loop.time() * 1000))
+
+
+@dataclass(eq=False, slots=True)
+class RunningProcessor:
+    """One processor from its start to its end, with a connection of its own."""
+
+    id: str
+    processor: Processor
+    connection: MemoryConnection
+    task: asyncio.Task[None]
+
+
+class Cluster:
+    """Made and used inside its loop. `start` comes first, `stop` last."""
+
+    def __init__(self, loop: VirtualLoop, clock: VirtualClock, policy: PolicyConfig, slots: int) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._slots = slots
+        self._count = itertools.count(1)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.database = MemoryDatabase()
+        self.connection = MemoryConnection(self.database)
+        self.broker = MemoryBroker()
+        self.processors: list[RunningProcessor] = []
+        self.replica = self._replica(policy)
+        self._admission = AdmissionControl(self.replica.view, MemoryBucketStore(self.connection), clock, None)
+        self._audit_writer = AuditWriter(MemoryAuditStore(self.connection, _RETENTION_MS), clock)
+        self.app = _application()
+        self._services = self._made_services()
+
+    @property
+    def next_step_at_ms(self) -> int | None:
+        """When the core has to decide something next; None: when something happens."""
+        return self.replica._stepper._wake_at_ms
+
+    def take_application(self) -> None:
+        """Have the one application serve this cluster, until another takes it."""
+        self.app.state.services = self._services
+
+    async def start(self) -> None:
+        """Returns when the replica leads."""
+        self.replica_task = self._begin(self.replica.run(), "replica")
+        self._begin(self._audit_writer.run(), "audit log")
+        await self._until(lambda: self.replica.view.cluster().leading and self.replica.view.ready)
+
+    async def stop(self) -> None:
+        """In good order as far as it goes: this ends a test, and waits for no handler."""
+        for running in list(self.processors):
+            await self._end(running)
+        self.replica.stop()
+        for task in self._tasks:
+            if task.get_name() != "replica":
+                task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=60)
+
+    # Processors
+
+    async def start_processor(self, handlers: Handlers) -> RunningProcessor:
+        """Returns when the leader knows it."""
+        id = f"processor-{next(self._count)}"
+        connection = MemoryConnection(self.database)
+        config = ProcessorConfig(
+            id=id,
+            name="processor",
+            shard=_SHARD,
+            slots=self._slots,
+            heartbeat_interval_ms=_HOUR_MS,
+            heartbeat_deadline_ms=8 * _HOUR_MS,
+            drain_grace_ms=20_000,
+        )
+        processor = Processor(
+            handlers,
+            MemoryWorkStore(connection, _RETENTION_MS),
+            MemoryDeliveries(self.broker, id, self._slots),
+            self._clock,
+            config,
+        )
+        running = RunningProcessor(id, processor, connection, self._begin(processor.run(), id))
+        self.processors.append(running)
+        await self._until(lambda: self.replica.view.processor(id) is not None)
+        return running
+
+    async def renew_processor(self, handlers: Handlers) -> None:
+        """A processor with these handlers in the place of the one that was there, which drains."""
+        before, self.processors = self.processors, []
+        for running in before:
+            running.processor.drain()
+        if before:
+            await asyncio.wait([running.task for running in before], timeout=60)
+        await self.start_processor(handlers)
+
+    def crash(self, job_id: str, handlers: Handlers) -> None:
+        """Kill the processor that runs the job, and start another."""
+        document = self.database.find(Collection.JOBS, job_id)
+        for running in self.processors:
+            if document is not None and running.id == document["processor"]:
+                self._kill(running)
+                self._begin(self._replace(handlers), f"successor of {running.id}")
+                return
+
+    def _kill(self, running: RunningProcessor) -> None:
+        """SIGKILL: nothing it does from now on reaches the database, and the leader learns of it by its silence."""
+        running.connection.cut()
+        running.task.cancel()
+        self.processors.remove(running)
+        self._begin(self._found_dead(running), f"death of {running.id}")
+
+    async def _replace(self, handlers: Handlers) -> None:
+        await self.start_processor(handlers)
+
+    async def _found_dead(self, running: RunningProcessor) -> None:
+        await asyncio.sleep(HEARTBEAT_TIMEOUT_MS / 1_000)
+        self.database.delete(Collection.PROCESSORS, running.id)
+
+    async def _end(self, running: RunningProcessor) -> None:
+        running.connection.cut()
+        running.task.cancel()
+        await asyncio.wait([running.task], timeout=60)
+        self.processors.remove(running)
+
+    # Parts
+
+    def _begin(self, coroutine: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
+        # Not in the context of a handler, where a crash may have begun it.
+        task = self._loop.create_task(coroutine, name=name, context=Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # looked at: `check` raises the replica's
+
+    def _replica(self, policy: PolicyConfig) -> Replica:
+        config = ReplicaConfig(
+            shard=_SHARD,
+            replica_id="replica-1",
+            name="replica",
+            started_at_ms=self._clock.wall_ms(),
+            liveness_endpoint="127.0.0.1:1",
+            lease_duration_ms=24 * _HOUR_MS,
+            renew_deadline_ms=12 * _HOUR_MS,
+            retry_period_ms=_HOUR_MS,
+            heartbeat_timeout_ms=12 * _HOUR_MS,
+            journal_retention_ms=_HOUR_MS,
+            dispatch=DispatchConfig(start_timeout_ms=START_TIMEOUT_MS, policy=policy),
+        )
+        return Replica(
+            config,
+            source=MemoryChangeSource(self.connection),
+            leases=MemoryLeaseStore(self.connection),
+            journal=MemoryJournal(self.connection),
+            claims=MemoryClaimStore(self.connection, _RETENTION_MS),
+            accounts=MemoryAccountStore(self.connection),
+            board=MemoryReplicaBoard(self.connection),
+            transport=MemoryTransport(self.broker),
+            liveness=_NeverWatched(),  # type: ignore[arg-type]  # there is no standby
+            clock=self._clock,
+            arrived=lambda job: self._admission.arrived(job.tenant, own=True),
+        )
+
+    def _made_services(self) -> ApiServices:
+        view = self.replica.view
+        connection = self.connection
+        ids = itertools.count(1)
+        return ApiServices(
+            schedules=MemoryScheduleStore(connection),
+            definitions=MemoryNounStore(connection, Collection.DEFINITIONS, encode_definition),
+            lanes=MemoryNounStore(connection, Collection.LANES, encode_lane),
+            tenants=MemoryNounStore(connection, Collection.TENANTS, encode_tenant),
+            jobs=MemoryJobStore(connection, _RETENTION_MS),
+            admission=self._admission,
+            verdicts=MemoryVerdictStore(connection),
+            view=view,
+            events=self.replica.events,
+            clock=self._clock,
+            new_job_id=lambda: f"job:{next(ids):06d}",
+            lock=Lock(hosts=frozenset({HOST})),
+            tokens=MemoryTokenStore(connection),
+            audit=MemoryAuditStore(connection, _RETENTION_MS),
+            audit_writer=self._audit_writer,
+            work=MemoryWorkStore(connection, _RETENTION_MS),
+            work_terms=WorkTerms(_SHARD, 1_000, 4_000),
+            registrations=Registrations(view, self._clock),
+            failovers=MemoryFailoverStore(connection),
+        )
+
+    async def _until(self, is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not is_so():  # noqa: ASYNC110  # what it asks about has no event
+                await asyncio.sleep(0.01)
+
+
+class _NeverWatched:
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+_APPLICATIONS: list[FastAPI] = []
+
+
+def _application() -> FastAPI:
+    """One for all clusters of this process: to make it takes longer than most tests."""
+    if not _APPLICATIONS:
+        _APPLICATIONS.append(create_app(None))  # type: ignore[arg-type]  # each cluster puts its own services in
+    return _APPLICATIONS[0]

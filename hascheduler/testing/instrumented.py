@@ -1,0 +1,105 @@
+"""The handlers of a test, with what the test wants to go wrong in them, and a record of every call."""
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from hascheduler.processor import Handlers, JobContext
+from hascheduler.processor.threads import run_in_thread
+from hascheduler.testing.virtual_loop import VirtualLoop
+
+Handler = Callable[[JobContext], Any]
+CrashPoint = Literal["before", "after"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a handler: when it began, and what it was given."""
+
+    at: datetime
+    definition: str
+    payload: Any
+    job: JobContext
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What is in store for the attempts of one definition."""
+
+    errors: deque[Exception] = field(default_factory=deque)
+    crashes: deque[CrashPoint] = field(default_factory=deque)
+    takes_s: float = 0.0
+
+
+class InstrumentedHandlers:
+    """Owner of the handlers, of the calls, and of what is planned. ``now`` is virtual; ``crash`` kills the processor
+    that a job runs in.
+    """
+
+    def __init__(self, now: Callable[[], datetime], crash: Callable[[JobContext], None]) -> None:
+        self._now = now
+        self._crash = crash
+        self._handlers: dict[str, Handler] = {}
+        self._plans: dict[str, _Plan] = {}
+        self.calls: list[Call] = []
+
+    def put(self, definition: str, function: Handler) -> None:
+        """`InvalidInput` for what is no name of a definition, and for what can't be called with a job."""
+        Handlers().handler(definition)(function)
+        self._handlers[definition] = function
+
+    def fail_next(self, definition: str, error: Exception, times: int) -> None:
+        self._plan(definition).errors.extend([error] * times)
+
+    def crash_next(self, definition: str, when: CrashPoint, times: int) -> None:
+        self._plan(definition).crashes.extend([when] * times)
+
+    def take(self, definition: str, seconds: float) -> None:
+        self._plan(definition).takes_s = seconds
+
+    def registry(self, loop: VirtualLoop) -> Handlers:
+        """As a processor takes them."""
+        registry = Handlers()
+        for definition, function in self._handlers.items():
+            registry.handler(definition)(self._instrumented(function, loop))
+        return registry
+
+    def _plan(self, definition: str) -> _Plan:
+        return self._plans.setdefault(definition, _Plan())
+
+    def _instrumented(self, function: Handler, loop: VirtualLoop) -> Callable[[JobContext], Awaitable[Any]]:
+        async def handle(job: JobContext) -> Any:
+            left_s = None if job.deadline_ms is None else job.deadline_ms / 1_000 - self._now().timestamp()
+            with loop.handling(None if left_s is None else loop.time() + left_s):
+                return await call(job)
+
+        async def call(job: JobContext) -> Any:
+            plan = self._plan(job.definition)
+            if plan.takes_s:
+                await asyncio.sleep(plan.takes_s)
+            crash = plan.crashes.popleft() if plan.crashes else None
+            if crash == "before":
+                await self._die(job)
+            self.calls.append(Call(self._now(), job.definition, job.payload, job))
+            if plan.errors:
+                raise plan.errors.popleft()
+            if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+                result = await function(job)
+            else:
+                with loop.standing_still():
+                    result = await run_in_thread(function, job)
+                if inspect.isawaitable(result):
+                    result = await result
+            if crash == "after":
+                await self._die(job)
+            return result
+
+        return handle
+
+    async def _die(self, job: JobContext) -> None:
+        self._crash(job)
+        await asyncio.Event().wait()  # cancelled with the processor

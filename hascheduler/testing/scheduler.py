@@ -1,0 +1,383 @@
+"""`VirtualScheduler`: what a test holds in its hands."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, TypeVar, Unpack
+
+import httpx
+import structlog
+
+from hascheduler.client import AsyncScheduler, Job, Refused
+from hascheduler.client.bodies import JobFilter, JobOptions
+from hascheduler.client.results import read_problem
+from hascheduler.dispatch.config import PolicyConfig
+from hascheduler.errors import InvalidInput
+from hascheduler.model.durations import parse_duration
+from hascheduler.model.instants import parse_instant
+from hascheduler.model.policy import DEFAULT_PRESET, bonus_max_of, criteria, idle_key_start_of
+from hascheduler.processor import Handlers, JobContext
+from hascheduler.testing.cluster import HOST, Cluster, VirtualClock
+from hascheduler.testing.instrumented import Call, CrashPoint, Handler, InstrumentedHandlers
+from hascheduler.testing.passing_time import PassingTime
+from hascheduler.testing.virtual_loop import VirtualLoop
+
+START = "2030-01-01T00:00:00Z"
+Span = str | float | timedelta
+"""``"7d"``, ``"1h30m"``, a number of seconds, or a timedelta."""
+T = TypeVar("T")
+_F = TypeVar("_F", bound=Handler)
+
+_BOOT_S = 30
+"""The replica comes up so long before the time at which the test begins."""
+_REASONS_MAX = 20
+
+
+class StillWaiting(AssertionError):
+    """Jobs have not ended in the time that they were given; the text says of each what it waits for."""
+
+    def __init__(self, within: timedelta, live: int, jobs: Sequence[Job], reasons: Sequence[str]) -> None:
+        self.jobs = tuple(jobs)
+        lines = [
+            f"\n  {job.id} of {job.definition!r} is {job.state.value}: {reason}"
+            for job, reason in zip(jobs, reasons, strict=True)
+        ]
+        super().__init__(f"{live} of the jobs have not ended within {within}:" + "".join(lines))
+
+
+class VirtualScheduler:
+    """A whole scheduler in the test's own process, on virtual time: API, leader and a processor, and no servers.
+
+    ::
+
+        with VirtualScheduler(start="2027-03-27T12:00:00Z") as scheduler:
+
+            @scheduler.handler("report")
+            def report(job): ...
+
+            scheduler.add_schedule("nightly", trigger={...}, job={"definition": "report"})
+            scheduler.advance("7d")
+            assert len(scheduler.calls("report")) == 7
+
+    ``handlers`` are registries as processors load them, ``slots`` how many jobs run at once, ``policy`` is what
+    ``HASCHEDULER_POLICY`` would be. Time passes in `advance`, `advance_to`, `drain` and `wait` alone. Handlers run for
+    real: an ``asyncio.sleep`` of a coroutine takes virtual time; a plain function runs in a thread, with the clock
+    standing still. What the API refuses is `hascheduler.client.Refused`. One thread uses it, outside any running loop.
+    """
+
+    __test__ = False
+
+    def __init__(
+        self, *handlers: Handlers, start: datetime | str = START, slots: int = 8, policy: str = DEFAULT_PRESET
+    ) -> None:
+        if slots < 1:
+            raise InvalidInput(("slots",), f"{slots}", "at least 1")
+        self._start = _instant(start, "start")
+        self._slots = slots
+        self._policy = _policy_config(policy)
+        self._handlers = InstrumentedHandlers(lambda: self.now, self._crash)
+        self._handlers_changed = False
+        self._running: _Running | None = None
+        self._is_closed = False
+        self._quiet = _QuietLog()
+        for registry in handlers:
+            for definition in registry.definitions:
+                function = registry.find(definition)
+                assert function is not None
+                self.handle(definition, function)
+
+    def __enter__(self) -> "VirtualScheduler":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all that runs. May be repeated."""
+        self._is_closed = True
+        running, self._running = self._running, None
+        try:
+            if running is not None:
+                running.close()
+        finally:
+            self._quiet.end()
+
+    # Handlers
+
+    def handler(self, definition: str) -> Callable[[_F], _F]:
+        """Register the decorated function for ``definition``, or ``"*"`` for all that have no handler of their own."""
+
+        def register(function: _F) -> _F:
+            self.handle(definition, function)
+            return function
+
+        return register
+
+    def handle(self, definition: str, function: Handler) -> None:
+        """Register ``function``, in the place of one that was there."""
+        self._handlers.put(definition, function)
+        self._handlers_changed = True
+
+    def calls(self, definition: str | None = None) -> list[Call]:
+        """Every call of a handler so far, in order; those too whose processor died."""
+        return [call for call in self._handlers.calls if definition in (None, call.definition)]
+
+    # Time
+
+    @property
+    def now(self) -> datetime:
+        """Aware, in UTC."""
+        if self._running is None:
+            return self._start
+        return datetime.fromtimestamp(self._running.clock.wall_ms() / 1_000, UTC)
+
+    def advance(self, span: Span) -> None:
+        """Let so much time pass, with all that comes due in it and at its end."""
+        running = self._up()
+        running.run(running.time.advance_to(running.time.reached() + _span(span, "span")))
+
+    def advance_to(self, instant: datetime | str) -> None:
+        """Let time pass until then; `InvalidInput` for an instant that has passed."""
+        running = self._up()
+        until = _instant(instant, "instant")
+        if until < running.time.reached():
+            expected = f"{self.now.isoformat()} or later"
+            raise InvalidInput(("instant",), f"{until.isoformat()} has passed", expected)
+        running.run(running.time.advance_to(until))
+
+    def drain(self, within: Span = "1d") -> list[Job]:
+        """Let time pass until every job has ended, its retries too. All jobs, as `jobs` lists them.
+
+        `StillWaiting` where some have not ended ``within`` that span: it says of each what it waits for.
+        """
+        self._wait(_span(within, "within"), None)
+        return self.jobs()
+
+    def wait(self, job: Job | str, within: Span = "1d") -> Job:
+        """Let time pass until that job has ended: the job then. `StillWaiting` as in `drain`."""
+        job_id = job if isinstance(job, str) else job.id
+        self._wait(_span(within, "within"), self.job(job_id).id)
+        return self.job(job_id)
+
+    # What a program asks for
+
+    def submit(
+        self,
+        definition: str,
+        payload: object = None,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job:
+        """Submit a job, as `hascheduler.client.Scheduler.submit` does. It starts when time passes."""
+        running = self._up()
+        return running.run(
+            running.client.submit(definition, payload, idempotency_key=idempotency_key, **options),
+        )
+
+    def job(self, job_id: str) -> Job:
+        """The job as it stands, with its payload, result and attempts."""
+        running = self._up()
+        return running.run(running.client.get(job_id))
+
+    def jobs(self, **filter: Unpack[JobFilter]) -> list[Job]:
+        """All that match, in the order of their submission, without payloads and results."""
+        running = self._up()
+
+        async def listed() -> list[Job]:
+            return [job async for job in running.client.list(**filter)]
+
+        return sorted(running.run(listed()), key=lambda job: (job.submitted_at, job.id))
+
+    def cancel(self, job: Job | str) -> str:
+        """``cancelled``, ``already_running`` (its handler is asked to stop) or ``already_done``."""
+        running = self._up()
+        return running.run(running.client.cancel(job if isinstance(job, str) else job.id))
+
+    def why(self, job: Job | str) -> str:
+        """What a job waits for, in a sentence."""
+        job_id = job if isinstance(job, str) else job.id
+        return str(self.request("GET", f"/v1/jobs/{job_id}/why")["summary"])
+
+    def add_schedule(self, name: str, **fields: Any) -> dict[str, Any]:
+        """Make a schedule; ``fields`` are those of ``POST /v1/schedules``: ``trigger``, ``job``, …"""
+        return dict(self.request("POST", "/v1/schedules", {"name": name, **fields}))
+
+    def put_definition(self, name: str, **fields: Any) -> dict[str, Any]:
+        """Make or replace a definition; ``fields`` are those of ``PUT /v1/definitions/{name}``: ``retry``, …"""
+        return dict(self.request("PUT", f"/v1/definitions/{name}", fields))
+
+    def verdicts(self, schedule: str) -> list[dict[str, Any]]:
+        """What became of each nominal time of a schedule, oldest first, as the API shows it."""
+        found: list[dict[str, Any]] = []
+        after = ""
+        while True:
+            page = self.request("GET", f"/v1/schedules/{schedule}/verdicts?limit=200{after}")
+            found.extend(page["items"])
+            if page["next"] is None:
+                return found[::-1]
+            after = f"&after={page['next']}"
+
+    def request(self, method: str, path: str, body: object = None) -> Any:
+        """Any request of the HTTP API: its decoded answer. `Refused` where the status is 400 or more."""
+        running = self._up()
+        return running.run(running.request(method, path, body))
+
+    # What goes wrong
+
+    def fail_next(self, definition: str, error: Exception | None = None, *, times: int = 1) -> None:
+        """The next ``times`` attempts raise ``error`` in the handler's place."""
+        self._handlers.fail_next(definition, error or RuntimeError("a failure that the test injected"), _times(times))
+
+    def crash_next(self, definition: str, when: CrashPoint = "after", *, times: int = 1) -> None:
+        """The processor dies in each of the next ``times`` attempts: ``"after"`` the handler has returned and before
+        anything knows of it, or ``"before"`` it is called.
+
+        All that ran in it dies too. Another processor starts at once; the leader finds the dead one after the heartbeat
+        timeout of 5 s, and what it held runs again.
+        """
+        if when not in ("before", "after"):
+            raise InvalidInput(("when",), repr(when), "'before' or 'after'")
+        self._handlers.crash_next(definition, when, _times(times))
+
+    def take(self, definition: str, span: Span) -> None:
+        """From now on each attempt takes that long before its handler is called: for timeouts and for overlap."""
+        self._handlers.take(definition, _span(span, "span").total_seconds())
+
+    def lose_answers(self, of: str = "finish", *, times: int = 1) -> None:
+        """The database carries out the next ``times`` writes that ``"start"`` or ``"finish"`` an attempt, and the
+        processor gets no answer."""
+        if of not in ("start", "finish"):
+            raise InvalidInput(("of",), repr(of), "'start' or 'finish'")
+        for processor in self._up().cluster.processors:
+            processor.connection.fail_next(_times(times), of=f"work.{of}", carried_out=True)
+
+    # Inside
+
+    def _up(self) -> "_Running":
+        if self._is_closed:
+            raise RuntimeError("this scheduler is closed: make another")
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            raise RuntimeError("a virtual scheduler runs a loop of its own: use it in a plain test, not in a coroutine")
+        if self._running is None:
+            self._running = _Running(self._start, self._policy, self._slots)
+        if self._handlers_changed:
+            self._handlers_changed = False
+            registry = self._handlers.registry(self._running.loop)
+            self._running.run(self._running.cluster.renew_processor(registry))
+        return self._running
+
+    def _crash(self, job: JobContext) -> None:
+        assert self._running is not None
+        self._running.cluster.crash(job.id, self._handlers.registry(self._running.loop))
+
+    def _wait(self, within: timedelta, job_id: str | None) -> None:
+        running = self._up()
+        live = running.run(running.time.drain(within, job_id))
+        if live:
+            jobs = [self.job(id) for id in live[:_REASONS_MAX]]
+            raise StillWaiting(within, len(live), jobs, [self.why(job) for job in jobs])
+
+
+class _QuietLog:
+    """Only warnings are logged while the scheduler is there, unless the tests have configured structlog themselves."""
+
+    def __init__(self) -> None:
+        self._is_ours = not structlog.is_configured()
+        if self._is_ours:
+            structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+
+    def end(self) -> None:
+        if self._is_ours:
+            self._is_ours = False
+            structlog.reset_defaults()
+
+
+class _Running:
+    """The loop and what lives in it."""
+
+    def __init__(self, start: datetime, policy: PolicyConfig, slots: int) -> None:
+        self.loop = VirtualLoop()
+        self.clock = VirtualClock(self.loop, round((start.timestamp() - _BOOT_S) * 1_000))
+        self.cluster = self.loop.run_until_complete(self._booted(policy, slots))
+        self._http = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.cluster.app), base_url=f"http://{HOST}", timeout=60
+        )
+        self.client = AsyncScheduler(f"http://{HOST}", http=self._http)
+        self.loop.run_until_complete(asyncio.sleep(_BOOT_S - self.loop.time()))
+        self.time = PassingTime(self.loop, self.clock, self.cluster)
+
+    def run(self, doing: Coroutine[Any, Any, T]) -> T:
+        """Until it is done; or the replica's own error, should that end."""
+        self.cluster.take_application()
+        return self.loop.run_until_complete(self._beside_the_replica(doing))
+
+    async def request(self, method: str, path: str, body: object) -> Any:
+        response = await self._http.request(method, path, json=body)
+        answer = response.json() if response.content else None
+        if response.is_error:
+            raise Refused(response.status_code, read_problem(answer if isinstance(answer, dict) else {}))
+        return answer
+
+    def close(self) -> None:
+        try:
+            self.loop.run_until_complete(self._http.aclose())
+            self.loop.run_until_complete(self.cluster.stop())
+            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        finally:
+            self.loop.close()
+
+    async def _booted(self, policy: PolicyConfig, slots: int) -> Cluster:
+        cluster = Cluster(self.loop, self.clock, policy, slots)
+        await cluster.start()
+        return cluster
+
+    async def _beside_the_replica(self, doing: Coroutine[Any, Any, T]) -> T:
+        task = self.loop.create_task(doing)
+        try:
+            await asyncio.wait([task, self.cluster.replica_task], return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                self.cluster.replica_task.result()
+                raise RuntimeError("the replica has ended")
+            return task.result()
+        finally:
+            task.cancel()
+
+
+def _instant(value: datetime | str, name: str) -> datetime:
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidInput((name,), f"{value.isoformat()} has no zone", "a datetime with tzinfo, such as UTC")
+        return value.astimezone(UTC)
+    return datetime.fromtimestamp(parse_instant(value, (name,)) / 1_000, UTC)
+
+
+def _span(value: Span, name: str) -> timedelta:
+    if isinstance(value, timedelta):
+        if value < timedelta(0):
+            raise InvalidInput((name,), str(value), "no time or more")
+        return value
+    return timedelta(milliseconds=parse_duration(value, (name,)))
+
+
+def _times(times: int) -> int:
+    if times < 1:
+        raise InvalidInput(("times",), f"{times}", "at least 1")
+    return times
+
+
+def _policy_config(policy: str) -> PolicyConfig:
+    """As `hascheduler.assembly.policy_config` without further settings."""
+    return PolicyConfig(
+        criteria=criteria(policy),
+        on_demand_bonus_max=bonus_max_of(policy),
+        idle_key_start=idle_key_start_of(policy),
+    )

@@ -1,0 +1,149 @@
+"""An event loop on virtual time: when nothing is ready to run, its clock jumps to the next timer.
+
+Owner of the virtual clock. A week passes in as long as its callbacks take. Two things happen in real time, and the
+clock stands still for them: threads (a plain function that handles a job, `asyncio.to_thread`), and the sockets of a
+handler that runs, until they have been silent for `IO_GRACE_S`.
+"""
+
+import asyncio
+import heapq
+import selectors
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
+from typing import Any
+
+from hascheduler.errors import HaschedulerError
+
+IO_GRACE_S = 1.0
+"""Real seconds that sockets may be silent before the clock goes on: long enough for an answer from this machine."""
+THREAD_LIMIT_S = 60.0
+"""Real seconds that the clock stands still for a thread: a handler that takes longer hangs."""
+
+
+_IN_HANDLER: ContextVar[bool] = ContextVar("in_handler", default=False)
+
+
+class ClockStuck(HaschedulerError):
+    """A thread has not returned within `THREAD_LIMIT_S` of real time, or nothing is left that time could bring."""
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """Run it with `run_until_complete` from one thread. `time` is virtual, in seconds from 0."""
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+        self._threads = 0
+        self._handlers = 0
+        self._patience_s = IO_GRACE_S
+        self._handler_timers: list[float] = []
+        self._jumping = _JumpingSelector(self)
+        super().__init__(self._jumping)
+        # Jumps add up to an instant that may be a rounding error below the timer's.
+        self._clock_resolution = 1e-6
+
+    def time(self) -> float:
+        return self._now_s
+
+    def leap(self, seconds: float) -> None:
+        """Let so much time pass at once: each timer that comes due in it fires once and late, as after a pause."""
+        assert seconds >= 0
+        self._now_s += seconds
+
+    @property
+    def may_leap(self) -> bool:
+        """Whether no handler waits for an answer from outside."""
+        return not (self._threads or self._waits_for_sockets(self._jumping.sockets))
+
+    def next_handler_timer_s(self) -> float:
+        """When a handler wants to go on, or its attempt is to be stopped; infinite where none does."""
+        while self._handler_timers and self._handler_timers[0] <= self._now_s:
+            heapq.heappop(self._handler_timers)
+        return self._handler_timers[0] if self._handler_timers else float("inf")
+
+    @contextmanager
+    def handling(self, deadline_s: float | None) -> Iterator[None]:
+        """While a handler runs in the present task; its attempt is stopped at ``deadline_s``."""
+        _IN_HANDLER.set(True)
+        if deadline_s is not None:
+            heapq.heappush(self._handler_timers, deadline_s)
+        self._handlers += 1
+        try:
+            yield
+        finally:
+            self._handlers -= 1
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """While a thread of ours works."""
+        self._threads += 1
+        try:
+            yield
+        finally:
+            self._threads -= 1
+
+    def call_at(  # type: ignore[override]  # with arguments of any types
+        self, when: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        if _IN_HANDLER.get():
+            heapq.heappush(self._handler_timers, when)
+        return super().call_at(when, callback, *args, context=context)
+
+    def run_in_executor(  # type: ignore[override]  # with arguments of any types
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        self._threads += 1
+        future = super().run_in_executor(executor, func, *args)
+        future.add_done_callback(self._returned)
+        return future
+
+    def wait(self, select: Callable[[float | None], list[Any]], timeout_s: float | None, sockets: int) -> list[Any]:
+        """What is ready. The one place where time passes: by ``timeout_s``, where nothing is; None: no timer is set."""
+        if timeout_s is not None and timeout_s <= 0:
+            return select(0)
+        if self._threads:
+            events = select(THREAD_LIMIT_S)
+            if not events:
+                raise ClockStuck(f"a thread has not returned within {THREAD_LIMIT_S:g} s of real time")
+            return events
+        events = select(self._patience_s if self._waits_for_sockets(sockets) else 0)
+        self._patience_s = IO_GRACE_S if events else 0.0
+        if events:
+            return events
+        if timeout_s is None:
+            raise ClockStuck("nothing is awaited that time could bring")
+        self._now_s += timeout_s
+        return []
+
+    def sockets_changed(self) -> None:
+        self._patience_s = IO_GRACE_S
+
+    def _waits_for_sockets(self, sockets: int) -> bool:
+        return bool(self._handlers and sockets and self._patience_s)
+
+    def _returned(self, _: asyncio.Future[Any]) -> None:
+        self._threads -= 1
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """The system's selector; how long it waits is the loop's business."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    @property
+    def sockets(self) -> int:
+        """Without the loop's own pipe, through which threads wake it."""
+        return len(self.get_map()) - 1
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        return self._loop.wait(super().select, timeout, self.sockets)
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        self._loop.sockets_changed()
+        return super().register(fileobj, events, data)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        self._loop.sockets_changed()
+        return super().modify(fileobj, events, data)

@@ -1,0 +1,312 @@
+"""`hascheduler.testing` as a user of it sees it: time that leaps, real handlers, failures on demand."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hascheduler.client import Refused
+from hascheduler.errors import InvalidInput
+from hascheduler.model.job import JobState
+from hascheduler.processor import Handlers, JobContext
+from hascheduler.testing import StillWaiting, VirtualScheduler
+
+
+@pytest.fixture
+def scheduler() -> Iterator[VirtualScheduler]:
+    with VirtualScheduler() as scheduler:
+        yield scheduler
+
+
+def test_a_job_is_submitted_now_and_runs_when_time_passes(scheduler: VirtualScheduler) -> None:
+    scheduler.handle("double", lambda job: 2 * job.payload)
+    job = scheduler.submit("double", 21)
+    assert (job.state, scheduler.calls()) == (JobState.PENDING, [])
+    [ended] = scheduler.drain()
+    assert (ended.id, ended.state, scheduler.job(job.id).result) == (job.id, JobState.SUCCEEDED, 42)
+
+
+def test_the_registry_of_a_program_is_taken_as_it_is() -> None:
+    handlers = Handlers()
+    handlers.handler("one")(lambda job: 1)
+    handlers.handler("*")(lambda job: job.definition)
+    with VirtualScheduler(handlers) as scheduler:
+        assert scheduler.wait(scheduler.submit("one")).result == 1
+        assert scheduler.wait(scheduler.submit("any")).result == "any"
+
+
+def test_a_later_handler_stands_in_for_the_one_before(scheduler: VirtualScheduler) -> None:
+    scheduler.handle("work", lambda job: "old")
+    assert scheduler.wait(scheduler.submit("work")).result == "old"
+    scheduler.handle("work", lambda job: "new")
+    assert scheduler.wait(scheduler.submit("work")).result == "new"
+
+
+def test_time_passes_to_the_second_and_stands_still_between_calls(scheduler: VirtualScheduler) -> None:
+    before = scheduler.now
+    assert before == datetime(2030, 1, 1, tzinfo=UTC)
+    for _ in range(24):
+        scheduler.advance("1h")
+    assert timedelta(0) <= scheduler.now - before - timedelta(days=1) < timedelta(seconds=6)
+    stands_at = scheduler.now
+    scheduler.submit("nothing")
+    assert scheduler.now == stands_at
+
+
+def test_a_month_of_nights_fires_each_night_at_its_time(scheduler: VirtualScheduler) -> None:
+    scheduler.handle("report", lambda job: None)
+    scheduler.add_schedule(
+        "nightly", trigger={"type": "cron", "expression": "30 2 * * *"}, job={"definition": "report"}
+    )
+    scheduler.advance("31d")
+    calls = scheduler.calls("report")
+    assert [call.job.nominal_ms for call in calls] == [1_893_465_000_000 + day * 86_400_000 for day in range(31)]
+    late = [call.at.timestamp() * 1_000 - (call.job.nominal_ms or 0) for call in calls]
+    assert all(0 <= one < 1_000 for one in late)
+    assert {verdict["verdict"] for verdict in scheduler.verdicts("nightly")} == {"fired"}
+
+
+def test_the_instant_that_an_advance_ends_at_belongs_to_it(scheduler: VirtualScheduler) -> None:
+    scheduler.handle("tick", lambda job: None)
+    scheduler.add_schedule(
+        "minutely",
+        trigger={"type": "interval", "every": "1m", "anchor": "2030-01-01T00:00:00Z"},
+        job={"definition": "tick"},
+    )
+    scheduler.advance("1h")
+    assert len(scheduler.calls("tick")) == 60
+    scheduler.advance("1h")
+    assert len(scheduler.calls("tick")) == 120
+
+
+def test_a_coroutine_sleeps_in_virtual_time(scheduler: VirtualScheduler) -> None:
+    scheduler.put_definition("nap", timeout="1d")
+
+    @scheduler.handler("nap")
+    async def nap(job: JobContext) -> float:
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(8 * 3_600)
+        return asyncio.get_running_loop().time() - began
+
+    job = scheduler.wait(scheduler.submit("nap"))
+    assert job.result == pytest.approx(8 * 3_600, abs=1)
+    assert job.attempt == 1
+
+
+def test_the_clock_stands_still_while_a_plain_function_works(scheduler: VirtualScheduler) -> None:
+    worked = threading.Event()
+
+    @scheduler.handler("work")
+    def work(job: JobContext) -> None:
+        threading.Timer(0.2, worked.set).start()
+        assert worked.wait(30)
+
+    scheduler.put_definition("work", timeout="100ms", retry={"attempts": 1})
+    assert scheduler.wait(scheduler.submit("work")).state is JobState.SUCCEEDED
+
+
+def test_a_handler_that_speaks_to_a_real_socket_gets_its_answer(scheduler: VirtualScheduler) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readline())
+        writer.close()
+
+    ready, port = threading.Event(), []
+
+    async def serve() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port.append(server.sockets[0].getsockname()[1])
+        ready.set()
+        async with server:
+            await server.serve_forever()
+
+    loop = asyncio.new_event_loop()
+    serving = loop.create_task(serve())
+    thread = threading.Thread(target=lambda: loop.run_until_complete(asyncio.wait([serving])), daemon=True)
+    thread.start()
+    assert ready.wait(30)
+
+    @scheduler.handler("ask")
+    async def ask(job: JobContext) -> str:
+        async with asyncio.timeout(3_600):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port[0])
+            writer.write(b"hello\n")
+            line = await reader.readline()
+            writer.close()
+        return line.decode().strip()
+
+    try:
+        assert scheduler.wait(scheduler.submit("ask")).result == "hello"
+    finally:
+        loop.call_soon_threadsafe(serving.cancel)
+        thread.join(30)
+        loop.close()
+
+
+def test_a_failure_is_retried_by_the_rule_of_the_definition(scheduler: VirtualScheduler) -> None:
+    scheduler.handle("charge", lambda job: "done")
+    scheduler.put_definition("charge", retry={"attempts": 3, "backoff": "1m", "factor": 2})
+    scheduler.fail_next("charge", ValueError("no"), times=2)
+    job = scheduler.wait(scheduler.submit("charge"))
+    assert (job.state, job.result, [attempt.error for attempt in job.attempts]) == (
+        JobState.SUCCEEDED,
+        "done",
+        ["ValueError: no", "ValueError: no", None],
+    )
+    assert scheduler.now - job.submitted_at > timedelta(minutes=1)
+
+
+def test_a_job_that_never_succeeds_ends_after_its_attempts(scheduler: VirtualScheduler) -> None:
+    @scheduler.handler("charge")
+    async def charge(job: JobContext) -> None:
+        raise ConnectionError("the bank is away")
+
+    scheduler.put_definition("charge", retry={"attempts": 5})
+    job = scheduler.wait(scheduler.submit("charge"))
+    assert (job.state, len(scheduler.calls("charge"))) == (JobState.FAILED, 5)
+
+
+@pytest.mark.parametrize(("when", "calls"), [("before", 1), ("after", 2)])
+def test_a_job_whose_processor_dies_runs_again(scheduler: VirtualScheduler, when: str, calls: int) -> None:
+    scheduler.handle("charge", lambda job: job.attempt)
+    scheduler.crash_next("charge", when)  # type: ignore[arg-type]  # one of the two
+    job = scheduler.wait(scheduler.submit("charge"))
+    assert (job.state, [attempt.outcome for attempt in job.attempts]) == (JobState.SUCCEEDED, ["lost", "succeeded"])
+    assert len(scheduler.calls("charge")) == calls
+    assert len({call.job.idempotency_key for call in scheduler.calls("charge")}) == 1
+
+
+def test_what_ran_beside_it_dies_with_the_processor(scheduler: VirtualScheduler) -> None:
+    @scheduler.handler("slow")
+    async def slow(job: JobContext) -> int:
+        await asyncio.sleep(60)
+        return job.attempt
+
+    scheduler.handle("charge", lambda job: None)
+    beside = scheduler.submit("slow")
+    scheduler.advance("1s")
+    scheduler.crash_next("charge")
+    scheduler.submit("charge")
+    scheduler.drain()
+    assert scheduler.job(beside.id).result == 2
+
+
+def test_a_lost_answer_neither_fails_nor_doubles_an_attempt(scheduler: VirtualScheduler) -> None:
+    scheduler.handle("charge", lambda job: None)
+    for of in ("start", "finish"):
+        scheduler.lose_answers(of)
+        job = scheduler.wait(scheduler.submit("charge"))
+        assert (job.state, job.attempt) == (JobState.SUCCEEDED, 1)
+    assert len(scheduler.calls("charge")) == 2
+
+
+def test_an_attempt_that_takes_too_long_times_out(scheduler: VirtualScheduler) -> None:
+    scheduler.handle("slow", lambda job: None)
+    scheduler.put_definition("slow", timeout="1s", retry={"attempts": 2})
+    scheduler.take("slow", "5s")
+    job = scheduler.wait(scheduler.submit("slow"))
+    assert (job.state, [attempt.error for attempt in job.attempts]) == (JobState.FAILED, ["timed out after 1s"] * 2)
+    assert scheduler.calls("slow") == []
+
+
+def test_an_overlap_shows_in_the_verdicts(scheduler: VirtualScheduler) -> None:
+    scheduler.handle("slow", lambda job: None)
+    scheduler.take("slow", "90s")
+    scheduler.add_schedule(
+        "minutely",
+        trigger={"type": "interval", "every": "1m", "anchor": "2030-01-01T00:00:00Z"},
+        overlap="skip",
+        job={"definition": "slow"},
+    )
+    scheduler.advance("4m")
+    assert [verdict["verdict"] for verdict in scheduler.verdicts("minutely")] == [
+        "fired",
+        "skipped",
+        "fired",
+        "skipped",
+    ]
+
+
+def test_who_waits_too_long_learns_what_for(scheduler: VirtualScheduler) -> None:
+    job = scheduler.submit("nobody-runs-this")
+    with pytest.raises(StillWaiting, match=r"(?s)1 of the jobs.*nobody-runs-this.*processor") as caught:
+        scheduler.drain(within="1h")
+    assert [one.id for one in caught.value.jobs] == [job.id]
+    assert "processor" in scheduler.why(job)
+
+
+def test_a_cancelled_job_ends(scheduler: VirtualScheduler) -> None:
+    scheduler.handle("work", lambda job: None)
+    job = scheduler.submit("work", not_before=scheduler.now + timedelta(days=400))
+    assert scheduler.cancel(job) == "cancelled"
+    assert [one.state for one in scheduler.drain()] == [JobState.CANCELLED]
+
+
+def test_what_the_api_refuses_is_refused_here_with_the_place(scheduler: VirtualScheduler) -> None:
+    with pytest.raises(Refused, match=r"trigger\.expression"):
+        scheduler.add_schedule("x", trigger={"type": "cron", "expression": "nonsense"}, job={"definition": "a"})
+    with pytest.raises(Refused, match="no job"):
+        scheduler.wait("job:unknown")
+    assert scheduler.request("GET", "/v1/definitions")["items"] == []
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        lambda scheduler: scheduler.advance("soon"),
+        lambda scheduler: scheduler.advance(-1),
+        lambda scheduler: scheduler.advance(timedelta(seconds=-1)),
+        lambda scheduler: scheduler.advance_to("2029-12-31T00:00:00Z"),
+        lambda scheduler: scheduler.advance_to(datetime(2031, 1, 1)),  # noqa: DTZ001  # on purpose
+        lambda scheduler: scheduler.handle("no name", lambda job: None),
+        lambda scheduler: scheduler.handle("work", lambda: None),
+        lambda scheduler: scheduler.crash_next("work", "during"),
+        lambda scheduler: scheduler.fail_next("work", times=0),
+        lambda scheduler: scheduler.lose_answers("register"),
+        lambda _: VirtualScheduler(slots=0),
+        lambda _: VirtualScheduler(policy="nonsense"),
+        lambda _: VirtualScheduler(start="yesterday"),
+    ],
+)
+def test_nonsense_is_an_invalid_input(scheduler: VirtualScheduler, nonsense: object) -> None:
+    assert callable(nonsense)
+    with pytest.raises(InvalidInput):
+        nonsense(scheduler)
+
+
+async def test_inside_a_running_loop_it_says_so(scheduler: VirtualScheduler) -> None:
+    with pytest.raises(RuntimeError, match="plain test"):
+        scheduler.advance("1s")
+
+
+def test_a_closed_one_says_so() -> None:
+    scheduler = VirtualScheduler()
+    scheduler.close()
+    scheduler.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        scheduler.submit("work")
+
+
+def test_two_live_side_by_side_and_know_nothing_of_each_other(scheduler: VirtualScheduler) -> None:
+    with VirtualScheduler(start="2040-06-01T00:00:00Z") as other:
+        scheduler.handle("work", lambda job: "here")
+        other.handle("work", lambda job: "there")
+        mine, theirs = scheduler.submit("work"), other.submit("work")
+        assert other.wait(theirs).result == "there"
+        assert scheduler.wait(mine).result == "here"
+        assert len(scheduler.jobs()) == len(other.jobs()) == 1
+
+
+def test_the_same_test_gives_the_same_history() -> None:
+    def history() -> list[tuple[object, ...]]:
+        with VirtualScheduler(slots=2) as scheduler:
+            scheduler.handle("work", lambda job: None)
+            scheduler.take("work", "7s")
+            for n in range(20):
+                scheduler.submit("work", n, priority=n % 3)
+            scheduler.crash_next("work")
+            scheduler.drain()
+            return [(call.at, call.payload, call.job.attempt) for call in scheduler.calls()]
+
+    assert history() == history()
