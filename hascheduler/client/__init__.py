@@ -1,4 +1,4 @@
-"""The SDK for submitting: jobs from your code, and their answers.
+"""The SDK: all of the HTTP API from your code, with and without an asyncio loop.
 
 ::
 
@@ -22,12 +22,25 @@
         scheduler.retry_where(definition="resize")
         scheduler.cancel_where(labels={"team": "a"}, dry_run=True).matched
 
-`AsyncScheduler` has the same methods, to be awaited (``async for`` over ``list``).
+The rest of the API hangs on the same object::
+
+    scheduler.schedules      create, get, list, replace, patch, delete, pause, resume, trigger, backfill, preview, …
+    scheduler.definitions    put, get, list, patch, delete; the same for ``lanes`` and ``tenants``
+    scheduler.cluster        status, processors, failovers, whoami, audit, record
+    scheduler.events         follow: what happens to jobs, resumed at the next replica where one goes away
+    scheduler.tokens         create, list, revoke
+    scheduler.work           register, fetch, start, heartbeat, finish: what processors in other languages speak
+
+Their bodies and answers are dictionaries in the API's own form, typed in `hascheduler.client.wire`.
+
+`AsyncScheduler` has the same methods, to be awaited (``async for`` over what lists and follows).
 
 A submit is safe to repeat, and is repeated: it carries an idempotency key, a fresh one unless you give your own, so
 that however often it is sent, one job is made. Give your own (the number of an order) where your program itself may
 run twice. What is repeated: a connection that fails, 502, 503 and 504 at the next of the replicas, 429 when the replica
-says; each request for ``patience`` seconds, beside the time for which a replica was asked to hold it back.
+says; each request for ``patience`` seconds, beside the time for which a replica was asked to hold it back. What makes
+something new each time (a schedule, a token, a job of a schedule now) is repeated only where it never reached a
+replica; after `Unavailable` look whether it is there.
 
 =================  =============================================================================================
 error              means
@@ -40,16 +53,17 @@ error              means
 `InvalidInput`     what was given can't be sent
 =================  =============================================================================================
 
-How it is made: ``requests`` says what each operation sends and how its answer is read, ``flows`` what takes more than
-one request, both without any I/O; the two schedulers only carry them out. It needs httpx and tenacity, and nothing of
-the scheduler itself but its words (``model``) and errors.
+How it is made: ``requests`` says what a request is and how its answer is read, ``flows`` what takes more than one
+request, both without any I/O. ``asynchronous`` carries them out; ``synchronous`` and ``wire`` are written by
+``scripts/generate-client``. It needs httpx and tenacity, and nothing of the scheduler itself but its words (``model``)
+and errors.
 """
 
-from hascheduler.client.async_scheduler import AsyncScheduler
+from hascheduler.client.asynchronous.scheduler import AsyncScheduler
 from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
 from hascheduler.client.failures import JobCancelled, JobFailed, Problem, Refused, StillRunning, Unavailable
-from hascheduler.client.results import Attempt, BatchResult, Changed, Job, Progress, Submitted
-from hascheduler.client.scheduler import Scheduler
+from hascheduler.client.results import Attempt, BatchResult, Changed, Event, Job, Progress, Submitted
+from hascheduler.client.synchronous.scheduler import Scheduler
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 
@@ -59,6 +73,7 @@ __all__ = [
     "BatchJob",
     "BatchResult",
     "Changed",
+    "Event",
     "InvalidInput",
     "Job",
     "JobCancelled",

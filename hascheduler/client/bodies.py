@@ -65,6 +65,24 @@ def filter_query(filter: JobFilter) -> list[tuple[str, str]]:
     return [*((name, str(value)) for name, value in plain.items()), *(("label", f"{k}={v}") for k, v in labels.items())]
 
 
+def plain(**fields: Any) -> dict[str, Any]:
+    """Without what is None; instants as texts."""
+    return {name: _value(name, value) for name, value in fields.items() if value is not None}
+
+
+def query_of(**parameters: Any) -> list[tuple[str, str]]:
+    """Without what is None; a sequence is a parameter many times, ``labels`` are ``label=key=value``."""
+    query: list[tuple[str, str]] = []
+    for name, value in plain(**parameters).items():
+        if name == "labels":
+            query.extend(("label", f"{key}={one}") for key, one in value.items())
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            query.extend((name, str(one)) for one in value)
+        else:
+            query.append((name, str(value)))
+    return query
+
+
 def encoded(body: object) -> bytes:
     """`InvalidInput` for what JSON can't hold."""
     try:

@@ -43,7 +43,7 @@ class Exchange:
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         if request.content is not None:
-            headers["Content-Type"] = "application/json"
+            headers.setdefault("Content-Type", "application/json")
         return {
             "method": request.method,
             "url": f"{self._urls[replica]}{request.path}",
@@ -62,6 +62,8 @@ class Exchange:
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 reason = f"{self._where(replica)} does not answer as a replica does ({error!r})"
                 raise Unavailable(reason, request.key) from None
+        if response.status_code == httpx.codes.NOT_FOUND and request.absent is not None:
+            return request.absent()
         problem = read_problem(body if isinstance(body, dict) else {})
         after_s = _retry_after_s(response.headers)
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
@@ -70,6 +72,8 @@ class Exchange:
         unavailable = Unavailable(reason, request.key)
         if response.status_code in _ELSEWHERE:
             self._pass_on(replica)
+            if not request.is_repeatable:
+                raise unavailable  # it may have been carried out
             raise Retryable(unavailable, after_s if len(self._urls) == 1 else None)
         if response.is_client_error and problem.detail:
             raise Refused(response.status_code, problem, idempotency_key=request.key)
@@ -80,7 +84,10 @@ class Exchange:
         reason = redacted(str(error)) or type(error).__name__
         failure = Unavailable(f"{self._where(replica)} does not answer ({reason})", request.key)
         self._pass_on(replica)
-        return failure if "CERTIFICATE_VERIFY_FAILED" in reason and len(self._urls) == 1 else Retryable(failure)
+        if "CERTIFICATE_VERIFY_FAILED" in reason and len(self._urls) == 1:
+            return failure
+        never_arrived = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+        return Retryable(failure) if request.is_repeatable or never_arrived else failure
 
     def _where(self, replica: int) -> str:
         return redacted(self._urls[replica])

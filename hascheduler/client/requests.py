@@ -1,13 +1,14 @@
-"""What each operation sends, and how its answer is read. No I/O: the schedulers carry them out.
+"""What a request is, and those of jobs: what each sends, and how its answer is read. No I/O: the schedulers send them.
 
-Every one of them may be sent again: reads change nothing, submits carry an idempotency key, and a change that has been
-made already is met as made.
+Nearly all may be sent again: reads change nothing, submits carry an idempotency key, and a change that has been made
+already is met as made. What may not says so: it is repeated only where it never reached a replica.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+from urllib.parse import quote
 
 from hascheduler.client.bodies import JobFilter, encoded, filter_query
 from hascheduler.client.results import (
@@ -38,9 +39,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[T]):
-    """``more_s`` is how much longer than others it may take, ``held_s`` how long the replica is asked to hold it back:
-    that is no time in which it fails. ``key`` is what the whole operation may be repeated under. ``read`` may raise
-    where the answer is none."""
+    """``read`` may raise where the answer is none. ``absent`` gives the answer where the replica has nothing of that
+    name (404); without it that is refused. ``is_repeatable``: to send it twice does no more than to send it once.
+
+    ``more_s`` is how much longer than others it may take. ``held_s`` is how long the replica is asked to hold it back:
+    that is no time in which it fails. ``key`` is what the whole operation may be repeated under.
+    """
 
     method: str
     path: str
@@ -51,6 +55,8 @@ class Request(Generic[T]):
     more_s: float = 0.0
     held_s: float = 0.0
     key: str | None = None
+    is_repeatable: bool = True
+    absent: Callable[[], T] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,11 @@ def submit_many(bodies: Sequence[Json], own_key: str, key: str) -> Request[tuple
 
 
 def get(job_id: str) -> Request[Job]:
-    return Request("GET", _path(job_id), _job)
+    return Request("GET", _path(job_id), job_of)
+
+
+def why(job_id: str) -> Request[Any]:
+    return Request("GET", f"{_path(job_id)}/why", body_of)
 
 
 def page(filter: JobFilter, after: str | None) -> Request[JobPage]:
@@ -111,6 +121,40 @@ def change_where(verb: str, filter: Json, *, dry_run: bool, **more: object) -> R
     )
 
 
+def named(collection: str, name: str, verb: str = "") -> str:
+    """``/v1/schedules/nightly/pause``; `InvalidInput` for what can't be part of a path."""
+    if not name.strip("."):
+        raise InvalidInput(("name",), f"{name[:64]!r} is no name", "letters, digits, '.', '_' and '-'")
+    return f"/v1/{collection}/{quote(name, safe=':')}" + (f"/{verb}" if verb else "")
+
+
+def matching(if_match: str | int | None) -> dict[str, str]:
+    """The header that demands a revision: the ``rev`` of an answer, or a whole ETag."""
+    if if_match is None:
+        return {}
+    return {"If-Match": f'"{if_match}"' if isinstance(if_match, int) else if_match}
+
+
+def body_of(answer: Answer) -> Any:
+    return answer.body
+
+
+def items_of(answer: Answer) -> Any:
+    return answer.body["items"]
+
+
+def job_of(answer: Answer) -> Job:
+    return read_job(answer.body)
+
+
+def deleted(_: Answer) -> bool:
+    return True
+
+
+def not_there() -> bool:
+    return False
+
+
 def demand_key(key: str) -> str:
     if not 1 <= len(key) <= 255 or not all("!" <= character <= "~" for character in key):
         expected = "1 to 255 printable ASCII characters without blanks"
@@ -133,10 +177,6 @@ def _path(job_id: str) -> str:
 
 def _submitted(answer: Answer) -> Job:
     return read_job(answer.body, replayed=answer.headers.get("Idempotency-Replayed") == "true")
-
-
-def _job(answer: Answer) -> Job:
-    return read_job(answer.body)
 
 
 def _page(answer: Answer) -> JobPage:

@@ -118,6 +118,18 @@ class Changed:
     complete: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened to a job: ``type`` is ``submitted``, ``started``, ``failed``, … and ``fields`` say to which.
+
+    ``id`` is where to go on after it, at any replica.
+    """
+
+    id: str | None
+    type: str
+    fields: Json
+
+
 def read_job(fields: Json, *, replayed: bool = False) -> Job:
     """Raises `ValueError`, `KeyError` or `TypeError` where that is no job."""
     progress = fields["progress"]

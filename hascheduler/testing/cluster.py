@@ -14,20 +14,19 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI
 
-from hascheduler.api.access_door import Lock
-from hascheduler.api.admission import AdmissionControl
+from hascheduler.api.admission.control import AdmissionControl
+from hascheduler.api.admission.worker_registrations import WorkerRegistrations, WorkTerms
 from hascheduler.api.app import create_app
-from hascheduler.api.audit_trail import AuditWriter
+from hascheduler.api.middleware.audit_writer import AuditWriter
+from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.services import ApiServices
-from hascheduler.api.work_speakers import Registrations
-from hascheduler.api.work_terms import WorkTerms
 from hascheduler.daemon.config import ReplicaConfig
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.memory.accounts import MemoryAccountStore
-from hascheduler.memory.admission import MemoryBucketStore
-from hascheduler.memory.audit import MemoryAuditStore
+from hascheduler.memory.audit_log import MemoryAuditStore
 from hascheduler.memory.broker import MemoryBroker
+from hascheduler.memory.buckets import MemoryBucketStore
 from hascheduler.memory.claims import MemoryClaimStore
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.memory.database import MemoryDatabase
@@ -35,15 +34,18 @@ from hascheduler.memory.failovers import MemoryFailoverStore
 from hascheduler.memory.jobs import MemoryJobStore
 from hascheduler.memory.journal import MemoryJournal
 from hascheduler.memory.leases import MemoryLeaseStore
-from hascheduler.memory.nouns import MemoryNounStore
 from hascheduler.memory.replicas import MemoryReplicaBoard
+from hascheduler.memory.resources import MemoryResourceStore
 from hascheduler.memory.schedules import MemoryScheduleStore
 from hascheduler.memory.stream import MemoryChangeSource
 from hascheduler.memory.tokens import MemoryTokenStore
 from hascheduler.memory.transport import MemoryDeliveries, MemoryTransport
 from hascheduler.memory.verdicts import MemoryVerdictStore
 from hascheduler.memory.work import MemoryWorkStore
-from hascheduler.model.documents import Collection, encode_definition, encode_lane, encode_tenant
+from hascheduler.model.collection import Collection
+from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.documents.lane import encode_lane
+from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
 from hascheduler.testing.virtual_loop import VirtualLoop
@@ -241,9 +243,9 @@ class Cluster:
         ids = itertools.count(1)
         return ApiServices(
             schedules=MemoryScheduleStore(connection),
-            definitions=MemoryNounStore(connection, Collection.DEFINITIONS, encode_definition),
-            lanes=MemoryNounStore(connection, Collection.LANES, encode_lane),
-            tenants=MemoryNounStore(connection, Collection.TENANTS, encode_tenant),
+            definitions=MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition),
+            lanes=MemoryResourceStore(connection, Collection.LANES, encode_lane),
+            tenants=MemoryResourceStore(connection, Collection.TENANTS, encode_tenant),
             jobs=MemoryJobStore(connection, _RETENTION_MS),
             admission=self._admission,
             verdicts=MemoryVerdictStore(connection),
@@ -251,13 +253,13 @@ class Cluster:
             events=self.replica.events,
             clock=self._clock,
             new_job_id=lambda: f"job:{next(ids):06d}",
-            lock=Lock(hosts=frozenset({HOST})),
+            auth=AuthConfig(hosts=frozenset({HOST})),
             tokens=MemoryTokenStore(connection),
             audit=MemoryAuditStore(connection, _RETENTION_MS),
             audit_writer=self._audit_writer,
             work=MemoryWorkStore(connection, _RETENTION_MS),
             work_terms=WorkTerms(_SHARD, 1_000, 4_000),
-            registrations=Registrations(view, self._clock),
+            registrations=WorkerRegistrations(view, self._clock),
             failovers=MemoryFailoverStore(connection),
         )
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from hascheduler.processor import Handlers, JobContext
-from hascheduler.processor.threads import run_in_thread
+from hascheduler.processor.invocation import run_in_thread
 from hascheduler.testing.virtual_loop import VirtualLoop
 
 Handler = Callable[[JobContext], Any]

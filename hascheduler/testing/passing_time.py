@@ -8,7 +8,7 @@ themselves late, as after a pause of the whole process, which they are built to 
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from hascheduler.model.documents import Collection
+from hascheduler.model.collection import Collection
 from hascheduler.model.job import TERMINAL
 from hascheduler.testing.cluster import LEAP_MAX_S, Cluster, VirtualClock
 from hascheduler.testing.virtual_loop import VirtualLoop

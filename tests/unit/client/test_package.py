@@ -24,4 +24,11 @@ def test_both_schedulers_have_the_same_operations() -> None:
         }
 
     assert operations(Scheduler) == operations(AsyncScheduler)
-    assert len(operations(Scheduler)) == 12
+    assert len(operations(Scheduler)) == 13
+
+
+def test_what_follows_from_other_files_is_up_to_date() -> None:
+    """The types from the OpenAPI document, the synchronous scheduler from the asynchronous one."""
+    command = [sys.executable, "scripts/generate-client", "--check"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -1,3 +1,4 @@
+# Written by scripts/generate-client from hascheduler/client/asynchronous/scheduler.py: change that one.
 """The scheduler for programs without a loop. Threads may share one."""
 
 import time
@@ -11,10 +12,17 @@ from tenacity import Retrying
 from hascheduler.client import flows, requests
 from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
 from hascheduler.client.exchange import Exchange, tls_options
+from hascheduler.client.failures import Retryable
 from hascheduler.client.flows import Flow, Pause
 from hascheduler.client.requests import JobPage, Request
 from hascheduler.client.results import Changed, Job, Submitted
 from hascheduler.client.retries import retry_policy
+from hascheduler.client.synchronous.cluster import Cluster
+from hascheduler.client.synchronous.events import Events
+from hascheduler.client.synchronous.resources import Definitions, Lanes, Tenants, Tokens
+from hascheduler.client.synchronous.schedules import Schedules
+from hascheduler.client.synchronous.work import Work
+from hascheduler.client.wire import WhyResponse
 
 T = TypeVar("T")
 
@@ -37,6 +45,14 @@ class Scheduler:
         self._patience_s = patience
         self._own = httpx.Client(**tls_options(ca_file)) if http is None else None
         self._http = self._own or http
+        self.schedules = Schedules(self._ask)
+        self.definitions = Definitions(self._ask)
+        self.lanes = Lanes(self._ask)
+        self.tenants = Tenants(self._ask)
+        self.tokens = Tokens(self._ask)
+        self.cluster = Cluster(self._ask, self._follow)
+        self.events = Events(self._follow, patience)
+        self.work = Work(self._ask)
 
     def __enter__(self) -> "Scheduler":
         return self
@@ -81,6 +97,10 @@ class Scheduler:
     def get(self, job_id: str) -> Job:
         return self._ask(requests.get(job_id))
 
+    def why(self, job_id: str) -> WhyResponse:
+        """Why it waits: every rule that holds it back, or its place in line."""
+        return self._ask(requests.why(job_id))
+
     def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """The job when it has ended, however it did; `StillRunning` after ``timeout`` seconds."""
         return self._run(flows.wait(job_id, timeout))
@@ -90,7 +110,8 @@ class Scheduler:
         after: str | None = None
         while True:
             page: JobPage = self._ask(requests.page(filter, after))
-            yield from page.jobs
+            for job in page.jobs:
+                yield job
             after = page.next
             if after is None:
                 return
@@ -134,8 +155,23 @@ class Scheduler:
                 heard = self._ask(step)
 
     def _ask(self, request: Request[T]) -> T:
-        answer: T = Retrying(**retry_policy(self._patience_s + request.held_s))(self._ask_once, request)
-        return answer
+        return Retrying(**retry_policy(self._patience_s + request.held_s))(self._ask_once, request)
+
+    def _follow(self, request: Request[Any]) -> Iterator[str]:
+        assert self._http is not None
+        replica = self._exchange.replica
+        try:
+            with self._http.stream(**self._exchange.sent(request, replica)) as response:
+                if not response.is_success:
+                    response.read()
+                    self._exchange.heard(request, replica, response)
+                for line in response.iter_lines():
+                    yield line
+        except Retryable as retryable:
+            raise retryable.failure from None
+        except httpx.HTTPError as error:
+            failure = self._exchange.unheard(request, replica, error)
+            raise (failure.failure if isinstance(failure, Retryable) else failure) from None
 
     def _ask_once(self, request: Request[T]) -> T:
         assert self._http is not None

@@ -9,12 +9,19 @@ import httpx
 from tenacity import AsyncRetrying
 
 from hascheduler.client import flows, requests
+from hascheduler.client.asynchronous.cluster import AsyncCluster
+from hascheduler.client.asynchronous.events import AsyncEvents
+from hascheduler.client.asynchronous.resources import AsyncDefinitions, AsyncLanes, AsyncTenants, AsyncTokens
+from hascheduler.client.asynchronous.schedules import AsyncSchedules
+from hascheduler.client.asynchronous.work import AsyncWork
 from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
 from hascheduler.client.exchange import Exchange, tls_options
+from hascheduler.client.failures import Retryable
 from hascheduler.client.flows import Flow, Pause
 from hascheduler.client.requests import JobPage, Request
 from hascheduler.client.results import Changed, Job, Submitted
 from hascheduler.client.retries import retry_policy
+from hascheduler.client.wire import WhyResponse
 
 T = TypeVar("T")
 
@@ -37,6 +44,14 @@ class AsyncScheduler:
         self._patience_s = patience
         self._own = httpx.AsyncClient(**tls_options(ca_file)) if http is None else None
         self._http = self._own or http
+        self.schedules = AsyncSchedules(self._ask)
+        self.definitions = AsyncDefinitions(self._ask)
+        self.lanes = AsyncLanes(self._ask)
+        self.tenants = AsyncTenants(self._ask)
+        self.tokens = AsyncTokens(self._ask)
+        self.cluster = AsyncCluster(self._ask, self._follow)
+        self.events = AsyncEvents(self._follow, patience)
+        self.work = AsyncWork(self._ask)
 
     async def __aenter__(self) -> "AsyncScheduler":
         return self
@@ -80,6 +95,10 @@ class AsyncScheduler:
 
     async def get(self, job_id: str) -> Job:
         return await self._ask(requests.get(job_id))
+
+    async def why(self, job_id: str) -> WhyResponse:
+        """Why it waits: every rule that holds it back, or its place in line."""
+        return await self._ask(requests.why(job_id))
 
     async def wait(self, job_id: str, timeout: float | None = None) -> Job:
         """The job when it has ended, however it did; `StillRunning` after ``timeout`` seconds."""
@@ -136,6 +155,22 @@ class AsyncScheduler:
 
     async def _ask(self, request: Request[T]) -> T:
         return await AsyncRetrying(**retry_policy(self._patience_s + request.held_s))(self._ask_once, request)
+
+    async def _follow(self, request: Request[Any]) -> AsyncIterator[str]:
+        assert self._http is not None
+        replica = self._exchange.replica
+        try:
+            async with self._http.stream(**self._exchange.sent(request, replica)) as response:
+                if not response.is_success:
+                    await response.aread()
+                    self._exchange.heard(request, replica, response)
+                async for line in response.aiter_lines():
+                    yield line
+        except Retryable as retryable:
+            raise retryable.failure from None
+        except httpx.HTTPError as error:
+            failure = self._exchange.unheard(request, replica, error)
+            raise (failure.failure if isinstance(failure, Retryable) else failure) from None
 
     async def _ask_once(self, request: Request[T]) -> T:
         assert self._http is not None

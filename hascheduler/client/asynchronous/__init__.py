@@ -1,0 +1,1 @@
+"""`AsyncScheduler` and its parts, for programs with an asyncio loop."""

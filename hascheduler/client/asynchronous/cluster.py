@@ -1,0 +1,55 @@
+"""``scheduler.cluster``: what the replicas see, and who changed what."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+
+from hascheduler.client.asynchronous.asking import Ask, Follow, each
+from hascheduler.client.bodies import query_of
+from hascheduler.client.requests import Request, body_of, items_of
+from hascheduler.client.wire import (
+    AuditResponse,
+    ClusterResponse,
+    FailoverResponse,
+    ProcessorResponse,
+    WhoamiResponse,
+)
+
+
+class AsyncCluster:
+    def __init__(self, ask: Ask, follow: Follow) -> None:
+        self._ask = ask
+        self._follow = follow
+
+    async def status(self) -> ClusterResponse:
+        """The leader, the replicas and what is wrong, as the replica that answers sees it."""
+        return await self._ask(Request("GET", "/v1/cluster", body_of))
+
+    async def processors(self) -> Sequence[ProcessorResponse]:
+        return await self._ask(Request("GET", "/v1/processors", items_of))
+
+    async def failovers(self, limit: int | None = None) -> Sequence[FailoverResponse]:
+        """The changes of leadership, the newest first."""
+        return await self._ask(Request("GET", "/v1/cluster/failovers", items_of, query_of(limit=limit)))
+
+    async def whoami(self) -> WhoamiResponse:
+        """What the token of this scheduler may do."""
+        return await self._ask(Request("GET", "/v1/whoami", body_of))
+
+    async def audit(
+        self,
+        *,
+        who: str | None = None,
+        tenant: str | None = None,
+        path: str | None = None,
+        since: datetime | str | None = None,
+    ) -> AsyncIterator[AuditResponse]:
+        """Who changed what, the newest first."""
+        query = query_of(who=who, tenant=tenant, path=path, since=since)
+        async for record in each(self._ask, "/v1/audit", query):
+            yield record
+
+    async def record(self, span: str | float) -> AsyncIterator[str]:
+        """What the leader is told and decides for so long, as lines of JSON for ``hascheduler simulate``. The leader
+        has to be the replica that is asked."""
+        async for line in self._follow(Request("GET", "/v1/cluster/recording", body_of, query_of(**{"for": span}))):
+            yield line

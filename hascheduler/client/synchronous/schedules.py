@@ -1,0 +1,163 @@
+# Written by scripts/generate-client from hascheduler/client/asynchronous/schedules.py: change that one.
+"""``scheduler.schedules``: what fires when."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from hascheduler.client.bodies import encoded, plain, query_of
+from hascheduler.client.requests import Request, body_of, deleted, job_of, matching, named, not_there
+from hascheduler.client.results import Job
+from hascheduler.client.synchronous.asking import Ask, each
+from hascheduler.client.wire import (
+    BackfillResponse,
+    CronBody,
+    EditPreviewResponse,
+    IntervalBody,
+    MisfireBody,
+    OnceBody,
+    PreviewResponse,
+    ScheduleResponse,
+    TemplateBody,
+    TimesBody,
+    TriggerNowBody,
+    Verdict,
+    VerdictResponse,
+    VerdictsResponse,
+)
+
+Trigger = CronBody | IntervalBody | TimesBody | OnceBody
+_MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
+
+
+class Schedules:
+    """``if_match`` is the ``rev`` that a change is meant for: where another came first it is refused, 412."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def create(
+        self,
+        name: str,
+        trigger: Trigger,
+        job: TemplateBody,
+        *,
+        misfire: MisfireBody | None = None,
+        overlap: str | None = None,
+        pause_after_failures: int | None = None,
+        labels: Mapping[str, str] | None = None,
+        paused: bool | None = None,
+    ) -> ScheduleResponse:
+        """A new schedule. Sent once: after `Unavailable` look with `get` whether it is there."""
+        body = plain(
+            name=name,
+            trigger=trigger,
+            job=job,
+            misfire=misfire,
+            overlap=overlap,
+            pause_after_failures=pause_after_failures,
+            labels=labels,
+            paused=paused,
+        )
+        return self._ask(Request("POST", "/v1/schedules", body_of, content=encoded(body), is_repeatable=False))
+
+    def get(self, name: str) -> ScheduleResponse:
+        return self._ask(Request("GET", named("schedules", name), body_of))
+
+    def list(self, labels: Mapping[str, str] | None = None) -> Iterator[ScheduleResponse]:
+        """All, by name; with ``labels`` those that have all of these."""
+        for schedule in each(self._ask, "/v1/schedules", query_of(labels=labels)):
+            yield schedule
+
+    def replace(
+        self,
+        name: str,
+        trigger: Trigger,
+        job: TemplateBody,
+        *,
+        misfire: MisfireBody | None = None,
+        overlap: str | None = None,
+        pause_after_failures: int | None = None,
+        labels: Mapping[str, str] | None = None,
+        if_match: str | int | None = None,
+    ) -> ScheduleResponse:
+        """The schedule with all of its fields anew: what is left out has its default."""
+        body = plain(
+            trigger=trigger,
+            job=job,
+            misfire=misfire,
+            overlap=overlap,
+            pause_after_failures=pause_after_failures,
+            labels=labels,
+        )
+        path = named("schedules", name)
+        return self._ask(Request("PUT", path, body_of, headers=matching(if_match), content=encoded(body)))
+
+    def patch(self, name: str, changes: Mapping[str, Any], *, if_match: str | int | None = None) -> ScheduleResponse:
+        """Parts of the schedule, as a JSON merge patch on what `get` shows: objects merge, None removes."""
+        headers = {**_MERGE_PATCH, **matching(if_match)}
+        path = named("schedules", name)
+        return self._ask(Request("PATCH", path, body_of, headers=headers, content=encoded(dict(changes))))
+
+    def delete(self, name: str, *, if_match: str | int | None = None) -> bool:
+        """False where there was none. Its jobs go on."""
+        headers = matching(if_match)
+        return self._ask(Request("DELETE", named("schedules", name), deleted, headers=headers, absent=not_there))
+
+    def pause(self, name: str, because: str | None = None) -> ScheduleResponse:
+        """No job from now on; may be repeated."""
+        path = named("schedules", name, "pause")
+        return self._ask(Request("POST", path, body_of, content=encoded(plain(because=because))))
+
+    def resume(self, name: str, *, catch_up: bool | None = None) -> ScheduleResponse:
+        """With ``catch_up`` the times of the pause fire as its misfire rule says; may be repeated."""
+        path = named("schedules", name, "resume")
+        return self._ask(Request("POST", path, body_of, content=encoded(plain(catch_up=catch_up))))
+
+    def trigger(self, name: str, body: TriggerNowBody | None = None) -> Job:
+        """One job of it now, outside its times. ``body`` may hold a ``payload`` and an ``overlap`` in place of the
+        schedule's own. Sent once, as each makes a job: after `Unavailable` it may have been made."""
+        path = named("schedules", name, "trigger")
+        return self._ask(Request("POST", path, job_of, content=encoded(body or {}), is_repeatable=False))
+
+    def backfill(
+        self,
+        name: str,
+        first: datetime | str,
+        last: datetime | str,
+        *,
+        overlap: str | None = None,
+        dry_run: bool | None = None,
+    ) -> BackfillResponse:
+        """A job for each nominal time from ``first`` through ``last`` that has none; ``dry_run`` only counts them."""
+        body = plain(**{"from": first, "to": last}, overlap=overlap, dry_run=dry_run)
+        return self._ask(
+            Request("POST", named("schedules", name, "backfill"), body_of, content=encoded(body), more_s=60)
+        )
+
+    def preview(self, name: str, *, count: int | None = None, start: datetime | str | None = None) -> PreviewResponse:
+        """Its next fires, and what clock changes make of them."""
+        query = query_of(count=count, **{"from": start})
+        return self._ask(Request("GET", named("schedules", name, "preview"), body_of, query))
+
+    def preview_trigger(self, trigger: Trigger, *, count: int | None = None) -> PreviewResponse:
+        """The fires of a schedule that does not exist yet."""
+        content = encoded(plain(trigger=trigger))
+        return self._ask(Request("POST", "/v1/schedules/preview", body_of, query_of(count=count), content=content))
+
+    def preview_patch(self, name: str, changes: Mapping[str, Any], *, count: int | None = None) -> EditPreviewResponse:
+        """What `patch` would make of its fires, without it."""
+        path = named("schedules", name, "preview")
+        content = encoded(dict(changes))
+        return self._ask(Request("POST", path, body_of, query_of(count=count), content=content))
+
+    def verdicts(self, name: str, verdicts: Sequence[Verdict] = ()) -> Iterator[VerdictResponse]:
+        """What became of its nominal times, the newest first; all, or those with these ``verdicts``."""
+        path = named("schedules", name, "verdicts")
+        for verdict in each(self._ask, path, query_of(verdict=verdicts)):
+            yield verdict
+
+    def counts(self, name: str) -> VerdictsResponse:
+        """How often each verdict was given, how many times are undecided and why, and the newest verdict."""
+        path = named("schedules", name, "verdicts")
+        return self._ask(Request("GET", path, body_of, query_of(limit=1)))

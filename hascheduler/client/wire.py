@@ -1,0 +1,989 @@
+"""The bodies and answers of the HTTP API as types. Written by scripts/generate-client from its OpenAPI document.
+
+At run time they are plain dictionaries, with the names and forms that the API's reference has: instants as RFC 3339
+texts, spans as texts such as ``"1m30s"``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NotRequired, TypedDict
+
+Json = Any
+"""Whatever JSON can hold."""
+
+
+class AttemptName(TypedDict):
+    job: str
+    attempt: int
+
+
+class AttemptResponse(TypedDict):
+    number: int
+    processor: str | None
+    dispatched_at: str | None
+    started_at: str | None
+    finished_at: str | None
+    outcome: str
+    error: str | None
+
+
+class AuditResponse(TypedDict):
+    id: str
+    at: str
+    who: str
+    token: str | None
+    role: str | None
+    tenant: str | None
+    address: str
+    method: str
+    path: str
+    route: str | None
+    target: str | None
+    status: int
+    request: str
+    left_out: int
+
+
+BackfillBody = TypedDict(
+    "BackfillBody",
+    {"from": str, "to": str, "overlap": NotRequired[Literal["allow", "buffer_one"]], "dry_run": NotRequired[bool]},
+)
+
+
+class BackfillResponse(TypedDict):
+    count: int
+    created: int
+    existing: int
+    undecided: int
+    jobs: Sequence[str]
+
+
+class BatchJob(TypedDict):
+    definition: str
+    payload: NotRequired[Json]
+    priority: NotRequired[int]
+    tenant: NotRequired[str | None]
+    fairness_key: NotRequired[str | None]
+    lane: NotRequired[str]
+    mode: NotRequired[Literal["queued", "on_demand"]]
+    resources: NotRequired[Mapping[str, Any] | None]
+    target: NotRequired[str | None]
+    labels: NotRequired[Mapping[str, Any]]
+    not_before: NotRequired[str | None]
+    expires_at: NotRequired[str | None]
+    depends_on: NotRequired[Sequence[str]]
+    on_dependency_failure: NotRequired[Literal["fail", "ignore"]]
+    ref: NotRequired[str | None]
+    idempotency_key: NotRequired[str | None]
+
+
+class BatchBody(TypedDict):
+    jobs: Sequence[BatchJob | Json]
+
+
+class FieldProblem(TypedDict):
+    path: str
+    problem: str
+    expected: str
+
+
+class Problem(TypedDict):
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: NotRequired[Sequence[FieldProblem]]
+
+
+class BatchResult(TypedDict):
+    status: int
+    job: str | None
+    problem: Problem | None
+
+
+class BatchResponse(TypedDict):
+    batch: str
+    results: Sequence[BatchResult]
+
+
+Rule = Literal[
+    "not_leading",
+    "transport",
+    "in_doubt",
+    "cancelling",
+    "dependency",
+    "not_before",
+    "backoff",
+    "max_concurrency",
+    "tier",
+    "definition",
+    "rate_limit",
+    "tenant",
+    "conflict",
+    "serial",
+    "unschedulable",
+    "no_slot",
+]
+
+
+class BlockResponse(TypedDict):
+    rule: Rule
+    because: str
+    unblocked_by: str
+    numbers: Mapping[str, int | str | Sequence[str]]
+    until: str | None
+
+
+CancelAnswer = Literal["cancelled", "already_running", "already_done"]
+
+
+class CancelResponse(TypedDict):
+    answer: CancelAnswer
+
+
+CatchUp = Literal["none", "latest", "all"]
+
+
+Cause = Literal["first", "released", "died", "lapsed", "deleted"]
+
+
+JobState = Literal["pending", "dispatched", "running", "succeeded", "failed", "cancelled"]
+
+
+class FilterBody(TypedDict):
+    state: NotRequired[JobState | None]
+    definition: NotRequired[str | None]
+    schedule: NotRequired[str | None]
+    tenant: NotRequired[str | None]
+    batch: NotRequired[str | None]
+    target: NotRequired[str | None]
+    labels: NotRequired[Mapping[str, Any]]
+
+
+class ChangeBody(TypedDict):
+    filter: FilterBody
+    dry_run: NotRequired[bool]
+
+
+class ChangedResponse(TypedDict):
+    matched: int
+    exact: bool
+    changed: int
+    asked_to_stop: int
+    complete: bool
+
+
+class FireResponse(TypedDict):
+    nominal_at: str
+    due_at: str
+    local: str
+    weekday: str
+    excluded: bool
+    note: str | None
+
+
+class ClockChangeResponse(TypedDict):
+    at: str
+    kind: Literal["gap", "fold"]
+    offset_before: str
+    offset_after: str
+    explanation: str
+    fires: Sequence[FireResponse]
+
+
+class LeaderResponse(TypedDict):
+    holder: str
+    term: int
+    endpoint: str
+    since: str
+
+
+class SchemaResponse(TypedDict):
+    version: int
+    oldest_read: int
+    newest_read: int
+
+
+class ReplicaResponse(TypedDict):
+    id: str
+    name: str
+    version: str | None
+    started_at: str
+    http_endpoint: str
+    liveness_endpoint: str
+    ready: bool
+    stream_lag_ms: int | None
+    position: str
+    digest: str
+    quarantined: int
+
+
+Ending = Literal["caught_up", "still_behind", "term_ended"]
+
+
+class FailoverResponse(TypedDict):
+    term: int
+    holder: str
+    cause: Cause
+    previous_term: int | None
+    previous_holder: str | None
+    last_sign_at: str | None
+    last_decision_at: str | None
+    detected_at: str
+    won_at: str
+    began_at: str
+    deciding_at: str | None
+    first_decision_at: str | None
+    first_dispatch_at: str | None
+    told_at: str
+    ended: Ending
+    detection_ms: int | None
+    takeover_ms: int | None
+    first_decision_ms: int | None
+    gap_ms: int | None
+    began_seq: int
+    reapplied_entries: int
+    reapplied_decisions: int
+    fires_late: int
+    worst_lag_ms: int
+    coalesced: int
+    missed: int
+    skipped: int
+    requeued: int
+
+
+class FindingsResponse(TypedDict):
+    at: str
+    counts: Mapping[str, int]
+
+
+class QuarantinedResponse(TypedDict):
+    collection: str
+    id: str
+    reason: str
+
+
+class ClusterResponse(TypedDict):
+    replica_id: str
+    leading: bool
+    ready: bool
+    unready_reason: str
+    leader: LeaderResponse | None
+    stream_lag_ms: int | None
+    position: str
+    digest: str
+    journal_seq: int | None
+    schema: SchemaResponse
+    replicas: Sequence[ReplicaResponse]
+    counts: Mapping[str, int]
+    failover: FailoverResponse | None
+    findings: FindingsResponse | None
+    mirrors_differ: Sequence[str]
+    quarantine: Sequence[QuarantinedResponse]
+
+
+ConflictScope = Literal["tenant", "shared"]
+
+
+class CountsResponse(TypedDict):
+    fired: int
+    skipped: int
+    missed: int
+    coalesced: int
+    paused: int
+    excluded: int
+    throttled: int
+    unstorable: int
+
+
+WindowBody = TypedDict("WindowBody", {"from": str, "to": str})
+
+
+class CronBody(TypedDict):
+    jitter: NotRequired[str | float]
+    start_at: NotRequired[str | None]
+    end_at: NotRequired[str | None]
+    max_fires: NotRequired[int | None]
+    exclude: NotRequired[Sequence[WindowBody]]
+    type: Literal["cron"]
+    expression: str
+    timezone: NotRequired[str]
+
+
+class IntervalBody(TypedDict):
+    jitter: NotRequired[str | float]
+    start_at: NotRequired[str | None]
+    end_at: NotRequired[str | None]
+    max_fires: NotRequired[int | None]
+    exclude: NotRequired[Sequence[WindowBody]]
+    type: Literal["interval"]
+    every: str | float
+    anchor: NotRequired[str | None]
+
+
+class TimesBody(TypedDict):
+    jitter: NotRequired[str | float]
+    start_at: NotRequired[str | None]
+    end_at: NotRequired[str | None]
+    max_fires: NotRequired[int | None]
+    exclude: NotRequired[Sequence[WindowBody]]
+    type: Literal["times"]
+    at: Sequence[str]
+
+
+class OnceBody(TypedDict):
+    jitter: NotRequired[str | float]
+    start_at: NotRequired[str | None]
+    end_at: NotRequired[str | None]
+    max_fires: NotRequired[int | None]
+    exclude: NotRequired[Sequence[WindowBody]]
+    type: Literal["once"]
+    at: str
+
+
+class MisfireBody(TypedDict):
+    grace: NotRequired[str | float]
+    catch_up: NotRequired[Literal["none", "latest", "all"]]
+    limit: NotRequired[int]
+
+
+class TemplateBody(TypedDict):
+    definition: str
+    payload: NotRequired[Json]
+    priority: NotRequired[int]
+    tenant: NotRequired[str | None]
+    fairness_key: NotRequired[str | None]
+    lane: NotRequired[str]
+    mode: NotRequired[Literal["queued", "on_demand"]]
+    resources: NotRequired[Mapping[str, Any] | None]
+    target: NotRequired[str | None]
+    render: NotRequired[bool]
+
+
+class CreateScheduleBody(TypedDict):
+    trigger: CronBody | IntervalBody | TimesBody | OnceBody
+    misfire: NotRequired[MisfireBody]
+    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"]]
+    pause_after_failures: NotRequired[int | None]
+    job: TemplateBody
+    labels: NotRequired[Mapping[str, Any]]
+    name: str
+    paused: NotRequired[bool]
+
+
+class CreateTokenBody(TypedDict):
+    name: str
+    role: Literal["viewer", "submitter", "operator", "admin", "worker"]
+    tenant: str
+    expires_in: NotRequired[str | float | None]
+
+
+Criterion = Literal["lane", "tier", "fairness", "aged_priority", "score", "arrival"]
+
+
+class CriterionResponse(TypedDict):
+    criterion: Criterion
+    value: str
+    first: str
+
+
+WindowResponse = TypedDict("WindowResponse", {"from": str, "to": str})
+
+
+class CronResponse(TypedDict):
+    jitter: str
+    start_at: str | None
+    end_at: str | None
+    max_fires: int | None
+    exclude: Sequence[WindowResponse]
+    type: NotRequired[Literal["cron"]]
+    expression: str
+    timezone: str
+
+
+class RateLimitBody(TypedDict):
+    count: int
+    per: str | float
+
+
+class RetryBody(TypedDict):
+    attempts: NotRequired[int]
+    backoff: NotRequired[str | float]
+    factor: NotRequired[float]
+    max: NotRequired[str | float]
+
+
+class DefinitionBody(TypedDict):
+    default_cost: NotRequired[str | float | None]
+    max_concurrency: NotRequired[int | None]
+    conflict_group: NotRequired[str | None]
+    conflict_scope: NotRequired[Literal["tenant", "shared"] | None]
+    tier: NotRequired[int | None]
+    rate_limit: NotRequired[RateLimitBody | None]
+    resources: NotRequired[Mapping[str, Any] | None]
+    retry: NotRequired[RetryBody]
+    timeout: NotRequired[str | float | None]
+    total_timeout: NotRequired[str | float | None]
+
+
+class RateLimitResponse(TypedDict):
+    count: int
+    per: str
+
+
+class RetryResponse(TypedDict):
+    attempts: int
+    backoff: str
+    factor: int | float
+    max: str
+
+
+class DefinitionResponse(TypedDict):
+    name: str
+    rev: int
+    default_cost: str
+    max_concurrency: int | None
+    conflict_group: str | None
+    conflict_scope: ConflictScope
+    tier: int | None
+    rate_limit: RateLimitResponse | None
+    resources: Mapping[str, int]
+    retry: RetryResponse
+    timeout: str | None
+    total_timeout: str | None
+
+
+class EditPreviewResponse(TypedDict):
+    fires: Sequence[FireResponse]
+    clock_changes: Sequence[ClockChangeResponse]
+    timezone: str
+    added: Sequence[FireResponse]
+    removed: Sequence[FireResponse]
+    until: str
+
+
+EventType = Literal[
+    "submitted",
+    "dispatched",
+    "started",
+    "returned",
+    "reprioritized",
+    "cancel_requested",
+    "revived",
+    "succeeded",
+    "failed",
+    "cancelled",
+]
+
+
+class FailoversResponse(TypedDict):
+    items: Sequence[FailoverResponse]
+
+
+class FetchBody(TypedDict):
+    processor: str
+    wait: NotRequired[str | float]
+    limit: NotRequired[int]
+    running: NotRequired[Sequence[AttemptName]]
+
+
+class FetchResponse(TypedDict):
+    cancelled: Sequence[AttemptName]
+    revoked: Sequence[AttemptName]
+    attempts: Sequence[AttemptName]
+
+
+FinishAnswer = Literal["done", "late"]
+
+
+class FinishBody(TypedDict):
+    job: str
+    attempt: int
+    processor: str
+    outcome: Literal["succeeded", "failed", "cancelled", "given_back"]
+    result: NotRequired[Json]
+    error: NotRequired[str | None]
+    retryable: NotRequired[bool]
+    retry_after: NotRequired[str | float | None]
+
+
+class FinishResponse(TypedDict):
+    answer: FinishAnswer
+    retry_at: str | None
+
+
+class Report(TypedDict):
+    job: str
+    attempt: int
+    percent: NotRequired[float | None]
+    text: NotRequired[str]
+
+
+class HeartbeatBody(TypedDict):
+    processor: str
+    running: NotRequired[Sequence[Report]]
+    draining: NotRequired[bool]
+
+
+class HeldAttemptsResponse(TypedDict):
+    cancelled: Sequence[AttemptName]
+    revoked: Sequence[AttemptName]
+
+
+class IntervalResponse(TypedDict):
+    jitter: str
+    start_at: str | None
+    end_at: str | None
+    max_fires: int | None
+    exclude: Sequence[WindowResponse]
+    type: NotRequired[Literal["interval"]]
+    every: str
+    anchor: str
+
+
+class ProgressResponse(TypedDict):
+    percent: float | None
+    text: str
+    at: str
+
+
+class JobResponse(TypedDict):
+    id: str
+    state: JobState
+    attempt: int
+    definition: str
+    target: str
+    priority: int
+    tenant: str
+    fairness_key: str
+    lane: str
+    mode: str
+    resources: Mapping[str, int] | None
+    unschedulable: bool
+    labels: Mapping[str, str]
+    schedule: str | None
+    nominal_at: str | None
+    submitted_at: str
+    not_before: str | None
+    processor: str | None
+    dispatched_at: str | None
+    started_at: str | None
+    finished_at: str | None
+    cancel_requested_at: str | None
+    failures: int
+    retry_at: str | None
+    first_started_at: str | None
+    expires_at: str | None
+    depends_on: Sequence[str]
+    on_dependency_failure: Literal["fail", "ignore"]
+    batch: str | None
+    progress: ProgressResponse | None
+    error: str | None
+    payload: Json
+    result: Json
+    attempts: Sequence[AttemptResponse]
+
+
+RetryAnswer = Literal["ok", "not_ended", "not_failed"]
+
+
+class JobRetryResponse(TypedDict):
+    answer: RetryAnswer
+
+
+class JobSummary(TypedDict):
+    id: str
+    state: JobState
+    attempt: int
+    definition: str
+    target: str
+    priority: int
+    tenant: str
+    fairness_key: str
+    lane: str
+    mode: str
+    resources: Mapping[str, int] | None
+    unschedulable: bool
+    labels: Mapping[str, str]
+    schedule: str | None
+    nominal_at: str | None
+    submitted_at: str
+    not_before: str | None
+    processor: str | None
+    dispatched_at: str | None
+    started_at: str | None
+    finished_at: str | None
+    cancel_requested_at: str | None
+    failures: int
+    retry_at: str | None
+    first_started_at: str | None
+    expires_at: str | None
+    depends_on: Sequence[str]
+    on_dependency_failure: Literal["fail", "ignore"]
+    batch: str | None
+    progress: ProgressResponse | None
+    error: str | None
+
+
+class LaneBody(TypedDict):
+    weight: NotRequired[int | None]
+    promote_after: NotRequired[str | float | Sequence[str | float] | None]
+    policy: NotRequired[
+        Literal["affinity", "fair", "swimlanes", "balanced"]
+        | Sequence[Literal["lane", "tier", "fairness", "aged_priority", "score", "arrival"]]
+        | None
+    ]
+
+
+class LaneResponse(TypedDict):
+    name: str
+    rev: int
+    weight: int
+    promote_after: str | Sequence[str]
+    policy: Sequence[Criterion] | None
+
+
+class LeadingResponse(TypedDict):
+    leading: bool
+    reason: NotRequired[str]
+
+
+class LiveResponse(TypedDict):
+    alive: bool
+    reason: NotRequired[str]
+
+
+class MisfireResponse(TypedDict):
+    grace: str
+    catch_up: CatchUp
+    limit: int
+
+
+Role = Literal["viewer", "submitter", "operator", "admin", "worker"]
+
+
+class NewTokenResponse(TypedDict):
+    id: str
+    name: str
+    role: Role
+    tenant: str
+    created_at: str
+    created_by: str
+    expires_at: str | None
+    expired: bool
+    token: str
+
+
+class OnceResponse(TypedDict):
+    jitter: str
+    start_at: str | None
+    end_at: str | None
+    max_fires: int | None
+    exclude: Sequence[WindowResponse]
+    type: NotRequired[Literal["once"]]
+    at: str
+
+
+Overlap = Literal["allow", "skip", "buffer_one", "cancel_running"]
+
+
+class Unlisted(TypedDict):
+    id: str
+    reason: str
+
+
+class AuditResponsePage(TypedDict):
+    items: Sequence[AuditResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
+class DefinitionResponsePage(TypedDict):
+    items: Sequence[DefinitionResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
+class JobSummaryPage(TypedDict):
+    items: Sequence[JobSummary]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
+class LaneResponsePage(TypedDict):
+    items: Sequence[LaneResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
+class TimesResponse(TypedDict):
+    jitter: str
+    start_at: str | None
+    end_at: str | None
+    max_fires: int | None
+    exclude: Sequence[WindowResponse]
+    type: NotRequired[Literal["times"]]
+    at: Sequence[str]
+
+
+class TemplateResponse(TypedDict):
+    definition: str
+    target: str
+    payload: Json
+    render: bool
+    priority: int
+    tenant: str
+    fairness_key: str
+    lane: str
+    mode: str
+    resources: Mapping[str, int] | None
+
+
+class ScheduleResponse(TypedDict):
+    name: str
+    rev: int
+    trigger: CronResponse | IntervalResponse | TimesResponse | OnceResponse
+    misfire: MisfireResponse
+    overlap: Overlap
+    pause_after_failures: int | None
+    job: TemplateResponse
+    labels: Mapping[str, str]
+    created_at: str
+    paused: bool
+    paused_at: str | None
+    paused_because: str | None
+    last_nominal_at: str | None
+    next_at: str | None
+    next_due_at: str | None
+    counts: CountsResponse
+    failures_in_a_row: int
+
+
+class ScheduleResponsePage(TypedDict):
+    items: Sequence[ScheduleResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
+class TenantResponse(TypedDict):
+    name: str
+    rev: int
+    max_running: int | None
+    max_pending: int | None
+    submit_rate: RateLimitResponse | None
+    max_schedules: int | None
+    fire_rate: RateLimitResponse | None
+
+
+class TenantResponsePage(TypedDict):
+    items: Sequence[TenantResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
+class TokenResponse(TypedDict):
+    id: str
+    name: str
+    role: Role
+    tenant: str
+    created_at: str
+    created_by: str
+    expires_at: str | None
+    expired: bool
+
+
+class TokenResponsePage(TypedDict):
+    items: Sequence[TokenResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
+class PauseBody(TypedDict):
+    because: NotRequired[str | None]
+
+
+Power = Literal["read", "submit", "operate", "administer", "work"]
+
+
+class PreviewBody(TypedDict):
+    name: NotRequired[str | None]
+    trigger: CronBody | IntervalBody | TimesBody | OnceBody
+
+
+class PreviewResponse(TypedDict):
+    fires: Sequence[FireResponse]
+    clock_changes: Sequence[ClockChangeResponse]
+    timezone: str
+
+
+class ProcessorResponse(TypedDict):
+    id: str
+    name: str
+    shard: str
+    definitions: Sequence[str]
+    slots: int
+    resources: Mapping[str, int]
+    occupied: int
+    alive: bool
+    draining: bool
+    parked: int
+
+
+class ProcessorsResponse(TypedDict):
+    items: Sequence[ProcessorResponse]
+
+
+class QueuePositionResponse(TypedDict):
+    ahead: int
+    exact: bool
+    first: str
+    deciding: Criterion | None
+    criteria: Sequence[CriterionResponse]
+
+
+class ReadyResponse(TypedDict):
+    ready: bool
+    reason: NotRequired[str]
+
+
+class RegisterBody(TypedDict):
+    name: str
+    definitions: Sequence[str]
+    slots: NotRequired[int]
+    resources: NotRequired[Mapping[str, Any]]
+
+
+class RegisteredResponse(TypedDict):
+    processor: str
+    heartbeat_interval: float
+    heartbeat_deadline: float
+
+
+class ReplaceScheduleBody(TypedDict):
+    trigger: CronBody | IntervalBody | TimesBody | OnceBody
+    misfire: NotRequired[MisfireBody]
+    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"]]
+    pause_after_failures: NotRequired[int | None]
+    job: TemplateBody
+    labels: NotRequired[Mapping[str, Any]]
+    name: NotRequired[str | None]
+
+
+ReprioritizeAnswer = Literal["ok", "already_running", "already_done"]
+
+
+class ReprioritizeBody(TypedDict):
+    priority: int
+
+
+class ReprioritizeResponse(TypedDict):
+    answer: ReprioritizeAnswer
+
+
+class ReprioritizeSomeBody(TypedDict):
+    filter: FilterBody
+    dry_run: NotRequired[bool]
+    priority: int
+
+
+class ResumeBody(TypedDict):
+    catch_up: NotRequired[bool]
+
+
+class StartBody(TypedDict):
+    job: str
+    attempt: int
+    processor: str
+
+
+class StartedResponse(TypedDict):
+    job: str
+    attempt: int
+    definition: str
+    target: str
+    payload: Json
+    tenant: str
+    labels: Mapping[str, str]
+    schedule: str | None
+    nominal_at: str | None
+    submitted_at: str
+    started_at: str
+    failures: int
+    timeout: float | None
+    traceparent: str | None
+
+
+class SubmitJobBody(TypedDict):
+    definition: str
+    payload: NotRequired[Json]
+    priority: NotRequired[int]
+    tenant: NotRequired[str | None]
+    fairness_key: NotRequired[str | None]
+    lane: NotRequired[str]
+    mode: NotRequired[Literal["queued", "on_demand"]]
+    resources: NotRequired[Mapping[str, Any] | None]
+    target: NotRequired[str | None]
+    labels: NotRequired[Mapping[str, Any]]
+    not_before: NotRequired[str | None]
+    expires_at: NotRequired[str | None]
+    depends_on: NotRequired[Sequence[str]]
+    on_dependency_failure: NotRequired[Literal["fail", "ignore"]]
+
+
+class TenantBody(TypedDict):
+    max_running: NotRequired[int | None]
+    max_pending: NotRequired[int | None]
+    submit_rate: NotRequired[RateLimitBody | None]
+    max_schedules: NotRequired[int | None]
+    fire_rate: NotRequired[RateLimitBody | None]
+
+
+class TriggerNowBody(TypedDict):
+    overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"] | None]
+    payload: NotRequired[Json]
+
+
+class UndecidedResponse(TypedDict):
+    count: int
+    since: str | None
+    because: Literal["due", "paused", "excluded"] | None
+
+
+Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paused", "excluded", "throttled"]
+
+
+class VerdictResponse(TypedDict):
+    verdict: Verdict
+    nominal_at: str
+    through_at: str
+    count: int
+    job: str | None
+    job_state: JobState | None
+    because_of: str | None
+    into: str | None
+
+
+class VerdictsResponse(TypedDict):
+    items: Sequence[VerdictResponse]
+    counts: CountsResponse
+    undecided: UndecidedResponse
+    next: str | None
+
+
+class WhoamiResponse(TypedDict):
+    name: str
+    token: str | None
+    role: Role
+    tenant: str
+    may: Sequence[Power]
+    tokens_demanded: bool
+
+
+class WhyResponse(TypedDict):
+    job: str
+    state: JobState
+    seen: bool
+    summary: str
+    processor: str | None
+    finished_at: str | None
+    blocks: Sequence[BlockResponse]
+    standing: QueuePositionResponse | None

@@ -1,0 +1,90 @@
+"""Events through the SDK: parsed, resumed at the next replica, and given up when no replica speaks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from hascheduler.client import AsyncScheduler, Event, Refused, Scheduler, Unavailable
+from hascheduler.client.asynchronous import events as asynchronous_events
+
+ONE = 'id: 1.1\nevent: submitted\ndata: {"job": "a"}\n\n'
+TWO = ': a comment\n\nid: 1.2\nevent: failed\ndata: {"job": "b"}\n\n'
+CUT_OFF = 'id: 1.3\nevent: succeeded\ndata: {"jo'
+
+PAUSE_S = 0.001
+
+Answers = list[str | Exception | int]
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asynchronous_events, "_AGAIN_S", PAUSE_S)
+
+
+def answering(answers: Answers) -> tuple[Callable[[httpx.Request], httpx.Response], list[httpx.URL]]:
+    asked: list[httpx.URL] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url)
+        said = answers.pop(0) if answers else httpx.ConnectError("away")
+        match said:
+            case str():
+                return httpx.Response(200, text=said, headers={"Content-Type": "text/event-stream"})
+            case int():
+                return httpx.Response(said, json={"type": "x", "detail": "no", "status": said, "title": "x"})
+            case _:
+                raise said
+
+    return answer, asked
+
+
+async def followed(answers: Answers, patience: float = 0, **filter: Any) -> tuple[list[Event], list[httpx.URL], Any]:
+    answer, asked = answering(answers)
+    events: list[Event] = []
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
+        scheduler = AsyncScheduler("http://a", "http://b", http=http, patience=patience)
+        try:
+            async for event in scheduler.events.follow(**filter):
+                events.append(event)  # noqa: PERF401  # those before the error count
+        except (Unavailable, Refused) as error:
+            return events, asked, error
+    raise AssertionError("the events have ended")
+
+
+async def test_an_event_has_its_type_its_id_and_its_fields() -> None:
+    events, _, _ = await followed([ONE + TWO])
+    assert events == [Event("1.1", "submitted", {"job": "a"}), Event("1.2", "failed", {"job": "b"})]
+
+
+async def test_what_is_cut_off_comes_again_whole_from_the_next_replica() -> None:
+    events, asked, _ = await followed([ONE + CUT_OFF, httpx.ReadError("cut"), TWO], patience=3 * PAUSE_S)
+    assert [event.id for event in events] == ["1.1", "1.2"]
+    assert [(url.host, url.params.get("after")) for url in asked[:3]] == [("a", None), ("a", "1.1"), ("b", "1.1")]
+
+
+async def test_the_filter_is_sent_each_time() -> None:
+    _, asked, _ = await followed([ONE], types=["failed", "cancelled"], definition="log", after="1.0")
+    assert [url.params.multi_items() for url in asked[:2]] == [
+        [("type", "failed"), ("type", "cancelled"), ("definition", "log"), ("after", after)] for after in ("1.0", "1.1")
+    ]
+
+
+async def test_after_its_patience_it_says_that_no_replica_answers() -> None:
+    events, asked, error = await followed([ONE], patience=4 * PAUSE_S)
+    assert len(events) == 1
+    assert isinstance(error, Unavailable)
+    assert len(asked) > 4
+
+
+async def test_what_is_refused_is_not_tried_again() -> None:
+    _, asked, error = await followed([422])
+    assert (isinstance(error, Refused), len(asked)) == (True, 1)
+
+
+def test_the_synchronous_scheduler_follows_too() -> None:
+    answer, _ = answering([ONE + TWO])
+    with httpx.Client(transport=httpx.MockTransport(answer)) as http:
+        events = Scheduler("http://a", http=http, patience=0).events.follow()
+        assert [next(events).type, next(events).type] == ["submitted", "failed"]

@@ -1,0 +1,223 @@
+"""The SDK reaches all of the HTTP API: every route, with answers of the types that it promises."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from structlog.testing import capture_logs
+
+from hascheduler.api.app import create_app
+from hascheduler.client import AsyncScheduler, InvalidInput, Job, Refused, Unavailable
+from hascheduler.model.collection import Collection
+from tests.unit.api.doubles import World
+
+NOT_FOR_PROGRAMS = {"/livez", "/readyz", "/leaderz", "/metrics"}
+"""For probes and for Prometheus."""
+CRON: Any = {"type": "cron", "expression": "30 2 * * *"}
+TEMPLATE: Any = {"definition": "log", "payload": 1}
+
+
+class Recorder(httpx.AsyncBaseTransport):
+    """Passes requests on, and remembers them."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        self._transport = transport
+        self.requests: list[httpx.Request] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        return await self._transport.handle_async_request(request)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def recorder(world: World) -> Recorder:
+    return Recorder(httpx.ASGITransport(create_app(world.services())))
+
+
+@pytest.fixture
+async def scheduler(recorder: Recorder) -> AsyncIterator[AsyncScheduler]:
+    with capture_logs():
+        async with httpx.AsyncClient(transport=recorder) as http:
+            yield AsyncScheduler("http://api", http=http, patience=0)
+
+
+async def listed(items: AsyncIterator[Any]) -> list[Any]:
+    return [item async for item in items]
+
+
+async def test_every_route_of_the_api_is_reached(scheduler: AsyncScheduler, recorder: Recorder, world: World) -> None:
+    await go_through(scheduler, world)
+    document = recorder_app(recorder).openapi()
+    routes = {
+        (method.upper(), path)
+        for path, operations in document["paths"].items()
+        for method in operations
+        if path not in NOT_FOR_PROGRAMS
+    }
+    met = {(request.method, request.url.path) for request in recorder.requests}
+    missing = {
+        (method, path)
+        for method, path in routes
+        if not any(one == method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), sent) for one, sent in met)
+    }
+    # These are answered without an end, which `httpx.ASGITransport` can't carry.
+    assert missing == {("GET", "/v1/events")}
+
+
+def recorder_app(recorder: Recorder) -> Any:
+    transport = recorder._transport
+    assert isinstance(transport, httpx.ASGITransport)
+    return transport.app
+
+
+async def go_through(scheduler: AsyncScheduler, world: World) -> None:
+    """Each operation once, as a program would in a morning."""
+    await go_through_resources(scheduler)
+    schedule = await scheduler.schedules.create("nightly", CRON, TEMPLATE, labels={"team": "a"})
+    assert schedule["rev"] == (await scheduler.schedules.get("nightly"))["rev"]
+    assert [one["name"] for one in await listed(scheduler.schedules.list({"team": "a"}))] == ["nightly"]
+    assert await listed(scheduler.schedules.list({"team": "b"})) == []
+    replaced = await scheduler.schedules.replace("nightly", CRON, TEMPLATE, overlap="skip", if_match=schedule["rev"])
+    assert replaced["overlap"] == "skip"
+    patched = await scheduler.schedules.patch("nightly", {"labels": {"team": "b"}})
+    assert patched["labels"] == {"team": "b"}
+    assert (await scheduler.schedules.pause("nightly", "a holiday"))["paused_because"] == "a holiday"
+    assert not (await scheduler.schedules.resume("nightly"))["paused"]
+    assert len((await scheduler.schedules.preview("nightly", count=3))["fires"]) == 3
+    assert len((await scheduler.schedules.preview_trigger(CRON, count=2))["fires"]) == 2
+    assert (await scheduler.schedules.preview_patch("nightly", {"trigger": {"expression": "0 3 * * *"}}))["added"]
+    job = await scheduler.schedules.trigger("nightly", {"payload": 2})
+    assert (isinstance(job, Job), job.payload, job.schedule) == (True, 2, "nightly")
+    filled = await scheduler.schedules.backfill("nightly", "2029-12-01T00:00:00Z", "2029-12-03T00:00:00Z", dry_run=True)
+    assert (filled["count"], filled["created"]) == (2, 2)
+    assert await listed(scheduler.schedules.verdicts("nightly", ["missed"])) == []
+    assert (await scheduler.schedules.counts("nightly"))["counts"]["fired"] == 0
+    await go_through_jobs(scheduler)
+    assert (await scheduler.cluster.status())["leading"]
+    assert isinstance(await scheduler.cluster.processors(), list)
+    assert await scheduler.cluster.failovers(limit=1) == []
+    assert (await scheduler.cluster.whoami())["role"] == "admin"
+    assert isinstance(await listed(scheduler.cluster.audit(path="/v1/schedules")), list)
+    with pytest.raises(Refused, match="lead"):
+        await listed(scheduler.cluster.record("1s"))
+    await go_through_work(scheduler, world)
+    assert await scheduler.schedules.delete("nightly", if_match=(await scheduler.schedules.get("nightly"))["rev"])
+    assert not await scheduler.schedules.delete("nightly")
+
+
+async def go_through_resources(scheduler: AsyncScheduler) -> None:
+    definition = await scheduler.definitions.put("log", max_concurrency=3)
+    assert definition["max_concurrency"] == 3
+    lane = await scheduler.lanes.put("slow", weight=2)
+    tenant = await scheduler.tenants.put("acme", max_running=4)
+    assert (lane["weight"], tenant["max_running"]) == (2, 4)
+    for part, name, field in (
+        (scheduler.definitions, "log", "max_concurrency"),
+        (scheduler.lanes, "slow", "weight"),
+        (scheduler.tenants, "acme", "max_running"),
+    ):
+        some: Any = part
+        changed = await some.patch(name, {field: 7}, if_match=(await some.get(name))["rev"])
+        assert changed[field] == 7
+        with pytest.raises(Refused) as refused:
+            await some.put(name, if_match=1)
+        assert refused.value.status == 412
+        assert [one["name"] for one in await listed(some.list())] == [name]
+        assert await some.delete(name)
+        assert not await some.delete(name)
+    await scheduler.definitions.put("log")
+    token = await scheduler.tokens.create("ci", "viewer", expires_in="1h")
+    assert [one["id"] for one in await listed(scheduler.tokens.list())] == [token["id"]]
+    assert await scheduler.tokens.revoke(token["id"])
+
+
+async def go_through_jobs(scheduler: AsyncScheduler) -> None:
+    job = await scheduler.submit("log")
+    assert (await scheduler.why(job.id))["state"] == "pending"
+    await scheduler.submit_many([{"definition": "log"}])
+    assert await listed(scheduler.list(definition="log"))
+    await scheduler.get(job.id)
+    await scheduler.reprioritize(job.id, 7)
+    await scheduler.cancel(job.id)
+    await scheduler.retry(job.id)
+    await scheduler.cancel_where(definition="log", dry_run=True)
+    await scheduler.reprioritize_where(3, definition="log", dry_run=True)
+    await scheduler.retry_where(definition="log", dry_run=True)
+
+
+async def go_through_work(scheduler: AsyncScheduler, world: World) -> None:
+    registered = await scheduler.work.register(name="shell", definitions=["log"], slots=2)
+    processor = registered["processor"]
+    job = await scheduler.submit("log", {"n": 1})
+    await world.dispatch(job.id, processor)
+    [attempt] = (await scheduler.work.fetch(processor, wait=0))["attempts"]
+    started = await scheduler.work.start(attempt["job"], attempt["attempt"], processor)
+    assert started["payload"] == {"n": 1}
+    report: Any = {**attempt, "percent": 50.0}
+    assert (await scheduler.work.heartbeat(processor, running=[report]))["revoked"] == []
+    done = await scheduler.work.finish(attempt["job"], attempt["attempt"], processor, "succeeded", result=[1])
+    assert done["answer"] == "done"
+    assert world.stored(Collection.JOBS, job.id)["result"] == [1]
+    assert await scheduler.work.deregister(processor)
+
+
+async def test_a_page_after_the_other_is_read(scheduler: AsyncScheduler, recorder: Recorder) -> None:
+    for number in range(201):
+        await scheduler.lanes.put(f"lane-{number:03}")
+    recorder.requests.clear()
+    assert len(await listed(scheduler.lanes.list())) == 201
+    assert [request.url.params.get("after") for request in recorder.requests] == [None, "lane-199"]
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+async def test_what_can_be_no_name_is_not_sent(scheduler: AsyncScheduler, recorder: Recorder, name: str) -> None:
+    with pytest.raises(InvalidInput, match="no name"):
+        await scheduler.schedules.get(name)
+    assert recorder.requests == []
+
+
+async def test_a_name_stays_one_part_of_the_path(scheduler: AsyncScheduler, recorder: Recorder) -> None:
+    with pytest.raises(Refused):
+        await scheduler.schedules.get("a/../../b?c=d#e")
+    [request] = recorder.requests
+    assert request.url.raw_path == b"/v1/schedules/a%2F..%2F..%2Fb%3Fc%3Dd%23e"
+
+
+async def failing(answer: Any) -> tuple[int, Exception | None]:
+    """How often a schedule's creation is sent where each try fails like that, and what came of it."""
+    sent = 0
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        nonlocal sent
+        sent += 1
+        if isinstance(answer, Exception):
+            raise answer
+        return httpx.Response(answer, json={"type": "x", "detail": "no", "status": answer, "title": "x"})
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(respond)) as http:
+        scheduler = AsyncScheduler("http://a", "http://b", http=http, patience=0.3)
+        try:
+            await scheduler.schedules.create("nightly", CRON, TEMPLATE)
+        except (Refused, Unavailable) as error:
+            return sent, error
+    return sent, None
+
+
+@pytest.mark.parametrize("answer", [httpx.ReadTimeout("late"), httpx.ReadError("cut"), 502, 503, 504])
+async def test_what_may_not_be_repeated_is_sent_once_where_it_may_have_arrived(answer: Any) -> None:
+    sent, error = await failing(answer)
+    assert (sent, type(error)) == (1, Unavailable)
+
+
+@pytest.mark.parametrize("answer", [httpx.ConnectError("refused"), 429])
+async def test_it_is_repeated_where_it_never_arrived_or_was_refused_unread(answer: Any) -> None:
+    sent, error = await failing(answer)
+    assert sent > 1
+    assert isinstance(error, Unavailable | Refused)
