@@ -377,7 +377,7 @@ class CreateTokenBody(TypedDict):
     expires_in: NotRequired[str | float | None]
 
 
-Criterion = Literal["lane", "tier", "fairness", "aged_priority", "score", "arrival"]
+Criterion = Literal["lane", "tier", "fairness", "deadline", "aged_priority", "score", "arrival"]
 
 
 class CriterionResponse(TypedDict):
@@ -629,7 +629,7 @@ class LaneBody(TypedDict):
     promote_after: NotRequired[str | float | Sequence[str | float] | None]
     policy: NotRequired[
         Literal["affinity", "fair", "swimlanes", "balanced"]
-        | Sequence[Literal["lane", "tier", "fairness", "aged_priority", "score", "arrival"]]
+        | Sequence[Literal["lane", "tier", "fairness", "deadline", "aged_priority", "score", "arrival"]]
         | None
     ]
 
