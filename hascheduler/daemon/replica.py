@@ -47,10 +47,10 @@ from hascheduler.mirror.changes import (
     ReplicaSeen,
     SchemaGone,
     SchemaSeen,
-    Seen,
     TokenGone,
     TokenSeen,
 )
+from hascheduler.mirror.mirror import Folded
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import MonoMs
 from hascheduler.model.job import JobRef, JobState
@@ -263,12 +263,12 @@ class Replica:
 
     # Where the facts go
 
-    async def _route(self, facts: Sequence[Seen]) -> None:
+    async def _route(self, folded: Folded) -> None:
         """The core's facts to the inbox, in order; the few others to those who wait for them."""
-        self._witness.look()
-        self._concord.folded(self._feeder.mirror)
+        self._witness.look(folded.events)
+        self._concord.folded(self._feeder.mirror, folded.marks)
         for_core: list[Input] = []
-        for fact in facts:
+        for fact in folded.facts:
             match fact:
                 case LeaseSeen() | LeaseGone() if self._lease_watch is not None:
                     pass  # one that was left in the database by replicas with other settings
@@ -299,7 +299,7 @@ class Replica:
         # The core's facts go first: a term may begin only after everything before its entry has been told.
         await self._inbox.put(for_core)
         self._heard_ms = self._presence.heard_ms
-        for fact in facts:
+        for fact in folded.facts:
             if isinstance(fact, JournalSeen) and fact.head.shard == self._config.shard:
                 self._leader.journal_seen(fact.head)
                 self._failovers.journal_seen(fact.head)

@@ -7,7 +7,7 @@
 The newest ``rev`` wins, so a snapshot and the stream may overlap in any way; deletes are remembered by the order of
 the stream alone. Whatever can't be read is quarantined with the reason, and the others go on. A patch for a document
 that is not here, or one that does not follow the known revision, is answered by asking for the whole document
-(`Mirror.take_wanted`): no lookup where the update description suffices, and no guess where it does not.
+(`Folded.wanted`): no lookup where the update description suffices, and no guess where it does not.
 
 Payloads never get here, and finished jobs leave.
 """

@@ -1,12 +1,11 @@
-"""The fold: one change in, the facts it tells out. Owner of every noun this replica knows.
+"""The fold: changes in, one `Folded` out. Owner of the live version of every document that this replica knows.
 
-Invariants: at any point of the stream the live nouns are exactly those whose newest majority-committed version is
+Invariants: at any point of the stream the live documents are exactly those whose newest majority-committed version is
 readable and live; `digest` is equal on replicas that have folded the same stream to the same position; the quarantine
-is bounded, and a document leaves it when it is mended or deleted; what happened to jobs is told in the order of the
-stream, to whoever takes it (`take_events`).
+is bounded, and a document leaves it when it is mended or deleted; the events of jobs are in the order of the stream.
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,11 +22,8 @@ from hascheduler.model.event import Event
 from hascheduler.model.journal import JournalHead
 
 QUARANTINE_MAX = 1_000
-EVENTS_UNTAKEN_MAX = 10_000
-"""Somebody takes them after every batch; where nobody wants them the oldest go."""
 MARKED_EVERY = 4
 """Beats of one replica; each is a point of the stream that all mirrors pass."""
-MARKS_UNTAKEN_MAX = 100
 _UNDIGESTED = frozenset({Collection.PROCESSORS, Collection.LEASES, Collection.REPLICAS, Collection.META})
 """They change with every heartbeat; what they say about the present is compared by eye, not by digest. And releases
 that live side by side have equal digests only as long as all of them mirror what is digested."""
@@ -46,6 +42,24 @@ class Mark:
     is_settled: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What one fold gave.
+
+    ``facts`` are what the changes say of the live documents, in order; old versions and repeats say nothing.
+    ``events`` are what happened to jobs, in order; snapshots and fetches have none. An event that does not name the
+    tenant of its job is of a job that has yet to be read, or had to be before it ended.
+    ``marks`` are the digests at those points of the stream that these changes passed.
+    ``wanted`` are the documents to be read whole: call `Mirror.fold_fetched` with the answer, after the reading began.
+    A document that was wanted before and not answered is wanted again: a read that failed must not be forgotten.
+    """
+
+    facts: list[Seen]
+    events: list[Event]
+    marks: list[Mark]
+    wanted: list[tuple[Collection, str]]
+
+
 class Mirror:
     def __init__(self) -> None:
         self._nouns: dict[Collection, dict[str, Any]] = {collection: {} for collection in TABLES}
@@ -54,8 +68,8 @@ class Mirror:
         self._wanted: dict[tuple[Collection, str], None] = {}
         self._fetching: dict[tuple[Collection, str], None] = {}
         self._digest = Digest()
-        self._events: deque[Event] = deque(maxlen=EVENTS_UNTAKEN_MAX)
-        self._marks: deque[Mark] = deque(maxlen=MARKS_UNTAKEN_MAX)
+        self._events: list[Event] = []
+        self._marks: list[Mark] = []
         self.live_counts = LiveCounts()
         self.ahead = 0
         """How often something was folded that the stream has not told yet."""
@@ -79,54 +93,41 @@ class Mirror:
     def digest(self) -> str:
         return str(self._digest)
 
-    # What is told
+    # Folding
 
-    def fold(self, changes: Iterable[Change]) -> list[Seen]:
-        """The facts that ``changes`` tell, in order. Old versions and repeats tell nothing."""
+    def fold(self, changes: Iterable[Change]) -> Folded:
+        facts = self._fold_all(changes)
+        return self._folded(facts)
+
+    def want(self, collection: Collection, id: str) -> None:
+        """Have the document read again: the database has it in a state other than the one known here."""
+        self._wanted[(collection, id)] = None
+
+    def fold_fetched(self, asked: Iterable[tuple[Collection, str]], changes: Sequence[Change]) -> Folded:
+        """Like `fold`, for an answer that may be ahead of the stream, or behind it where a delete overtook it."""
+        self.ahead += 1
+        current = [change for change in changes if (change.collection, change.id) in self._fetching]
+        facts = self._fold_all(current)
+        for key in asked:
+            self._fetching.pop(key, None)
+        return self._folded(facts)
+
+    def _fold_all(self, changes: Iterable[Change]) -> list[Seen]:
         facts: list[Seen] = []
         for change in changes:
             if change.collection is Collection.JOURNAL:
                 self._fold_journal(change, facts)
             else:
-                self._fold_noun(change, facts)
+                self._fold_document(change, facts)
         return facts
 
-    def take_events(self) -> list[Event]:
-        """What the changes since the last time told of jobs, in their order; snapshots and fetches tell nothing.
-
-        An event that does not say whose job it is, is of one that is read again at present, or was before it ended.
-        """
-        events = list(self._events)
-        self._events.clear()
-        return events
-
-    def take_marks(self) -> list[Mark]:
-        """The digests at those points that the stream has passed since the last time."""
-        marks = list(self._marks)
-        self._marks.clear()
-        return marks
-
-    def take_wanted(self) -> list[tuple[Collection, str]]:
-        """The documents that must be read whole; call `fold_fetched` with the answer, after the reading began.
-
-        Whatever was asked for before and not answered is asked for again: a read that failed must not be forgotten.
-        """
+    def _folded(self, facts: list[Seen]) -> Folded:
+        # What was wanted while an answer was on its way is wanted still: it may be newer than the answer.
         self._fetching |= self._wanted
         self._wanted.clear()
-        return list(self._fetching)
-
-    def want(self, collection: Collection, id: str) -> None:
-        """Have the document read again: somebody met it in a state that is not the one known here."""
-        self._wanted[(collection, id)] = None
-
-    def fold_fetched(self, asked: Iterable[tuple[Collection, str]], changes: Sequence[Change]) -> list[Seen]:
-        """Like `fold`, for an answer that may be ahead of the stream, or behind it where a delete overtook it."""
-        self.ahead += 1
-        current = [change for change in changes if (change.collection, change.id) in self._fetching]
-        facts = self.fold(current)
-        for key in asked:
-            self._fetching.pop(key, None)
-        return facts
+        events, self._events = self._events, []
+        marks, self._marks = self._marks, []
+        return Folded(facts, events, marks, list(self._fetching))
 
     def _fold_journal(self, change: Change, facts: list[Seen]) -> None:
         try:
@@ -139,7 +140,7 @@ class Mirror:
             self._journal[head.shard] = head
             facts.append(JournalSeen(head))
 
-    def _fold_noun(self, change: Change, facts: list[Seen]) -> None:
+    def _fold_document(self, change: Change, facts: list[Seen]) -> None:
         table = TABLES[change.collection]
         if not isinstance(change.id, str) or not change.id:
             if change.operation is Operation.DELETE:

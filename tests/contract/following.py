@@ -68,7 +68,7 @@ async def follow_into(mirror: Mirror, source: ChangeSource, stream: ChangeStream
     async with asyncio.timeout(2 * PATIENCE_MS / 1_000):
         while last_id not in mirror.nouns(Collection.DEFINITIONS):
             mirror.fold((await stream.next_batch(PATIENCE_MS)).changes)
-            asked = mirror.take_wanted()
+            asked = mirror.fold([]).wanted
             for collection in {collection for collection, _ in asked}:
                 ids = [id for of, id in asked if of is collection]
                 fetched = await source.fetch(collection, ids)

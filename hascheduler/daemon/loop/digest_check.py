@@ -19,7 +19,7 @@ Replicas of another version are not compared with: what they mirror may be somet
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 import structlog
 
@@ -83,9 +83,9 @@ class DigestCheck:
         since_ms = self._clock.mono_ms() - _SHOWN_FOR_MS
         return [id for id, at_ms in self._differed.items() if at_ms > since_ms]
 
-    def folded(self, mirror: Mirror) -> None:
+    def folded(self, mirror: Mirror, marks: Iterable[Mark]) -> None:
         """The mirror has folded some more of the stream; what was folded before was told."""
-        for mark in mirror.take_marks():
+        for mark in marks:
             if self._is_exact(mark):
                 _note(self._own, mark.point, mark.digest, _NOTED)
                 self._compare(mark.point)

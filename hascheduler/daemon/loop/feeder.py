@@ -23,8 +23,8 @@ from hascheduler.daemon.loop.batch_delay import BatchDelay
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.gc_tuning import without_collecting
-from hascheduler.mirror.changes import Quarantined, Seen
-from hascheduler.mirror.mirror import Mirror
+from hascheduler.mirror.changes import Quarantined
+from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.ports import ChangeSource, ChangeStream, Clock
 
@@ -50,7 +50,7 @@ class Feeder:
         source: ChangeSource,
         presence: ReplicaHeartbeat,
         *,
-        tell: Callable[[Sequence[Seen]], Awaitable[None]],
+        tell: Callable[[Folded], Awaitable[None]],
         restarted: Callable[[], Awaitable[None]],
         hurried: Callable[[], bool],
         clock: Clock,
@@ -119,11 +119,11 @@ class Feeder:
             if self._start_over:
                 raise HistoryLost(self._start_over)
             batch = await stream.next_batch(_WAIT_MS)
-            facts = self.mirror.fold(batch.changes)
+            folded = self.mirror.fold(batch.changes)
             self._resume = batch.resume
             self.position = batch.position or self.position
-            await self._pass_on(facts)
-            await self._fetch_wanted()
+            await self._pass_on(folded)
+            await self._fetch(folded.wanted)
             if self._barrier is not None and self._presence.echoed(self._barrier):
                 self._barrier = None
                 self._complete = True
@@ -160,8 +160,7 @@ class Feeder:
         self._barrier = self._presence.barrier()
         log.info("snapshot_read", documents=read)
 
-    async def _fetch_wanted(self) -> None:
-        wanted = self.mirror.take_wanted()
+    async def _fetch(self, wanted: Sequence[tuple[Collection, str]]) -> None:
         try:
             for collection in dict.fromkeys(collection for collection, _ in wanted):
                 ids = [id for of, id in wanted if of is collection]
@@ -175,12 +174,12 @@ class Feeder:
                 self.mirror.want(collection, id)
             raise
 
-    async def _pass_on(self, facts: list[Seen]) -> None:
-        for fact in facts:
+    async def _pass_on(self, folded: Folded) -> None:
+        for fact in folded.facts:
             if isinstance(fact, Quarantined):
                 log.warning("quarantined", collection=fact.collection, id=fact.id, reason=fact.reason)
-        if facts:
-            await self._tell(facts)
+        if folded.facts or folded.events or folded.marks:
+            await self._tell(folded)
 
 
 def _error_of(state: Any) -> BaseException | None:

@@ -57,9 +57,9 @@ class EventTail:
         self._some = asyncio.Event()
         self._seen_to = ""
 
-    def look(self) -> None:
+    def look(self, events: list[Event]) -> None:
         """The mirror has folded some more of the stream. What came before it was complete is not told."""
-        events, position = self._fold.mirror.take_events(), self._fold.position
+        position = self._fold.position
         if not self._fold.complete:
             self._seen_to = position
             return

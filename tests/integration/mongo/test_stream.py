@@ -123,7 +123,7 @@ async def test_a_document_that_is_hard_to_decode_is_set_aside_and_the_others_go_
         await jobs.insert_one(document)
     await MongoJobStore(database, RETENTION_MS).submit(job("fine"))
     mirror = Mirror()
-    facts = mirror.fold(await told(stream, 5))
+    facts = mirror.fold(await told(stream, 5)).facts
     assert [fact.id for fact in facts if isinstance(fact, Quarantined)] == ["broken", "far", "odd", "7"]
     assert set(mirror.nouns(Collection.JOBS)) == {"fine"}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hascheduler.daemon.loop.digest_check import DigestCheck
 from hascheduler.mirror.changes import Change, Operation, ReplicaSeen
-from hascheduler.mirror.mirror import Mirror
+from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.documents.replica import encode_replica
@@ -84,19 +84,20 @@ class Follower:
             for place, change in enumerate(stream[self._place : self._place + most], self._place)
         ]
         self._place += len(batch)
-        self._told(self.mirror.fold([change for change in batch if not self.drops(change)]))
-        wanted = self.mirror.take_wanted()
-        if wanted and fetching:
+        folded = self.mirror.fold([change for change in batch if not self.drops(change)])
+        self._told(folded)
+        if folded.wanted and fetching:
             documents: dict[Key, dict[str, Any]] = self._history.documents
-            self._told(self.mirror.fold_fetched(wanted, [present(key, documents) for key in wanted]))
+            present_now = [present(key, documents) for key in folded.wanted]
+            self._told(self.mirror.fold_fetched(folded.wanted, present_now))
 
     def catch_up(self) -> None:
         while self._place < len(self._history.stream):
             self.follow(100)
 
-    def _told(self, facts: Any) -> None:
-        self.concord.folded(self.mirror)
-        for fact in facts:
+    def _told(self, folded: Folded) -> None:
+        self.concord.folded(self.mirror, folded.marks)
+        for fact in folded.facts:
             if isinstance(fact, ReplicaSeen):
                 if fact.replica.id == self.name:
                     self._heard_ms = self._sent[fact.replica.beat]

@@ -62,9 +62,9 @@ class Scene:
         if self.stream is None:
             self.stream = await self.source.open(None)
         batch = await self.stream.next_batch(0)
-        self.mirror.fold(batch.changes)
+        folded = self.mirror.fold(batch.changes)
         self.position = batch.position or self.position
-        self.witness.look()
+        self.witness.look(folded.events)
 
     async def begin(self) -> None:
         await self.jobs.submit(make_job("a marker"))
@@ -157,7 +157,7 @@ async def test_an_end_that_a_fetch_was_ahead_of_says_whose_it_was_and_which_atte
     await scene.turn()
     await scene.jobs.cancel("j", NOW)
     scene.mirror.want(JOBS, "j")
-    asked = scene.mirror.take_wanted()
+    asked = scene.mirror.fold([]).wanted
     scene.mirror.fold_fetched(asked, await scene.source.fetch(JOBS, ["j"]))
     await scene.turn()
     cancelled = (await scene.told_one_more())[-1]

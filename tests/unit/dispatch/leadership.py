@@ -95,15 +95,15 @@ class Leadership:
     def _read_all(self, overlap: int) -> None:
         self.mirror = Mirror()
         self.place = max(len(self.database.stream) - overlap, 0)
-        self._tell(self.mirror.fold(self.database.snapshot()))
+        self._tell(self.mirror.fold(self.database.snapshot()).facts)
 
     def deliver(self, count: int) -> None:
-        self._tell(self.mirror.fold(self.database.stream[self.place : self.place + count]))
+        self._tell(self.mirror.fold(self.database.stream[self.place : self.place + count]).facts)
         self.place = min(self.place + count, len(self.database.stream))
 
     def fetch(self) -> None:
-        wanted = self.mirror.take_wanted()
-        self._tell(self.mirror.fold_fetched(wanted, [self.database.read(*key) for key in wanted]))
+        wanted = self.mirror.fold([]).wanted
+        self._tell(self.mirror.fold_fetched(wanted, [self.database.read(*key) for key in wanted]).facts)
 
     def _tell(self, facts: Sequence[Seen]) -> None:
         assert not any(isinstance(fact, Quarantined) for fact in facts)

@@ -122,14 +122,14 @@ def replica_of(history: History) -> Mirror:
         for _ in range(random.choice([1, 1, 1, 2])):
             mirror.fold(batch)
             answer(mirror, history, place)
-    while mirror.take_wanted():
+    while mirror.fold([]).wanted:
         answer(mirror, history, end, surely=True)
     return mirror
 
 
 def answer(mirror: Mirror, history: History, place: int, *, surely: bool = False) -> None:
     """Read what is wanted, at any moment from ``place`` on; or have the read fail."""
-    wanted = mirror.take_wanted()
+    wanted = mirror.fold([]).wanted
     if surely or history.random.random() < 0.8:
         at = history.random.randint(place, len(history.stream))
         mirror.fold_fetched(wanted, [present(key, history.versions[at]) for key in wanted])
@@ -148,7 +148,7 @@ def test_every_replica_ends_with_the_same_documents_and_digest(seed: int) -> Non
         history.write()
     straight = Mirror()
     straight.fold(history.stream)
-    while straight.take_wanted():
+    while straight.fold([]).wanted:
         answer(straight, history, len(history.stream), surely=True)
     truth = Mirror()
     truth.fold(

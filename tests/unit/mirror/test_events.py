@@ -38,8 +38,7 @@ class Stream:
     def tell(self, change: Change) -> list[Event]:
         self.seconds += 1
         told = Change(change.collection, change.operation, change.id, change.fields, self.position, AT_MS)
-        self.mirror.fold([told])
-        return self.mirror.take_events()
+        return self.mirror.fold([told]).events
 
     @property
     def position(self) -> str:
@@ -106,15 +105,15 @@ def test_a_failed_job_that_begins_anew_is_revived(operation: Operation) -> None:
     changed = {**REVIVED_FIELDS, "attempt": 4}
     [event] = stream.tell(told_as(operation, "j", 9, {**job_fields(), **changed}, changed))
     assert (event.type, event.attempt, event.is_identified) == (EventType.REVIVED, 4, operation is Operation.PUT)
-    assert bool(stream.mirror.take_wanted()) is (operation is Operation.PATCH)
+    assert bool(stream.mirror.fold([]).wanted) is (operation is Operation.PATCH)
 
 
 def test_snapshots_and_fetches_tell_nothing() -> None:
     mirror = Mirror()
-    mirror.fold([put(JOBS, "j", job_fields())])
+    assert mirror.fold([put(JOBS, "j", job_fields())]).events == []
     mirror.want(JOBS, "j")
-    mirror.fold_fetched(mirror.take_wanted(), [put(JOBS, "j", job_fields(rev=2, state="failed"))])
-    assert mirror.take_events() == []
+    answered = mirror.fold_fetched(mirror.fold([]).wanted, [put(JOBS, "j", job_fields(rev=2, state="failed"))])
+    assert (len(answered.facts), answered.events) == (1, [])
 
 
 def test_what_a_fetch_was_ahead_of_is_told_when_the_stream_comes_to_it() -> None:
@@ -122,7 +121,7 @@ def test_what_a_fetch_was_ahead_of_is_told_when_the_stream_comes_to_it() -> None
     stream.tell(put(JOBS, "j", job_fields()))
     ahead = job_fields(rev=3, state="running", attempt=1, processor="p", started_at_ms=9)
     stream.mirror.want(JOBS, "j")
-    stream.mirror.fold_fetched(stream.mirror.take_wanted(), [put(JOBS, "j", ahead)])
+    stream.mirror.fold_fetched(stream.mirror.fold([]).wanted, [put(JOBS, "j", ahead)])
     [dispatched] = stream.tell(patch(JOBS, "j", rev=2, state="dispatched", attempt=1, processor="p"))
     [started] = stream.tell(patch(JOBS, "j", rev=3, state="running", started_at_ms=9))
     assert types([dispatched, started]) == ["dispatched", "started"]
@@ -135,7 +134,7 @@ def test_the_end_of_a_job_that_a_fetch_has_ended_already_is_told_without_saying_
     stream = Stream()
     stream.tell(put(JOBS, "j", job_fields()))
     stream.mirror.want(JOBS, "j")
-    stream.mirror.fold_fetched(stream.mirror.take_wanted(), [put(JOBS, "j", job_fields(rev=2, state="cancelled"))])
+    stream.mirror.fold_fetched(stream.mirror.fold([]).wanted, [put(JOBS, "j", job_fields(rev=2, state="cancelled"))])
     [event] = stream.tell(patch(JOBS, "j", rev=2, state="cancelled", finished_at_ms=9))
     assert (event.type, event.job, event.is_identified) == (EventType.CANCELLED, "j", False)
 
@@ -168,9 +167,10 @@ def test_what_is_no_step_is_no_event(change: Change) -> None:
 def test_a_database_that_does_not_say_when_it_wrote_leaves_what_the_change_carries_or_the_second_of_its_id() -> None:
     mirror = Mirror()
     mirror.fold([put(JOBS, "j", job_fields(state="running", attempt=1))])
+    events: list[Event] = []
     for fields in ({"state": "pending"}, {"state": "succeeded", "finished_at_ms": 4}, {"state": "failed"}):
-        mirror.fold([Change(JOBS, Operation.PATCH, "j", {"rev": 2, **fields}, position(3, 1))])
-    assert [event.at_ms for event in mirror.take_events()] == [3_000, 4, 3_000]
+        events += mirror.fold([Change(JOBS, Operation.PATCH, "j", {"rev": 2, **fields}, position(3, 1))]).events
+    assert [event.at_ms for event in events] == [3_000, 4, 3_000]
 
 
 def test_instants_that_nobody_can_mean_are_left_out() -> None:

@@ -1,5 +1,6 @@
 """The fold, one case at a time."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -54,14 +55,16 @@ def kinds(facts: list[Any]) -> list[type]:
 
 def test_a_job_is_told_from_its_insert_to_its_end() -> None:
     mirror = Mirror()
-    [seen] = mirror.fold([put(JOBS, "j", job_fields())])
+    [seen] = mirror.fold([put(JOBS, "j", job_fields())]).facts
     assert isinstance(seen, JobSeen)
     assert (seen.job.id, seen.job.state, seen.job.rev) == ("j", JobState.PENDING, 1)
-    [seen] = mirror.fold([patch(JOBS, "j", rev=2, state="dispatched", attempt=1, processor="p", dispatched_at_ms=9)])
+    [seen] = mirror.fold(
+        [patch(JOBS, "j", rev=2, state="dispatched", attempt=1, processor="p", dispatched_at_ms=9)]
+    ).facts
     assert isinstance(seen, JobSeen)
     assert (seen.job.state, seen.job.attempt, seen.job.processor) == (JobState.DISPATCHED, 1, "p")
     assert mirror.nouns(JOBS) == {"j": seen.job}
-    assert mirror.fold([patch(JOBS, "j", rev=3, state="succeeded", processor=None)]) == [
+    assert mirror.fold([patch(JOBS, "j", rev=3, state="succeeded", processor=None)]).facts == [
         JobGone("j", JobState.SUCCEEDED)
     ]
     assert mirror.nouns(JOBS) == {}
@@ -72,14 +75,14 @@ def test_a_job_is_told_from_its_insert_to_its_end() -> None:
 def test_a_job_leaves_with_any_terminal_state_however_it_is_told(state: str) -> None:
     for last in (put(JOBS, "j", job_fields(rev=2, state=state)), patch(JOBS, "j", rev=2, state=state)):
         mirror = mirror_of(put(JOBS, "j", job_fields()))
-        assert mirror.fold([last]) == [JobGone("j", JobState(state))]
+        assert mirror.fold([last]).facts == [JobGone("j", JobState(state))]
         assert not mirror.nouns(JOBS)
 
 
 def test_the_end_of_a_job_is_told_even_if_it_was_never_seen() -> None:
-    assert Mirror().fold([put(JOBS, "j", job_fields(state="failed"))]) == [JobGone("j", JobState.FAILED)]
-    assert Mirror().fold([patch(JOBS, "j", rev=7, state="failed")]) == [JobGone("j", JobState.FAILED)]
-    assert Mirror().fold([delete(JOBS, "j")]) == [JobGone("j")]
+    assert Mirror().fold([put(JOBS, "j", job_fields(state="failed"))]).facts == [JobGone("j", JobState.FAILED)]
+    assert Mirror().fold([patch(JOBS, "j", rev=7, state="failed")]).facts == [JobGone("j", JobState.FAILED)]
+    assert Mirror().fold([delete(JOBS, "j")]).facts == [JobGone("j")]
 
 
 @pytest.mark.parametrize(
@@ -95,30 +98,30 @@ def test_the_end_of_a_job_is_told_even_if_it_was_never_seen() -> None:
 def test_every_noun_comes_and_goes(collection: Collection, fields: dict[str, Any], seen: type, gone: type) -> None:
     mirror = Mirror()
     empty = mirror.digest
-    assert kinds(mirror.fold([put(collection, "x", fields)])) == [seen]
-    assert mirror.fold([put(collection, "x", fields)]) == []
-    assert kinds(mirror.fold([delete(collection, "x")])) == [gone]
+    assert kinds(mirror.fold([put(collection, "x", fields)]).facts) == [seen]
+    assert mirror.fold([put(collection, "x", fields)]).facts == []
+    assert kinds(mirror.fold([delete(collection, "x")]).facts) == [gone]
     assert mirror.digest == empty
 
 
 def test_an_older_version_tells_nothing() -> None:
     mirror = mirror_of(put(JOBS, "j", job_fields(rev=5, priority=9)))
-    assert mirror.fold([put(JOBS, "j", job_fields(rev=4)), patch(JOBS, "j", rev=5, priority=1)]) == []
+    assert mirror.fold([put(JOBS, "j", job_fields(rev=4)), patch(JOBS, "j", rev=5, priority=1)]).facts == []
     assert mirror.nouns(JOBS)["j"].priority == 9
-    assert mirror.take_wanted() == []
+    assert mirror.fold([]).wanted == []
 
 
 def test_a_cursor_advances_without_an_edit_and_never_back() -> None:
     mirror = mirror_of(put(SCHEDULES, "s", schedule_fields(cursor_ms=1_000)))
-    assert kinds(mirror.fold([patch(SCHEDULES, "s", cursor_ms=2_000)])) == [ScheduleSeen]
-    assert mirror.fold([patch(SCHEDULES, "s", cursor_ms=1_500)]) == []
+    assert kinds(mirror.fold([patch(SCHEDULES, "s", cursor_ms=2_000)]).facts) == [ScheduleSeen]
+    assert mirror.fold([patch(SCHEDULES, "s", cursor_ms=1_500)]).facts == []
     assert mirror.nouns(SCHEDULES)["s"].cursor_ms == 2_000
-    assert mirror.take_wanted() == []
+    assert mirror.fold([]).wanted == []
 
 
 def test_a_schedule_made_anew_is_another_one() -> None:
     mirror = mirror_of(put(SCHEDULES, "s", schedule_fields(rev=9, cursor_ms=9_000)))
-    facts = mirror.fold([delete(SCHEDULES, "s"), put(SCHEDULES, "s", schedule_fields(rev=1, cursor_ms=9_500))])
+    facts = mirror.fold([delete(SCHEDULES, "s"), put(SCHEDULES, "s", schedule_fields(rev=1, cursor_ms=9_500))]).facts
     assert kinds(facts) == [ScheduleGone, ScheduleSeen]
     assert mirror.nouns(SCHEDULES)["s"].rev == 1
 
@@ -129,7 +132,7 @@ def test_the_newest_journal_entry_of_each_shard_is_known() -> None:
         mirror.fold([put(Collection.JOURNAL, journal_id(shard, seq), entry_fields(term=seq))])
     heads = [mirror.journal_head(shard) for shard in ("a", "b", "c")]
     assert [head and head.seq for head in heads] == [6, 1, None]
-    again = mirror.fold([put(Collection.JOURNAL, journal_id("a", 7), entry_fields(term=7))])
+    again = mirror.fold([put(Collection.JOURNAL, journal_id("a", 7), entry_fields(term=7))]).facts
     assert kinds(again) == [JournalSeen]
 
 
@@ -138,18 +141,18 @@ def test_the_newest_journal_entry_of_each_shard_is_known() -> None:
 
 def test_a_patch_of_an_unknown_document_has_it_read() -> None:
     mirror = Mirror()
-    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]) == []
-    assert mirror.take_wanted() == [KEY]
-    facts = mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3, priority=1))])
+    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]).facts == []
+    assert mirror.fold([]).wanted == [KEY]
+    facts = mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3, priority=1))]).facts
     assert kinds(facts) == [JobSeen]
-    assert mirror.take_wanted() == []
+    assert mirror.fold([]).wanted == []
 
 
 def test_a_gap_in_the_revisions_has_the_document_read() -> None:
     mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
-    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]) == []
+    assert mirror.fold([patch(JOBS, "j", rev=3, priority=1)]).facts == []
     assert mirror.nouns(JOBS)["j"].rev == 1
-    assert mirror.take_wanted() == [KEY]
+    assert mirror.fold([]).wanted == [KEY]
     mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=4))])
     assert mirror.nouns(JOBS)["j"].rev == 4
 
@@ -157,19 +160,19 @@ def test_a_gap_in_the_revisions_has_the_document_read() -> None:
 def test_a_read_may_be_ahead_of_the_stream() -> None:
     mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
     mirror.want(JOBS, "j")
-    mirror.take_wanted()
+    mirror.fold([])
     mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3, attempt=1, state="running", processor="p"))])
-    assert mirror.fold([patch(JOBS, "j", rev=2, attempt=1, state="dispatched"), patch(JOBS, "j", rev=3)]) == []
+    assert mirror.fold([patch(JOBS, "j", rev=2, attempt=1, state="dispatched"), patch(JOBS, "j", rev=3)]).facts == []
     assert mirror.nouns(JOBS)["j"].state is JobState.RUNNING
 
 
 def test_a_read_that_finds_nothing_ends_the_document() -> None:
     mirror = mirror_of(put(JOBS, "j", job_fields()))
     mirror.want(JOBS, "j")
-    assert mirror.fold_fetched(mirror.take_wanted(), [delete(JOBS, "j")]) == [JobGone("j")]
-    assert mirror.fold([patch(JOBS, "j", rev=2, priority=1)]) == []
-    assert mirror.take_wanted() == [KEY]
-    assert mirror.fold_fetched([KEY], [delete(JOBS, "j")]) == [JobGone("j")]
+    assert mirror.fold_fetched(mirror.fold([]).wanted, [delete(JOBS, "j")]).facts == [JobGone("j")]
+    assert mirror.fold([patch(JOBS, "j", rev=2, priority=1)]).facts == []
+    assert mirror.fold([]).wanted == [KEY]
+    assert mirror.fold_fetched([KEY], [delete(JOBS, "j")]).facts == [JobGone("j")]
 
 
 @pytest.mark.parametrize(
@@ -178,26 +181,26 @@ def test_a_read_that_finds_nothing_ends_the_document() -> None:
 def test_a_read_that_the_stream_overtook_changes_nothing(overtaking: Change) -> None:
     mirror = mirror_of(put(JOBS, "j", job_fields(rev=5)))
     mirror.want(JOBS, "j")
-    mirror.take_wanted()
+    mirror.fold([])
     mirror.fold([overtaking])
     after = dict(mirror.nouns(JOBS))
-    assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=5))]) == []
+    assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=5))]).facts == []
     assert mirror.nouns(JOBS) == after
-    assert mirror.take_wanted() == []
+    assert mirror.fold([]).wanted == []
 
 
 def test_an_answer_that_nobody_asked_for_is_ignored() -> None:
-    assert Mirror().fold_fetched([], [put(JOBS, "j", job_fields())]) == []
+    assert Mirror().fold_fetched([], [put(JOBS, "j", job_fields())]).facts == []
 
 
 def test_a_read_that_failed_is_asked_for_again() -> None:
     mirror = Mirror()
     mirror.fold([patch(JOBS, "j", rev=3, priority=1), patch(JOBS, "k", rev=2, priority=1)])
-    assert mirror.take_wanted() == [KEY, (JOBS, "k")]
+    assert mirror.fold([]).wanted == [KEY, (JOBS, "k")]
     mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3))])
-    assert mirror.take_wanted() == [(JOBS, "k")]  # no answer came for that one
+    assert mirror.fold([]).wanted == [(JOBS, "k")]  # no answer came for that one
     mirror.fold_fetched([(JOBS, "k")], [put(JOBS, "k", job_fields(rev=3))])
-    assert mirror.take_wanted() == []
+    assert mirror.fold([]).wanted == []
     assert set(mirror.nouns(JOBS)) == {"j", "k"}
 
 
@@ -206,9 +209,9 @@ def test_a_read_that_failed_is_asked_for_again() -> None:
 
 def test_a_change_by_hand_that_raised_no_revision_has_the_document_read() -> None:
     mirror = mirror_of(put(JOBS, "j", job_fields(rev=5)))
-    assert mirror.fold([patch(JOBS, "j", state="cancelled")]) == []
-    assert mirror.take_wanted() == [KEY]
-    assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=5, state="cancelled"))]) == [
+    assert mirror.fold([patch(JOBS, "j", state="cancelled")]).facts == []
+    assert mirror.fold([]).wanted == [KEY]
+    assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=5, state="cancelled"))]).facts == [
         JobGone("j", JobState.CANCELLED)
     ]
 
@@ -216,7 +219,7 @@ def test_a_change_by_hand_that_raised_no_revision_has_the_document_read() -> Non
 def test_a_read_tells_what_changed_under_the_same_revision() -> None:
     mirror = mirror_of(put(JOBS, "j", job_fields(rev=5)))
     mirror.want(JOBS, "j")
-    facts = mirror.fold_fetched(mirror.take_wanted(), [put(JOBS, "j", job_fields(rev=5, priority=10))])
+    facts = mirror.fold_fetched(mirror.fold([]).wanted, [put(JOBS, "j", job_fields(rev=5, priority=10))]).facts
     assert facts == [JobSeen(decode_job("j", job_fields(rev=5, priority=10)))]
 
 
@@ -240,3 +243,19 @@ def test_heartbeats_leave_the_digest_alone() -> None:
     mirror.fold([put(Collection.PROCESSORS, "p", processor_fields()), patch(Collection.PROCESSORS, "p", beat=2)])
     mirror.fold([put(Collection.LEASES, "default", lease_fields())])
     assert mirror.digest == before
+
+
+def test_a_document_that_is_wanted_while_an_answer_is_on_its_way_is_read_again() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=1)))
+    mirror.want(JOBS, "j")
+    asked = mirror.fold([]).wanted
+    mirror.want(JOBS, "j")
+    assert mirror.fold_fetched(asked, [put(JOBS, "j", job_fields(rev=2))]).wanted == [KEY]
+    assert mirror.fold_fetched([KEY], [put(JOBS, "j", job_fields(rev=3))]).wanted == []
+
+
+def test_an_event_that_changes_no_document_is_handed_out_all_the_same() -> None:
+    mirror = mirror_of(put(JOBS, "j", job_fields(rev=3, state="running")))
+    late = replace(patch(JOBS, "j", rev=2, state="dispatched"), position="000000000001")
+    folded = mirror.fold([late])
+    assert (folded.facts, [event.job for event in folded.events]) == ([], ["j"])
