@@ -1,5 +1,25 @@
-"""The command line: one file a command, each loaded only when it is asked for, so that ``--help`` and errors are quick.
+"""The command line, by what the user does.
 
-Who is at fault decides the exit status: 2 for the caller (one line on standard error), 1 for the world (one line),
-130 for Ctrl-C (nothing). What is left is a defect of ours and shows its traceback.
+::
+
+    app, commands, lazy_groups   the commands: one table says which module carries which
+    schedules/                   hascheduler schedule …
+    jobs/                        job …, why, events
+    resources/                   definition …, lane …, tenant …, token …, and apply, which writes them from files
+    cluster, audit_log           cluster …, audit-log
+    simulate/                    simulate, record
+    run/                         serve, processor, dev, demo
+    setup/                       migrate, check, bootstrap …, secrets
+
+    input/                       files, option values, editors and questions → requests
+    output/                      answers → tables, JSON and log lines, safe for a terminal
+    client, credentials          the HTTP API of one replica
+    options, setting_options     options that commands share; each setting as an option
+    completion                   what the shell offers
+
+A command reads its input, asks a replica over HTTP and shows the answer. Only the commands of ``run`` and ``setup``
+work on servers themselves. The exit status is 2 for the caller's fault, 1 for the world's (`hascheduler.__main__`).
+
+A module is imported when its command runs (`hascheduler.cli.commands`), and a command imports what is heavy only where
+it needs it, so that ``--help`` and completion answer at once.
 """

@@ -1,4 +1,4 @@
-"""``hascheduler audit-log``: who changed what, or was to and was refused."""
+"""``hascheduler audit-log``: who changed something, or tried to and was refused."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice

@@ -1,7 +1,8 @@
-"""Speaks to one replica's HTTP API, and says whose fault it is when there is no answer.
+"""Speaks to one replica's HTTP API, and tells the caller's fault from the world's.
 
-A refusal (4xx with a problem) is the caller's: a `CallerError`, with the fields that are wrong. Everything else that is
-no answer is the world's: nobody listens, it is too slow, it is no replica, or the replica can't reach its database.
+A refusal (4xx with a problem) is the caller's: a `CallerError`, with the fields that are wrong. Everything else without
+a usable answer is the world's: nothing listens, it is too slow, it is no replica, or the replica can't reach its
+database.
 """
 
 import json

@@ -1,6 +1,7 @@
-"""``hascheduler cluster``: what one replica sees of the whole, as tables, as JSON, or live.
+"""``hascheduler cluster``: one replica's view of the whole cluster, as tables, as JSON, or live.
 
-Its other views are commands of their own: ``hascheduler cluster failovers``.
+Its other views are commands of their own: ``hascheduler cluster failovers`` lists the changes of leadership and what
+each of them cost.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,8 @@
-"""Names as arguments, and for the shell to complete: asked of the replica; none where it does not answer at once.
+"""Names of resources as arguments, and as offers of the shell: from the replica, or none where it does not answer
+within half a second.
 
-The standard library's client, and a thread that is left behind: whoever presses the tab key waits for this.
+Uses the standard library's HTTP client (importing another takes longer than the answer) in a thread that is abandoned
+at the time limit: the user waits for this after each tab key.
 """
 
 import json

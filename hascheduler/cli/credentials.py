@@ -1,8 +1,8 @@
-"""What the commands show to a replica, and whom they trust to be one.
+"""The credentials that commands present to a replica, and the authorities that they trust.
 
 ``HASCHEDULER_TOKEN`` (or a file, ``HASCHEDULER_TOKEN_FILE``) is the token. ``--ca-file`` and ``HASCHEDULER_CA_FILE``
 name the authorities of replicas that speak HTTPS, ``HASCHEDULER_CLIENT_CERT_FILE`` and ``HASCHEDULER_CLIENT_KEY_FILE``
-what is shown to those that demand a certificate. Secrets are never options: everybody on the machine sees those.
+the client certificate for those that demand one. Secrets are never options: every user of the machine can read those.
 
 Owner of ``--ca-file``, which comes before the command.
 """

@@ -1,4 +1,4 @@
-"""The options that commands share, and a way to give many of them to a command as one mapping."""
+"""The options that commands share, and a way to pass many of them to a command as one mapping."""
 
 import inspect
 from collections.abc import Callable, Mapping

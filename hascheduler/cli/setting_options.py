@@ -1,4 +1,4 @@
-"""Every setting as an option, made from the settings themselves, so that neither help nor options can go stale."""
+"""Every setting as an option, made from `Settings`, so that neither help nor options can go stale."""
 
 import inspect
 from collections.abc import Callable, Collection

@@ -1,7 +1,7 @@
-"""Reads the files that `hascheduler apply` is given: YAML documents of schedules, definitions, lanes and tenants.
+"""Reads the files of `hascheduler apply`: YAML documents of schedules, definitions, lanes and tenants.
 
-``{kind: Schedule, name: …, the rest as in a request}``, or another kind. All are looked at before anything is
-sent, and all that is wrong is told at once: by file, number of the document, and field.
+Each is ``{kind: Schedule, name: …, the rest as in a request}``, or of another kind. All documents are checked before
+anything is sent, and all mistakes are reported at once: by file, number of the document, and field.
 """
 
 import sys

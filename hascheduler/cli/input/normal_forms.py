@@ -1,7 +1,8 @@
-"""Schedules, definitions, lanes and tenants in one form, whoever wrote them, so that what is equal looks equal.
+"""Schedules, definitions, lanes and tenants in one form, whether a file or a replica wrote them, so that equal ones
+compare equal.
 
-The form is that of a request, in one order, with texts for spans and instants as the replica writes them, and without
-what says nothing: fields that have their default, and those that only answers have.
+The form is that of a request: one order of fields, spans and instants as the replica writes them, and no fields that
+have their default or that only answers have.
 """
 
 from collections.abc import Callable, Mapping

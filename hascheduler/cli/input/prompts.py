@@ -1,4 +1,7 @@
-"""Editing a document in ``$EDITOR``, as YAML, until it is what one wants or one gives up."""
+"""Questions to the user: a confirmation, a deletion after one, and a document edited in ``$EDITOR``.
+
+Without a terminal nothing is asked: ``--yes`` has to answer.
+"""
 
 import os
 import shlex

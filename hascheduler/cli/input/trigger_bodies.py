@@ -1,6 +1,6 @@
-"""Reads a trigger as requests and files write it, where no replica is asked: for previews, timelines and `apply`.
+"""Reads a trigger in the form of requests and files where no replica is asked: for previews, timelines and `apply`.
 
-The shape and the texts are read here, strictly; what the values mean is for `hascheduler.triggers.check_trigger`.
+Shape and types are checked strictly here; the values by `hascheduler.triggers.check_trigger`.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,30 @@
-"""Rates as options say them and as tables show them: ``100/1s``."""
+"""The values of options as parts of a request: numbers, rates, resources, payloads, and ``none`` for the default."""
 
+import json
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from hascheduler.cli.schedules.trigger_options import or_none, whole_or_none
 from hascheduler.errors import InvalidInput
+from hascheduler.model.resources import parse_resources
+
+NONE = "none"
+"""Given for an option of an edit, it puts that part back to its default."""
+
+
+def or_none(text: str) -> str | None:
+    return None if text == NONE else text
+
+
+def whole_or_none(flag: str, text: str) -> int | None:
+    """The number that ``text`` is, or None for ``none``; `InvalidInput` at ``flag``."""
+    if text == NONE:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidInput((flag,), f"{text[:64]!r} is not a whole number", "digits") from None
 
 
 def rate_or_none(flag: str, text: str) -> dict[str, Any] | None:
@@ -18,4 +38,32 @@ def rate_or_none(flag: str, text: str) -> dict[str, Any] | None:
 
 
 def rate_text(rate: Mapping[str, Any] | None) -> str:
+    """The same as tables show it: ``100/1s``."""
     return "–" if rate is None else f"{rate['count']}/{rate['per']}"
+
+
+def read_resources(text: str) -> dict[str, int] | None:
+    """``cpu=2,gpu=1`` by their names, None for ``none``; `InvalidInput` at ``--resources``."""
+    return None if or_none(text) is None else dict(parse_resources(text, ("--resources",)))
+
+
+def read_payload(text: str) -> Any:
+    """JSON, or that of the file after ``@`` (``@-``: standard input); `InvalidInput` at ``--payload``."""
+    path = ("--payload",)
+    try:
+        if text.startswith("@"):
+            text = sys.stdin.read() if text == "@-" else Path(text[1:]).read_text("utf-8")
+        return read_json(text)
+    except OSError as error:
+        raise InvalidInput(path, f"{text[1:]}: {error.strerror}", "a file that can be read") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(path, f"is not JSON: {error}", """such as '{"n": 1}', '"text"' or @FILE""") from None
+
+
+def read_json(text: str) -> Any:
+    """A JSON value; `ValueError` or `RecursionError` where it is none, ``NaN`` and ``Infinity`` included."""
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")

@@ -1,1 +1,10 @@
-"""TODO."""
+"""``hascheduler job``, ``why`` and ``events``: submit jobs, see them, wait for them, change them.
+
+::
+
+    submit     submit, wait                    batch      the jobs of a file
+    show       list, failed, get               why        why a job waits
+    changes    cancel, reprioritize, retry     events     what happens to jobs, as it happens
+    options    what describes a job, and what selects jobs
+    tables     jobs, attempts, and how a job ended
+"""

@@ -1,6 +1,5 @@
-"""``hascheduler job batch``: the jobs of a file, many with each request."""
+"""``hascheduler job batch``: the jobs of a file (JSON lines or a YAML list), many with each request."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from hascheduler.cli.client import Client
 from hascheduler.cli.input.documents import read_documents
+from hascheduler.cli.input.values import read_json
 from hascheduler.cli.jobs.submit import sendable_key
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
@@ -147,7 +147,7 @@ def _json_lines(text: str, name: str) -> Iterator[Any]:
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return read_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput((where,), f"is not JSON: {error}", "one job a line, as JSON") from None
 
@@ -161,7 +161,3 @@ def _list(text: str, name: str) -> list[Any]:
     if not isinstance(jobs, list):
         raise InvalidInput((name,), "is no list of jobs", "JSON lines, or a YAML list")
     return jobs
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")

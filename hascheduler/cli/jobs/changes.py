@@ -1,6 +1,6 @@
-"""``hascheduler job cancel``, ``reprioritize`` and ``retry``: of jobs by their ids, or of all that match.
+"""``hascheduler job cancel``, ``reprioritize`` and ``retry``: jobs by their ids, or all that match a filter.
 
-Those that match are counted first, and nothing is done before somebody has agreed to that number.
+Those that match are counted first, and changed only after the user has agreed to that number.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from rich.text import Text
 from hascheduler.cli.client import Client, job_path
 from hascheduler.cli.completion import JobIds
 from hascheduler.cli.input.prompts import confirmed
+from hascheduler.cli.input.values import whole_or_none
 from hascheduler.cli.jobs.options import FILTER, filter_body
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
-from hascheduler.cli.schedules.trigger_options import whole_or_none
 from hascheduler.errors import CallerError, InvalidInput
 
 _PATIENCE_S = 60.0

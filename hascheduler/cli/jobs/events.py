@@ -1,6 +1,6 @@
-"""``hascheduler events``: what happens to jobs, a line each, as it happens.
+"""``hascheduler events``: a line for each event of a job, as it happens.
 
-A connection that breaks off is made again after the last event that was shown, until Ctrl-C.
+After a lost connection the command resumes from the last event that it showed, until Ctrl-C.
 """
 
 import json

@@ -1,19 +1,17 @@
-"""The options that say what a job is like, and the part of a request that they make."""
+"""The options that describe a job, as a part of a request; and those that select jobs, as the query of a list and as
+the filter of a change.
+"""
 
-import json
-import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from hascheduler.cli.completion import complete_definition, complete_lane, complete_schedule, complete_tenant
+from hascheduler.cli.input.values import or_none, read_payload, read_resources, whole_or_none
 from hascheduler.cli.options import Given, LabelFilter, Options
-from hascheduler.cli.schedules.trigger_options import or_none, whole_or_none
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
-from hascheduler.model.resources import parse_resources
 
 
 class Mode(StrEnum):
@@ -72,23 +70,6 @@ def job_fields(given: Given) -> dict[str, Any]:
     return fields
 
 
-def read_resources(text: str) -> dict[str, int] | None:
-    return None if or_none(text) is None else dict(parse_resources(text, ("--resources",)))
-
-
-def read_payload(text: str) -> Any:
-    """JSON, or that of the file after ``@`` (``@-``: standard input)."""
-    path = ("--payload",)
-    try:
-        if text.startswith("@"):
-            text = sys.stdin.read() if text == "@-" else Path(text[1:]).read_text("utf-8")
-        return json.loads(text, parse_constant=_refuse_constant)
-    except OSError as error:
-        raise InvalidInput(path, f"{text[1:]}: {error.strerror}", "a file that can be read") from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(path, f"is not JSON: {error}", """such as '{"n": 1}', '"text"' or @FILE""") from None
-
-
 def labels_of(given: Given) -> dict[str, str | None]:
     """``key=value`` sets, ``key-`` removes."""
     labels: dict[str, str | None] = {}
@@ -100,10 +81,6 @@ def labels_of(given: Given) -> dict[str, str | None]:
             )
         labels[key if equals else text[:-1]] = value if equals else None
     return labels
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
 
 
 _STATE: Options = {

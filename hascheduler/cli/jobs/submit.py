@@ -1,4 +1,4 @@
-"""``hascheduler job submit``: one job, and its answer if that is wanted."""
+"""``hascheduler job submit`` and ``wait``: one job, and its end if that is wanted."""
 
 import time
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Jobs as tables show them."""
+"""Jobs as tables, and how a job ended: its result or error, and the exit status (0: it succeeded, 1: anything else)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""``hascheduler why``: why a job waits, and what would end that."""
+"""``hascheduler why``: what holds a job back, and what would release it."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,6 @@
-"""How results look: tables for people, one JSON document for programs. Colours only where a terminal shows them.
+"""How results look: tables for people, one JSON document for programs, and ``--watch``, which redraws every second.
 
-Whatever is shown was said elsewhere: nothing in it is markup, and nothing in it moves the terminal.
+Colours are shown only on a terminal. Texts come from outside: none is read as markup, none moves the cursor.
 """
 
 import json

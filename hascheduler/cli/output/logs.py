@@ -1,6 +1,6 @@
-"""What a process says: log lines on standard error, for people on a terminal and as JSON elsewhere.
+"""Log lines on standard error: readable on a terminal, JSON elsewhere. Secrets are redacted from every line.
 
-Standard output belongs to the commands' results and to handlers. Whatever a line is made of, it tells no secret.
+Standard output belongs to the commands' results and to handlers.
 """
 
 import io

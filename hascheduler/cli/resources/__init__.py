@@ -1,1 +1,5 @@
-"""TODO."""
+"""Definitions, lanes, tenants and tokens: the commands of each in a file of its own; and ``hascheduler apply``, which
+makes schedules, definitions, lanes and tenants as files describe them.
+
+``named`` is what the commands of the first three have in common.
+"""

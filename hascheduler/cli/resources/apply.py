@@ -1,4 +1,8 @@
-"""``hascheduler apply``: makes what is stored what files say."""
+"""``hascheduler apply``: makes the stored resources as files describe them.
+
+The plan is decided from what is stored and carried out on exactly that: a resource that changed in between is a
+conflict.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The commands on definitions."""
+"""``hascheduler definition``: the named types of job and their limits."""
 
 from contextlib import suppress
 from math import isfinite
@@ -8,13 +8,12 @@ import typer
 
 from hascheduler.cli.completion import DefinitionName, NewName
 from hascheduler.cli.input.prompts import delete_stored
-from hascheduler.cli.input.values import rate_or_none, rate_text
-from hascheduler.cli.jobs.options import RESOURCES, read_resources
+from hascheduler.cli.input.values import or_none, rate_or_none, rate_text, read_resources, whole_or_none
+from hascheduler.cli.jobs.options import RESOURCES
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
 from hascheduler.cli.output.console import or_dash
 from hascheduler.cli.resources.named import Answer, NamedResource
-from hascheduler.cli.schedules.trigger_options import or_none, whole_or_none
 from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import format_resources
 

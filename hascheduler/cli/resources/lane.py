@@ -1,4 +1,4 @@
-"""The commands on lanes."""
+"""``hascheduler lane``: the classes of work, and how they share the processors."""
 
 from typing import Annotated, Any
 
@@ -6,10 +6,10 @@ import typer
 
 from hascheduler.cli.completion import LaneName, NewName
 from hascheduler.cli.input.prompts import delete_stored
+from hascheduler.cli.input.values import or_none, whole_or_none
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
 from hascheduler.cli.resources.named import Answer, NamedResource
-from hascheduler.cli.schedules.trigger_options import or_none, whole_or_none
 
 _SHARE: Options = {
     "weight": Annotated[

@@ -1,4 +1,7 @@
-"""What the commands on definitions, lanes and tenants do; a noun's own file says which options it has."""
+"""What the commands on definitions, lanes and tenants do: list, get, put and edit a resource with a name.
+
+The file of each resource says which options and columns it has.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

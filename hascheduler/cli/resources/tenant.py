@@ -1,4 +1,4 @@
-"""The commands on tenants."""
+"""``hascheduler tenant``: the owners of jobs, and their quotas."""
 
 from typing import Annotated, Any
 
@@ -6,12 +6,11 @@ import typer
 
 from hascheduler.cli.completion import NewName, TenantName
 from hascheduler.cli.input.prompts import delete_stored
-from hascheduler.cli.input.values import rate_or_none, rate_text
+from hascheduler.cli.input.values import rate_or_none, rate_text, whole_or_none
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
 from hascheduler.cli.output.console import or_dash
 from hascheduler.cli.resources.named import NamedResource
-from hascheduler.cli.schedules.trigger_options import whole_or_none
 
 _QUOTA: Options = {
     "max_running": Annotated[

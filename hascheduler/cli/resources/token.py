@@ -1,4 +1,4 @@
-"""The commands on tokens."""
+"""``hascheduler token``: who may ask a cluster for what."""
 
 import re
 from typing import Annotated

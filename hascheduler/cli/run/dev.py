@@ -1,4 +1,6 @@
-"""``hascheduler dev``: everything on this machine, until Ctrl-C. Nothing is restarted, so that one can break things."""
+"""``hascheduler dev``: a whole system on this machine, until Ctrl-C. Nothing restarts a process that ends: experiments
+may break things.
+"""
 
 import asyncio
 from enum import StrEnum

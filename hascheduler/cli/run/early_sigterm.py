@@ -1,4 +1,4 @@
-"""SIGTERM before anything is there that would take care of it."""
+"""SIGTERM during start-up, before the process has a loop that handles it."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""``hascheduler serve``: one replica."""
+"""``hascheduler serve``: one replica. ``hascheduler processor MODULE…``: one processor."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""``hascheduler schedule pause`` and ``resume``."""
+"""``hascheduler schedule pause``, ``resume``, ``trigger``, ``backfill`` and ``delete``."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from rich.text import Text
 from hascheduler.cli.client import Client, path_of
 from hascheduler.cli.completion import ScheduleName
 from hascheduler.cli.input.prompts import delete_stored
-from hascheduler.cli.jobs.options import read_payload
+from hascheduler.cli.input.values import read_payload
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
 from hascheduler.cli.output.console import console, print_json

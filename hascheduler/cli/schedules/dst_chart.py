@@ -1,4 +1,4 @@
-"""Draws the night of a clock change: six hours as they really pass, with the wall times that clocks show.
+"""Draws the night of a clock change: six hours of real time, under the wall times that clocks show.
 
 ::
 

@@ -1,4 +1,4 @@
-"""``hascheduler schedule edit``: some parts by options, or the whole in an editor."""
+"""``hascheduler schedule add`` and ``edit``: by options, or in an editor."""
 
 from typing import Annotated, Any
 

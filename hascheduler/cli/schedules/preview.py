@@ -1,13 +1,14 @@
-"""``hascheduler schedule preview``: what a schedule will do, asked of a replica or computed here."""
+"""``hascheduler schedule preview``: the next fires of a schedule, from a replica or computed here."""
 
 from typing import Annotated, Any
 
 import typer
 
 from hascheduler.cli.completion import complete_schedule
+from hascheduler.cli.input.values import whole_or_none
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, with_options
-from hascheduler.cli.schedules.trigger_options import TRIGGER, new_trigger, whole_or_none
+from hascheduler.cli.schedules.options import TRIGGER, new_trigger
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs, parse_instant
 

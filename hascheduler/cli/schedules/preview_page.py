@@ -1,4 +1,4 @@
-"""A preview as a page for people: the next fires, and what happens to them when clocks change.
+"""A preview as a page for people: the next fires, and how clock changes move them.
 
 Takes the answer of the replica's previews, or the same computed here.
 """

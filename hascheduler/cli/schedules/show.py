@@ -1,4 +1,4 @@
-"""``hascheduler schedule list``."""
+"""``hascheduler schedule list``, ``get`` and ``verdicts``: schedules, and the verdicts on their times."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Schedules as people see them: a table of many, a page of one."""
+"""Schedules as people see them: a table of many, a page of one, a trigger in one line."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""``hascheduler schedule calendar``: the coming days, and what fires on each."""
+"""``hascheduler schedule timeline`` and ``calendar``: when all schedules fire in the next hours or days."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The commands that an operator runs on servers: ``bootstrap mongodb``, ``secrets``, ``migrate`` and ``check``."""

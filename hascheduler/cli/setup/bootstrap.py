@@ -1,4 +1,4 @@
-"""``hascheduler bootstrap mongodb``: a replica set of all its members, and the users."""
+"""``hascheduler bootstrap mongodb``: the replica set with all its members, and its users."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``hascheduler migrate``: makes the database as this release needs it, and says what that took."""
+"""``hascheduler migrate``: brings the database to the schema of this release, and lists the steps that took."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""``hascheduler simulate``: what would happen, without a server."""
+"""``hascheduler simulate``: a scenario on the real dispatch core, in virtual time."""
 
 import json
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The scenarios that a command is to run, and the policies to run them under."""
+"""The scenarios that the command runs, and the policies that it runs them under."""
 
 import sys
 from collections.abc import Iterator

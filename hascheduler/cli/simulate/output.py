@@ -1,4 +1,4 @@
-"""Pictures of runs, written to a file, and how far a run has come."""
+"""Pictures of runs, written to a file; and a progress bar."""
 
 import sys
 from collections.abc import Callable, Sequence

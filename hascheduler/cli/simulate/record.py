@@ -1,4 +1,4 @@
-"""``hascheduler record``: have the leader's inputs and decisions written to a file, for `hascheduler simulate`."""
+"""``hascheduler record``: writes the leader's inputs and decisions to a file, for `hascheduler simulate`."""
 
 import json
 from collections.abc import Iterator

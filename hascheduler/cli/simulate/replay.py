@@ -1,4 +1,4 @@
-"""Replays a recording and says whether the same was decided again."""
+"""Replays a recording, and reports whether the core decides the same again."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a run has come to, for people: tables, and a line for each promise."""
+"""The outcome of a run for people: tables, and a line for each promise."""
 
 from collections.abc import Sequence
 from fractions import Fraction
