@@ -9,7 +9,7 @@ WORKERS ?= 2
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist
 
-.PHONY: fuzz advisories help demo dev test lint fmt types contracts lock bench bench-peers soak simulate sim cluster-sim chaos planted-bugs monitoring k8s-check kind-up kind-down demo-failover docs reference
+.PHONY: fuzz advisories help demo dev check test verify lint fmt types contracts lock bench bench-peers soak simulate sim cluster-sim chaos mutants planted-bugs monitoring k8s-lint k8s-check kind-up kind-down demo-failover docs reference
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,8 +29,26 @@ kind-down: ## that cluster gone
 dev: .venv/.ready servers ## the whole system on this machine, until Ctrl-C
 	$(BIN)/hascheduler dev
 
-test: .venv/.ready servers ## all tests, on a real MongoDB and a real RabbitMQ
-	$(PYTEST) worksteal $(PYTEST_ARGS)
+# What needs no server, or shares one with others; and what starts whole systems and servers of its own.
+POOL := tests/unit tests/contract tests/integration
+WHOLE := tests/system tests/integration/bootstrap tests/integration/check tests/integration/embedded
+# How thorough: see tests/tiers.py. Everything in full has the machine to itself where whole systems fail in real time.
+TIER ?= test
+WHOLE_WORKERS ?= $(if $(filter verify,$(TIER)),0,$(WORKERS))
+CHOSEN := $(if $(filter verify,$(TIER)),,-m "not thorough")
+
+check: .venv/.ready ## after each edit: style, types, import contracts, every test that needs no server
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts
+	TESTS_TIER=check $(BIN)/python -m pytest --numprocesses 3 --dist worksteal -m "not real" tests/unit tests/contract $(PYTEST_ARGS)
+
+test: .venv/.ready servers ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
+	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) $(PYTEST_ARGS)
+	TESTS_TIER=$(TIER) $(BIN)/python -m pytest --numprocesses $(WHOLE_WORKERS) --dist loadfile $(CHOSEN) $(WHOLE) $(PYTEST_ARGS)
+
+verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a change lands
+	$(MAKE) lint types contracts docs k8s-lint
+	$(MAKE) test TIER=verify
+	$(MAKE) chaos ROWS=smoke
 
 lint: .venv/.ready ## style and common mistakes
 	$(BIN)/ruff check .
@@ -71,10 +89,12 @@ chaos: .venv/.ready servers ## real processes in real trouble, with a report (RO
 	@$(if $(filter smoke,$(ROWS)),,scripts/ensure-faketime)
 	$(BIN)/python -m tests.chaos --rows $(or $(ROWS),all)
 
-planted-bugs: .venv/.ready servers ## bugs on purpose, in simulations and in real processes: each must be noticed
+mutants: .venv/.ready servers ## bugs on purpose, in simulations and in real processes: each must be noticed
 	$(BIN)/python -m tests.cluster_simulation --planted all
 	$(BIN)/python -m tests.chaos --planted all
 	$(BIN)/python -m pytest tests/unit/mutants tests/contract/test_mutants.py $(PYTEST_ARGS)
+
+planted-bugs: mutants
 
 docs: .venv/.ready ## the site of docs/, in site/; a broken link or a stale generated page is an error
 	$(BIN)/python -m docs.generate --check
@@ -86,11 +106,13 @@ reference: .venv/.ready ## write the generated pages of docs/ from the code
 monitoring: .venv/.ready ## write the dashboard and the rule object of k8s/monitoring anew
 	$(BIN)/python -m k8s.monitoring.generate
 
-k8s-check: .venv/.ready servers ## what can be known of images and manifests without a cluster
+k8s-lint: .venv/.ready
 	scripts/ensure-kubectl
 	scripts/ensure-promtool
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/shellcheck scripts/* .ci/run k8s/base/mongodb/member-ready
+
+k8s-check: k8s-lint servers ## what can be known of images and manifests without a cluster
 	$(PYTEST) loadfile tests/unit/manifests tests/integration/manifests tests/system/manifests tests/unit/monitoring tests/unit/scripts tests/system/local_pods $(PYTEST_ARGS)
 
 advisories: ## known weaknesses of the locked packages; needs a network that reaches an advisory database

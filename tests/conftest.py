@@ -17,15 +17,24 @@ from tests.chance import load_profile
 
 load_profile()
 
-_KINDS = {"unit": (), "contract": (), "integration": ("real",), "system": ("real",)}
+_KINDS = {
+    "unit": ("unit",),
+    "contract": ("contract",),
+    "integration": ("integration", "real"),
+    "system": ("system", "real"),
+    "system/local_pods": ("thorough",),
+    "system/manifests": ("thorough",),
+}
 """The folders of `tests`: each marks what is in it with its own name, and with what is true of all of it."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        kind = item.path.relative_to(config.rootpath / "tests").parts[0]
-        for marker in (kind, *_KINDS[kind]):
-            item.add_marker(marker)
+        folder = item.path.relative_to(config.rootpath / "tests").parent.as_posix()
+        for kind, markers in _KINDS.items():
+            if folder == kind or folder.startswith(f"{kind}/"):
+                for marker in markers:
+                    item.add_marker(marker)
 
 
 def pytest_collection_finish() -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster_simulation.mutants import PLANTED
+from tests.tiers import in_tier
 
-SEEDS = 200
+SEEDS = in_tier(check=4, test=50, verify=200)
 """``make cluster-sim SEEDS=10000`` for a night."""
 _ROOT = Path(__file__).parents[3]
 
