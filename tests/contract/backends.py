@@ -1,4 +1,4 @@
-"""What a suite runs on: all ports of one technology, and a look at what is stored behind their back."""
+"""The backends that a suite runs on: all ports of one technology, and direct access to the stored documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

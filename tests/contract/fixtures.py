@@ -1,4 +1,4 @@
-"""The fixtures of the backends, each on a database of the test's own; a ``conftest`` that wants them imports all."""
+"""The fixtures of the backends, each on a database of the test's own; a ``conftest`` that needs them imports all."""
 
 from collections.abc import AsyncIterator
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Reads a change stream up to a known point; it never waits for a span of time, only for what must come."""
+"""Reads a change stream up to a known change; it waits for that change, never for a span of time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,18 +25,20 @@ async def opened(source: ChangeSource, resume: Any | None = None) -> AsyncIterat
 
 
 @asynccontextmanager
-async def opened_anew(source: ChangeSource, definitions: ResourceStore[Definition]) -> AsyncIterator[ChangeStream]:
-    """A stream that tells next what is written next.
+async def opened_at_the_end(
+    source: ChangeSource, definitions: ResourceStore[Definition]
+) -> AsyncIterator[ChangeStream]:
+    """A stream whose next change is the next write.
 
     One that was just opened may begin with the last change before it, as it begins *at* a moment.
     """
     async with opened(source) as stream:
         await definitions.put(make_definition("the beginning"))
-        await told(stream, "the beginning")
+        await changes_through(stream, "the beginning")
         yield stream
 
 
-async def told_until(stream: ChangeStream, last_id: object) -> tuple[list[Change], Batch]:
+async def changes_until(stream: ChangeStream, last_id: object) -> tuple[list[Change], Batch]:
     """All changes up to the first of document ``last_id``, and the last batch; nothing may come after it."""
     changes: list[Change] = []
     async with asyncio.timeout(2 * PATIENCE_MS / 1_000):
@@ -48,9 +50,9 @@ async def told_until(stream: ChangeStream, last_id: object) -> tuple[list[Change
                 return changes, batch
 
 
-async def told(stream: ChangeStream, last_id: object) -> list[Change]:
+async def changes_through(stream: ChangeStream, last_id: object) -> list[Change]:
     """All changes up to the first of document ``last_id``."""
-    changes, _ = await told_until(stream, last_id)
+    changes, _ = await changes_until(stream, last_id)
     return changes
 
 

@@ -1,4 +1,4 @@
-"""The history of the jobs of one database, as the server itself wrote it down: its oplog, in its order."""
+"""The history of the jobs of one database from the server's own record, its oplog, in its order."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""`AccountStore`: what tenants and keys had consumed and what jobs cost, as the newest leader wrote it down."""
+"""`AccountStore`: the newest leader's checkpoint of what tenants and keys have consumed and of learned costs."""
 
 import pytest
 
@@ -17,7 +17,7 @@ ACCOUNTS = AccountsSnapshot(
 )
 
 
-async def test_what_was_saved_last_is_loaded(backend: Backend) -> None:
+async def test_the_accounts_saved_last_are_loaded(backend: Backend) -> None:
     assert await backend.accounts.load("default") == AccountsSnapshot()
     assert await backend.accounts.save("default", 1, ACCOUNTS)
     assert await backend.accounts.load("default") == ACCOUNTS
@@ -26,7 +26,7 @@ async def test_what_was_saved_last_is_loaded(backend: Backend) -> None:
     assert await backend.accounts.load("default") == AccountsSnapshot(as_of_ms=9)
 
 
-async def test_a_leader_of_an_earlier_term_does_not_overwrite_a_later_ones(backend: Backend) -> None:
+async def test_a_leader_of_an_earlier_term_does_not_overwrite_those_of_a_later_one(backend: Backend) -> None:
     assert await backend.accounts.save("default", 5, ACCOUNTS)
     assert not await backend.accounts.save("default", 4, AccountsSnapshot())
     assert await backend.accounts.load("default") == ACCOUNTS
@@ -46,13 +46,13 @@ async def test_a_leader_of_an_earlier_term_does_not_overwrite_a_later_ones(backe
         {"as_of_ms": "now"},
     ],
 )
-async def test_a_record_that_somebody_broke_is_refused(backend: Backend, broken: dict[str, object]) -> None:
+async def test_malformed_accounts_are_refused(backend: Backend, broken: dict[str, object]) -> None:
     await backend.behind.insert(Collection.ACCOUNTS, {"_id": "default", "term": 1, **broken})
     with pytest.raises(InvalidInput):
         await backend.accounts.load("default")
 
 
-async def test_what_an_earlier_version_stored_by_key_alone_goes_on_under_the_tenants_it_may_be_of(
+async def test_costs_that_an_earlier_version_stored_by_key_alone_count_for_each_tenant_that_has_the_key(
     backend: Backend,
 ) -> None:
     by_key = [["acme", 7_000, 50], ["default", 2_000, 60]]
@@ -66,7 +66,7 @@ async def test_what_an_earlier_version_stored_by_key_alone_goes_on_under_the_ten
     )
 
 
-async def test_an_earlier_version_reads_of_each_key_what_it_consumed_in_all_tenants(backend: Backend) -> None:
+async def test_an_earlier_version_reads_for_each_key_its_cost_over_all_tenants(backend: Backend) -> None:
     assert await backend.accounts.save("default", 1, ACCOUNTS)
     stored = await backend.behind.find(Collection.ACCOUNTS, "default")
     assert stored is not None

@@ -1,4 +1,4 @@
-"""`ClaimStore` and `Cancel`: a later fire takes a job's place."""
+"""`ClaimStore` and `Cancel`: a later fire replaces a job."""
 
 import pytest
 
@@ -24,7 +24,7 @@ async def test_a_job_that_has_not_started_ends(backend: Backend, state: JobState
     assert len(after["attempts"]) == (state in OCCUPYING)
 
 
-async def test_a_running_one_is_asked_to_stop_once(backend: Backend) -> None:
+async def test_a_running_job_is_requested_to_stop_once(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
     assert await applied(backend.claims, Cancel("a", 1, "replaced")) == [DONE]
@@ -33,7 +33,7 @@ async def test_a_running_one_is_asked_to_stop_once(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL))
-async def test_one_that_has_ended_stays_as_it_is(backend: Backend, state: JobState) -> None:
+async def test_a_job_that_has_ended_stays_as_it_is(backend: Backend, state: JobState) -> None:
     await bring_to(backend, state)
     before = await stored(backend)
     expected = DONE if state is JobState.CANCELLED else LOST
@@ -51,7 +51,7 @@ async def test_another_attempt_is_left_alone(backend: Backend) -> None:
     assert (await stored(backend))["state"] == JobState.CANCELLED
 
 
-async def test_several_at_once_each_go_their_own_way(backend: Backend) -> None:
+async def test_several_cancels_in_one_batch_are_settled_each_on_its_own(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING, "r")
     await bring_to(backend, JobState.PENDING, "p")
     await bring_to(backend, JobState.SUCCEEDED, "s")
@@ -59,7 +59,7 @@ async def test_several_at_once_each_go_their_own_way(backend: Backend) -> None:
     assert answers == [DONE, DONE, LOST, LOST]
 
 
-async def test_many_jobs_are_submitted_at_once_and_each_once(backend: Backend) -> None:
+async def test_a_batch_of_submits_stores_each_job_once(backend: Backend) -> None:
     await backend.jobs.submit(make_job("b", payload="first"))
     answers = await backend.jobs.submit_many([make_job("a"), make_job("b"), make_job("c")])
     assert [answer.answer for answer in answers] == [SubmitAnswer.NEW, SubmitAnswer.KNOWN, SubmitAnswer.NEW]

@@ -29,7 +29,7 @@ async def test_nothing_to_apply_settles_nothing(backend: Backend) -> None:
 # Dispatch
 
 
-async def test_a_dispatch_promises_a_pending_job(backend: Backend) -> None:
+async def test_a_dispatch_claims_a_pending_job(backend: Backend) -> None:
     await backend.jobs.submit(make_job())
     before = await stored(backend)
     assert await applied(backend.claims, Dispatch("a", 1, "p1")) == [DONE]
@@ -81,7 +81,7 @@ async def test_a_dispatch_demands_the_attempt_before_it(backend: Backend, attemp
 
 
 @pytest.mark.parametrize("then", ["started", "succeeded", "failed", "requeued", "given back", "dispatched again"])
-async def test_a_dispatch_stays_done_whatever_became_of_its_attempt(backend: Backend, then: str) -> None:
+async def test_a_dispatch_stays_done_however_its_attempt_ended(backend: Backend, then: str) -> None:
     await bring_to(backend, JobState.RUNNING)
     match then:
         case "succeeded":
@@ -152,7 +152,7 @@ async def test_settlements_come_in_the_order_of_the_decisions(backend: Backend) 
     assert await applied(backend.claims, *decisions) == [DONE, LOST, DONE, DONE, LOST, LOST, DONE]
 
 
-async def test_decisions_for_one_job_are_carried_out_in_their_order(backend: Backend) -> None:
+async def test_decisions_for_one_job_are_applied_in_their_order(backend: Backend) -> None:
     await backend.jobs.submit(make_job())
     decisions: list[Decision] = [
         Dispatch("a", 1, "p1"),
@@ -176,7 +176,7 @@ async def test_fires_come_before_dispatches_of_the_jobs_they_insert(backend: Bac
 
 
 @pytest.mark.parametrize("majority", [False, True])
-async def test_large_batches_are_carried_out_whole(backend: Backend, majority: bool) -> None:
+async def test_large_batches_are_applied_whole(backend: Backend, majority: bool) -> None:
     await backend.schedules.create(make_schedule())
     fires = [make_fire(number) for number in range(1, 301)]
     dispatches = [Dispatch(fire.job_id, 1, f"p{number % 7}") for number, fire in enumerate(fires)]

@@ -1,4 +1,4 @@
-"""`FailoverStore`: each term once, the latest first, and no more of them than there is room for."""
+"""`FailoverStore`: one report a term, the latest first, and a bounded number of them."""
 
 from typing import Any
 
@@ -18,26 +18,26 @@ async def terms(backend: Backend, limit: int = FAILOVERS_MAX, shard: str = "defa
     return [failover.term for failover in await backend.failovers.newest(shard, limit)]
 
 
-async def test_they_are_as_they_were_told_and_the_latest_comes_first(backend: Backend) -> None:
+async def test_reports_are_read_back_with_the_latest_first(backend: Backend) -> None:
     bare = make_failover(
         9, previous_term=None, previous_holder=None, last_sign_at_ms=None, last_decision_at_ms=None,
         deciding_at_ms=None, first_decision_at_ms=None, first_dispatch_at_ms=None, ended=FailoverEnd.TERM_ENDED,
     )  # fmt: skip
-    told = [make_failover(8), bare, make_failover(10)]
-    for failover in told:
+    saved = [make_failover(8), bare, make_failover(10)]
+    for failover in saved:
         await backend.failovers.save(failover)
-    assert await backend.failovers.newest("default", 9) == told[::-1]
+    assert await backend.failovers.newest("default", 9) == saved[::-1]
     assert await terms(backend, limit=2) == [10, 9]
     assert await terms(backend, shard="other") == []
 
 
-async def test_one_that_is_told_again_after_a_lost_answer_is_there_once(backend: Backend) -> None:
+async def test_a_report_repeated_after_a_lost_answer_is_stored_once(backend: Backend) -> None:
     await backend.failovers.save(make_failover(last_decision_at_ms=None))
     await backend.failovers.save(make_failover())
     assert await backend.failovers.newest("default", 9) == [make_failover()]
 
 
-async def test_of_each_shard_the_newest_stay(backend: Backend) -> None:
+async def test_the_newest_reports_of_each_shard_are_kept(backend: Backend) -> None:
     await backend.failovers.save(make_failover(1, shard="a"))
     for term in (*range(2, FAILOVERS_MAX + 4), 1):
         await backend.failovers.save(make_failover(term))
@@ -52,7 +52,7 @@ async def test_of_each_shard_the_newest_stay(backend: Backend) -> None:
         {"fires_late": -1}, {"previous_term": "one"}, {"first_decision_at_ms": 1.5},
     ],
 )  # fmt: skip
-async def test_one_that_somebody_broke_is_left_out(backend: Backend, broken: dict[str, Any]) -> None:
+async def test_a_malformed_report_is_left_out(backend: Backend, broken: dict[str, Any]) -> None:
     await backend.failovers.save(make_failover(7))
     await backend.behind.insert(Collection.FAILOVERS, {**encode_failover(make_failover(8)), **broken})
     assert await terms(backend) == [7]

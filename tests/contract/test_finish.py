@@ -1,4 +1,4 @@
-"""`WorkStore`: how attempts end, by their result or by being given back."""
+"""`WorkStore`: how attempts end, with an outcome or by being given back."""
 
 import pytest
 
@@ -86,7 +86,7 @@ async def test_a_late_finish_is_late_however_often_and_kept_once(backend: Backen
     assert await stored(backend) == after
 
 
-async def test_a_finish_of_what_another_processor_runs_is_late(backend: Backend) -> None:
+async def test_a_finish_by_another_processor_is_late(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     assert await backend.work.finish("a", 1, "p2", SUCCEEDED, AT) is FinishAnswer.LATE
     assert (await stored(backend))["state"] == JobState.RUNNING
@@ -138,7 +138,7 @@ async def test_of_fifty_racing_finishes_the_first_is_kept_and_all_are_done(backe
 
 
 @pytest.mark.parametrize("state", sorted(OCCUPYING))
-async def test_what_is_given_back_waits_for_its_next_attempt(backend: Backend, state: JobState) -> None:
+async def test_a_job_that_is_given_back_waits_for_its_next_attempt(backend: Backend, state: JobState) -> None:
     await bring_to(backend, state)
     before = await stored(backend)
     assert await backend.work.give_back("a", 1, "p1", "$draining", AT) is True
@@ -162,7 +162,9 @@ async def test_what_is_given_back_waits_for_its_next_attempt(backend: Backend, s
 
 
 @pytest.mark.parametrize(("attempt", "processor"), [(2, "p1"), (1, "p2")])
-async def test_what_is_not_ones_own_can_not_be_given_back(backend: Backend, attempt: int, processor: str) -> None:
+async def test_an_attempt_of_another_processor_can_not_be_given_back(
+    backend: Backend, attempt: int, processor: str
+) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
     assert await backend.work.give_back("a", attempt, processor, "draining", AT) is False
@@ -170,7 +172,7 @@ async def test_what_is_not_ones_own_can_not_be_given_back(backend: Backend, atte
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL | {JobState.PENDING}))
-async def test_what_ended_can_not_be_given_back(backend: Backend, state: JobState) -> None:
+async def test_an_attempt_that_ended_can_not_be_given_back(backend: Backend, state: JobState) -> None:
     await bring_to(backend, state)
     before = await stored(backend)
     assert await backend.work.give_back("a", 1, "p1", "draining", AT) is False

@@ -37,7 +37,7 @@ async def test_a_fire_inserts_the_job_that_the_core_expects(backend: Backend) ->
     assert (job["schedule"], job["nominal_ms"]) == ("tick", FIRST.nominal_ms)
 
 
-async def test_a_fire_takes_the_cursor_to_its_nominal_time_and_that_is_no_edit(backend: Backend) -> None:
+async def test_a_fire_moves_the_cursor_to_its_nominal_time_and_that_is_no_edit(backend: Backend) -> None:
     before = await backend.schedules.create(make_schedule())
     assert before is not None
     await applied(backend.claims, FIRST)
@@ -55,7 +55,7 @@ async def test_a_fire_applied_again_is_done_and_changes_nothing(backend: Backend
     assert await backend.schedules.get("tick") == schedule
 
 
-async def test_a_fire_applied_again_leaves_the_job_where_it_has_come_to(backend: Backend) -> None:
+async def test_a_fire_applied_again_leaves_the_job_in_its_state(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await applied(backend.claims, FIRST)
     await dispatch(backend, FIRST.job_id)
@@ -63,7 +63,7 @@ async def test_a_fire_applied_again_leaves_the_job_where_it_has_come_to(backend:
     assert (await stored(backend, FIRST.job_id))["state"] == JobState.DISPATCHED
 
 
-async def test_a_fire_takes_the_cursor_along_where_the_first_try_did_not(backend: Backend) -> None:
+async def test_a_fire_applied_again_moves_the_cursor_if_the_first_try_did_not(backend: Backend) -> None:
     # As after a crash between the insert and the cursor.
     await backend.schedules.create(make_schedule())
     await backend.jobs.submit(make_job(FIRST.job_id))
@@ -86,7 +86,7 @@ async def test_a_fire_waits_for_the_one_before_it(backend: Backend) -> None:
     assert await cursor_of(backend) == SECOND.nominal_ms
 
 
-async def test_several_fires_of_a_schedule_take_the_cursor_to_the_latest(backend: Backend) -> None:
+async def test_several_fires_of_a_schedule_move_the_cursor_to_the_latest(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await backend.schedules.create(make_schedule("other"))
     other = make_fire(2, 0, schedule="other")
@@ -110,7 +110,7 @@ async def test_a_fire_that_happened_stays_done_when_its_schedule_is_gone(backend
 
 
 @pytest.mark.parametrize("later_by_ms", [0, 1, 60_000])
-async def test_a_schedule_made_anew_at_or_after_the_nominal_time_is_another_one(
+async def test_a_schedule_recreated_at_or_after_the_nominal_time_is_another_one(
     backend: Backend, later_by_ms: int
 ) -> None:
     again = await backend.schedules.create(make_schedule(now=WallMs(FIRST.nominal_ms + later_by_ms)))
@@ -119,7 +119,7 @@ async def test_a_schedule_made_anew_at_or_after_the_nominal_time_is_another_one(
     assert await backend.schedules.get("tick") == again
 
 
-async def test_the_cursor_of_a_schedule_made_anew_is_not_moved_by_an_old_fire(backend: Backend) -> None:
+async def test_the_cursor_of_a_recreated_schedule_is_not_moved_by_an_old_fire(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await applied(backend.claims, FIRST)
     await backend.schedules.delete("tick")
@@ -136,7 +136,7 @@ async def test_a_schedule_that_makes_no_job_does_not_keep_the_others_from_firing
     assert await applied(backend.claims, make_fire(1, schedule="odd"), FIRST) == [REFUSED, DONE]
 
 
-async def test_however_many_leaders_fire_there_is_one_job_and_all_are_done(backend: Backend) -> None:
+async def test_many_leaders_that_fire_insert_one_job_and_all_are_done(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     answers = await raced(applied(backend.claims, FIRST, SECOND) for _ in range(20))
     assert answers == [[DONE, DONE]] * 20
@@ -144,7 +144,7 @@ async def test_however_many_leaders_fire_there_is_one_job_and_all_are_done(backe
     assert await cursor_of(backend) == SECOND.nominal_ms
 
 
-async def test_a_taken_id_of_a_stranger_counts_as_fired(backend: Backend) -> None:
+async def test_a_job_id_taken_by_a_submitted_job_counts_as_fired(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await bring_to(backend, JobState.RUNNING, FIRST.job_id)
     before = await stored(backend, FIRST.job_id)

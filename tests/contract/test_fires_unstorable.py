@@ -1,4 +1,4 @@
-"""`ClaimStore` and a fire whose job no database can hold: the verdict says so, and nothing waits for it."""
+"""`ClaimStore` and a fire whose job no database can hold: it gets a verdict of its own, and nothing waits for it."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ async def test_the_verdict_is_unstorable_and_the_cursor_goes_on(backend: Backend
     assert await counted(backend) == (FIRST.nominal_ms, 1, 1)
 
 
-async def test_nothing_is_filled_to_learn_that_it_is_too_large(
+async def test_no_payload_is_rendered_to_find_that_it_is_too_large(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled: list[Any] = []
@@ -67,7 +67,7 @@ async def test_nothing_is_filled_to_learn_that_it_is_too_large(
     assert filled == []
 
 
-async def test_applied_again_by_however_many_it_is_counted_once(backend: Backend) -> None:
+async def test_an_unstorable_fire_applied_by_many_leaders_is_counted_once(backend: Backend) -> None:
     await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
     answers = await raced(applied(backend.claims, FIRST, SECOND) for _ in range(10))
     assert answers == [[REFUSED, REFUSED]] * 10
@@ -91,7 +91,7 @@ async def test_a_dispatch_of_its_job_is_lost(backend: Backend) -> None:
     assert (fire, dispatch.value) == (REFUSED, "lost")
 
 
-async def test_what_was_unstorable_stays_so_when_the_times_are_edited_before_the_cursor_moved(
+async def test_an_unstorable_time_stays_unstorable_when_the_times_are_edited_before_the_cursor_moves(
     backend: Backend,
 ) -> None:
     await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
@@ -120,13 +120,13 @@ async def test_a_time_that_got_its_job_after_all_has_fired(backend: Backend) -> 
     assert (await counted(backend))[2] == 0
 
 
-async def test_a_count_that_somebody_broke_by_hand_holds_nothing_up(backend: Backend) -> None:
+async def test_a_count_broken_by_hand_does_not_stop_the_fires(backend: Backend) -> None:
     await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled() | {"unstorable": "many"})
     assert await applied(backend.claims, FIRST, SECOND) == [REFUSED, REFUSED]
     assert await counted(backend) == (SECOND.nominal_ms, 2, 2)
 
 
-async def test_when_the_payload_is_mended_the_next_time_fires(backend: Backend) -> None:
+async def test_after_the_payload_is_repaired_the_next_time_fires(backend: Backend) -> None:
     await backend.behind.insert(Collection.SCHEDULES, too_large_when_filled())
     await applied(backend.claims, FIRST)
     await backend.schedules.edit("tick", 1, {"payload": "small"})

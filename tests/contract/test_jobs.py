@@ -1,4 +1,4 @@
-"""`JobStore`: jobs as the API writes and reads them."""
+"""`JobStore`: jobs as the API reads and changes them."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -45,14 +45,14 @@ async def test_an_unknown_job_is_none(backend: Backend) -> None:
     assert await backend.jobs.get("a") is None
 
 
-async def test_what_is_read_is_the_readers_own(backend: Backend) -> None:
+async def test_a_document_that_was_read_is_a_copy(backend: Backend) -> None:
     await backend.jobs.submit(make_job(payload={"n": [1]}))
     read: Any = await stored(backend)
     read["payload"]["n"].append(2)
     assert (await stored(backend))["payload"] == {"n": [1]}
 
 
-async def test_they_are_listed_newest_first_in_pages_without_what_is_large(backend: Backend) -> None:
+async def test_jobs_are_listed_newest_first_in_pages_without_their_large_fields(backend: Backend) -> None:
     for id in ("b", "d", "a", "c"):
         await bring_to(backend, JobState.SUCCEEDED, id)
     page = await backend.jobs.list(JobFilter(), None, 3)
@@ -103,7 +103,7 @@ async def test_a_job_that_has_not_started_is_cancelled_at_once(backend: Backend,
     assert [record["outcome"] for record in after["attempts"]] == ["cancelled"] * (state is JobState.DISPATCHED)
 
 
-async def test_a_running_job_is_asked_to_stop_once(backend: Backend) -> None:
+async def test_a_running_job_gets_one_cancel_request(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
     assert await backend.jobs.cancel("a", AT) is CancelAnswer.ALREADY_RUNNING

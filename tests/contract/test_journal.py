@@ -46,7 +46,7 @@ async def test_a_seq_is_written_once(backend: Backend) -> None:
     await a_seq_is_written_once(backend.journal)
 
 
-async def test_a_repeated_insert_is_false_and_the_stored_entry_is_ones_own(backend: Backend) -> None:
+async def test_a_repeated_insert_is_false_and_leaves_the_first_entry(backend: Backend) -> None:
     await backend.journal.insert(make_entry(1))
     assert await backend.journal.insert(make_entry(1)) is False
     assert await backend.journal.get("default", 1) == make_entry(1)
@@ -75,7 +75,7 @@ async def test_entries_are_read_strictly_between_and_in_order(backend: Backend) 
     assert await backend.journal.read("default", 5, 1) == []
 
 
-async def test_trimming_takes_what_is_below_and_old(backend: Backend) -> None:
+async def test_trimming_deletes_entries_that_are_below_and_old(backend: Backend) -> None:
     for seq in range(1, 6):
         await backend.journal.insert(make_entry(seq, at_ms=NOW + seq))
     # By seq 4 would go too, by age 3 would not.

@@ -8,7 +8,7 @@ from tests.factories import TEMPLATE, make_schedule
 pytestmark = on("memory", "pymongo", "motor")  # not mongomock: it has no $getField
 
 
-async def test_those_with_all_of_the_labels_are_listed(backend: Backend) -> None:
+async def test_schedules_with_all_of_the_labels_are_listed(backend: Backend) -> None:
     await backend.schedules.create(make_schedule("a", labels={"team.of": "x", "tier": "1"}))
     await backend.schedules.create(make_schedule("b", labels={"team.of": "x"}))
     await backend.schedules.create(make_schedule("c", labels={"team.of": "$tier", "tier": "1"}))
@@ -24,7 +24,7 @@ async def test_those_with_all_of_the_labels_are_listed(backend: Backend) -> None
     assert await names(team="x") == []
 
 
-async def test_those_that_make_jobs_of_the_tenant_are_listed(backend: Backend) -> None:
+async def test_schedules_whose_jobs_are_the_tenants_are_listed(backend: Backend) -> None:
     for name, tenant in (("a", "acme"), ("b", "other"), ("c", "acme")):
         template = replace(TEMPLATE, tenant=tenant)
         await backend.schedules.create(make_schedule(name, template=template, labels={"of": name}))

@@ -19,7 +19,7 @@ async def test_a_shard_has_no_lease_at_first(backend: Backend) -> None:
     assert await backend.leases.get("default") is None
 
 
-async def test_what_was_created_is_read_back(backend: Backend) -> None:
+async def test_a_created_lease_is_read_back(backend: Backend) -> None:
     assert await backend.leases.create(make_lease()) is True
     assert await backend.leases.get("default") == make_lease()
 
@@ -41,13 +41,13 @@ async def test_an_update_of_another_version_changes_nothing(backend: Backend) ->
     await an_update_of_another_version_changes_nothing(backend.leases)
 
 
-async def test_only_holder_term_and_renewals_tell_versions_apart(backend: Backend) -> None:
+async def test_only_holder_term_and_renewals_distinguish_versions(backend: Backend) -> None:
     await backend.leases.create(make_lease())
     expected = replace(make_lease(), renewed_at_ms=WallMs(NOW + 5), endpoint="elsewhere", transitions=9)
     assert await backend.leases.update(expected, make_lease(renewals=1)) is True
 
 
-async def test_an_update_of_a_lease_that_is_gone_makes_none(backend: Backend) -> None:
+async def test_an_update_of_a_deleted_lease_creates_none(backend: Backend) -> None:
     await backend.leases.create(make_lease())
     await backend.behind.delete(Collection.LEASES, "default")
     assert await backend.leases.update(make_lease(), make_lease(renewals=1)) is False

@@ -1,4 +1,4 @@
-"""`LeaseStore`: whatever somebody has written where the lease belongs, nobody has to mend it."""
+"""`LeaseStore`: an unreadable document in the place of a lease needs no repair by hand."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ pytestmark = on("memory", "mongomock", "pymongo", "motor")
         {"v": 1, "holder": "r1", "term": 1, "renewals": [1], "a": {"$gt": 1}},
     ],
 )
-async def test_what_can_not_be_read_counts_as_none_and_one_of_many_takes_its_place(
+async def test_an_unreadable_lease_counts_as_none_and_one_of_many_candidates_replaces_it(
     backend: Backend, garbage: dict[str, Any]
 ) -> None:
     await backend.behind.insert(Collection.LEASES, {"_id": "default", **garbage})
@@ -33,7 +33,7 @@ async def test_what_can_not_be_read_counts_as_none_and_one_of_many_takes_its_pla
     assert await backend.leases.get("default") == make_lease(f"r{made.index(True)}")
 
 
-async def test_a_lease_of_a_later_release_is_nobodys_to_replace(backend: Backend) -> None:
+async def test_a_lease_of_a_later_release_is_never_replaced(backend: Backend) -> None:
     await backend.behind.insert(Collection.LEASES, {"_id": "default", "v": 999})
     with pytest.raises(InvalidInput):
         await backend.leases.get("default")

@@ -1,4 +1,4 @@
-"""`WorkStore`: starts and ends that come together are each answered for themselves."""
+"""`WorkStore` and `JobStore`: concurrent starts, finishes and submits each get their own answer."""
 
 import asyncio
 from typing import Any
@@ -36,7 +36,7 @@ async def started(backend: Backend) -> list[StartedJob | None]:
     return await asyncio.gather(*(backend.work.start(id, 1, "p1", WallMs(AT + n)) for n, id in enumerate(JOBS)))
 
 
-async def test_of_many_starts_those_begin_that_are_promised_each_with_its_own_payload(backend: Backend) -> None:
+async def test_of_many_starts_the_dispatched_jobs_begin_each_with_its_own_payload(backend: Backend) -> None:
     await promised(backend)
     answers = await started(backend)
     assert [answer is not None for answer in answers] == [ours(number) for number in range(len(JOBS))]
@@ -57,7 +57,7 @@ async def test_many_starts_repeated_are_answered_again_and_change_nothing(backen
     assert [await backend.jobs.get(id) for id in JOBS] == before
 
 
-async def test_of_many_ends_each_counts_for_its_own_attempt(backend: Backend) -> None:
+async def test_many_finishes_each_end_their_own_attempt(backend: Backend) -> None:
     await promised(backend)
     await started(backend)
     outcomes = [
@@ -101,7 +101,7 @@ async def test_one_result_that_can_not_be_stored_does_not_keep_the_others_from_e
     assert [answer for answer in answers if answer is FinishAnswer.DONE] == [FinishAnswer.DONE] * (len(answers) - 1)
 
 
-async def test_of_many_submits_at_once_each_is_answered_for_itself(backend: Backend) -> None:
+async def test_concurrent_submits_each_get_their_own_answer(backend: Backend) -> None:
     """Two are the same by their key, one asks for something else under it, one can't be stored."""
     jobs = [make_job(id=f"new-{number}") for number in range(10)]
     keyed = {"idempotency_key": "key", "request_hash": "one"}
@@ -109,8 +109,8 @@ async def test_of_many_submits_at_once_each_is_answered_for_itself(backend: Back
     jobs += [make_job(id="other", **{**keyed, "request_hash": "two"}), make_job(id="huge", payload=TOO_LARGE_A_NUMBER)]
     answers = await asyncio.gather(*map(backend.jobs.submit, jobs), return_exceptions=True)
     assert isinstance(answers[-1], InvalidInput)
-    told = [answer.answer for answer in answers if isinstance(answer, Submission)]
-    assert told[:11] == [SubmitAnswer.NEW] * 11
-    assert told[11:] == [SubmitAnswer.KNOWN, SubmitAnswer.OTHER]
+    results = [answer.answer for answer in answers if isinstance(answer, Submission)]
+    assert results[:11] == [SubmitAnswer.NEW] * 11
+    assert results[11:] == [SubmitAnswer.KNOWN, SubmitAnswer.OTHER]
     stored = {job.id for job in await backend.jobs.known([job.id for job in jobs])}
     assert stored == {f"new-{number}" for number in range(10)} | {"first"}

@@ -1,4 +1,4 @@
-"""`Transport` and `Deliveries`: a message comes as it was sent, its trace beside it, whatever stands in its headers."""
+"""`Transport` and `Deliveries`: a message arrives as it was sent, its trace beside it, with any headers."""
 
 import asyncio
 import secrets
@@ -109,7 +109,7 @@ async def _running(transport: Transport, deliveries: Deliveries) -> AsyncIterato
 @pytest.mark.parametrize(
     "trace", [None, TraceContext(GOOD), TraceContext(GOOD, "vendor=1,other=2"), TraceContext(GOOD, "x" * 512)]
 )
-async def test_a_trace_comes_beside_the_body_which_stays_as_it_is(ends: Ends, trace: TraceContext | None) -> None:
+async def test_a_trace_travels_beside_an_unchanged_body(ends: Ends, trace: TraceContext | None) -> None:
     delivery = await ends.sent(Message(MESSAGE.kind, MESSAGE.job_id, MESSAGE.attempt, trace))
     assert delivery.trace == trace
     assert delivery.body == encode_message(MESSAGE)
@@ -117,7 +117,7 @@ async def test_a_trace_comes_beside_the_body_which_stays_as_it_is(ends: Ends, tr
 
 
 @pytest.mark.parametrize("headers", HOSTILE, ids=lambda headers: repr(headers)[:50])
-async def test_whatever_stands_in_the_headers_the_message_comes(ends: Ends, headers: dict[str, Any]) -> None:
+async def test_a_message_with_any_headers_is_delivered(ends: Ends, headers: dict[str, Any]) -> None:
     await ends.sent(Message(MessageKind.RUN, "before", 1))
     await ends.put(encode_message(MESSAGE), headers)
     delivery = await ends.next()
@@ -125,7 +125,7 @@ async def test_whatever_stands_in_the_headers_the_message_comes(ends: Ends, head
     assert decode_message(delivery.body) == MESSAGE
 
 
-async def test_a_state_that_is_none_leaves_the_trace(ends: Ends) -> None:
+async def test_a_malformed_tracestate_leaves_the_traceparent(ends: Ends) -> None:
     await ends.sent(Message(MessageKind.RUN, "before", 1))
     await ends.put(encode_message(MESSAGE), {"traceparent": GOOD, "tracestate": "x" * 10_240})
     assert (await ends.next()).trace == TraceContext(GOOD)

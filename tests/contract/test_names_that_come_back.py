@@ -1,6 +1,6 @@
-"""`ClaimStore` and `VerdictStore` where a schedule was deleted and another tenant made one of its name.
+"""`ClaimStore` and `VerdictStore` after a schedule was deleted and another tenant created one of its name.
 
-The rest of that weakness is tested in the room of this name in ``tests/unit/security``.
+The API's side of reused names is tested in ``tests/unit/security``.
 """
 
 from dataclasses import replace
@@ -65,9 +65,7 @@ def journaled(*decisions: Decision) -> tuple[Decision, ...]:
 
 
 @pytest.mark.parametrize("decision", [a_fire(EARLIER, 1), a_run(EARLIER, "fire:tick:1")], ids=["fire", "pass over"])
-async def test_what_was_concluded_for_the_old_schedule_is_lost_on_the_new_one(
-    backend: Backend, decision: Decision
-) -> None:
+async def test_decisions_about_the_old_schedule_are_lost_on_the_new_one(backend: Backend, decision: Decision) -> None:
     """Their times and cursors are the same, to the millisecond."""
     new = await of_stored(backend, "beta", NOW)
     assert await applied(backend.claims, *journaled(decision)) == [LOST]
@@ -75,7 +73,7 @@ async def test_what_was_concluded_for_the_old_schedule_is_lost_on_the_new_one(
     assert await backend.jobs.get(fire_job_id("tick", after(1))) is None
 
 
-async def test_what_the_release_before_wrote_in_the_journal_is_carried_out(backend: Backend) -> None:
+async def test_journal_entries_of_the_previous_release_are_applied(backend: Backend) -> None:
     await of_stored(backend, "beta", NOW)
     rows = encode_decisions((a_fire(EARLIER, 1),))
     assert await applied(backend.claims, *decode_decisions(rows)) == [DONE]
@@ -108,7 +106,7 @@ async def test_a_fire_whose_id_a_job_of_the_old_schedule_has_does_not_count_that
     ]
 
 
-async def test_a_record_takes_the_place_of_one_of_the_old_schedule(backend: Backend) -> None:
+async def test_a_record_replaces_one_of_the_old_schedule(backend: Backend) -> None:
     await of_stored(backend, "acme", EARLIER)
     old = a_run(EARLIER, "fire:tick:1")
     basis = replace(old.basis, cursor_ms=EARLIER, since_ms=EARLIER)
@@ -123,7 +121,7 @@ async def test_a_record_takes_the_place_of_one_of_the_old_schedule(backend: Back
     assert shown.run == a_run(NOW).run
 
 
-async def test_a_fire_that_was_carried_out_stays_done_when_its_schedule_is_edited_or_gone(backend: Backend) -> None:
+async def test_an_applied_fire_stays_done_when_its_schedule_is_edited_or_gone(backend: Backend) -> None:
     await of_stored(backend, "acme", NOW)
     first = a_fire(NOW, 1)
     assert await applied(backend.claims, first) == [DONE]

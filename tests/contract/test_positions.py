@@ -1,4 +1,4 @@
-"""Where each change is in the stream: the same in every stream, and what a fetch or a snapshot reads is nowhere."""
+"""The position of each change is the same in every stream; fetches and snapshots have none."""
 
 from typing import Any
 
@@ -7,7 +7,14 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.event import is_position
 from hascheduler.ports import ChangeStream
 from tests.contract.backends import Backend, on
-from tests.contract.following import PATIENCE_MS, opened, opened_anew, read_snapshot, told, told_until
+from tests.contract.following import (
+    PATIENCE_MS,
+    changes_through,
+    changes_until,
+    opened,
+    opened_at_the_end,
+    read_snapshot,
+)
 from tests.contract.writing import mark, write_everything
 from tests.factories import make_job
 
@@ -20,11 +27,11 @@ def positions(changes: list[Change]) -> dict[str, Any]:
 
 
 async def test_each_change_has_a_position_of_its_own_and_they_grow(backend: Backend) -> None:
-    async with opened_anew(backend.source, backend.definitions) as stream:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
         await write_everything(backend)
         await backend.jobs.submit_many([make_job(f"job-{number}") for number in range(50)])
         await mark(backend)
-        changes, batch = await told_until(stream, "the end")
+        changes, batch = await changes_until(stream, "the end")
     found = [change.position for change in changes]
     assert all(is_position(position) for position in found)
     assert found == sorted(set(found))
@@ -35,29 +42,29 @@ async def test_two_streams_give_the_same_positions(backend: Backend) -> None:
     async with opened(backend.source) as one, opened(backend.source) as other:
         await write_everything(backend)
         await mark(backend)
-        assert positions(await told(one, "the end")) == positions(await told(other, "the end"))
+        assert positions(await changes_through(one, "the end")) == positions(await changes_through(other, "the end"))
 
 
 async def test_a_resumed_stream_gives_the_positions_that_the_other_would_have_given(backend: Backend) -> None:
-    async with opened_anew(backend.source, backend.definitions) as stream:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
         resume = (await stream.next_batch(0)).resume
         await write_everything(backend)
         await mark(backend)
-        expected = positions(await told(stream, "the end"))
+        expected = positions(await changes_through(stream, "the end"))
     async with opened(backend.source, resume) as stream:
-        assert positions(await told(stream, "the end")) == expected
+        assert positions(await changes_through(stream, "the end")) == expected
 
 
-async def test_a_stream_stands_where_the_one_stood_whose_token_it_has(backend: Backend) -> None:
+async def test_a_resumed_stream_has_the_position_of_its_token(backend: Backend) -> None:
     async with opened(backend.source) as stream:
         await mark(backend, "1")
-        _, batch = await told_until(stream, "1")
+        _, batch = await changes_until(stream, "1")
     async with opened(backend.source, batch.resume) as stream:
         await mark(backend, "2")
         assert (await _next(stream)).position > batch.position
 
 
-async def test_snapshots_and_fetches_are_nowhere(backend: Backend) -> None:
+async def test_snapshots_and_fetches_have_no_position(backend: Backend) -> None:
     await backend.jobs.submit(make_job("a"))
     async with opened(backend.source) as stream:
         snapshot = await read_snapshot(stream)

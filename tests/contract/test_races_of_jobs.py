@@ -1,7 +1,7 @@
-"""Everybody at once on the same jobs, ten thousand times, judged by the server's own record of what was written.
+"""All writers at once on the same jobs, ten thousand times, judged by the server's own record of its writes.
 
-A leader claims, loses and fails attempts, processors start, finish, try again and give back, people cancel,
-reprioritize and retry: all of it under way together, with whatever order the server makes of it.
+A leader claims, loses and fails attempts, processors start, finish, retry and give back, callers of the API cancel,
+reprioritize and retry: all of it concurrently, in whatever order the server serves it.
 """
 
 import asyncio
@@ -84,7 +84,7 @@ def rivals_of(backend: Backend, id: str, random: Random) -> list[Callable[[], Aw
 
 
 async def _tried(call: Callable[[], Awaitable[object]]) -> None:
-    """Who loses the connection on a busy machine doesn't know what was done. The server's record does."""
+    """A caller that loses its connection on a busy machine does not know the outcome. The server's record does."""
     with suppress(StoreUnavailable):
         await call()
 

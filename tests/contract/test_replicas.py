@@ -1,4 +1,4 @@
-"""`ReplicaBoard`: each replica's account of itself."""
+"""`ReplicaBoard`: the heartbeats of replicas."""
 
 import time
 from datetime import datetime
@@ -12,7 +12,7 @@ from tests.factories import make_replica
 pytestmark = on("memory", "pymongo", "motor")
 
 
-async def test_the_newest_account_replaces_the_one_before(backend: Backend) -> None:
+async def test_a_heartbeat_replaces_the_one_before(backend: Backend) -> None:
     await backend.board.beat(make_replica("r1", stream_lag_ms=None, digest="$d"))
     await backend.board.beat(make_replica("r2"))
     await backend.board.beat(make_replica("r1", beat=2, ready=False))
@@ -22,14 +22,14 @@ async def test_the_newest_account_replaces_the_one_before(backend: Backend) -> N
         assert decode_replica(status.id, document) == status
 
 
-async def test_an_account_says_when_it_disappears_unless_it_is_renewed(backend: Backend) -> None:
+async def test_a_heartbeat_sets_when_the_document_expires(backend: Backend) -> None:
     await backend.board.beat(make_replica("r1"))
     document = await backend.behind.find(Collection.REPLICAS, "r1")
     assert document is not None
     assert isinstance(document["expire_at"], datetime)
 
 
-async def test_who_beats_is_told_the_databases_time_or_none(backend: Backend) -> None:
+async def test_a_heartbeat_returns_the_databases_time_or_none(backend: Backend) -> None:
     before_ms = time.time_ns() // 1_000_000
     told_ms = await backend.board.beat(make_replica("r1"))
     after_ms = time.time_ns() // 1_000_000
@@ -37,7 +37,7 @@ async def test_who_beats_is_told_the_databases_time_or_none(backend: Backend) ->
     assert told_ms is None or before_ms <= told_ms <= after_ms
 
 
-async def test_an_account_is_removed(backend: Backend) -> None:
+async def test_the_document_of_a_replica_is_removed(backend: Backend) -> None:
     await backend.board.beat(make_replica("r1"))
     await backend.board.remove("r1")
     await backend.board.remove("r1")

@@ -1,4 +1,4 @@
-"""`ClaimStore`: attempts that are revoked, and jobs that end for good."""
+"""`ClaimStore`: attempts that are revoked, and jobs that fail for good."""
 
 import pytest
 
@@ -50,7 +50,7 @@ async def test_a_requeue_returns_the_job_and_keeps_the_record_of_the_attempt(bac
     }
 
 
-async def test_an_attempt_is_recalled_for_not_starting_only_while_it_has_not(backend: Backend) -> None:
+async def test_an_attempt_is_recalled_for_not_starting_only_before_its_start(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
     assert await applied(backend.claims, Requeue("a", 1, NOT_STARTED)) == [LOST]

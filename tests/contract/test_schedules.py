@@ -36,7 +36,7 @@ async def test_an_edit_has_the_next_rev_and_leaves_the_rest(backend: Backend) ->
     assert await backend.schedules.get("tick") == document
 
 
-async def test_a_schedule_that_is_not_there_is_not_edited(backend: Backend) -> None:
+async def test_a_missing_schedule_is_not_edited(backend: Backend) -> None:
     assert await backend.schedules.edit("tick", 1, {"payload": 1}) is None
     assert await backend.schedules.get("tick") is None
 
@@ -48,7 +48,7 @@ async def test_an_edit_of_another_rev_changes_nothing(backend: Backend) -> None:
     assert await backend.schedules.edit("tick", 1, {"payload": "other"}) is not None
 
 
-async def test_what_the_leader_writes_is_no_edit(backend: Backend) -> None:
+async def test_a_write_of_the_leader_is_no_edit(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await applied(backend.claims, make_fire(60, 0, tally=FireCounts(fired=1)))
     document = await backend.schedules.edit("tick", 1, {"payload": "other"})
@@ -56,7 +56,7 @@ async def test_what_the_leader_writes_is_no_edit(backend: Backend) -> None:
     assert (document["cursor_ms"], document["tally"]) == (LATER, encode_fire_counts(FireCounts(fired=1)))
 
 
-async def test_they_are_listed_by_name_in_pages(backend: Backend) -> None:
+async def test_lists_are_paged_by_name(backend: Backend) -> None:
     for name in ("b", "c", "a"):
         await backend.schedules.create(make_schedule(name))
     page = await backend.schedules.list(None, 2)

@@ -16,12 +16,12 @@ from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.following import (
     PATIENCE_MS,
+    changes_through,
+    changes_until,
     follow_into,
     opened,
-    opened_anew,
+    opened_at_the_end,
     read_snapshot,
-    told,
-    told_until,
     whats,
 )
 from tests.contract.job_states import bring_to, start
@@ -41,27 +41,30 @@ pytestmark = on("memory", "pymongo", "motor")
 JOBS, SCHEDULES, DEFINITIONS = Collection.JOBS, Collection.SCHEDULES, Collection.DEFINITIONS
 
 
-# What is told
+# What is delivered
 
 
-async def test_what_happened_before_is_not_told(backend: Backend) -> None:
+async def test_changes_from_before_the_stream_are_not_delivered(backend: Backend) -> None:
     for id in ("before", "just before"):
         await backend.jobs.submit(make_job(id))
     async with opened(backend.source) as stream:
         await backend.jobs.submit(make_job("after"))
         # It begins at a moment, which may be that of the last change.
-        assert [change.id for change in await told(stream, "after")][-2:] in (["just before", "after"], ["after"])
+        assert [change.id for change in await changes_through(stream, "after")][-2:] in (
+            ["just before", "after"],
+            ["after"],
+        )
 
 
 async def test_changes_come_in_the_order_in_which_they_were_made(backend: Backend) -> None:
-    async with opened_anew(backend.source, backend.definitions) as stream:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
         for number in range(10):
             await backend.jobs.submit(make_job(f"job-{number}"))
             await backend.schedules.create(make_schedule(f"schedule-{number}"))
             await backend.definitions.put(make_definition("log"))
             await backend.schedules.delete(f"schedule-{number}")
         await mark(backend)
-        changes = await told(stream, "the end")
+        changes = await changes_through(stream, "the end")
     expected = [
         [
             (JOBS, f"job-{number}", False),
@@ -74,22 +77,22 @@ async def test_changes_come_in_the_order_in_which_they_were_made(backend: Backen
     assert whats(changes[:-1]) == [change for changes_of_one in expected for change in changes_of_one]
 
 
-async def test_an_insert_is_told_whole_and_a_delete_without_fields(backend: Backend) -> None:
-    async with opened_anew(backend.source, backend.definitions) as stream:
+async def test_an_insert_is_delivered_whole_and_a_delete_without_fields(backend: Backend) -> None:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
         await backend.definitions.put(make_definition("log", max_concurrency=2))
         await backend.definitions.delete("log")
         await mark(backend)
-        put, delete, _ = await told(stream, "the end")
+        put, delete, _ = await changes_through(stream, "the end")
     whole = encode_definition(make_definition("log", max_concurrency=2, rev=1))
     assert put == Change(DEFINITIONS, Operation.PUT, whole.pop("_id"), whole)
     assert delete == Change(DEFINITIONS, Operation.DELETE, "log", {})
 
 
 async def test_only_lean_fields_travel_in_the_stream_in_the_snapshot_and_in_a_fetch(backend: Backend) -> None:
-    async with opened_anew(backend.source, backend.definitions) as stream:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
         await write_everything(backend)
         await mark(backend)
-        changes = await told(stream, "the end")
+        changes = await changes_through(stream, "the end")
         snapshot = await read_snapshot(stream)
     fetched = list(await backend.source.fetch(SCHEDULES, ["tick"]))
     assert {change.collection for change in changes} == set(MIRRORED)
@@ -100,7 +103,7 @@ async def test_only_lean_fields_travel_in_the_stream_in_the_snapshot_and_in_a_fe
         assert set(change.fields) == set(LEAN_FIELDS[change.collection])
 
 
-async def test_an_edited_part_of_a_noun_is_told_whole(backend: Backend) -> None:
+async def test_a_partly_edited_field_is_delivered_whole(backend: Backend) -> None:
     """Its lean fields have parts, and a mirror has no use for a part."""
     await backend.definitions.put(make_definition("log", rate_limit=RateLimit(5, 1_000), resources=(("cpu", 2),)))
     await backend.lanes.put(make_lane("slow", promote_after_ms=tuple(range(1, 12))))
@@ -119,31 +122,31 @@ async def test_an_edited_part_of_a_noun_is_told_whole(backend: Backend) -> None:
 
 async def test_a_patch_holds_what_changed(backend: Backend) -> None:
     await bring_to(backend, JobState.DISPATCHED)
-    async with opened_anew(backend.source, backend.definitions) as stream:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
         await start(backend)
         await mark(backend)
-        change, _ = await told(stream, "the end")
+        change, _ = await changes_through(stream, "the end")
     assert change.operation in {Operation.PATCH, Operation.PUT}
     assert (change.fields["state"], change.fields["rev"]) == (JobState.RUNNING, 3)
 
 
-async def test_a_write_that_changes_nothing_is_not_told(backend: Backend) -> None:
+async def test_a_write_that_changes_nothing_is_not_delivered(backend: Backend) -> None:
     await backend.jobs.submit(make_job())
-    async with opened_anew(backend.source, backend.definitions) as stream:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
         await backend.jobs.submit(make_job())
         await backend.jobs.cancel("nobody", NOW)
         await applied(backend.claims, Requeue("a", 1, "dead"))
         await mark(backend)
-        assert whats(await told(stream, "the end")) == [(DEFINITIONS, "the end", False)]
+        assert whats(await changes_through(stream, "the end")) == [(DEFINITIONS, "the end", False)]
 
 
-async def test_the_journal_is_told_by_its_inserts_alone(backend: Backend) -> None:
-    async with opened_anew(backend.source, backend.definitions) as stream:
+async def test_of_the_journal_only_inserts_are_delivered(backend: Backend) -> None:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
         for seq in (1, 2):
             await backend.journal.insert(make_entry(seq))
         assert await backend.journal.trim("default", 1, WallMs(NOW + 1)) == 1
         await mark(backend)
-        changes = await told(stream, "the end")
+        changes = await changes_through(stream, "the end")
     assert [change.id for change in changes] == [
         {"shard": "default", "seq": 1},
         {"shard": "default", "seq": 2},
@@ -151,12 +154,12 @@ async def test_the_journal_is_told_by_its_inserts_alone(backend: Backend) -> Non
     ]
 
 
-async def test_two_streams_tell_the_same_and_stand_at_the_same_position(backend: Backend) -> None:
+async def test_two_streams_deliver_the_same_changes_and_positions(backend: Backend) -> None:
     async with opened(backend.source) as one, opened(backend.source) as other:
         await write_everything(backend)
         await mark(backend)
-        changes, batch = await told_until(one, "the end")
-        changes_again, batch_again = await told_until(other, "the end")
+        changes, batch = await changes_until(one, "the end")
+        changes_again, batch_again = await changes_until(other, "the end")
     assert changes == changes_again
     assert batch.position == batch_again.position
 
@@ -167,19 +170,19 @@ async def test_positions_grow_as_texts(backend: Backend) -> None:
         assert positions == [""]
         for number in range(12):
             await mark(backend, f"definition-{number}")
-            _, batch = await told_until(stream, f"definition-{number}")
+            _, batch = await changes_until(stream, f"definition-{number}")
             positions.append(batch.position)
     assert positions == sorted(set(positions))
 
 
 async def test_silence_is_an_empty_batch(backend: Backend) -> None:
-    async with opened_anew(backend.source, backend.definitions) as stream:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
         assert (await stream.next_batch(20)).changes == []
 
 
 async def test_a_cancelled_wait_loses_nothing(backend: Backend) -> None:
     seen: list[object] = []
-    async with opened_anew(backend.source, backend.definitions) as stream:
+    async with opened_at_the_end(backend.source, backend.definitions) as stream:
         for number in range(30):
             waiting = asyncio.create_task(stream.next_batch(PATIENCE_MS))
             await asyncio.sleep(0)
@@ -189,14 +192,14 @@ async def test_a_cancelled_wait_loses_nothing(backend: Backend) -> None:
             if not isinstance(answer, BaseException):
                 seen += [change.id for change in answer.changes]
         await mark(backend)
-        seen += [change.id for change in await told(stream, "the end")]
+        seen += [change.id for change in await changes_through(stream, "the end")]
     assert seen == [*(f"{number:02}" for number in range(30)), "the end"]
 
 
 # Fetching
 
 
-async def test_a_fetch_puts_what_is_there_and_deletes_what_is_not(backend: Backend) -> None:
+async def test_a_fetch_puts_existing_documents_and_deletes_missing_ones(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING, "a")
     await bring_to(backend, JobState.SUCCEEDED, "b")
     changes = {change.id: change for change in await backend.source.fetch(JOBS, ["b", "nobody", "a"])}

@@ -1,4 +1,4 @@
-"""`ChangeSource` and `ChangeStream`: where a stream begins, goes on and ends, and that nothing gets lost between."""
+"""`ChangeSource` and `ChangeStream`: where a stream begins, resumes and ends, without a gap between."""
 
 import pytest
 
@@ -11,11 +11,11 @@ from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
 from tests.contract.following import (
     PATIENCE_MS,
+    changes_through,
+    changes_until,
     follow_into,
     opened,
     read_snapshot,
-    told,
-    told_until,
 )
 from tests.contract.job_states import dispatch, finish
 from tests.contract.stream_checks import a_start_is_gap_free
@@ -93,15 +93,15 @@ async def test_a_mirror_that_followed_equals_one_that_read_a_snapshot(backend: B
 # Where it goes on
 
 
-async def test_a_resumed_stream_goes_on_where_the_other_one_stood(backend: Backend) -> None:
+async def test_a_resumed_stream_goes_on_where_the_other_one_stopped(backend: Backend) -> None:
     async with opened(backend.source) as stream:
         await mark(backend, "1")
-        _, batch = await told_until(stream, "1")
+        _, batch = await changes_until(stream, "1")
     for name in ("2", "3"):
         await mark(backend, name)
     async with opened(backend.source, batch.resume) as stream:
         await mark(backend, "4")
-        assert [change.id for change in await told(stream, "4")] == ["2", "3", "4"]
+        assert [change.id for change in await changes_through(stream, "4")] == ["2", "3", "4"]
 
 
 async def test_resuming_over_and_over_loses_nothing_and_repeats_nothing(backend: Backend) -> None:
@@ -117,16 +117,16 @@ async def test_resuming_over_and_over_loses_nothing_and_repeats_nothing(backend:
             resume = batch.resume
     await mark(backend)
     async with opened(backend.source, resume) as stream:
-        seen += [change.id for change in await told(stream, "the end")]
+        seen += [change.id for change in await changes_through(stream, "the end")]
     assert seen == [*(f"{number} {part}" for number in range(10) for part in "ab"), "the end"]
 
 
-async def test_the_token_of_an_empty_batch_is_as_good_as_any(backend: Backend) -> None:
+async def test_a_stream_can_be_resumed_from_the_token_of_an_empty_batch(backend: Backend) -> None:
     async with opened(backend.source) as stream:
         resume = (await stream.next_batch(0)).resume
     await mark(backend, "1")
     async with opened(backend.source, resume) as stream:
-        assert [change.id for change in await told(stream, "1")] == ["1"]
+        assert [change.id for change in await changes_through(stream, "1")] == ["1"]
 
 
 async def test_a_resumed_stream_has_no_snapshot(backend: Backend) -> None:
@@ -143,19 +143,19 @@ async def test_a_resumed_stream_has_no_snapshot(backend: Backend) -> None:
 async def test_a_token_without_its_history_is_history_lost(backend: Backend) -> None:
     async with opened(backend.source) as stream:
         await mark(backend, "1")
-        _, batch = await told_until(stream, "1")
+        _, batch = await changes_until(stream, "1")
     token = await backend.behind.outdated(batch.resume)
     async with opened(backend.source, token) as stream:
         with pytest.raises(HistoryLost):
             await stream.next_batch(PATIENCE_MS)
 
 
-async def test_a_dropped_collection_is_history_lost_after_what_came_before(backend: Backend) -> None:
+async def test_a_dropped_collection_is_history_lost_after_the_changes_before_it(backend: Backend) -> None:
     async with opened(backend.source) as stream:
         await mark(backend, "1")
         await backend.behind.drop(SCHEDULES)
         await mark(backend, "2")
-        assert [change.id for change in await told(stream, "1")] == ["1"]
+        assert [change.id for change in await changes_through(stream, "1")] == ["1"]
         for _ in range(2):
             with pytest.raises(HistoryLost):
                 await stream.next_batch(PATIENCE_MS)

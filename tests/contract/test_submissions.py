@@ -1,4 +1,4 @@
-"""`JobStore`: a job is submitted once, however often and by however many it is asked for."""
+"""`JobStore`: a job is submitted once, however often and from however many callers."""
 
 import pytest
 
@@ -50,7 +50,7 @@ async def test_another_body_under_a_key_writes_nothing(backend: Backend) -> None
     assert await backend.jobs.get("b") is await backend.jobs.get("c") is None
 
 
-async def test_keys_are_each_tenants_own(backend: Backend) -> None:
+async def test_each_tenant_has_its_own_keys(backend: Backend) -> None:
     assert (await backend.jobs.submit(keyed("a", tenant="one"))).answer is NEW
     assert (await backend.jobs.submit(keyed("b", tenant="two"))).answer is NEW
 

@@ -1,4 +1,4 @@
-"""`TokenStore`: made once, listed by public id, gone when revoked."""
+"""`TokenStore`: created once, listed by public id, gone when revoked."""
 
 import pytest
 
@@ -15,7 +15,7 @@ async def ids(backend: Backend, tenant: str | None = None, after: str | None = N
     return [document["id"] for document in await backend.tokens.list(tenant, after, limit)]
 
 
-async def test_what_was_made_is_listed_under_its_digest(backend: Backend) -> None:
+async def test_a_created_token_is_listed_under_its_digest(backend: Backend) -> None:
     token = make_token(expires_at_ms=5)
     await backend.tokens.create(token)
     [document] = await backend.tokens.list(None, None, 10)
@@ -23,13 +23,13 @@ async def test_what_was_made_is_listed_under_its_digest(backend: Backend) -> Non
     assert decode_token(document["_id"], document) == token
 
 
-async def test_making_it_again_after_a_lost_answer_is_harmless(backend: Backend) -> None:
+async def test_creating_a_token_again_after_a_lost_answer_is_harmless(backend: Backend) -> None:
     await backend.tokens.create(make_token())
     await backend.tokens.create(make_token())
     assert await ids(backend) == ["token-1"]
 
 
-async def test_another_one_of_that_digest_is_never_taken_for_it(backend: Backend) -> None:
+async def test_another_token_of_that_digest_is_never_taken_for_it(backend: Backend) -> None:
     await backend.tokens.create(make_token(tenant="acme"))
     with pytest.raises(InvariantBroken):
         await backend.tokens.create(make_token(tenant="*"))
@@ -37,7 +37,7 @@ async def test_another_one_of_that_digest_is_never_taken_for_it(backend: Backend
     assert document["tenant"] == "acme"
 
 
-async def test_they_are_listed_by_public_id_in_pages_and_by_tenant(backend: Backend) -> None:
+async def test_tokens_are_listed_by_public_id_in_pages_and_by_tenant(backend: Backend) -> None:
     for id, tenant in (("c", "acme"), ("a", "other"), ("d", "acme"), ("b", "acme")):
         await backend.tokens.create(make_token(id, tenant=tenant))
     assert await ids(backend) == ["a", "b", "c", "d"]
@@ -47,7 +47,7 @@ async def test_they_are_listed_by_public_id_in_pages_and_by_tenant(backend: Back
     assert await ids(backend, "nobody") == []
 
 
-async def test_a_revoked_one_is_gone(backend: Backend) -> None:
+async def test_a_revoked_token_is_gone(backend: Backend) -> None:
     await backend.tokens.create(make_token("a"))
     await backend.tokens.create(make_token("b"))
     assert await backend.tokens.revoke("a", None) is True
@@ -55,7 +55,7 @@ async def test_a_revoked_one_is_gone(backend: Backend) -> None:
     assert await ids(backend) == ["b"]
 
 
-async def test_one_of_another_tenant_is_not_revoked(backend: Backend) -> None:
+async def test_a_token_of_another_tenant_is_not_revoked(backend: Backend) -> None:
     await backend.tokens.create(make_token("a", tenant="acme"))
     assert await backend.tokens.revoke("a", "other") is False
     assert await ids(backend) == ["a"]

@@ -1,4 +1,4 @@
-"""Where a job belongs in a trace: kept with it, read when its message goes out and when each of its attempts starts."""
+"""The trace of a job: stored with it, read when its message is sent and when each of its attempts starts."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ async def test_a_job_keeps_its_trace_and_one_without_has_no_field_for_it(backend
     assert [(await stored(backend, id)).get("trace", "none") for id in "abc"] == [KEPT.traceparent] * 2 + ["none"]
 
 
-async def test_the_traces_of_those_that_are_there_are_found(backend: Backend) -> None:
+async def test_the_traces_of_existing_jobs_are_found(backend: Backend) -> None:
     await backend.jobs.submit(make_job("a", trace=TRACE))
     await backend.jobs.submit(make_job("b", schedule="tick"))
     await dispatch(backend, "a")
@@ -52,7 +52,7 @@ async def test_each_attempt_starts_within_the_trace_of_its_job(backend: Backend)
 
 
 @pytest.mark.parametrize("value", MALFORMED, ids=lambda value: repr(value)[:30])
-async def test_what_somebody_wrote_by_hand_is_no_trace_and_the_job_runs(backend: Backend, value: Any) -> None:
+async def test_a_malformed_stored_trace_counts_as_none_and_the_job_runs(backend: Backend, value: Any) -> None:
     await backend.behind.insert(Collection.JOBS, {**new_job_document(make_job("a")), "trace": value})
     assert await backend.traces.of(["a"]) == {"a": TracedJob("log", None, None)}
     await dispatch(backend)

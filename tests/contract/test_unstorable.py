@@ -38,20 +38,20 @@ pytestmark = [
 ]
 
 
-async def test_no_schedule_is_made_of_it(backend: Backend, value: Any) -> None:
+async def test_no_schedule_is_created_from_it(backend: Backend, value: Any) -> None:
     with pytest.raises(InvalidInput):
         await backend.schedules.create(make_schedule(payload=value))
     assert await backend.behind.find(Collection.SCHEDULES, "tick") is None
 
 
-async def test_no_schedule_is_replaced_by_it(backend: Backend, value: Any) -> None:
+async def test_no_schedule_is_edited_to_it(backend: Backend, value: Any) -> None:
     before = await backend.schedules.create(make_schedule())
     with pytest.raises(InvalidInput):
         await backend.schedules.edit("tick", 1, {"payload": value})
     assert await backend.schedules.get("tick") == before
 
 
-async def test_no_job_is_made_of_it(backend: Backend, value: Any) -> None:
+async def test_no_job_is_inserted_with_it(backend: Backend, value: Any) -> None:
     with pytest.raises(InvalidInput):
         await backend.jobs.submit(make_job(payload=value))
     assert await backend.jobs.get("a") is None
@@ -65,7 +65,7 @@ async def test_no_attempt_ends_with_it(backend: Backend, value: Any) -> None:
     assert await stored(backend) == before
 
 
-async def test_no_late_result_is_kept_of_it(backend: Backend, value: Any) -> None:
+async def test_no_late_result_is_stored_with_it(backend: Backend, value: Any) -> None:
     await bring_to(backend, JobState.DISPATCHED)
     before = await stored(backend)
     with pytest.raises(InvalidInput):

@@ -1,4 +1,4 @@
-"""`ClaimStore` and what does not fire; `VerdictStore`: what became of each nominal time."""
+"""`ClaimStore` and times that do not fire; `VerdictStore`: the verdict on each nominal time."""
 
 from dataclasses import replace
 from typing import Any
@@ -39,7 +39,7 @@ async def records(backend: Backend, *verdicts: Verdict, before: int = 10**9, lim
     return list(await backend.verdicts.list(TICK, frozenset(verdicts or Verdict), NOW, before_ms, limit))
 
 
-async def test_a_passed_over_run_is_recorded_and_takes_the_cursor_and_the_tally_along(backend: Backend) -> None:
+async def test_a_recorded_run_moves_the_cursor_and_the_counts(backend: Backend) -> None:
     before = make_schedule()
     await backend.schedules.create(before)
     decision = passed(1, 5)
@@ -49,7 +49,7 @@ async def test_a_passed_over_run_is_recorded_and_takes_the_cursor_and_the_tally_
     assert await backend.schedules.get("tick") == expected
 
 
-async def test_a_passed_over_run_applied_again_is_done_and_changes_nothing(backend: Backend) -> None:
+async def test_a_recorded_run_applied_again_is_done_and_changes_nothing(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await applied(backend.claims, passed(1, 5))
     await applied(backend.claims, make_fire(6, tally=FireCounts(missed=5, fired=1)))
@@ -60,7 +60,7 @@ async def test_a_passed_over_run_applied_again_is_done_and_changes_nothing(backe
     assert [record.run.count for record in await records(backend)] == [1, 5]
 
 
-async def test_the_tally_is_that_of_the_latest_conclusion_whatever_their_order(backend: Backend) -> None:
+async def test_the_counts_are_those_of_the_latest_outcome_in_any_order(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     latest = replace(passed(6, 6), tally=FireCounts(1, 2, 3))
     assert await applied(backend.claims, latest, passed(4, 5), make_fire(3), passed(1, 2)) == [DONE] * 4
@@ -87,7 +87,7 @@ async def test_throttled_times_are_counted_once_and_apart_from_missed_ones(backe
     assert len(await records(backend, Verdict.MISSED, Verdict.THROTTLED)) == 4
 
 
-async def test_what_follows_a_missing_conclusion_waits_for_it(backend: Backend) -> None:
+async def test_outcomes_after_a_missing_one_wait_for_it(backend: Backend) -> None:
     before = await backend.schedules.create(make_schedule())
     assert await applied(backend.claims, make_fire(2), passed(3, 4)) == [UNKNOWN, UNKNOWN]
     assert await backend.schedules.get("tick") == before
@@ -106,7 +106,7 @@ async def test_a_run_of_a_schedule_that_is_gone_is_lost_unless_it_was_recorded_b
     assert await applied(backend.claims, passed(1, 2), passed(3, 4)) == [DONE, LOST]
 
 
-async def test_what_was_decided_before_an_edit_of_the_times_is_lost_and_moves_nothing(backend: Backend) -> None:
+async def test_decisions_from_before_an_edit_of_the_times_are_lost_and_move_nothing(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     assert await applied(backend.claims, make_fire(1), passed(2, 2)) == [DONE, DONE]
     await backend.schedules.edit("tick", 1, {"payload": "no edit of the times"})
@@ -120,7 +120,7 @@ async def test_what_was_decided_before_an_edit_of_the_times_is_lost_and_moves_no
     assert await backend.jobs.get(make_fire(5).job_id) is None
 
 
-async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_takes_the_cursor_along(
+async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_moves_the_cursor(
     backend: Backend,
 ) -> None:
     # As after a crash between the insert and the cursor.
@@ -133,7 +133,7 @@ async def test_a_fire_whose_job_was_inserted_before_an_edit_is_done_and_takes_th
     assert schedule["cursor_ms"] == at(1)
 
 
-async def test_fired_ones_are_told_by_their_jobs_and_all_come_newest_first(backend: Backend) -> None:
+async def test_fired_times_are_read_from_their_jobs_and_all_verdicts_come_newest_first(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await backend.schedules.create(make_schedule("tick-other"))
     skipped = passed(3, 3, Verdict.SKIPPED, because_of="fire:tick:x")
@@ -151,7 +151,7 @@ async def test_fired_ones_are_told_by_their_jobs_and_all_come_newest_first(backe
     assert await records(backend, limit=2) == found[:2]
 
 
-async def test_a_record_that_somebody_broke_does_not_hide_the_others(backend: Backend) -> None:
+async def test_a_malformed_record_does_not_hide_the_others(backend: Backend) -> None:
     await backend.schedules.create(make_schedule())
     await applied(backend.claims, passed(1, 1))
     broken = {"_id": f"tick:{at(2)}", "schedule": "tick", "verdict": "missed", "first_ms": "x"}

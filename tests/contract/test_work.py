@@ -1,4 +1,4 @@
-"""`WorkStore`: registering, starting and asking for the standing; every write names the attempt."""
+"""`WorkStore`: registrations, starts and stop requests; every write names the attempt."""
 
 from typing import Any
 
@@ -98,7 +98,7 @@ async def test_a_start_repeated_after_an_unknown_answer_returns_the_job_again(ba
 
 @pytest.mark.parametrize(("attempt", "processor"), [(2, "p1"), (0, "p1"), (1, "p2")])
 @pytest.mark.parametrize("state", sorted(OCCUPYING))
-async def test_only_the_attempt_and_processor_it_is_promised_to_start_it(
+async def test_only_the_dispatched_attempt_and_processor_start_a_job(
     backend: Backend, state: JobState, attempt: int, processor: str
 ) -> None:
     await bring_to(backend, state)
@@ -108,14 +108,14 @@ async def test_only_the_attempt_and_processor_it_is_promised_to_start_it(
 
 
 @pytest.mark.parametrize("state", sorted(TERMINAL | {JobState.PENDING}))
-async def test_a_job_that_is_not_promised_does_not_start(backend: Backend, state: JobState) -> None:
+async def test_a_job_that_is_not_dispatched_does_not_start(backend: Backend, state: JobState) -> None:
     await bring_to(backend, state)
     before = await stored(backend)
     assert await backend.work.start("a", before["attempt"], "p1", AT) is None
     assert await stored(backend) == before
 
 
-async def test_a_cancelled_promise_does_not_start(backend: Backend) -> None:
+async def test_a_job_cancelled_after_its_dispatch_does_not_start(backend: Backend) -> None:
     await bring_to(backend, JobState.DISPATCHED)
     await backend.jobs.cancel("a", AT)
     assert await backend.work.start("a", 1, "p1", AT) is None
@@ -146,7 +146,7 @@ async def test_a_racing_start_and_cancel_agree_on_who_was_first(backend: Backend
 # Standing
 
 
-async def test_the_standing_tells_what_to_stop_and_what_is_no_longer_ones_own(backend: Backend) -> None:
+async def test_stop_requests_name_cancelled_and_revoked_attempts(backend: Backend) -> None:
     for id in ("runs", "asked", "requeued", "elsewhere", "ended", "second"):
         await bring_to(backend, JobState.RUNNING, id)
     await backend.jobs.cancel("asked", AT)
@@ -163,5 +163,5 @@ async def test_the_standing_tells_what_to_stop_and_what_is_no_longer_ones_own(ba
     )
 
 
-async def test_the_standing_of_nothing_is_empty(backend: Backend) -> None:
+async def test_without_running_jobs_there_are_no_stop_requests(backend: Backend) -> None:
     assert await backend.work.standing("p1", []) == StopRequests(frozenset(), frozenset())

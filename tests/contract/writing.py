@@ -1,4 +1,4 @@
-"""Writes for streams to tell of."""
+"""Writes for the tests of change streams."""
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import JobState

@@ -1,4 +1,4 @@
-"""A database of the test's own in which nothing is broken."""
+"""A database of the test's own without any defect."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""A database in which nothing is broken, as a running deployment leaves it: for corruptions to be planted in."""
+"""A database without defects, as a running deployment leaves it: for defects to be planted in."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -45,7 +45,7 @@ Document = dict[str, Any]
 
 
 class Healthy:
-    """Owner of the time that everything is told from: the database's when it was made."""
+    """Owner of the instant that all others are relative to: the database's time at its creation."""
 
     def __init__(self, database: Database, now: int) -> None:
         self.database = database

@@ -1,4 +1,4 @@
-"""A look at a large database stays bounded, uses indexes, writes nothing, and a leader's goes on where it stopped."""
+"""A scan of a large database is bounded, uses indexes and writes nothing; a leader's scans take turns."""
 
 import tracemalloc
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ async def filled(healthy: Healthy) -> None:
         await database.jobs.insert_many(jobs, ordered=False)
 
 
-async def test_a_hundred_thousand_finished_jobs_are_gone_through_without_being_held(healthy: Healthy) -> None:
+async def test_a_hundred_thousand_finished_jobs_are_scanned_in_constant_memory(healthy: Healthy) -> None:
     await filled(healthy)
     scan = healthy.scan()
     tracemalloc.start()
@@ -68,7 +68,7 @@ async def test_a_hundred_thousand_finished_jobs_are_gone_through_without_being_h
     assert (finding.kind, finding.document) == (FindingKind.VERDICT_MISSING, "schedules/busy")
 
 
-async def test_a_long_run_of_passed_over_times_is_one_step(healthy: Healthy) -> None:
+async def test_a_long_recorded_run_is_one_step(healthy: Healthy) -> None:
     """A night's outage of a schedule that fires each second."""
     first_ms = healthy.cursor_ms - 40_000 * EVERY_MS
     run = {
@@ -125,7 +125,7 @@ def stages_of(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return own + [stage for child in inner for stage in stages_of(child)]
 
 
-async def test_however_much_is_broken_what_is_told_is_bounded(healthy: Healthy) -> None:
+async def test_the_report_is_bounded_however_much_is_broken(healthy: Healthy) -> None:
     many = SUSPECTS_MAX + 200
     await healthy.database.jobs.insert_many(
         [healthy.job(f"job:{number:05d}", "running", 200_000, processor="gone") for number in range(many)]
@@ -137,7 +137,7 @@ async def test_however_much_is_broken_what_is_told_is_bounded(healthy: Healthy) 
     assert not report.complete
 
 
-async def test_a_leaders_look_takes_turns_with_the_schedules(healthy: Healthy) -> None:
+async def test_a_leaders_scans_take_turns_with_the_schedules(healthy: Healthy) -> None:
     names = [f"s{number:02d}" for number in range(10)]
     await healthy.database.schedules.insert_many(
         [healthy.schedule(name, trigger={"type": "interval", "every_ms": 60_000, "anchor_ms": 0}) for name in names]
@@ -156,14 +156,14 @@ async def test_a_leaders_look_takes_turns_with_the_schedules(healthy: Healthy) -
     assert all(len(some) <= 3 for some in found)
 
 
-async def test_a_look_that_has_no_time_left_says_so_and_the_next_goes_on(healthy: Healthy) -> None:
+async def test_a_scan_out_of_time_is_incomplete_and_the_next_one_continues(healthy: Healthy) -> None:
     report = await healthy.scan().look(replace(LIGHT, limit_s=0.0, look_again_s=0.0))
     assert not report.complete
     assert report.findings == ()
 
 
 async def test_of_a_schedule_with_too_many_times_the_newest_are_compared(healthy: Healthy) -> None:
-    """Somebody wrote an interval of a millisecond by hand."""
+    """An interval of a millisecond was written by hand."""
     await healthy.database.schedules.insert_one(
         healthy.schedule("mad", trigger={"type": "interval", "every_ms": 1, "anchor_ms": 0})
     )

@@ -14,7 +14,7 @@ async def test_a_healthy_database_is_status_0_and_a_broken_one_status_1(mongodb_
     await healthy.database.jobs.insert_one(healthy.job("job:[red]x", "sleeping"))
     ended = run(name, "--mongodb-uri", mongodb_uri)
     assert ended.returncode == 1
-    # Whoever wrote such a document may have put markup into it.
+    # Such a document may hold markup.
     assert "unknown_state  jobs/job:[red]x" in ended.stdout
     assert "→ it neither runs nor ends" in ended.stdout
     assert "unknown_state 1; " in ended.stdout

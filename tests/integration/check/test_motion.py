@@ -1,4 +1,4 @@
-"""What is in motion is no finding: what changes between two looks, what is within its grace, what has expired."""
+"""A document in motion is no finding: changed between two looks, within its grace, or expired."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -44,7 +44,7 @@ MOTIONS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("row", MOTIONS)
-async def test_what_moves_between_two_looks_is_no_finding(healthy: Healthy, row: str) -> None:
+async def test_a_document_that_changes_between_two_looks_is_no_finding(healthy: Healthy, row: str) -> None:
     collection, before, after = MOTIONS[row]
     id = "job:runs" if collection == "jobs" else "default"
     ago = {"dispatched_at_ms": healthy.now - 5 * MINUTE_MS} if collection == "jobs" else {}
@@ -73,8 +73,8 @@ async def test_a_schedule_that_catches_up_is_not_overdue(healthy: Healthy) -> No
     assert (await scan.look(AT_ONCE)).findings == ()
 
 
-async def test_nothing_is_overdue_where_nobody_could_decide(healthy: Healthy) -> None:
-    """That nobody leads is told once, not by every schedule."""
+async def test_nothing_is_overdue_where_no_replica_could_decide(healthy: Healthy) -> None:
+    """A missing leader is one finding, not one for every schedule."""
     behind_ms = healthy.now - 5 * MINUTE_MS
     times = {"created_at_ms": behind_ms, "since_ms": behind_ms, "cursor_ms": behind_ms}
     await healthy.database.schedules.insert_one(healthy.schedule("stands", **times))
@@ -98,7 +98,7 @@ YOUNG: dict[str, Callable[[Healthy], dict[str, Any]]] = {
     "waits for one whatever becomes of it": lambda healthy: healthy.job(
         "job:x", "pending", 5 * MINUTE_MS, waits_for=["job:failed"], ignores_failures=True
     ),
-    "of a definition that nobody defined": lambda healthy: healthy.job("job:x", "running", definition="unheard-of"),
+    "of an unknown definition": lambda healthy: healthy.job("job:x", "running", definition="unheard-of"),
 }
 
 
@@ -120,7 +120,7 @@ CAPPED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("row", CAPPED)
-async def test_what_something_may_hold_back_does_not_wait_in_vain(healthy: Healthy, row: str) -> None:
+async def test_a_job_that_some_limit_may_hold_back_does_not_wait_in_vain(healthy: Healthy, row: str) -> None:
     definition, fields = CAPPED[row]
     await healthy.database.definitions.update_one({"_id": "log"}, {"$set": definition})
     await healthy.database.jobs.insert_one(healthy.job("job:x", "pending", 60 * MINUTE_MS, **fields))
@@ -128,7 +128,7 @@ async def test_what_something_may_hold_back_does_not_wait_in_vain(healthy: Healt
     assert report.findings == ()
 
 
-async def test_what_the_whole_deployment_holds_back_does_not_wait_in_vain(healthy: Healthy) -> None:
+async def test_a_job_that_the_deployments_cap_holds_back_does_not_wait_in_vain(healthy: Healthy) -> None:
     await healthy.database.jobs.insert_one(healthy.job("job:x", "pending", 60 * MINUTE_MS))
     assert (await healthy.scan(max_concurrency=2).look(AT_ONCE)).findings == ()
     assert (await healthy.scan(max_concurrency=3).look(AT_ONCE)).counts == {"waiting_in_vain": 1}
@@ -172,7 +172,7 @@ async def test_times_of_an_earlier_trigger_are_compared_with_it(healthy: Healthy
     assert (await healthy.scan().look(AT_ONCE)).counts == {"verdict_missing": 1}
 
 
-async def test_after_the_last_fire_that_it_may_make_a_schedule_owes_nothing(healthy: Healthy) -> None:
+async def test_after_max_fires_a_schedule_owes_no_verdicts(healthy: Healthy) -> None:
     """The cursor is carried on by an edit; what lies behind the last of ``max_fires`` was never in force."""
     past = [
         {
@@ -196,7 +196,7 @@ async def test_a_journal_whose_oldest_entries_were_trimmed_has_no_gap(healthy: H
     assert (await healthy.scan().look(AT_ONCE)).findings == ()
 
 
-async def test_entries_that_a_clock_made_old_may_be_trimmed_out_of_their_turn(healthy: Healthy) -> None:
+async def test_entries_dated_by_a_slow_clock_may_be_trimmed_out_of_order(healthy: Healthy) -> None:
     """A leader whose clock was a day behind: its entries were old the moment they were written."""
     yesterday_ms = healthy.now - 90_000_000
     await healthy.database.journal.update_many({"_id.seq": {"$gte": 5}}, {"$set": {"at_ms": yesterday_ms}})

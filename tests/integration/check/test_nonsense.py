@@ -1,4 +1,4 @@
-"""Whatever anybody wrote into the database, a look comes to its end, and says what can't be read."""
+"""With any documents in the database, a scan ends, and reports those that can't be read."""
 
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -45,7 +45,7 @@ def mutated(random: Random, document: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("collection", [collection for collection in Collection if collection is not Collection.META])
-async def test_mutated_documents_of_every_kind_never_break_a_look(healthy: Healthy, collection: Collection) -> None:
+async def test_mutated_documents_of_every_kind_never_break_a_scan(healthy: Healthy, collection: Collection) -> None:
     random = Random(f"nonsense {collection}")
     documents = healthy.database[collection.value]
     if collection is Collection.TOKENS:
@@ -71,12 +71,12 @@ async def test_mutated_documents_of_every_kind_never_break_a_look(healthy: Healt
 
 
 @pytest.mark.parametrize("document", [{"_id": "schema"}, {"_id": "schema", "version": "x"}, {"_id": 5}, {"_id": {}}])
-async def test_what_the_database_says_of_itself_may_be_nonsense(healthy: Healthy, document: dict[str, Any]) -> None:
+async def test_a_malformed_schema_version_never_breaks_a_scan(healthy: Healthy, document: dict[str, Any]) -> None:
     await healthy.database.meta.insert_one(document)
     assert (await healthy.scan().look(AT_ONCE)).counts == {"unreadable": 1}
 
 
-async def test_an_empty_database_has_nothing_broken_but_what_it_lacks(healthy: Healthy) -> None:
+async def test_an_empty_database_lacks_only_its_collections_and_indexes(healthy: Healthy) -> None:
     await healthy.database.client.drop_database(healthy.database.name)
     report = await healthy.scan().look(AT_ONCE)
     assert set(report.counts) == {"index"}

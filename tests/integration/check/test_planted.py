@@ -1,5 +1,4 @@
-"""Each corruption is found, by its kind and with what to do, and nothing else is; what is healthy is not found fault
-with."""
+"""Each planted defect is found, by its kind and with a hint, and nothing else; a healthy database has no findings."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -86,13 +85,13 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         "schedules/tick",
         ("1 nominal time", "hascheduler schedule verdicts tick"),
     ),
-    "two runs tell of one time": (
+    "two runs of one time": (
         insert("verdicts", lambda healthy: healthy.run(43, 44, Verdict.MISSED)),
         FindingKind.VERDICT_DOUBLED,
         "schedules/tick",
         ("2 nominal times", "verdicts tick"),
     ),
-    "a schedule that nobody decides": (
+    "a schedule without decisions": (
         insert(
             "schedules",
             lambda healthy: healthy.schedule(
@@ -106,7 +105,7 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         "schedules/stands",
         ("a nominal time has been due for", "leader"),
     ),
-    "a past that nobody settles": (
+    "a past period without decisions": (
         insert(
             "schedules",
             lambda healthy: healthy.schedule(
@@ -150,7 +149,7 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         "jobs/job:x",
         ("attempt 1 is running at processor gone", "not registered", "leads"),
     ),
-    "held by nobody": (
+    "held by no processor": (
         job("job:x", "dispatched", 2 * MINUTE_MS, processor=None),
         FindingKind.ORPHAN_ATTEMPT,
         "jobs/job:x",
@@ -290,19 +289,19 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         "journal/default/6",
         ("are of r3 and of r9", "fence"),
     ),
-    "a decision that nobody carried out": (
+    "an unapplied decision": (
         insert("journal", lambda healthy: healthy.entry(6, 3, Dispatch("job:waits", 1, "p1"), through=5)),
         FindingKind.JOURNAL_UNAPPLIED,
         "journal/default/6",
         ("1 of 1 decisions", "dispatch job:waits, attempt 1", "restart"),
     ),
-    "a requeue that nobody carried out": (
+    "an unapplied requeue": (
         insert("journal", lambda healthy: healthy.entry(6, 3, Requeue("job:runs", 1, "lost"), through=5)),
         FindingKind.JOURNAL_UNAPPLIED,
         "journal/default/6",
         ("requeue job:runs", "restart"),
     ),
-    "a fire that nobody carried out": (
+    "an unapplied fire": (
         insert("journal", lambda healthy: healthy.entry(6, 3, healthy.fire(TIMES + 1), through=5)),
         FindingKind.JOURNAL_UNAPPLIED,
         "journal/default/6",
@@ -320,19 +319,19 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         "leases/default",
         ("has held term 4", "it has not begun", "end it"),
     ),
-    "a lease of somebody else": (
+    "a lease of another holder": (
         write("leases", "default", lambda _: {"holder": "r8"}),
         FindingKind.LEASE_TERM,
         "leases/default",
         ("r8 holds term 3", "of r3", "by hand"),
     ),
-    "a lease that nobody renews": (
+    "a lease without renewals": (
         write("leases", "default", lambda healthy: {"renewed_at_ms": healthy.now - 300_000}),
         FindingKind.NOBODY_LEADS,
         "leases/default",
         ("300 s ago", "by r3", "MongoDB"),
     ),
-    "a processor of a shard that nobody leads": (
+    "a processor of a shard without a leader": (
         insert("processors", lambda healthy: healthy.processor("p9", shard="moon")),
         FindingKind.UNKNOWN_SHARD,
         "processors/p9",
@@ -359,7 +358,7 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
 }
 
 
-async def test_what_is_healthy_is_not_found_fault_with(healthy: Healthy) -> None:
+async def test_a_healthy_database_has_no_findings(healthy: Healthy) -> None:
     report = await healthy.scan().look(AT_ONCE)
     assert report.findings == ()
     assert report.counts == {}
@@ -368,7 +367,7 @@ async def test_what_is_healthy_is_not_found_fault_with(healthy: Healthy) -> None
 
 
 @pytest.mark.parametrize("row", ROWS)
-async def test_what_is_planted_is_found_and_nothing_else(healthy: Healthy, row: str) -> None:
+async def test_each_planted_defect_is_found_and_nothing_else(healthy: Healthy, row: str) -> None:
     plant, kind, document, words = ROWS[row]
     await plant(healthy)
     report = await healthy.scan().look(AT_ONCE)
@@ -399,7 +398,7 @@ async def test_two_jobs_of_one_idempotency_key_are_found_where_no_index_keeps_th
     assert "2 jobs answer for the idempotency key 'k' of 'acme'" in doubled.what
 
 
-async def test_what_has_expired_long_ago_and_is_still_there_is_found(healthy: Healthy) -> None:
+async def test_a_document_that_expired_long_ago_is_found(healthy: Healthy) -> None:
     admin = healthy.database.client.admin
     await admin.command({"setParameter": 1, "ttlMonitorEnabled": False})
     try:
@@ -413,13 +412,13 @@ async def test_what_has_expired_long_ago_and_is_still_there_is_found(healthy: He
     assert "ttlMonitorEnabled" in finding.hint
 
 
-async def test_leases_that_are_kept_elsewhere_are_not_judged(healthy: Healthy) -> None:
+async def test_leases_that_are_kept_elsewhere_are_not_checked(healthy: Healthy) -> None:
     await healthy.database.leases.update_one({"_id": "default"}, {"$set": {"term": Int64(1)}})
     assert (await healthy.scan(leases_here=False).look(AT_ONCE)).findings == ()
     assert (await healthy.scan().look(AT_ONCE)).findings != ()
 
 
-async def test_a_pass_over_that_was_not_carried_out_is_told_by_its_schedule(healthy: Healthy) -> None:
+async def test_an_unapplied_verdict_is_found_by_its_schedule(healthy: Healthy) -> None:
     number = TIMES + 1
     run = VerdictRun("tick", Verdict.MISSED, healthy.time(number), healthy.time(number), 1)
     decision = RecordVerdict(run, Basis(healthy.time(TIMES), WallMs(healthy.created_ms)))
@@ -427,6 +426,6 @@ async def test_a_pass_over_that_was_not_carried_out_is_told_by_its_schedule(heal
     [finding] = (await healthy.scan().look(AT_ONCE)).findings
     assert finding.kind is FindingKind.JOURNAL_UNAPPLIED
     assert "missed tick" in finding.what
-    # An edit takes it back: those times are decided anew.
+    # An edit revokes it: those times are decided again.
     await healthy.database.schedules.update_one({"_id": "tick"}, {"$set": {"since_ms": healthy.now}})
     assert (await healthy.scan().look(AT_ONCE)).findings == ()

@@ -1,4 +1,4 @@
-"""A fresh database on a real mongod for each test of what is MongoDB's own; the ports are tested by the contracts."""
+"""A fresh database on a real mongod for each test of MongoDB's own behaviour; the contracts test the ports."""
 
 from collections.abc import AsyncIterator
 

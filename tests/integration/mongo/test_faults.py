@@ -1,4 +1,4 @@
-"""Errors of the driver come out as ours, say what was being done, and never hold the URI."""
+"""Errors of the driver become ours, name the failed action, and never hold the URI."""
 
 import asyncio
 import gc
@@ -17,7 +17,7 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.schedules import MongoScheduleStore
-from tests.integration.mongo.nouns import RETENTION_MS, job, schedule
+from tests.integration.mongo.examples import RETENTION_MS, job, schedule
 
 BASIS = Basis(cursor_ms=WallMs(500), since_ms=WallMs(500))
 
@@ -39,7 +39,7 @@ def nested(levels: int) -> dict[str, Any]:
     [2**63, {"a\0b": 1}, "\ud800", nested(250), nested(5_000), "x" * 16_777_216],
     ids=["65 bits", "NUL in a key", "half a surrogate", "deep", "very deep", "too large"],
 )
-async def test_what_bson_cant_hold_is_the_callers_mistake(database: Database, payload: object) -> None:
+async def test_a_value_that_bson_cant_hold_is_the_callers_mistake(database: Database, payload: object) -> None:
     with pytest.raises(InvalidInput):
         await MongoJobStore(database, RETENTION_MS).submit(job("a", payload=payload))
     assert await database.jobs.count_documents({}) == 0

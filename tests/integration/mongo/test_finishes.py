@@ -1,4 +1,4 @@
-"""Ends of attempts that were started here take no pipeline, and leave the documents that the pipeline would."""
+"""Attempts that this process started end without a pipeline, in the same documents as with one."""
 
 import asyncio
 from typing import Any
@@ -12,7 +12,7 @@ from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import AttemptOutcome, FinishAnswer
 from tests.factories import NOW
-from tests.integration.mongo.nouns import RETENTION_MS, job
+from tests.integration.mongo.examples import RETENTION_MS, job
 
 RESULTS: list[Any] = [None, None, "done", {"a": [1, {"b": None}]}, "$state", {"$add": [1, 2]}, {"a.b": 1}]
 
@@ -33,12 +33,12 @@ async def ended(database: Database, ids: list[str], work: MongoWorkStore) -> lis
     return list(await asyncio.gather(*finishing))
 
 
-async def test_with_what_is_known_of_the_start_a_job_ends_as_without(database: Database) -> None:
+async def test_a_job_ends_the_same_with_and_without_remembered_times(database: Database) -> None:
     starter = MongoWorkStore(database, RETENTION_MS)
     known, unknown = [[f"{name}-{number}" for number in range(len(RESULTS))] for name in ("known", "unknown")]
     await running(database, known + unknown, starter)
     assert await ended(database, known, starter) == [FinishAnswer.DONE] * len(RESULTS)
-    # Another process, which was told of the attempts and has not started them.
+    # Another process, which has not started these attempts.
     assert await ended(database, unknown, MongoWorkStore(database, RETENTION_MS)) == [FinishAnswer.DONE] * len(RESULTS)
     one, other = [[await database.jobs.find_one({"_id": id}, {"_id": False}) for id in ids] for ids in (known, unknown)]
     assert one == other
@@ -46,7 +46,7 @@ async def test_with_what_is_known_of_the_start_a_job_ends_as_without(database: D
     assert {document["state"] for document in one if document} == {"succeeded"}
 
 
-async def test_a_memory_that_is_wrong_ends_nothing_and_the_pipeline_has_its_turn(database: Database) -> None:
+async def test_wrong_remembered_times_end_nothing_and_the_pipeline_is_used(database: Database) -> None:
     work = MongoWorkStore(database, RETENTION_MS)
     ids = [str(number) for number in range(len(RESULTS))]
     await running(database, ids, work)
@@ -61,7 +61,7 @@ async def test_a_memory_that_is_wrong_ends_nothing_and_the_pipeline_has_its_turn
         assert record["started_at_ms"] == started_at_ms
 
 
-async def test_one_that_is_kept_for_its_key_is_kept_as_long_as_that(database: Database) -> None:
+async def test_a_job_with_an_idempotency_key_is_kept_as_long_as_its_key(database: Database) -> None:
     work = MongoWorkStore(database, RETENTION_MS)
     ids = [str(number) for number in range(len(RESULTS))]
     await running(database, ids, work)

@@ -1,4 +1,4 @@
-"""A fired job begins a trace, and of whoever fires it twice only the first tells of it."""
+"""A fired job begins a trace; of repeated fires only the one that inserted the job exports its span."""
 
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.apply.claims import MongoClaimStore
@@ -25,15 +25,15 @@ async def test_a_fire_is_the_first_span_of_its_job_however_often_it_is_applied(
     assert await applied(MongoClaimStore(database, RETENTION_MS, another.tracer), *fires) == [DONE, DONE]
     assert (one.names, another.names) == (["fire log"] * 2, [])
     jobs = database[Collection.JOBS.value]
-    told = {str((span.attributes or {})["hascheduler.job.id"]): span for span in one.exporter.get_finished_spans()}
-    assert told.keys() == {fire.job_id for fire in fires}
-    for id, span in told.items():
+    exported = {str((span.attributes or {})["hascheduler.job.id"]): span for span in one.exporter.get_finished_spans()}
+    assert exported.keys() == {fire.job_id for fire in fires}
+    for id, span in exported.items():
         job = await jobs.find_one({"_id": id})
         assert job is not None
         assert span.context is not None
         assert job["trace"][3:52] == f"{span.context.trace_id:032x}-{span.context.span_id:016x}"
         assert (parent_of(span), (span.attributes or {})["hascheduler.job.schedule"]) == (None, "tick")
-    assert len({span.context.trace_id for span in told.values() if span.context}) == 2
+    assert len({span.context.trace_id for span in exported.values() if span.context}) == 2
 
 
 async def test_without_tracing_a_fired_job_has_no_trace(database: Database) -> None:

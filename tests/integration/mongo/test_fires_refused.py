@@ -1,4 +1,4 @@
-"""What the driver or the server refuses for good is no fire, and keeps no other from firing."""
+"""A job that the driver or the server refuses for good is no fire, and keeps no other from firing."""
 
 from typing import Any
 

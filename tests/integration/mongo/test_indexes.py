@@ -1,4 +1,4 @@
-"""Every query of a hot path is answered from an index, and making them ready twice, or at once, is harmless."""
+"""Every query of a hot path uses an index; creating the indexes twice, or concurrently, is harmless."""
 
 import asyncio
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ async def test_a_hot_query_uses_its_index_and_sorts_nothing(database: Database, 
     assert used == {index}, plan
 
 
-async def test_several_replicas_may_make_them_at_once(database: Database) -> None:
+async def test_several_replicas_may_create_the_indexes_at_once(database: Database) -> None:
     await database.client.drop_database(database.name)
     await asyncio.gather(*(ensure_collections_and_indexes(database) for _ in range(5)))
     assert set(await database.list_collection_names()) == {collection.value for collection in Collection}

@@ -11,8 +11,8 @@ from hascheduler.model.documents.job import new_job_document
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.stream import source as stream_module
 from hascheduler.mongo.stream.source import MongoChangeSource
-from tests.contract.following import PATIENCE_MS, opened, told
-from tests.integration.mongo.nouns import job
+from tests.contract.following import PATIENCE_MS, changes_through, opened
+from tests.integration.mongo.examples import job
 
 COUNT = 7
 
@@ -28,7 +28,7 @@ async def transacted(database: Database) -> None:
 async def test_the_writes_of_a_transaction_have_one_time_and_positions_of_their_own(database: Database) -> None:
     async with opened(MongoChangeSource(database)) as stream:
         await transacted(database)
-        jobs = [change for change in await told(stream, "the end") if change.collection is Collection.JOBS]
+        jobs = [change for change in await changes_through(stream, "the end") if change.collection is Collection.JOBS]
     assert len({change.position[:21] for change in jobs}) == 1
     assert [change.position for change in jobs] == sorted({change.position for change in jobs})
     mirror = Mirror()
@@ -42,7 +42,7 @@ async def test_a_stream_that_is_resumed_in_the_middle_of_one_time_counts_on(
     async with opened(source) as stream:
         resume = (await stream.next_batch(0)).resume
         await transacted(database)
-        whole = {change.id: change.position for change in await told(stream, "the end")}
+        whole = {change.id: change.position for change in await changes_through(stream, "the end")}
     monkeypatch.setattr(stream_module, "BATCH_MAX", 1)
     in_parts: dict[object, str] = {}
     while "the end" not in in_parts:
@@ -54,11 +54,11 @@ async def test_a_stream_that_is_resumed_in_the_middle_of_one_time_counts_on(
     assert in_parts == whole
 
 
-async def test_a_change_says_when_the_server_took_it(database: Database) -> None:
+async def test_a_change_has_the_time_when_the_server_took_it(database: Database) -> None:
     async with opened(MongoChangeSource(database)) as stream:
         before_ms = time.time_ns() // 1_000_000
         await asyncio.sleep(0.1)  # the clock that the server takes this from ticks every ten milliseconds
         await transacted(database)
-        changes = await told(stream, "the end")
+        changes = await changes_through(stream, "the end")
         after_ms = time.time_ns() // 1_000_000
     assert all(change.at_ms is not None and before_ms <= change.at_ms <= after_ms for change in changes)

@@ -1,4 +1,4 @@
-"""A pause before the next attempt is as long as it should be, whatever the clock of who asks for it says."""
+"""The back-off before the next attempt has its full length, whatever the processor's clock says."""
 
 import time
 

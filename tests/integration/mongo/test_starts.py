@@ -1,4 +1,4 @@
-"""Starts that get no answer: whoever asked is told so, and is not taken for cancelled, as it asks again then."""
+"""Starts without an answer raise an error, and leave their task uncancelled, so that it can retry."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from hascheduler.mongo.connection import Database
 from hascheduler.mongo.work.store import MongoWorkStore
 
 
-async def test_each_start_without_an_answer_is_told_that_the_store_is_away(database: Database) -> None:
+async def test_each_start_without_an_answer_raises_that_the_store_is_unavailable(database: Database) -> None:
     work = MongoWorkStore(database, 600_000)
     await database.client.close()
     starts = (work.start(f"j{number}", 1, "p", WallMs(1)) for number in range(3))

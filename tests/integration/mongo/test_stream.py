@@ -1,4 +1,4 @@
-"""The change stream on a real server: what is told, what is not, and when it ends."""
+"""The change stream on a real server: what it delivers, what it leaves out, and when it ends."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream.source import MongoChangeSource, MongoChangeStream
 from hascheduler.ports import JournalEntry
-from tests.integration.mongo.nouns import RETENTION_MS, job, schedule
+from tests.integration.mongo.examples import RETENTION_MS, job, schedule
 
 _PATIENCE_MS = 10_000
 
@@ -33,7 +33,7 @@ async def stream(database: Database) -> AsyncIterator[MongoChangeStream]:
     await stream.close()
 
 
-async def told(stream: MongoChangeStream, count: int) -> list[Change]:
+async def received(stream: MongoChangeStream, count: int) -> list[Change]:
     changes: list[Change] = []
     while len(changes) < count:
         batch = await stream.next_batch(_PATIENCE_MS)
@@ -51,15 +51,15 @@ async def test_payloads_never_travel(database: Database, stream: MongoChangeStre
     await MongoScheduleStore(database).create(schedule("tick"))
     await MongoScheduleStore(database).edit("tick", 1, {"payload": {"new": 1}})
     await MongoJobStore(database, RETENTION_MS).submit(job("a"))
-    for change in [*await told(stream, 3), *await snapshot(stream)]:
+    for change in [*await received(stream, 3), *await snapshot(stream)]:
         assert set(change.fields) <= set(LEAN_FIELDS[change.collection])
 
 
-async def test_an_update_of_other_fields_tells_only_its_rev(database: Database, stream: MongoChangeStream) -> None:
+async def test_an_update_of_other_fields_delivers_only_its_rev(database: Database, stream: MongoChangeStream) -> None:
     await database.jobs.insert_one({"_id": "a", "rev": 1})
     await database.jobs.update_one({"_id": "a"}, {"$set": {"late_results": [1]}})
     await database.jobs.update_one({"_id": "a"}, {"$set": {"late_results": [2]}, "$inc": {"rev": 1}})
-    put, patch = await told(stream, 2)
+    put, patch = await received(stream, 2)
     assert (put.operation, put.fields) == (Operation.PUT, {"rev": 1})
     assert (patch.operation, patch.fields) == (Operation.PATCH, {"rev": 2})
 
@@ -77,21 +77,21 @@ async def test_a_part_of_a_field_changed_by_hand_is_read_whole(
 ) -> None:
     await MongoScheduleStore(database).create(schedule("tick"))
     await database.schedules.update_one({"_id": "tick"}, edit)
-    _, edited = await told(stream, 2)
+    _, edited = await received(stream, 2)
     stored = await database.schedules.find_one({"_id": "tick"}, list(LEAN_FIELDS[Collection.SCHEDULES]))
     assert stored is not None
     assert edited.operation is Operation.PUT
     assert {"_id": "tick", **edited.fields} == stored
 
 
-async def test_the_journal_is_told_by_its_inserts_alone(database: Database, stream: MongoChangeStream) -> None:
+async def test_of_the_journal_only_inserts_are_delivered(database: Database, stream: MongoChangeStream) -> None:
     journal = MongoJournal(database)
     for seq in (1, 2):
         await journal.insert(JournalEntry(JournalHead("s", seq, 1, EntryKind.DECISIONS, "me", 0), WallMs(seq)))
     assert await journal.trim("s", 2, WallMs(2)) == 1
     await database.journal.update_one({}, {"$set": {"term": 9}})
     await database.definitions.insert_one({"_id": "end", "rev": 1})
-    changes = await told(stream, 3)
+    changes = await received(stream, 3)
     assert [change.id for change in changes] == [{"shard": "s", "seq": 1}, {"shard": "s", "seq": 2}, "end"]
 
 
@@ -112,7 +112,7 @@ async def test_the_snapshot_holds_live_jobs_and_the_newest_entry_of_each_shard(
     assert [head.seq for head in heads if head is not None] == [12, 3, 2]
 
 
-async def test_a_document_that_is_hard_to_decode_is_set_aside_and_the_others_go_on(
+async def test_a_document_that_is_hard_to_decode_is_quarantined_and_the_others_go_on(
     database: Database, stream: MongoChangeStream
 ) -> None:
     broken = bson.encode({"_id": "broken", "rev": 1, "target": "XX"}).replace(b"XX", b"\xff\xfe")
@@ -123,7 +123,7 @@ async def test_a_document_that_is_hard_to_decode_is_set_aside_and_the_others_go_
         await jobs.insert_one(document)
     await MongoJobStore(database, RETENTION_MS).submit(job("fine"))
     mirror = Mirror()
-    facts = mirror.fold(await told(stream, 5)).facts
+    facts = mirror.fold(await received(stream, 5)).facts
     assert [fact.id for fact in facts if isinstance(fact, Quarantined)] == ["broken", "far", "odd", "7"]
     assert set(mirror.nouns(Collection.JOBS)) == {"fine"}
 
@@ -141,36 +141,36 @@ async def test_a_lost_collection_ends_the_stream(database: Database, stream: Mon
         case _:
             await database.client.drop_database(database.name)
     with pytest.raises(HistoryLost):
-        await told(stream, 1)
+        await received(stream, 1)
 
 
-async def test_whoever_begins_anew_after_a_dropped_collection_makes_it_with_its_indexes(database: Database) -> None:
+async def test_a_resync_after_a_dropped_collection_creates_it_with_its_indexes(database: Database) -> None:
     made = await database.processors.index_information()
     source = MongoChangeSource(database)
     stream = await source.open(None)
     await database.processors.drop()
     await database.processors.insert_one({"_id": "p"})
     with pytest.raises(HistoryLost):
-        await told(stream, 1)
+        await received(stream, 1)
     await stream.close()
     await (await source.open(None)).close()
     assert len(made) > 1
     assert await database.processors.index_information() == made
 
 
-async def test_what_came_before_the_loss_is_told_first(database: Database, stream: MongoChangeStream) -> None:
+async def test_changes_before_the_loss_are_delivered_first(database: Database, stream: MongoChangeStream) -> None:
     await database.jobs.insert_one({"_id": "a"})
     await database.definitions.drop()
-    assert [change.id for change in await told(stream, 1)] == ["a"]
+    assert [change.id for change in await received(stream, 1)] == ["a"]
     with pytest.raises(HistoryLost):
         await stream.next_batch(_PATIENCE_MS)
 
 
-async def test_other_collections_tell_nothing(database: Database, stream: MongoChangeStream) -> None:
+async def test_other_collections_deliver_no_changes(database: Database, stream: MongoChangeStream) -> None:
     await database.other.insert_one({"_id": "x"})
     await database.other.drop()
     await database.jobs.insert_one({"_id": "a"})
-    assert [change.id for change in await told(stream, 1)] == ["a"]
+    assert [change.id for change in await received(stream, 1)] == ["a"]
 
 
 async def test_a_token_outside_the_history_is_history_lost(database: Database, stream: MongoChangeStream) -> None:
@@ -194,14 +194,14 @@ async def test_cancelled_waits_lose_nothing(database: Database, stream: MongoCha
         [answer] = await asyncio.gather(waiting, return_exceptions=True)
         if not isinstance(answer, BaseException):
             seen += [change.id for change in answer.changes]
-    seen += [change.id for change in await told(stream, 200 - len(seen))]
+    seen += [change.id for change in await received(stream, 200 - len(seen))]
     assert seen == [str(number) for number in range(200)]
 
 
 async def test_more_than_fits_the_buffer_arrives_in_order(database: Database, stream: MongoChangeStream) -> None:
     ids = [f"{number:05}" for number in range(6_000)]
     await database.jobs.insert_many([{"_id": id} for id in ids])
-    assert [change.id for change in await told(stream, len(ids))] == ids
+    assert [change.id for change in await received(stream, len(ids))] == ids
 
 
 async def test_positions_grow_as_texts(database: Database, stream: MongoChangeStream) -> None:

@@ -1,4 +1,4 @@
-"""A live system under load whose leaders are killed has nothing broken; what is planted in it is told everywhere."""
+"""A live system under load whose leaders are killed has nothing broken; a planted defect is reported everywhere."""
 
 import asyncio
 import json
@@ -65,7 +65,7 @@ async def fired_more(processes: Processes, count: int) -> None:
     await eventually(fired_enough, f"{count} more fires")
 
 
-def told(processes: Processes, event: str) -> list[dict[str, Any]]:
+def log_lines(processes: Processes, event: str) -> list[dict[str, Any]]:
     """What the processes wrote into their logs, those that were killed too."""
     lines = [line for path in sorted(processes.folder.glob("*.err")) for line in _lines(path)]
     return [line for line in lines if line.get("event") == event]
@@ -114,7 +114,7 @@ async def test_a_busy_system_whose_leaders_are_killed_has_nothing_broken(process
     assert report.looked_at["journal"] > 20
     status, said = await checked(processes)
     assert (status, said["findings"], said["complete"]) == (0, [], True)
-    assert told(processes, "mirrors_differ") == []
+    assert log_lines(processes, "mirrors_differ") == []
     assert (await processes.get("/v1/cluster"))["mirrors_differ"] == []
 
     async def compared() -> bool:
@@ -130,7 +130,7 @@ async def test_a_busy_system_whose_leaders_are_killed_has_nothing_broken(process
     await eventually(compared, "marks that both have in common")
 
 
-async def test_what_is_planted_in_a_live_system_is_told_everywhere(processes: Processes) -> None:
+async def test_a_defect_planted_in_a_live_system_is_reported_everywhere(processes: Processes) -> None:
     await started(processes, "one", "two", "three", HASCHEDULER_AUDIT_INTERVAL="10s")
     jobs = processes.database.jobs
 
@@ -148,7 +148,7 @@ async def test_what_is_planted_in_a_live_system_is_told_everywhere(processes: Pr
     assert said["counts"] == {"verdict_missing": 1}
 
     async def shown() -> bool:
-        # Each replica shows it, whoever leads.
+        # Each replica shows it, not only the leader.
         answers = [
             (await processes.http.get(replica.url + "/v1/cluster")).json() for replica in processes.replicas.values()
         ]
@@ -163,11 +163,11 @@ async def test_what_is_planted_in_a_live_system_is_told_everywhere(processes: Pr
 
     async def measured() -> bool:
         leader, _ = await processes.leader()
-        told = (await processes.http.get(leader.url + "/metrics")).text
-        return all(one in told for one in metrics)
+        metrics_text = (await processes.http.get(leader.url + "/metrics")).text
+        return all(one in metrics_text for one in metrics)
 
     await eventually(measured, "the leader's metrics have it", 60)
-    lines = told(processes, "audit_finding")
+    lines = log_lines(processes, "audit_finding")
     # Once; should another one come to lead meanwhile, once by that one too.
     terms = (await processes.leader())[1]
     assert 0 < len(lines) <= terms
@@ -175,7 +175,7 @@ async def test_what_is_planted_in_a_live_system_is_told_everywhere(processes: Pr
         assert (line["level"], line["kind"], line["document"]) == ("error", "verdict_missing", "schedules/tick")
 
 
-async def test_a_change_that_one_replica_never_hears_of_raises_the_alarm_and_is_mended(
+async def test_a_change_that_one_replica_misses_raises_the_alarm_and_is_repaired(
     processes: Processes, tmp_path: Path
 ) -> None:
     """Its stream is filtered by what is planted in that process alone."""
@@ -187,12 +187,12 @@ async def test_a_change_that_one_replica_never_hears_of_raises_the_alarm_and_is_
     await processes.schedule("unheard", "1h")
 
     async def noticed() -> bool:
-        # It reads everything anew at once, perhaps before the others have heard its digests.
+        # It resyncs at once, perhaps before the others have received its digests.
         metrics = (await processes.http.get(processes.replicas["deaf"].url + "/metrics")).text
         return "hascheduler_mirrors_differ 2.0" in metrics
 
     await eventually(noticed, "it notices that it is alone against two", 60)
-    assert "deaf" in {line["replica"].split(".")[0] for line in told(processes, "mirrors_differ")}
+    assert "deaf" in {line["replica"].split(".")[0] for line in log_lines(processes, "mirrors_differ")}
 
     async def mended() -> bool:
         answers = [
@@ -200,8 +200,8 @@ async def test_a_change_that_one_replica_never_hears_of_raises_the_alarm_and_is_
         ]
         return {answer["counts"]["schedules"] for answer in answers} == {2}
 
-    await eventually(mended, "the one that was deaf has read everything anew")
-    assert len([line for line in told(processes, "stream_lost") if "differs" in line["error"]]) == 1
+    await eventually(mended, "the deaf replica has resynced")
+    assert len([line for line in log_lines(processes, "stream_lost") if "differs" in line["error"]]) == 1
 
 
 _DEAF = """
@@ -211,8 +211,8 @@ _change_of = stream.change_of
 
 
 def change_of(event, position=""):
-    told = _change_of(event, position)
-    return stream.Told.NOTHING if getattr(told, "id", None) == "unheard" else told
+    change = _change_of(event, position)
+    return stream.NonChange.NOTHING if getattr(change, "id", None) == "unheard" else change
 
 
 stream.change_of = change_of

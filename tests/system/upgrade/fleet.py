@@ -1,4 +1,4 @@
-"""Replicas and processors of several releases in one deployment, under load, and what became of all they were given."""
+"""Replicas and processors of several releases in one deployment, under load, and how all their jobs ended."""
 
 import asyncio
 import itertools
@@ -78,7 +78,7 @@ class Fleet(Processes):
         return answer
 
     async def start(self, name: str, *arguments: str) -> Process:
-        """A command of the present release that is left to itself; its lines are told by `said`."""
+        """A command of the present release in the background; `said` returns its lines."""
         self.commands.append(await self._start(name, list(arguments)))
         return self.commands[-1]
 

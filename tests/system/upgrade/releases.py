@@ -1,4 +1,4 @@
-"""The releases that live side by side in these tests, and the one before this, as it was committed."""
+"""The releases that run side by side in these tests, and the previous one as it was committed."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`migrate`: from nothing, from what the previous release has left, twice, at once, cut short, and in a bad place."""
+"""`migrate` of an empty database, of the previous release's, repeated, concurrent, cut short, and refused."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ async def _is_whole(database: Database) -> None:
     assert await database.meta.find_one({}, {"raised_at": False}) == {"_id": "schema", "version": 1, "rev": 1}
 
 
-async def test_from_nothing_and_then_there_is_nothing_to_do(database: Database) -> None:
+async def test_an_empty_database_is_migrated_and_then_nothing_is_missing(database: Database) -> None:
     looked = await migrate(database, _silent, dry_run=True)
     assert (looked.before, looked.after, list(looked.steps)) == (None, 1, EVERYTHING)
     assert await database.list_collection_names() == []
@@ -69,13 +69,13 @@ async def test_from_nothing_and_then_there_is_nothing_to_do(database: Database) 
     await _is_whole(database)
 
 
-async def test_several_at_once_do_each_others_work(database: Database) -> None:
+async def test_concurrent_migrations_share_the_work(database: Database) -> None:
     done = await asyncio.gather(*(migrate(database, _silent) for _ in range(4)))
     assert [migration.after for migration in done] == [1] * 4
     await _is_whole(database)
 
 
-async def test_cut_short_before_any_step_the_next_goes_on_from_there(database: Database) -> None:
+async def test_a_migration_cut_short_before_any_step_is_continued_by_the_next(database: Database) -> None:
     done: list[MigrationStep] = []
 
     def one_step_and_no_more(event: str, step: MigrationStep, _more: Mapping[str, Any]) -> None:
@@ -95,7 +95,7 @@ async def test_cut_short_before_any_step_the_next_goes_on_from_there(database: D
     await _is_whole(database)
 
 
-async def test_a_replica_makes_what_is_missing_and_leaves_the_version_to_people(database: Database) -> None:
+async def test_a_replica_creates_what_is_missing_and_never_raises_the_version(database: Database) -> None:
     await prepare(database)
     assert set(await database.list_collection_names()) == set(Collection)
     assert await database.meta.find_one({}) is None
@@ -134,29 +134,31 @@ async def test_an_index_of_another_shape_is_named_before_anything_is_changed(
     assert await database.list_collection_names() == ["jobs"]
 
 
-async def test_an_index_that_people_have_added_is_in_nobodys_way(database: Database) -> None:
+async def test_an_additional_index_does_not_prevent_a_migration(database: Database) -> None:
     await migrate(database, _silent)
     await database.jobs.create_indexes([IndexModel([("labels.team", ASCENDING)], name="team")])
     await database.schedules.create_indexes([IndexModel([("state", ASCENDING)], name="state")])
     assert (await migrate(database, _silent)).steps == []
 
 
-async def test_a_long_build_is_told_of_and_waited_for(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_index_build_is_reported_and_waited_for(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(migrate, "_REPORT_EVERY_S", 0.01)
     await database.create_collection("jobs")
     await database.jobs.insert_one({"_id": "a"})
     held = MigrationStep(StepKind.INDEX, "jobs.state")
-    told = asyncio.Event()
+    reported = asyncio.Event()
 
     def listen(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
         if event == "still_migrating" and step == held and more.keys() == {"documents", "for_s"}:
-            told.set()
+            reported.set()
 
     # Building begins when no transaction holds the collection any more.
     async with database.client.start_session() as session, await session.start_transaction():
         await database.jobs.insert_one({"_id": "b"}, session=session)
         migrating = asyncio.create_task(migrate(database, listen))
-        await asyncio.wait_for(told.wait(), 60)
+        await asyncio.wait_for(reported.wait(), 60)
         assert not migrating.done()
     assert (await migrating).after == 1
     await _is_whole(database)
@@ -165,7 +167,7 @@ async def test_a_long_build_is_told_of_and_waited_for(database: Database, monkey
 # As a command, on what the previous release has left
 
 
-async def test_what_the_previous_release_has_left_needs_no_more_than_a_version(
+async def test_a_database_of_the_previous_release_needs_only_a_version(
     fleet: Fleet, previous: Release, present: Release
 ) -> None:
     fleet.release = previous
@@ -209,18 +211,18 @@ async def test_what_the_previous_release_has_left_needs_no_more_than_a_version(
     fleet.assert_nothing_set_aside()
 
 
-async def test_what_it_has_done_is_shown(fleet: Fleet, present: Release) -> None:
+async def test_the_steps_of_a_migration_are_shown(fleet: Fleet, present: Release) -> None:
     fleet.release = present
     status, out, err = await fleet.command("migrate")
     lines = out.splitlines()
     assert (status, len(lines)) == (0, len(EVERYTHING))
     assert (lines[0], lines[-2]) == ("created the collection definitions", "built the index processors.expire_at")
     assert lines[-1] == f"{fleet.database_name} said no schema version, and has now 1"
-    told = [json.loads(line) for line in err.splitlines()]
-    assert [line["step"] for line in told if line["event"] == "migrated"] == [str(step) for step in EVERYTHING]
+    reported = [json.loads(line) for line in err.splitlines()]
+    assert [line["step"] for line in reported if line["event"] == "migrated"] == [str(step) for step in EVERYTHING]
 
 
-async def test_killed_while_it_builds_an_index_the_next_builds_it(fleet: Fleet, present: Release) -> None:
+async def test_after_a_kill_during_an_index_build_the_next_migration_builds_it(fleet: Fleet, present: Release) -> None:
     fleet.release = present
     async with _held(fleet):
         process = await fleet.start("migrating", "migrate", "--json")
@@ -232,7 +234,7 @@ async def test_killed_while_it_builds_an_index_the_next_builds_it(fleet: Fleet, 
     assert (await fleet.migrated())["steps"] == []
 
 
-async def test_on_sigterm_it_ends_between_two_steps(fleet: Fleet, present: Release) -> None:
+async def test_on_sigterm_a_migration_ends_between_two_steps(fleet: Fleet, present: Release) -> None:
     fleet.release = present
     async with _held(fleet):
         process = await fleet.start("migrating", "migrate")

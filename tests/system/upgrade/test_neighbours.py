@@ -1,4 +1,4 @@
-"""Replicas of the previous release and of this one beside each other: equal minds, and each goes on for the other."""
+"""Replicas of the previous release and of this one side by side: equal mirrors, and each takes over from the other."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ async def _both(fleet: Fleet, previous: Release, present: Release) -> None:
     await fleet.replica("new")
 
 
-async def test_each_takes_over_from_the_other_and_applies_its_entries_again(
+async def test_each_release_takes_over_from_the_other_and_applies_its_entries_again(
     fleet: Fleet, previous: Release, present: Release
 ) -> None:
     releases = {"old": previous, "new": present}
@@ -51,7 +51,7 @@ async def test_each_takes_over_from_the_other_and_applies_its_entries_again(
     await fleet.assert_nothing_was_lost(8)
 
 
-async def test_their_mirrors_are_equal_and_each_shows_what_the_other_has_written(
+async def test_both_releases_have_equal_mirrors_and_show_each_others_writes(
     fleet: Fleet, previous: Release, present: Release
 ) -> None:
     await _both(fleet, previous, present)

@@ -1,4 +1,4 @@
-"""A release that does not read the database any more says so, does no harm, and leaves the work to one that does."""
+"""A release that can't read the database any more reports it, does no harm, and leaves the work to one that can."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.timeout(300)]
 REASON = "the database has schema version 2, and this release reads 1: it takes another release"
 
 
-async def test_the_version_is_raised_only_when_everybody_reads_it(
+async def test_the_version_is_raised_only_when_all_live_processes_read_it(
     fleet: Fleet, present: Release, following: Release
 ) -> None:
     fleet.release = present
@@ -39,7 +39,7 @@ async def test_the_version_is_raised_only_when_everybody_reads_it(
     assert (await fleet.cluster("new"))["ready"]
 
 
-async def test_one_that_runs_is_not_ready_and_gives_up_its_lease(
+async def test_a_running_replica_that_can_not_read_the_version_is_not_ready_and_gives_up_its_lease(
     fleet: Fleet, present: Release, following: Release
 ) -> None:
     fleet.release = present
@@ -62,7 +62,7 @@ async def test_one_that_runs_is_not_ready_and_gives_up_its_lease(
         "collection": "definitions", "id": "of-form-2", "reason": "v: form 2 is not known to this release; expected 1",
     }  # fmt: skip
     assert (await fleet.cluster("new"))["quarantine"] == []
-    # As if somebody had raised it by hand.
+    # As if it was raised by hand.
     await fleet.database.meta.update_one({"_id": "schema"}, {"$set": {"version": 2}, "$inc": {"rev": 1}}, upsert=True)
 
     async def is_left_to_the_other() -> bool:
@@ -95,7 +95,7 @@ async def test_one_that_runs_is_not_ready_and_gives_up_its_lease(
         ({"version": "1"}, "the schema version in meta: version: '1' (str); expected an integer"),
     ],
 )
-async def test_one_that_starts_refuses_with_one_line(
+async def test_a_starting_replica_that_can_not_read_the_version_refuses_with_one_line(
     fleet: Fleet, present: Release, arguments: list[str], said: dict[str, Any], reason: str
 ) -> None:
     fleet.release = present
@@ -105,7 +105,7 @@ async def test_one_that_starts_refuses_with_one_line(
     assert await fleet.database.list_collection_names() == ["meta"]
 
 
-async def test_a_version_that_is_set_back_by_hand_is_heard_of(fleet: Fleet, present: Release) -> None:
+async def test_a_version_that_is_lowered_by_hand_is_noticed(fleet: Fleet, present: Release) -> None:
     fleet.release = present
     replica = await fleet.replica("one")
     for said, status in (({"version": 2}, 503), ({"version": "two"}, 503), ({"version": 1}, 200)):

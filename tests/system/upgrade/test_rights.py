@@ -1,4 +1,4 @@
-"""What a user without the rights is told, on a server that asks who one is."""
+"""Errors for a user without the rights, on a server with access control."""
 
 import asyncio
 import os
@@ -74,8 +74,8 @@ async def _made(host: str, user: str, roles: list[dict[str, str]]) -> Database:
 
 async def test_a_missing_right_is_named_at_once(host: str) -> None:
     of = {"db": "hascheduler"}
-    nobody = await _made(host, "nobody", [])
-    for attempt in (migrate(nobody, _silent), prepare(nobody), require_readable(nobody)):
+    no_rights = await _made(host, "nobody", [])
+    for attempt in (migrate(no_rights, _silent), prepare(no_rights), require_readable(no_rights)):
         with pytest.raises(
             DatabaseUnfit, match=r"^read the schema version: this user of MongoDB has no right to that$"
         ):
@@ -88,7 +88,7 @@ async def test_a_missing_right_is_named_at_once(host: str) -> None:
     writer = await _made(host, "writer", [{"role": "readWrite", **of}])
     assert (await migrate(writer, _silent)).after == 1
     assert (await migrate(reader, _silent)).steps == []
-    for database in (nobody, reader, writer):
+    for database in (no_rights, reader, writer):
         await database.client.close()
 
 

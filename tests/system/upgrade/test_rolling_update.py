@@ -1,4 +1,4 @@
-"""A deployment goes from the previous release to this one, process by process, or half of the way and back."""
+"""A deployment is updated from the previous release to this one, process by process, or half way and back."""
 
 import pytest
 

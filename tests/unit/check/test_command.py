@@ -55,14 +55,14 @@ def test_a_uri_that_is_none_is_wrong_usage() -> None:
     assert "mongodb_uri: not a MongoDB URI" in ended.stderr
 
 
-def test_it_is_not_to_be_confused_with_the_log_of_changes() -> None:
+def test_the_help_points_to_the_log_of_changes() -> None:
     text = " ".join(invoke("--help").out.split())
     assert "check " in text
     assert "audit-log" in text
     assert "hascheduler audit-log" in " ".join(invoke("check", "--help").out.split())
 
 
-def test_its_old_name_goes_on_working_and_says_that_it_is_deprecated() -> None:
+def test_its_old_name_still_works_and_is_announced_as_deprecated() -> None:
     assert "\n  audit " not in invoke("--help").out
     ended = invoke("audit", "--json", "--watch")
     assert ended.status == 2
@@ -80,7 +80,7 @@ REPORT = CheckReport(
 )
 
 
-def test_what_is_not_shown_is_counted_and_what_was_left_out_is_said() -> None:
+def test_hidden_findings_are_counted_and_an_incomplete_scan_is_announced() -> None:
     from rich.console import Console
 
     console = Console(width=120, no_color=True)
@@ -91,7 +91,7 @@ def test_what_is_not_shown_is_counted_and_what_was_left_out_is_said() -> None:
     assert f"since {2**52} ms" in shown
 
 
-def test_programs_get_it_all() -> None:
+def test_json_has_the_whole_report() -> None:
     answer = _document(REPORT, "db")
     assert json.loads(json.dumps(answer)) == {
         "database": "db",

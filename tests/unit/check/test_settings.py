@@ -1,4 +1,4 @@
-"""How often the leader looks."""
+"""The setting for how often the leader checks the invariants."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What replicas tell each other of marks and audits: additive, and nothing that is written there breaks the account."""
+"""Digest marks and check results in heartbeats: additive fields that can never make a heartbeat unreadable."""
 
 from typing import Any
 
@@ -18,11 +18,11 @@ def test_it_is_read_back_as_it_was_written(marks: tuple[tuple[str, str], ...], a
     status = make_replica(marks=marks, audited=audited)
     stored = encode_replica(status)
     assert decode_replica(stored["_id"], stored) == status
-    # The stream tells a text whole; of an array it might tell a part.
+    # The stream delivers a text whole; of an array it may deliver a part.
     assert isinstance(stored["marks"], str)
 
 
-def test_an_account_of_a_release_that_does_not_tell_has_none() -> None:
+def test_a_heartbeat_of_an_older_release_has_no_marks_and_no_last_check() -> None:
     stored = encode_replica(make_replica(marks=MARKS, audited=LastCheck(WallMs(5))))
     del stored["marks"], stored["audited"]
     assert decode_replica(stored["_id"], stored) == make_replica()
@@ -31,7 +31,7 @@ def test_an_account_of_a_release_that_does_not_tell_has_none() -> None:
 @pytest.mark.parametrize(
     "nonsense", [None, 5, [], {}, "", " ", "a", "=", "a=b=c d", "at=", "at=x", "at=1 x", "at=-1", "at=" + "9" * 99]
 )
-def test_nonsense_in_either_is_no_reason_to_set_the_account_aside(nonsense: Any) -> None:
+def test_malformed_marks_or_checks_do_not_make_a_heartbeat_unreadable(nonsense: Any) -> None:
     stored = encode_replica(make_replica()) | {"marks": nonsense, "audited": nonsense}
     status = decode_replica(stored["_id"], stored)
     assert status.id == "r1"

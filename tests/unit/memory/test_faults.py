@@ -1,4 +1,4 @@
-"""What can be asked to go wrong in memory, and what a caller then gets."""
+"""The faults that tests can request of the memory database, and what callers then get."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from tests.contract.backends import Backend, memory_backend
-from tests.contract.following import PATIENCE_MS, opened, told
+from tests.contract.following import PATIENCE_MS, changes_through, opened
 from tests.contract.job_states import SUCCEEDED, bring_to, stored
 from tests.factories import NOW, make_definition, make_entry, make_job, make_lease, make_processor, make_replica
 
@@ -50,7 +50,7 @@ async def test_a_call_whose_answer_is_lost_was_carried_out(connection: MemoryCon
     assert await backend.journal.get("default", 1) == make_entry(1)
 
 
-async def test_as_many_calls_fail_as_were_asked_for(connection: MemoryConnection, backend: Backend) -> None:
+async def test_as_many_calls_fail_as_requested(connection: MemoryConnection, backend: Backend) -> None:
     connection.fail_next(3)
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
@@ -58,7 +58,7 @@ async def test_as_many_calls_fail_as_were_asked_for(connection: MemoryConnection
     assert await backend.leases.get("default") is None
 
 
-async def test_faults_can_be_meant_for_one_kind_of_call(connection: MemoryConnection, backend: Backend) -> None:
+async def test_faults_can_be_limited_to_one_kind_of_call(connection: MemoryConnection, backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     connection.fail_next(of="work.finish", carried_out=True)
     connection.fail_next(of="leases")
@@ -82,7 +82,7 @@ async def test_decisions_without_an_answer_are_unknown(
     assert await backend.claims.apply(decisions, NOW, majority=True) == [Settlement.DONE]
 
 
-async def test_a_cut_connection_lets_nothing_through_while_others_go_on(
+async def test_a_cut_connection_passes_no_exchange_while_others_go_on(
     connection: MemoryConnection, backend: Backend, other: Backend
 ) -> None:
     connection.cut()
@@ -102,7 +102,7 @@ async def test_a_broken_stream_is_resumed_and_nothing_is_lost(connection: Memory
             with pytest.raises(StoreUnavailable):
                 await stream.next_batch(PATIENCE_MS)
     async with opened(backend.source, resume) as stream:
-        assert [change.id for change in await told(stream, "1")] == ["1"]
+        assert [change.id for change in await changes_through(stream, "1")] == ["1"]
 
 
 async def test_a_stream_that_fell_behind_a_forgotten_history_is_lost(
@@ -120,10 +120,10 @@ async def test_a_stream_that_is_up_to_date_outlives_a_forgotten_history(
 ) -> None:
     async with opened(backend.source) as stream:
         await backend.definitions.put(make_definition("1"))
-        await told(stream, "1")
+        await changes_through(stream, "1")
         connection.database.history.forget()
         await backend.definitions.put(make_definition("2"))
-        assert [change.id for change in await told(stream, "2")] == ["2"]
+        assert [change.id for change in await changes_through(stream, "2")] == ["2"]
 
 
 async def test_the_history_is_bounded() -> None:
@@ -145,7 +145,7 @@ async def test_a_source_may_deliver_in_small_batches(connection: MemoryConnectio
         assert [len(changes) async for changes in stream.snapshot()] == [2, 2, 1]
 
 
-async def test_what_has_expired_goes_when_time_passes(connection: MemoryConnection, backend: Backend) -> None:
+async def test_expired_documents_are_deleted_when_time_passes(connection: MemoryConnection, backend: Backend) -> None:
     database = connection.database
     database.pass_time_to(NOW)
     await backend.board.beat(make_replica("r1"))
@@ -157,7 +157,7 @@ async def test_what_has_expired_goes_when_time_passes(connection: MemoryConnecti
     async with opened(backend.source) as stream:
         await stream.next_batch(0)
         database.pass_time_to(WallMs(NOW + 60_000))
-        assert [change.id for change in await told(stream, "r1")] == ["r1"]
+        assert [change.id for change in await changes_through(stream, "r1")] == ["r1"]
     database.pass_time_to(WallMs(NOW + 86_400_000))
     assert database.find(Collection.PROCESSORS, "p1") is None
     assert database.find(Collection.JOBS, "ended") is None

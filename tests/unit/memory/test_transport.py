@@ -1,4 +1,4 @@
-"""The broker in memory: what `Transport` and `Deliveries` promise, and the faults that may be asked for."""
+"""The broker in memory: the guarantees of `Transport` and `Deliveries`, and the faults on request."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,11 +44,11 @@ async def test_messages_reach_their_own_processor_in_order() -> None:
         assert [await next_job(one), await next_job(one), await next_job(two)] == ["a", "c", "b"]
 
 
-async def test_what_nobody_ever_consumed_is_returned() -> None:
+async def test_a_message_to_an_unknown_queue_is_not_confirmed() -> None:
     assert await MemoryTransport(MemoryBroker()).publish([("p1", message("a"))]) == [UNKNOWN]
 
 
-async def test_a_broker_that_does_not_accept_takes_nothing() -> None:
+async def test_a_broker_that_does_not_accept_takes_no_message() -> None:
     broker = MemoryBroker()
     transport = MemoryTransport(broker)
     async with consumed(MemoryDeliveries(broker, "p1", 8)) as arrived:
@@ -60,7 +60,7 @@ async def test_a_broker_that_does_not_accept_takes_nothing() -> None:
         assert await next_job(arrived) == "b"
 
 
-async def test_what_was_not_acknowledged_comes_again_first() -> None:
+async def test_unacknowledged_messages_are_delivered_again_first() -> None:
     broker = MemoryBroker()
     deliveries = MemoryDeliveries(broker, "p1", 8)
     async with consumed(deliveries) as arrived:
@@ -92,7 +92,7 @@ async def test_a_parked_message_leaves_the_queue_with_its_reason() -> None:
     assert broker.waiting("p1") == 0
 
 
-async def test_a_queue_that_was_deleted_is_declared_again_by_whoever_consumes_it() -> None:
+async def test_a_deleted_queue_is_declared_again_by_its_consumer() -> None:
     broker = MemoryBroker()
     async with consumed(MemoryDeliveries(broker, "p1", 8)) as arrived:
         await MemoryDeliveries(broker, "p1", 8).delete()
@@ -101,7 +101,7 @@ async def test_a_queue_that_was_deleted_is_declared_again_by_whoever_consumes_it
         assert await next_job(arrived) == "a"
 
 
-async def test_a_deleted_queue_takes_nothing() -> None:
+async def test_a_deleted_queue_takes_no_message() -> None:
     broker = MemoryBroker()
     deliveries = MemoryDeliveries(broker, "p1", 8)
     async with consumed(deliveries):
@@ -110,7 +110,7 @@ async def test_a_deleted_queue_takes_nothing() -> None:
     assert await MemoryTransport(broker).publish([("p1", message("a"))]) == [UNKNOWN]
 
 
-async def test_messages_are_lost_doubled_or_unconfirmed_when_that_is_asked_for() -> None:
+async def test_messages_are_dropped_duplicated_or_unconfirmed_on_request() -> None:
     broker = MemoryBroker()
     async with consumed(MemoryDeliveries(broker, "p1", 8)) as arrived:
         for fault in (MessageFault.DROPPED, MessageFault.DUPLICATED, MessageFault.UNCONFIRMED):

@@ -1,4 +1,4 @@
-"""Bundles come apart into what went into them, and whatever is none is left alone."""
+"""Bundles are decoded into the messages that were encoded; any other body is no bundle."""
 
 import orjson
 import pytest
@@ -50,9 +50,9 @@ def changed(**fields: object) -> bytes:
         changed(runs=[{"job": "j" * 5_000_000, "attempt": 1}]),
     ],
 )
-def test_what_is_no_bundle_is_left_alone(body: bytes) -> None:
+def test_a_body_that_is_no_bundle_is_none(body: bytes) -> None:
     assert decode_bundle(body) is None
 
 
-def test_a_trace_that_is_none_is_left_out() -> None:
+def test_a_malformed_trace_is_left_out() -> None:
     assert decode_bundle(changed(runs=[{"job": "01JD", "attempt": 1, "traceparent": {"$gt": ""}}])) == [RUNS[0]]

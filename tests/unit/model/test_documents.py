@@ -1,4 +1,4 @@
-"""Stored documents: what is written is read back, and whatever else is there is refused with the path."""
+"""Stored documents: an encoded value is decoded back, and any other document is refused with the path."""
 
 from collections.abc import Callable
 from typing import Any
@@ -237,7 +237,7 @@ def test_a_wrong_field_of_a_job_is_named(field: str, value: object) -> None:
         (Collection.LANES, "criteria", ["arrival", "tier"]), (Collection.TENANTS, "max_running", 0),
     ],
 )  # fmt: skip
-def test_a_wrong_field_of_a_noun_is_named(collection: Collection, field: str, value: object) -> None:
+def test_a_wrong_field_of_a_stored_document_is_named(collection: Collection, field: str, value: object) -> None:
     with pytest.raises(InvalidInput) as refusal:
         DECODERS[collection]("a", {"rev": 1, "weight": 1, field: value})
     assert refusal.value.path[0] == field
@@ -273,7 +273,7 @@ def test_schedules_whose_targets_are_their_names_have_one_template() -> None:
 
 
 @pytest.mark.parametrize("priority", [True, 5.0, [5], None])
-def test_a_priority_that_is_none_is_refused_whatever_was_read_before(priority: object) -> None:
+def test_a_priority_of_another_type_is_refused_although_an_equal_one_was_cached(priority: object) -> None:
     for number in (1, 5):
         decode_template(encode_template(JobTemplate("log", None, "tenant", "default", "", number, "queued"), "a"), "a")
     stored = encode_template(JobTemplate("log", None, "tenant", "default", "", 5, "queued"), "a")
@@ -283,7 +283,7 @@ def test_a_priority_that_is_none_is_refused_whatever_was_read_before(priority: o
 
 
 @pytest.mark.parametrize("every_ms", [True, 1.0, [1], None])
-def test_an_interval_that_is_none_is_refused_whatever_was_read_before(every_ms: object) -> None:
+def test_an_interval_of_another_type_is_refused_although_an_equal_one_was_cached(every_ms: object) -> None:
     stored = encode_trigger(Trigger(Interval(1, WallMs(0))))
     decode_trigger(stored)
     with pytest.raises(InvalidInput) as refusal:
@@ -292,7 +292,7 @@ def test_an_interval_that_is_none_is_refused_whatever_was_read_before(every_ms: 
 
 
 @given(SCHEDULES, SCHEDULES)
-def test_what_the_leader_writes_alone_is_read_like_the_whole(before: ScheduleRef, after: ScheduleRef) -> None:
+def test_the_leaders_fields_alone_are_decoded_as_in_the_whole_document(before: ScheduleRef, after: ScheduleRef) -> None:
     fields = encode_schedule_ref(after)
     written = {name: fields[name] for name in ("cursor_ms", "tally", "failures", "throttled")}
     whole = decode_schedule(before.name, {**encode_schedule_ref(before), **written})

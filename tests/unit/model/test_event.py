@@ -1,4 +1,4 @@
-"""Positions, and the form in which events are told."""
+"""Positions, and the JSON form of events."""
 
 import json
 
@@ -38,7 +38,7 @@ def test_positions_sort_as_texts_in_the_order_of_the_stream() -> None:
     ["", "1.2", "0000000001.000000002", "0000000001.0000000002.", "0000000001.0000000002.1", "x000000001.0000000002",
      "0000000001.0000000002\n", "٠000000001.0000000002", " 0000000001.0000000002"],
 )  # fmt: skip
-def test_what_is_no_position_is_none(text: str) -> None:
+def test_malformed_positions_are_none(text: str) -> None:
     assert not is_position(text)
 
 

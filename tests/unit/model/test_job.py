@@ -60,7 +60,7 @@ def test_only_an_attempt_that_holds_a_slot_is_worked_on(move: Move) -> None:
         ("cancelled", "running", False),
     ],
 )
-def test_what_may_follow(before: str, after: str, may: bool) -> None:
+def test_which_state_may_follow_which(before: str, after: str, may: bool) -> None:
     assert may_follow(JobState(before), JobState(after)) is may
 
 

@@ -1,4 +1,4 @@
-"""The dispatch message: what is not one is refused with a reason, whatever it is."""
+"""The dispatch message: any other body is refused with a reason."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is taken out of texts, and what is left."""
+"""Secrets are removed from texts, and nothing else."""
 
 import pytest
 
@@ -26,7 +26,7 @@ TOKEN = "hsk_" + "aB3-_" * 8 + "xyz"
         (f"Authorization: Bearer {TOKEN}", "Authorization: Bearer ***"),
     ],
 )
-def test_secrets_are_taken_out(text: str, clean: str) -> None:
+def test_secrets_are_removed(text: str, clean: str) -> None:
     assert redacted(text) == clean
     assert redacted(clean) == clean
 
@@ -39,7 +39,7 @@ def test_secrets_are_taken_out(text: str, clean: str) -> None:
         "the bearer of this",
     ],
 )  # fmt: skip
-def test_everything_else_is_left(text: str) -> None:
+def test_all_other_text_stays(text: str) -> None:
     assert redacted(text) == text
 
 
@@ -60,7 +60,7 @@ def test_values_keep_their_form_unless_they_hold_a_secret() -> None:
     }
 
 
-def test_what_is_nested_too_deeply_to_be_gone_through_is_a_text() -> None:
+def test_a_value_nested_too_deeply_becomes_a_text() -> None:
     deep: object = TOKEN
     for _ in range(20):
         deep = [deep]

@@ -44,7 +44,7 @@ def test_a_list_of_amounts_is_a_vector(text: str, vector: tuple[tuple[str, int],
         (",".join(f"r{n}=1" for n in range(RESOURCE_NAMES_MAX + 1)), "17 resources"),
     ],
 )
-def test_what_is_no_such_list_is_refused_with_the_place(text: str, said: str) -> None:
+def test_a_malformed_list_is_refused_with_the_place(text: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_resources(text, ("--resources",))
     assert refused.value.path == ("--resources",)
@@ -53,6 +53,6 @@ def test_what_is_no_such_list_is_refused_with_the_place(text: str, said: str) ->
 
 
 @given(st.dictionaries(NAMES, st.integers(1, AMOUNT_MAX), max_size=RESOURCE_NAMES_MAX))
-def test_what_is_written_is_read_back(amounts: dict[str, int]) -> None:
+def test_a_formatted_vector_is_parsed_back(amounts: dict[str, int]) -> None:
     assert dict(parse_resources(format_resources(amounts))) == amounts
     assert dict(check_resources(amounts)) == amounts

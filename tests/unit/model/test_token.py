@@ -1,4 +1,4 @@
-"""Roles and what they may, tokens and what is stored of them."""
+"""Roles and their powers; tokens and their stored form."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from tests.factories import NOW, make_token
         (Role.WORKER, {"work"}),
     ],
 )
-def test_each_role_may_this(role: Role, may: set[str]) -> None:
+def test_each_role_has_these_powers(role: Role, may: set[str]) -> None:
     assert {power.value for power in Power if role.may(power)} == may
 
 
@@ -47,14 +47,14 @@ def test_no_field_of_the_stored_form_holds_a_secret() -> None:
 
 
 @pytest.mark.parametrize("role", ["root", "", None, ["admin"], {"$gt": ""}, "ADMIN", 1])
-def test_a_role_that_is_none_opens_nothing(role: object) -> None:
+def test_an_unknown_role_grants_nothing(role: object) -> None:
     with pytest.raises(InvalidInput) as refused:
         decode_token("digest", {**encode_token(make_token()), "role": role})
     assert refused.value.path == ("role",)
 
 
 @pytest.mark.parametrize("field", ["rev", "id", "name", "role", "tenant", "created_at_ms", "created_by"])
-def test_a_token_without_a_field_is_set_aside(field: str) -> None:
+def test_a_token_without_a_field_is_quarantined(field: str) -> None:
     stored = encode_token(make_token())
     del stored[field]
     with pytest.raises(InvalidInput) as refused:
@@ -62,6 +62,6 @@ def test_a_token_without_a_field_is_set_aside(field: str) -> None:
     assert refused.value.path == (field,)
 
 
-def test_a_token_without_an_end_is_stored_so() -> None:
+def test_a_token_without_an_expiry_is_stored_without_one() -> None:
     token = replace(make_token(), expires_at_ms=None)
     assert decode_token(token.digest, encode_token(token)) == token

@@ -1,4 +1,4 @@
-"""What is a trace and what is not: anybody may send the headers."""
+"""W3C trace headers from any client: valid ones are read, malformed ones are none."""
 
 import pytest
 
@@ -17,7 +17,7 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("value", GARBAGE, ids=lambda value: repr(value)[:40])
-def test_what_is_malformed_is_no_trace(value: object) -> None:
+def test_a_malformed_header_is_no_trace(value: object) -> None:
     assert trace_context(value, "vendor=1") is None
     assert trace_from_headers({"traceparent": value}) is None
 
@@ -27,12 +27,12 @@ def test_what_is_malformed_is_no_trace(value: object) -> None:
     [
         (GOOD, GOOD),
         (f"00-{TRACE}-{SPAN}-00", f"00-{TRACE}-{SPAN}-00"),
-        (f"00-{TRACE}-{SPAN}-ff", f"00-{TRACE}-{SPAN}-03"),  # flags that nobody knows are sent as 0
+        (f"00-{TRACE}-{SPAN}-ff", f"00-{TRACE}-{SPAN}-03"),  # unknown flags are sent as 0
         (f"cc-{TRACE}-{SPAN}-01", GOOD),
         (f"cc-{TRACE}-{SPAN}-01-what-may-come", GOOD),
     ],
 )
-def test_what_is_read_is_sent_on_as_the_version_that_is_known(given: str, read: str) -> None:
+def test_a_trace_of_a_later_version_is_passed_on_as_version_00(given: str, read: str) -> None:
     found = trace_context(given)
     assert found == TraceContext(read)
     assert found is not None
@@ -47,7 +47,7 @@ def test_what_is_read_is_sent_on_as_the_version_that_is_known(given: str, read: 
         ("a=1\r\nX-Evil: 1", ""), ("a=é", ""), ("", ""),
     ],
 )  # fmt: skip
-def test_a_state_that_can_not_be_sent_on_is_left_out_and_the_trace_stays(state: object, kept: str) -> None:
+def test_an_unusable_tracestate_is_left_out_and_the_traceparent_stays(state: object, kept: str) -> None:
     found = trace_from_headers({"traceparent": GOOD, "tracestate": state, "other": 1})
     assert found == TraceContext(GOOD, kept)
     assert found.headers() == {"traceparent": GOOD, **({"tracestate": kept} if kept else {})}

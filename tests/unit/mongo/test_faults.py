@@ -1,4 +1,4 @@
-"""What becomes of a server that is absent, and of a URI that is malformed."""
+"""An absent server and a malformed URI become this project's errors."""
 
 import gc
 import socket
@@ -14,7 +14,7 @@ from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.leases import MongoLeaseStore
 from hascheduler.mongo.stream.source import MongoChangeSource
-from tests.integration.mongo.nouns import RETENTION_MS
+from tests.integration.mongo.examples import RETENTION_MS
 
 BASIS = Basis(cursor_ms=WallMs(500), since_ms=WallMs(500))
 

@@ -1,10 +1,10 @@
-"""What a store remembers of the starts."""
+"""The work store remembers the times of started attempts."""
 
 from hascheduler.mongo.state_updates import AttemptTimes
 from hascheduler.mongo.work.started_attempts import STARTED_ATTEMPTS_MAX, StartedAttempts
 
 
-def test_memories_are_bounded_and_taken_once() -> None:
+def test_remembered_attempts_are_bounded_and_taken_once() -> None:
     begun = StartedAttempts()
     for number in range(STARTED_ATTEMPTS_MAX + 2):
         begun.remember({"_id": str(number), "attempt": 1, "dispatched_at_ms": 2, "kept_until": None}, 3)

@@ -1,4 +1,4 @@
-"""Positions of events that have one time."""
+"""Positions of several events with one cluster time."""
 
 from bson import Timestamp
 

@@ -1,4 +1,4 @@
-"""Documents say which form they have; one of a form that is not known is set aside, and never taken for another."""
+"""Documents name their form; one of an unknown form is quarantined, and never read as another form."""
 
 from collections.abc import Callable
 from typing import Any
@@ -76,15 +76,15 @@ DOCUMENTS: Documents = {
     Collection.VERDICTS: (verdict_document(RUN, NOW), decode_verdict),
 }
 SAYS_ITSELF = {Collection.META}
-"""It tells the version, and every release must be able to read it."""
+"""It holds the version, and every release must be able to read it."""
 
 
-def test_every_collection_that_a_mirror_reads_is_here() -> None:
+def test_every_mirrored_collection_has_an_example() -> None:
     assert set(MIRRORED) - SAYS_ITSELF <= set(DOCUMENTS)
 
 
 @pytest.mark.parametrize("collection", DOCUMENTS)
-def test_a_document_says_its_form_and_is_read_in_it(collection: Collection) -> None:
+def test_a_document_names_its_form_and_is_read_in_it(collection: Collection) -> None:
     stored, decode = DOCUMENTS[collection]
     assert stored["v"] == NEWEST_VERSION
     unsaid = {name: value for name, value in stored.items() if name != "v"}
@@ -93,7 +93,7 @@ def test_a_document_says_its_form_and_is_read_in_it(collection: Collection) -> N
 
 @pytest.mark.parametrize("form", [NEWEST_VERSION + 1, 0, -1, "1", 1.0, True, None, [], {}])
 @pytest.mark.parametrize("collection", DOCUMENTS)
-def test_a_document_of_a_form_that_is_not_known_is_refused(collection: Collection, form: object) -> None:
+def test_a_document_of_an_unknown_form_is_refused(collection: Collection, form: object) -> None:
     stored, decode = DOCUMENTS[collection]
     with pytest.raises(InvalidInput) as refusal:
         decode({**stored, "v": form})
@@ -101,7 +101,7 @@ def test_a_document_of_a_form_that_is_not_known_is_refused(collection: Collectio
 
 
 @pytest.mark.parametrize("collection", sorted(set(MIRRORED) - SAYS_ITSELF - {Collection.JOURNAL}))
-def test_a_mirror_sets_it_aside_and_takes_it_back_when_it_is_known(collection: Collection) -> None:
+def test_a_mirror_quarantines_an_unknown_form_until_it_is_a_known_one(collection: Collection) -> None:
     stored, _ = DOCUMENTS[collection]
     id = stored["_id"]
     fields = {name: stored[name] for name in LEAN_FIELDS[collection] if name in stored}
@@ -137,7 +137,7 @@ def test_the_form_costs_a_job_seven_bytes() -> None:
 @pytest.mark.parametrize(
     ("version", "is_readable"), [(0, False), (1, True), (NEWEST_VERSION, True), (NEWEST_VERSION + 1, False)]
 )
-def test_a_database_of_another_version_is_none_for_this_release(version: int, is_readable: bool) -> None:
+def test_a_database_of_another_version_is_not_for_this_release(version: int, is_readable: bool) -> None:
     assert (why_unreadable(version) == "") == is_readable
 
 

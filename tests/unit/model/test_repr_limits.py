@@ -1,4 +1,4 @@
-"""What a message quotes of what others sent."""
+"""Error messages quote values from outside within bounds."""
 
 import pytest
 
@@ -12,10 +12,10 @@ from hascheduler.model.repr_limits import quoted
         ("x" * 62, f"'{'x' * 62}'"), ("x" * 63, f"'{'x' * 59}…"),
     ],
 )  # fmt: skip
-def test_scalars_are_quoted_and_of_others_only_what_they_are(value: object, text: str) -> None:
+def test_scalars_are_quoted_and_of_other_values_only_the_type(value: object, text: str) -> None:
     assert quoted(value) == text
 
 
-def test_how_much_is_quoted_may_be_said() -> None:
+def test_the_quoted_length_can_be_given() -> None:
     assert quoted("x" * 98, 100) == f"'{'x' * 98}'"
     assert quoted("x" * 99, 100) == f"'{'x' * 95}…"

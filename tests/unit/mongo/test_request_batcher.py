@@ -1,4 +1,4 @@
-"""What is asked while an exchange is under way shares the next one, and each gets its own answer."""
+"""Requests that arrive during an exchange share the next one, and each gets its own response."""
 
 import asyncio
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def exchange() -> Exchange:
     return Exchange()
 
 
-async def test_questions_of_one_moment_share_an_exchange_and_those_during_it_the_next(exchange: Exchange) -> None:
+async def test_requests_of_one_moment_share_an_exchange_and_those_during_it_the_next(exchange: Exchange) -> None:
     batcher = RequestBatcher(exchange, "test")
     exchange.gate.clear()
     first = [asyncio.create_task(batcher.send(number)) for number in (1, 2)]
@@ -44,7 +44,7 @@ async def test_questions_of_one_moment_share_an_exchange_and_those_during_it_the
     assert await batcher.send(6) == 12
 
 
-async def test_an_error_is_told_to_whom_it_concerns(exchange: Exchange) -> None:
+async def test_an_error_is_raised_to_the_callers_that_it_concerns(exchange: Exchange) -> None:
     batcher = RequestBatcher(exchange, "test")
     answers = await asyncio.gather(*(batcher.send(number) for number in (12, 13, 14)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [int, ValueError, int]
@@ -55,7 +55,7 @@ async def test_an_error_is_told_to_whom_it_concerns(exchange: Exchange) -> None:
     assert await batcher.send(1) == 2
 
 
-async def test_one_who_is_cancelled_takes_nobody_along(exchange: Exchange) -> None:
+async def test_a_cancelled_caller_does_not_disturb_the_others(exchange: Exchange) -> None:
     batcher = RequestBatcher(exchange, "test")
     exchange.gate.clear()
     impatient, patient = (asyncio.create_task(batcher.send(number)) for number in (1, 2))
@@ -81,7 +81,7 @@ async def test_a_batch_is_bounded(exchange: Exchange) -> None:
 async def test_after_an_exchange_that_several_shared_the_next_one_waits_for_more(exchange: Exchange) -> None:
     batcher = RequestBatcher(exchange, "test", pause_s=0.05)
     assert await batcher.send(1) == 2
-    # Nobody shared the last one, so nobody waits.
+    # No request shared the last exchange, so the next one does not pause.
     assert await asyncio.gather(*map(batcher.send, (2, 3))) == [4, 6]
     early = asyncio.create_task(batcher.send(4))
     await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Tokens in the change stream: what opens a door is known at every replica, and what opens none any more is too."""
+"""Tokens in the change stream: every replica learns of new tokens and of revoked ones."""
 
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
@@ -11,7 +11,7 @@ from tests.factories import make_token
 pytestmark = on("memory", "pymongo", "motor")
 
 
-async def test_a_mirror_learns_of_new_ones_and_of_revoked_ones(backend: Backend) -> None:
+async def test_a_mirror_learns_of_new_tokens_and_of_revoked_ones(backend: Backend) -> None:
     await backend.tokens.create(make_token("before"))
     mirror = Mirror()
     async with opened(backend.source) as stream:

@@ -1,4 +1,4 @@
-"""What happens to a job between its submission and its end: tries and pauses, priorities, a new life, many at once."""
+"""A job between its submission and its end: retries and back-off, priorities, revival, changes of many jobs."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ DONE, LOST = Settlement.DONE, Settlement.LOST
 # Tries
 
 
-async def test_a_failed_attempt_that_is_tried_again_is_kept_and_the_job_waits_until_then(backend: Backend) -> None:
+async def test_a_failed_attempt_is_recorded_and_the_job_waits_for_its_retry(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
     assert await backend.work.finish("a", 1, "p1", AGAIN, AT) is FinishAnswer.DONE
@@ -51,7 +51,7 @@ async def test_a_failed_attempt_that_is_tried_again_is_kept_and_the_job_waits_un
     assert job["first_started_at_ms"] == before["started_at_ms"]
 
 
-async def test_a_repeat_of_it_changes_nothing(backend: Backend) -> None:
+async def test_a_repeated_failure_changes_nothing(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     await finish(backend, outcome=AGAIN)
     before = await stored(backend)
@@ -59,7 +59,7 @@ async def test_a_repeat_of_it_changes_nothing(backend: Backend) -> None:
     assert await stored(backend) == before
 
 
-async def test_it_is_cancelled_instead_where_somebody_asked_for_that(backend: Backend) -> None:
+async def test_a_failed_attempt_with_a_cancel_request_cancels_the_job(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     assert await backend.jobs.cancel("a", AT) is CancelAnswer.ALREADY_RUNNING
     await finish(backend, outcome=AGAIN)
@@ -67,7 +67,7 @@ async def test_it_is_cancelled_instead_where_somebody_asked_for_that(backend: Ba
     assert (job["state"], job["error"]) == ("cancelled", "no luck")
 
 
-async def test_an_old_attempt_is_not_tried_again(backend: Backend) -> None:
+async def test_an_old_attempt_is_not_retried(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     assert await applied(backend.claims, Requeue("a", 1, "lost")) == [DONE]
     assert await backend.work.finish("a", 1, "p1", AGAIN, AT) is FinishAnswer.LATE
@@ -93,7 +93,7 @@ async def test_only_attempts_that_ran_and_were_not_given_back_count_as_failures(
     assert (job["failures"], job["state"], len(job["attempts"])) == (2, "failed", 4)
 
 
-async def test_who_starts_an_attempt_is_told_the_rules_and_what_was_before(backend: Backend) -> None:
+async def test_a_start_returns_the_definition_and_the_earlier_failures(backend: Backend) -> None:
     rules = Definition("log", 1, retry=RetryPolicy(3, 500, 1_500, 9_000), timeout_ms=1_000, total_timeout_ms=60_000)
     await backend.definitions.put(rules)
     await bring_to(backend, JobState.RUNNING)
@@ -108,7 +108,7 @@ async def test_who_starts_an_attempt_is_told_the_rules_and_what_was_before(backe
 # Progress
 
 
-async def test_progress_is_shown_for_the_attempt_that_runs_and_for_no_other(backend: Backend) -> None:
+async def test_progress_is_stored_for_the_running_attempt_alone(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     before = await stored(backend)
     await backend.work.report(
@@ -139,7 +139,7 @@ async def test_progress_is_shown_for_the_attempt_that_runs_and_for_no_other(back
         (JobState.CANCELLED, ReprioritizeAnswer.ALREADY_DONE),
     ],
 )
-async def test_only_a_waiting_job_gets_another_priority(
+async def test_only_a_pending_job_gets_another_priority(
     backend: Backend, state: JobState, answer: ReprioritizeAnswer
 ) -> None:
     await bring_to(backend, state)
@@ -153,7 +153,7 @@ async def test_only_a_waiting_job_gets_another_priority(
 # A new life
 
 
-async def test_a_failed_job_is_revived_with_all_its_tries_and_its_history(backend: Backend) -> None:
+async def test_a_revived_job_has_all_its_tries_and_its_history(backend: Backend) -> None:
     await bring_to(backend, JobState.FAILED)
     before: Any = await stored(backend)
     assert await backend.jobs.retry("a", AT) is RetryAnswer.OK
@@ -162,7 +162,7 @@ async def test_a_failed_job_is_revived_with_all_its_tries_and_its_history(backen
     await dispatch(backend, attempt=3)
 
 
-async def test_what_was_decided_before_it_was_revived_changes_nothing(backend: Backend) -> None:
+async def test_a_decision_from_before_the_revival_changes_nothing(backend: Backend) -> None:
     await bring_to(backend, JobState.RUNNING)
     fail = Fail("a", 1, "timed out")
     assert await applied(backend.claims, fail) == [DONE]
@@ -202,7 +202,7 @@ async def _states(backend: Backend) -> list[str]:
     return sorted(str(job["state"]) for job in await backend.jobs.list(JobFilter(), None, 100))
 
 
-async def test_all_that_match_are_cancelled_slice_by_slice(backend: Backend) -> None:
+async def test_all_matching_jobs_are_cancelled_slice_by_slice(backend: Backend) -> None:
     await _some_of_each(backend)
     which = JobFilter(definition="log")
     done = [await backend.jobs.cancel_some(which, AT, 3)]
@@ -213,7 +213,7 @@ async def test_all_that_match_are_cancelled_slice_by_slice(backend: Backend) -> 
     assert (await stored(backend, "running0"))["cancel_requested_at_ms"] == AT
 
 
-async def test_all_that_match_and_wait_get_another_priority(backend: Backend) -> None:
+async def test_all_matching_pending_jobs_get_another_priority(backend: Backend) -> None:
     await _some_of_each(backend)
     assert await backend.jobs.reprioritize_some(JobFilter(tenant="tenant"), 9, 1) == 1
     assert await backend.jobs.reprioritize_some(JobFilter(tenant="tenant"), 9, 10) == 1
@@ -222,7 +222,7 @@ async def test_all_that_match_and_wait_get_another_priority(backend: Backend) ->
     assert (await stored(backend, "running0"))["priority"] == 5
 
 
-async def test_all_failed_ones_that_match_are_revived(backend: Backend) -> None:
+async def test_all_matching_failed_jobs_are_revived(backend: Backend) -> None:
     await _some_of_each(backend)
     assert await backend.jobs.retry_some(JobFilter(target="target"), AT, 10) == 2
     assert await backend.jobs.retry_some(JobFilter(target="target"), AT, 10) == 0
@@ -242,7 +242,7 @@ async def test_all_failed_ones_that_match_are_revived(backend: Backend) -> None:
         JobFilter(state=JobState.FAILED),
     ],
 )
-async def test_what_does_not_match_stays_as_it_is(backend: Backend, which: JobFilter) -> None:
+async def test_jobs_that_do_not_match_stay_as_they_are(backend: Backend, which: JobFilter) -> None:
     await bring_to(backend, JobState.PENDING)
     before = await stored(backend)
     assert await backend.jobs.count(which, list(JobState), 10) == 0

@@ -1,4 +1,4 @@
-"""`AuditStore`: each record once, the newest first, by who, tenant, path and time."""
+"""`AuditStore`: each record once, the newest first, by caller, tenant, path and time."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ async def times(
     return [document["at_ms"] - T0 for document in documents]
 
 
-async def test_they_are_listed_the_newest_first_in_pages(backend: Backend) -> None:
+async def test_records_are_listed_newest_first_in_pages(backend: Backend) -> None:
     await backend.audit.append([record(at) for at in (3, 1, 2)])
     await backend.audit.append([])
     assert await times(backend) == [3, 2, 1]
@@ -39,7 +39,7 @@ async def test_they_are_listed_the_newest_first_in_pages(backend: Backend) -> No
     assert await times(backend, after=2) == [1]
 
 
-async def test_a_group_that_is_repeated_after_a_lost_answer_is_there_once(backend: Backend) -> None:
+async def test_records_repeated_after_a_lost_answer_are_stored_once(backend: Backend) -> None:
     await backend.audit.append([record(1)])
     await backend.audit.append([record(1), record(2), record(3)])
     assert await times(backend) == [3, 2, 1]
@@ -59,7 +59,7 @@ async def test_a_group_that_is_repeated_after_a_lost_answer_is_there_once(backen
         (AuditFilter(who="ci", tenant="acme", path="/v1/jobs/", since_ms=WallMs(T0 + 1)), [4]),
     ],
 )
-async def test_all_of_a_filter_must_hold(backend: Backend, which: AuditFilter, found: list[int]) -> None:
+async def test_all_conditions_of_a_filter_must_hold(backend: Backend, which: AuditFilter, found: list[int]) -> None:
     await backend.audit.append(
         [
             record(1),
@@ -72,14 +72,14 @@ async def test_all_of_a_filter_must_hold(backend: Backend, which: AuditFilter, f
     assert await times(backend, which) == found
 
 
-async def test_a_record_is_forgotten_after_the_retention_time(backend: Backend) -> None:
+async def test_a_record_expires_after_the_retention_time(backend: Backend) -> None:
     await backend.audit.append([record(1)])
     stored = await backend.behind.find(Collection.AUDIT, record(1).id)
     assert stored is not None
     assert stored["expire_at"].replace(tzinfo=None) == to_datetime(T0 + 1 + RETENTION_MS).replace(tzinfo=None)
 
 
-async def test_the_oldest_go_where_there_are_too_many(backend: Backend) -> None:
+async def test_the_oldest_records_are_trimmed_where_there_are_too_many(backend: Backend) -> None:
     assert await backend.audit.trim(2) == 0
     await backend.audit.append([record(at) for at in (2, 5, 1, 4, 3)])
     assert await backend.audit.trim(5) == 0
@@ -89,7 +89,7 @@ async def test_the_oldest_go_where_there_are_too_many(backend: Backend) -> None:
     assert await times(backend) == []
 
 
-async def test_how_many_were_left_out_is_stored_where_some_were(backend: Backend) -> None:
+async def test_the_number_of_records_left_out_is_stored_if_there_are_any(backend: Backend) -> None:
     await backend.audit.append([record(1), record(2, left_out=7)])
     newest, oldest = await backend.audit.list(AuditFilter(), None, 10)
     assert newest["left_out"] == 7

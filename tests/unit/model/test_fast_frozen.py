@@ -1,4 +1,4 @@
-"""What `fast_frozen` leaves of a frozen dataclass: everything but the guard."""
+"""`fast_frozen` keeps everything of a frozen dataclass but the run-time guard."""
 
 import copy
 import pickle
@@ -17,7 +17,7 @@ class Value:
     notes: list[str] = field(default_factory=list, compare=False)
 
 
-def test_it_is_made_and_compared_as_before() -> None:
+def test_a_fast_frozen_value_is_created_and_compared_as_a_frozen_one() -> None:
     assert Value("a") == Value("a", 3) == Value(name="a", count=3, notes=["not compared"])
     assert Value("a") != Value("a", 4)
     assert hash(Value("a")) == hash(Value("a", 3))
@@ -26,11 +26,11 @@ def test_it_is_made_and_compared_as_before() -> None:
     assert copy.copy(Value("a", 7)) == pickle.loads(pickle.dumps(Value("a", 7))) == Value("a", 7)
 
 
-def test_each_has_a_default_of_its_own() -> None:
+def test_each_value_has_its_own_mutable_default() -> None:
     assert Value("a").notes is not Value("a").notes
 
 
-def test_what_is_missing_or_unknown_is_refused() -> None:
+def test_missing_and_unknown_arguments_are_refused() -> None:
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'name'"):
         Value()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
@@ -39,7 +39,7 @@ def test_what_is_missing_or_unknown_is_refused() -> None:
         Value("a").other = 1  # type: ignore[attr-defined]
 
 
-def test_one_that_does_something_when_it_is_made_is_refused() -> None:
+def test_a_class_with_a_post_init_is_refused() -> None:
     @dataclass(frozen=True, slots=True)
     class Checked:
         name: str

@@ -56,16 +56,14 @@ def nouns(kind: Kind, backend: Backend) -> ResourceStore[Any]:
     return store
 
 
-async def test_a_new_one_has_rev_1(nouns: ResourceStore[Any], kind: Kind) -> None:
+async def test_a_new_resource_has_rev_1(nouns: ResourceStore[Any], kind: Kind) -> None:
     document, is_new = await nouns.put(kind.make("a", rev=77, **kind.one))
     assert is_new is True
     assert kind.decode(document["_id"], document) == kind.make("a", rev=1, **kind.one)
     assert await nouns.get("a") == document
 
 
-async def test_a_replacement_raises_the_stored_rev_whatever_it_says_itself(
-    nouns: ResourceStore[Any], kind: Kind
-) -> None:
+async def test_a_replacement_raises_the_stored_rev_and_ignores_its_own(nouns: ResourceStore[Any], kind: Kind) -> None:
     await nouns.put(kind.make("a", **kind.one))
     document, is_new = await nouns.put(kind.make("a", rev=77, **kind.other))
     assert is_new is False
@@ -85,7 +83,7 @@ async def test_only_the_named_rev_is_replaced_or_deleted(nouns: ResourceStore[An
     assert await nouns.delete("a", 2) is True
 
 
-async def test_one_is_created_where_there_is_none(nouns: ResourceStore[Any], kind: Kind) -> None:
+async def test_a_resource_is_created_only_if_the_name_is_free(nouns: ResourceStore[Any], kind: Kind) -> None:
     document = await nouns.create(kind.make("a", rev=9, **kind.one))
     assert document is not None
     assert kind.decode(document["_id"], document) == kind.make("a", rev=1, **kind.one)
@@ -93,17 +91,17 @@ async def test_one_is_created_where_there_is_none(nouns: ResourceStore[Any], kin
     assert await nouns.get("a") == document
 
 
-async def test_an_equal_replacement_is_one_too(nouns: ResourceStore[Any], kind: Kind) -> None:
+async def test_an_equal_replacement_raises_the_rev_too(nouns: ResourceStore[Any], kind: Kind) -> None:
     await nouns.put(kind.make("a"))
     document, is_new = await nouns.put(kind.make("a"))
     assert (document["rev"], is_new) == (2, False)
 
 
-async def test_an_unknown_one_is_none(nouns: ResourceStore[Any]) -> None:
+async def test_an_unknown_resource_is_none(nouns: ResourceStore[Any]) -> None:
     assert await nouns.get("a") is None
 
 
-async def test_they_are_listed_by_name_in_pages(nouns: ResourceStore[Any], kind: Kind) -> None:
+async def test_lists_are_paged_by_name(nouns: ResourceStore[Any], kind: Kind) -> None:
     for name in ("b", "é", "a", "c", "B"):
         await nouns.put(kind.make(name))
     assert [document["_id"] for document in await nouns.list(None, 3)] == ["B", "a", "b"]
@@ -111,7 +109,7 @@ async def test_they_are_listed_by_name_in_pages(nouns: ResourceStore[Any], kind:
     assert list(await nouns.list("é", 3)) == []
 
 
-async def test_a_deleted_one_is_gone_and_begins_anew(nouns: ResourceStore[Any], kind: Kind) -> None:
+async def test_a_deleted_resource_is_gone_and_starts_again_at_rev_1(nouns: ResourceStore[Any], kind: Kind) -> None:
     await nouns.put(kind.make("a"))
     await nouns.put(kind.make("a"))
     assert await nouns.delete("a") is True
@@ -121,13 +119,15 @@ async def test_a_deleted_one_is_gone_and_begins_anew(nouns: ResourceStore[Any], 
     assert (document["rev"], is_new) == (1, True)
 
 
-async def test_fifty_racing_puts_make_one_and_each_raise_its_rev(nouns: ResourceStore[Any], kind: Kind) -> None:
+async def test_fifty_racing_puts_create_one_resource_and_each_raises_its_rev(
+    nouns: ResourceStore[Any], kind: Kind
+) -> None:
     answers = await raced(nouns.put(kind.make("a")) for _ in range(RACERS))
     assert [is_new for _, is_new in answers].count(True) == 1
     assert sorted(document["rev"] for document, _ in answers) == list(range(1, RACERS + 1))
 
 
-async def test_what_is_written_of_one_kind_is_none_of_another(backend: Backend, kind: Kind) -> None:
+async def test_a_resource_of_one_kind_is_not_found_as_another_kind(backend: Backend, kind: Kind) -> None:
     store: ResourceStore[Any] = getattr(backend, kind.store)
     await store.put(kind.make("a"))
     for other in set(KINDS) - {kind.store}:

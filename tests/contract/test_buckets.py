@@ -1,4 +1,4 @@
-"""`BucketStore`: a bucket per tenant that begins full, fills by the database's clock, and gives each token once."""
+"""`BucketStore`: one bucket a tenant, which starts full, refills by the database's clock, and gives each token once."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -37,13 +37,13 @@ async def test_a_bucket_begins_full_and_gives_no_more_than_it_holds(backend: Bac
     assert await backend.buckets.take("acme", THREE_A_DAY, 1) > 0
 
 
-async def test_it_is_all_or_none(backend: Backend) -> None:
+async def test_a_bucket_gives_all_tokens_or_none(backend: Backend) -> None:
     assert await backend.buckets.take("acme", THREE_A_DAY, 2) == 0
     assert await backend.buckets.take("acme", THREE_A_DAY, 2) > 0
     assert await backend.buckets.take("acme", THREE_A_DAY, 1) == 0
 
 
-async def test_who_comes_too_early_is_told_when_there_are_so_many(backend: Backend) -> None:
+async def test_an_empty_bucket_returns_the_wait_until_it_holds_enough(backend: Backend) -> None:
     assert await backend.buckets.take("acme", THREE_A_DAY, 3) == 0
     one_in_ms = await backend.buckets.take("acme", THREE_A_DAY, 1)
     assert DAY_MS // 3 - 600_000 < one_in_ms <= DAY_MS // 3
@@ -56,12 +56,12 @@ async def test_tenants_have_buckets_of_their_own(backend: Backend) -> None:
     assert await backend.buckets.take("other", THREE_A_DAY, 3) == 0
 
 
-async def test_of_many_at_once_as_many_get_a_token_as_there_are(backend: Backend) -> None:
+async def test_concurrent_takes_get_as_many_tokens_as_there_are(backend: Backend) -> None:
     answers = await asyncio.gather(*(backend.buckets.take("acme", THREE_A_DAY, 1) for _ in range(20)))
     assert answers.count(0) == 3
 
 
-async def test_it_fills_with_time_but_never_beyond_full(backend: Backend) -> None:
+async def test_a_bucket_refills_with_time_but_never_beyond_full(backend: Backend) -> None:
     await put(backend, 0, LONG_AGO)
     assert await backend.buckets.take("acme", THREE_A_DAY, 3) == 0
     assert await backend.buckets.take("acme", THREE_A_DAY, 1) > 0
@@ -74,7 +74,7 @@ async def test_the_largest_limit_fills_without_overflow(backend: Backend) -> Non
     assert await backend.buckets.take("acme", largest, 1_000_000) > 0
 
 
-async def test_a_clock_that_went_back_adds_nothing_and_goes_on_from_there(backend: Backend) -> None:
+async def test_a_clock_that_went_back_adds_nothing_and_refilling_continues_from_there(backend: Backend) -> None:
     await put(backend, DAY_MS, FAR_AHEAD)
     assert await backend.buckets.take("acme", THREE_A_DAY, 1) == 0
     assert await backend.buckets.take("acme", THREE_A_DAY, 1) > 0
@@ -82,13 +82,13 @@ async def test_a_clock_that_went_back_adds_nothing_and_goes_on_from_there(backen
 
 
 @pytest.mark.parametrize("other", [RateLimit(5, DAY_MS), RateLimit(3, 2 * DAY_MS)])
-async def test_with_another_limit_it_begins_anew(backend: Backend, other: RateLimit) -> None:
+async def test_with_another_limit_a_bucket_starts_full(backend: Backend, other: RateLimit) -> None:
     assert await backend.buckets.take("acme", THREE_A_DAY, 3) == 0
     assert await backend.buckets.take("acme", other, other.count) == 0
     assert await backend.buckets.take("acme", other, 1) > 0
 
 
-async def test_it_expires_when_it_has_surely_filled_up(backend: Backend) -> None:
+async def test_a_bucket_expires_when_it_has_surely_filled_up(backend: Backend) -> None:
     await backend.buckets.take("acme", THREE_A_DAY, 3)
     bucket = await stored(backend)
     assert bucket["expire_at"] - bucket["at"] > timedelta(milliseconds=DAY_MS)

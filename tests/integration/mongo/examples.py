@@ -1,4 +1,4 @@
-"""Nouns with only what matters spelled out, for the tests of this room."""
+"""Jobs and schedules with only what matters spelled out, for the tests of this room."""
 
 from dataclasses import replace
 from typing import Any
