@@ -23,7 +23,7 @@ from hascheduler.dispatch.schedules.previews import (
     FiresToCome,
     compare_fires,
     local_fires,
-    preview,
+    make_preview,
 )
 from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.instants import WallMs
@@ -168,4 +168,4 @@ def _after(schedule: ScheduleRef, now: WallMs) -> WallMs:
 
 
 def _preview(fires: FiresToCome, count: int) -> dict[str, Any]:
-    return asdict(preview(fires.schedule, fires.trigger, fires.after_ms, fires.first(count)))
+    return asdict(make_preview(fires.schedule, fires.trigger, fires.after_ms, fires.first(count)))

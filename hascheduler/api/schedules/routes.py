@@ -9,6 +9,7 @@ from fastapi import APIRouter, Body, Query, Response
 
 from hascheduler.api.http.problems import NOT_MODIFIED, problem_responses
 from hascheduler.api.middleware.auth import Operator, Viewer
+from hascheduler.api.routing import revisions
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.field_types import Name
 from hascheduler.api.routing.queries import LabelledQuery, Page, page
@@ -23,8 +24,7 @@ from hascheduler.api.schedules.edits import (
     replaced_fields,
 )
 from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
-from hascheduler.api.schedules.tenant_scope import delete_schedule as delete_stored
-from hascheduler.api.schedules.tenant_scope import schedule_response, stored_schedule, with_tenant
+from hascheduler.api.schedules.tenant_scope import TenantSchedules, schedule_response, stored_schedule, with_tenant
 from hascheduler.api.services import Services
 from hascheduler.errors import Conflict
 from hascheduler.ports import StoredDocument
@@ -121,4 +121,4 @@ async def patch_schedule(
 @router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404, 409, 412, 422))
 async def delete_schedule(name: str, services: Services, caller: Operator, precondition: IfMatch) -> None:
     """Delete a schedule. Jobs that it made go on."""
-    await delete_stored(name, caller, services, precondition)
+    await revisions.delete("schedule", name, TenantSchedules(services.schedules, caller), precondition)

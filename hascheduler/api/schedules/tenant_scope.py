@@ -1,4 +1,4 @@
-"""Reads, shows and deletes one stored schedule on behalf of a caller.
+"""Reads and shows one stored schedule on behalf of a caller.
 
 Other tenants' schedules do not exist for the caller, and it writes only its own tenant's.
 """
@@ -12,7 +12,7 @@ from fastapi import Response
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.error_handlers import UnreadableDocument
-from hascheduler.api.routing.revisions import Precondition, etag
+from hascheduler.api.routing.revisions import etag
 from hascheduler.api.schedules.bodies import CreateScheduleBody, ReplaceScheduleBody
 from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
 from hascheduler.api.services import ApiServices
@@ -88,10 +88,6 @@ def too_large_to_render(name: str) -> Conflict:
         f"with its placeholders filled, the payload of schedule {name!r} has more than {PAYLOAD_BYTES_MAX} bytes;"
         " replace it first"
     )
-
-
-async def delete_schedule(name: str, caller: Caller, services: ApiServices, precondition: Precondition) -> None:
-    await revisions.delete("schedule", name, TenantSchedules(services.schedules, caller), precondition)
 
 
 def schedule_response(document: StoredDocument, response: Response) -> ScheduleResponse:

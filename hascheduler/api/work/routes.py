@@ -110,8 +110,8 @@ async def fetch_work(body: FetchBody, services: Services, caller: Worker, reques
     """Wait for attempts that are promised to the processor, and show life meanwhile. One fetch at a time."""
     demand_own(body.processor, caller, services.view)
     attempts = await _promised(body, request, services)
-    standing = await _standing(body.processor, [one.key for one in body.running], services)
-    return FetchResponse(attempts=_names(attempts), cancelled=standing.cancelled, revoked=standing.revoked)
+    held = await _held_attempts(body.processor, [one.key for one in body.running], services)
+    return FetchResponse(attempts=_names(attempts), cancelled=held.cancelled, revoked=held.revoked)
 
 
 @router.post("/start", responses=problem_responses(404, 409, 413, 422))
@@ -136,7 +136,7 @@ async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> HeldA
     reports = {key: progress for key, progress in running.items() if progress is not None}
     if reports:
         await services.work.report(body.processor, reports)
-    return await _standing(body.processor, list(running), services)
+    return await _held_attempts(body.processor, list(running), services)
 
 
 @router.post("/finish", responses=problem_responses(404, 409, 413, 422))
@@ -181,7 +181,8 @@ async def _wait_for_promises(body: FetchBody, request: Request, services: ApiSer
                 look_s = _SOON_S if rang else _LOOK_AGAIN_S
 
 
-async def _standing(processor: str, running: list[tuple[str, int]], services: ApiServices) -> HeldAttemptsResponse:
+async def _held_attempts(processor: str, running: list[tuple[str, int]], services: ApiServices) -> HeldAttemptsResponse:
+    """Which of the ``running`` attempts the processor is to stop."""
     if not running:
         return HeldAttemptsResponse(cancelled=[], revoked=[])
     standing = await services.work.standing(processor, running)

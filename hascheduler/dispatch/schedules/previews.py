@@ -112,7 +112,7 @@ def compare_fires(present: FiresToCome, edited: FiresToCome, count: int) -> Fire
     )
 
 
-def preview(schedule: str, trigger: Trigger, after_ms: WallMs, fires: Sequence[Upcoming]) -> Preview:
+def make_preview(schedule: str, trigger: Trigger, after_ms: WallMs, fires: Sequence[Upcoming]) -> Preview:
     """``fires``, and the clock changes of the 400 days after ``after_ms``; the name ``schedule`` fixes the jitter."""
     until_ms = min(after_ms + _CLOCK_CHANGES_WITHIN_MS, LATEST_MS - 1)
     changes = clock_changes(trigger, after_ms, until_ms)
