@@ -28,7 +28,7 @@ from hascheduler.api.ops.health_port import HealthPort
 from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import CheckReport
 from hascheduler.clock import SystemClock
-from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
@@ -108,9 +108,6 @@ async def serve(settings: Settings) -> None:
         await liveness.bind()
         ids = _JobIds(clock)
 
-        def arrived(job: JobRef) -> None:
-            admission.arrived(job.tenant, own=ids.made(job.id))
-
         replica = _replica(
             settings,
             replica_id,
@@ -119,7 +116,6 @@ async def serve(settings: Settings) -> None:
             clock,
             tracer=tracer,
             metrics=ReplicaMetrics(registry),
-            arrived=arrived,
             cluster=cluster,
         )
         registry.register(ReplicaGauges(replica.view.gauges))
@@ -127,6 +123,11 @@ async def serve(settings: Settings) -> None:
         admission = AdmissionControl(
             replica.view, MongoBucketStore(database), clock, settings.max_pending, http_metrics.refused
         )
+
+        def count_arrival(job: JobRef) -> None:
+            admission.arrived(job.tenant, own=ids.made(job.id))
+
+        replica.on_job_arrival(count_arrival)
         audit = MongoAuditStore(database, settings.audit_retention_ms)
         audit_writer = AuditWriter(audit, clock, settings.audit_log_max)
         server = ApiServer(
@@ -281,7 +282,6 @@ def _replica(
     *,
     tracer: Tracer,
     metrics: ReplicaMetrics,
-    arrived: Callable[[JobRef], None],
     cluster: KubernetesApi | None,
 ) -> Replica:
     host = settings.advertise_host or settings.liveness_host
@@ -297,6 +297,7 @@ def _replica(
         heartbeat_timeout_ms=settings.heartbeat_timeout_ms,
         journal_retention_ms=settings.journal_retention_ms,
         clock_skew_max_ms=settings.clock_skew_max_ms,
+        audit_interval_ms=settings.audit_interval_ms,
         dispatch=DispatchConfig(
             start_timeout_ms=settings.start_timeout_ms,
             unknown_spared_ms=settings.heartbeat_timeout_ms,
@@ -305,25 +306,25 @@ def _replica(
     )
     return Replica(
         config,
-        source=MongoChangeSource(database),
-        leases=MongoLeaseStore(database) if cluster is None else KubernetesLeaseStore(cluster, settings.lease_name),
-        leases_streamed=cluster is None,
-        journal=MongoJournal(database),
-        claims=MongoClaimStore(database, settings.job_retention_ms, tracer),
-        accounts=MongoAccountStore(database),
-        board=MongoReplicaBoard(database),
-        transport=_transport(settings),
-        liveness=liveness,
-        clock=clock,
-        exchange=_event_exchange(settings),
-        tracer=tracer,
-        # Of the transports only the broker carries headers.
-        traces=MongoJobTraces(database) if settings.transport == "rabbitmq" else None,
-        failovers=MongoFailoverStore(database),
-        scan=MongoInvariantScan(database, _deployment(settings)),
-        audit_interval_ms=settings.audit_interval_ms,
-        arrived=arrived,
-        metrics=metrics,
+        ReplicaPorts(
+            source=MongoChangeSource(database),
+            leases=MongoLeaseStore(database) if cluster is None else KubernetesLeaseStore(cluster, settings.lease_name),
+            leases_streamed=cluster is None,
+            journal=MongoJournal(database),
+            claims=MongoClaimStore(database, settings.job_retention_ms, tracer),
+            accounts=MongoAccountStore(database),
+            board=MongoReplicaBoard(database),
+            transport=_transport(settings),
+            liveness=liveness,
+            clock=clock,
+            exchange=_event_exchange(settings),
+            tracer=tracer,
+            # Of the transports only the broker carries headers.
+            traces=MongoJobTraces(database) if settings.transport == "rabbitmq" else None,
+            failovers=MongoFailoverStore(database),
+            scan=MongoInvariantScan(database, _deployment(settings)),
+            metrics=metrics,
+        ),
     )
 
 

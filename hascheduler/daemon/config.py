@@ -1,16 +1,35 @@
-"""What one replica is told at its start."""
+"""What one replica is started with: its settings (`ReplicaConfig`), and its side of the world (`ReplicaPorts`)."""
 
 from dataclasses import dataclass, field
 
+from hascheduler.daemon.leadership.liveness import LivenessServer, WaitForDeath, wait_for_death_by_connection
 from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.election.config import ElectionConfig
 from hascheduler.model.instants import WallMs
+from hascheduler.ports import (
+    AccountStore,
+    ChangeSource,
+    ClaimStore,
+    Clock,
+    EventExchange,
+    FailoverStore,
+    JobTraces,
+    Journal,
+    LeaseStore,
+    ReplicaBoard,
+    Transport,
+)
+from hascheduler.ports.invariant_scan import InvariantScan
+from hascheduler.telemetry.metrics_replica import ReplicaMetrics
+from hascheduler.telemetry.tracing import NO_TRACING, Tracer
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
     """``replica_id`` is unique per process start and is the candidate id; ``name`` is for people.
 
-    ``liveness_endpoint`` is the ``host:port`` at which the others can watch this process.
+    ``liveness_endpoint`` is the ``host:port`` at which the others can watch this process. The leader checks the
+    database's invariants every ``audit_interval_ms``; None: never.
     """
 
     shard: str
@@ -24,9 +43,50 @@ class ReplicaConfig:
     heartbeat_timeout_ms: int
     journal_retention_ms: int
     clock_skew_max_ms: int = 5_000
+    audit_interval_ms: int | None = None
     dispatch: DispatchConfig = field(default_factory=DispatchConfig)
+
+    @property
+    def election(self) -> ElectionConfig:
+        return ElectionConfig(
+            shard=self.shard,
+            candidate_id=self.replica_id,
+            endpoint=self.liveness_endpoint,
+            lease_duration_ms=self.lease_duration_ms,
+            renew_deadline_ms=self.renew_deadline_ms,
+            retry_period_ms=self.retry_period_ms,
+        )
 
     @property
     def stale_after_ms(self) -> int:
         """A stream that has been silent for so long is stale: each replica writes once a retry period."""
         return 3 * self.retry_period_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaPorts:
+    """Everything of the world that a replica uses. What has a default is optional.
+
+    ``liveness`` is bound already; ``wait_for_death`` is how this replica watches the leader's process. With
+    ``exchange`` the leader publishes the events of jobs on the broker. Without ``failovers`` changes of leadership are
+    in the log alone; without ``scan`` nothing checks the invariants; without ``traces`` messages carry no trace.
+    ``leases_streamed``: the change stream shows every write to ``leases``.
+    """
+
+    source: ChangeSource
+    leases: LeaseStore
+    journal: Journal
+    claims: ClaimStore
+    accounts: AccountStore
+    board: ReplicaBoard
+    transport: Transport
+    liveness: LivenessServer
+    clock: Clock
+    leases_streamed: bool = True
+    wait_for_death: WaitForDeath = wait_for_death_by_connection
+    exchange: EventExchange | None = None
+    failovers: FailoverStore | None = None
+    scan: InvariantScan | None = None
+    tracer: Tracer = NO_TRACING
+    traces: JobTraces | None = None
+    metrics: ReplicaMetrics = field(default_factory=ReplicaMetrics)

@@ -1,8 +1,35 @@
-"""Whether this release can still read the database, as its mirror tells; see `hascheduler.model.schema_version`."""
+"""Whether this replica can answer and lead: its mirror is complete and fresh, its clock trusted, its release fit.
 
+The last is whether this release can still read the database, as the mirror shows; see
+`hascheduler.model.schema_version`.
+"""
+
+from hascheduler.daemon.leadership.trusted_clock import TrustedClock
+from hascheduler.daemon.loop.feeder import Feeder
+from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.schema_version import SCHEMA_ID, UNSTATED_VERSION, SchemaVersion, why_unreadable
+
+
+class Readiness:
+    """Reads only; each answer is of this moment."""
+
+    def __init__(self, feeder: Feeder, heartbeat: ReplicaHeartbeat, clock: TrustedClock) -> None:
+        self._feeder = feeder
+        self._heartbeat = heartbeat
+        self._clock = clock
+
+    def unready_reason(self) -> str:
+        """Why this replica should not be asked, and must not lead; "" where it may."""
+        if not self._feeder.complete:
+            return "the mirror is not complete yet"
+        if not self._heartbeat.fresh:
+            return "the change stream has been silent for too long"
+        return self._clock.wrong_because or outgrown_because(self._feeder.mirror)
+
+    def can_lead(self) -> bool:
+        return not self.unready_reason()
 
 
 def stored_version(mirror: Mirror) -> int:

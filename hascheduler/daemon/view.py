@@ -7,20 +7,23 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.leadership.failover_reporter import FailoverReporter
 from hascheduler.daemon.leadership.leader import Leader
+from hascheduler.daemon.loop.digest_check import DigestCheck
 from hascheduler.daemon.loop.feeder import Feeder
+from hascheduler.daemon.loop.invariant_checker import InvariantChecker
 from hascheduler.daemon.loop.recorder import Recorder
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
 from hascheduler.daemon.loop.stepper import Stepper
+from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
-from hascheduler.daemon.readiness import outgrown_because, stored_version
+from hascheduler.daemon.readiness import Readiness, stored_version
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation
 from hascheduler.dispatch.queue.score import overtaken_for_ms
 from hascheduler.dispatch.recording import RecordingHeading
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
-from hascheduler.model.failover import Failover
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
@@ -37,45 +40,44 @@ _NOBODY_LEADS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment",
 
 
 class ReplicaView:
-    """Implements `ports.ClusterView`. ``stopping``: this replica is about to end; ``accepting``: the broker takes
-    messages."""
+    """`hascheduler.ports.ClusterView`. ``stopping``: this replica is about to end."""
 
     def __init__(
         self,
         config: ReplicaConfig,
         *,
         feeder: Feeder,
-        presence: ReplicaHeartbeat,
+        heartbeat: ReplicaHeartbeat,
+        readiness: Readiness,
         leader: Leader,
         stepper: Stepper,
         core: Dispatcher,
         recorder: Recorder,
+        publisher: Publisher,
+        failovers: FailoverReporter,
+        invariants: InvariantChecker,
+        digests: DigestCheck,
         ended: Waiters,
-        promised: Waiters,
+        dispatched: Waiters,
         clock: Clock,
-        stopping: Callable[[], bool] = lambda: False,
-        accepting: Callable[[], bool] = lambda: True,
-        time_unknown_because: Callable[[], str] = lambda: "",
-        failover: Callable[[], Failover | None] = lambda: None,
-        audited: Callable[[], LastCheck | None] = lambda: None,
-        differing: Callable[[], SomeOf[str]] = lambda: (),
+        stopping: Callable[[], bool],
     ) -> None:
         self._config = config
         self._feeder = feeder
-        self._presence = presence
+        self._heartbeat = heartbeat
+        self._readiness = readiness
         self._leader = leader
         self._stepper = stepper
         self._core = core
         self._recorder = recorder
         self._ended = ended
-        self._promised = promised
+        self._dispatched = dispatched
+        self._publisher = publisher
+        self._failovers = failovers
+        self._invariants = invariants
+        self._digests = digests
         self._clock = clock
         self._stopping = stopping
-        self._accepting = accepting
-        self._time_unknown_because = time_unknown_because
-        self._failover = failover
-        self._audited = audited
-        self._differing = differing
         self._unschedulable: frozenset[str] = frozenset()
         self._look_again_at_ms: int = clock.mono_ms()
 
@@ -85,18 +87,11 @@ class ReplicaView:
 
     @property
     def unready_reason(self) -> str:
-        if not self._feeder.complete:
-            return "the mirror is not complete yet"
-        if not self._presence.fresh:
-            return "the change stream has been silent for too long"
-        time_unknown_because = self._time_unknown_because()
-        if time_unknown_because:
-            return time_unknown_because
-        return outgrown_because(self._feeder.mirror)
+        return self._readiness.unready_reason()
 
     @property
     def leading(self) -> bool:
-        return self._leader.leading
+        return self._leader.leads()
 
     @property
     def stopping(self) -> bool:
@@ -107,10 +102,10 @@ class ReplicaView:
         return self._clock.mono_ms() - self._stepper.turned_at_ms < _WEDGED_AFTER_MS
 
     def ended(self, job_id: str) -> AbstractContextManager[StreamWaiter]:
-        return self._ended.hang(job_id)
+        return self._ended.waiting(job_id)
 
     def promises(self, processor_id: str) -> AbstractContextManager[StreamWaiter]:
-        return self._promised.hang(processor_id)
+        return self._dispatched.waiting(processor_id)
 
     def promised(self, processor_id: str) -> Sequence[tuple[str, int]]:
         jobs = self._feeder.mirror.nouns(Collection.JOBS)
@@ -150,7 +145,7 @@ class ReplicaView:
             replica_id=self._config.replica_id,
             lease=self._leader.lease,
             journal=mirror.journal_head(self._config.shard),
-            leading=self._leader.leading,
+            leading=self._leader.leads(),
             ready=self.ready,
             replicas=[replica for _, replica in sorted(mirror.nouns(Collection.REPLICAS).items())],
             processors=[
@@ -169,27 +164,27 @@ class ReplicaView:
                 for (collection, id), reason in reversed(unreadable[-_QUARANTINE_SHOWN_MAX:])
             ],
             quarantined=len(unreadable),
-            stream_lag_ms=self._presence.lag_ms,
+            stream_lag_ms=self._heartbeat.lag_ms,
             position=self._feeder.position,
             digest=mirror.digest,
             schema_version=stored_version(mirror),
-            failover=self._failover(),
+            failover=self._failovers.newest,
             audited=self._last_audit(),
-            differing=sorted(self._differing()),
+            differing=sorted(self._digests.differing),
         )
 
     def gauges(self) -> Gauges:
         mirror, lease = self._feeder.mirror, self._leader.lease
         processors, slots = processors_by_state(mirror, self._core)
-        audited = self._audited()
+        audited = self._invariants.audited
         return Gauges(
-            leading=self._leader.leading,
+            leading=self._leader.leads(),
             ready=self.ready,
             term=None if lease is None else lease.term,
-            stream_lag_ms=self._presence.lag_ms,
+            stream_lag_ms=self._heartbeat.lag_ms,
             loop_age_ms=self._clock.mono_ms() - self._stepper.turned_at_ms,
             quarantined=len(self._unreadable()),
-            broker_accepting=self._accepting(),
+            broker_accepting=self._publisher.accepting,
             jobs=mirror.live_counts.jobs,
             jobs_of_definition=mirror.live_counts.of_definition,
             jobs_of_lane=mirror.live_counts.of_lane,
@@ -204,7 +199,7 @@ class ReplicaView:
             processors=processors,
             slots=slots,
             findings=None if audited is None else audited.counts,
-            mirrors_differ=len(self._differing()),
+            mirrors_differ=len(self._digests.differing),
         )
 
     def explain(self, job_id: str, only: str | None = None) -> Explanation | None:
@@ -232,13 +227,13 @@ class ReplicaView:
     def _last_audit(self) -> LastCheck | None:
         """Of whoever leads: what this replica found, or what another one says that it did."""
         told = [replica.audited for replica in self._feeder.mirror.nouns(Collection.REPLICAS).values()]
-        found = [audited for audited in (self._audited(), *told) if audited is not None]
+        found = [audited for audited in (self._invariants.audited, *told) if audited is not None]
         return max(found, key=lambda audited: audited.at_ms, default=None)
 
     def _somebody_leads(self) -> bool:
         """As far as people are concerned: here alone a remote clock's word is taken."""
         lease = self._leader.lease
-        if self._leader.leading:
+        if self._leader.leads():
             return True
         if lease is None or not lease.holder:
             return False

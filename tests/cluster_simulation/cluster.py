@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.memory.accounts import MemoryAccountStore
@@ -51,7 +51,7 @@ class Life:
     @property
     def leads(self) -> bool:
         """Whether it believes so now, by its own clock."""
-        return bool(self.actor._leader.leading)
+        return bool(self.actor._leader.leads())
 
 
 @dataclass
@@ -171,16 +171,18 @@ class Cluster:
         )
         replica = Replica(
             config,
-            source=self._bugs.source(source),
-            leases=self._bugs.leases(Remote(MemoryLeaseStore(connection), link)),
-            journal=self._bugs.journal(Remote(MemoryJournal(connection), link)),
-            claims=self._bugs.claims(RemoteClaims(MemoryClaimStore(connection, RETENTION_MS), link)),
-            accounts=Remote(MemoryAccountStore(connection), link, w1=("save",)),
-            board=Remote(MemoryReplicaBoard(connection), link),
-            transport=SimTransport(self._broker, host),
-            liveness=_Alive(),  # type: ignore[arg-type]  # nobody connects: `_outlive` looks at the process
-            clock=clock,
-            outlive=lambda holder, _: self._outlive(host, holder),
+            ReplicaPorts(
+                source=self._bugs.source(source),
+                leases=self._bugs.leases(Remote(MemoryLeaseStore(connection), link)),
+                journal=self._bugs.journal(Remote(MemoryJournal(connection), link)),
+                claims=self._bugs.claims(RemoteClaims(MemoryClaimStore(connection, RETENTION_MS), link)),
+                accounts=Remote(MemoryAccountStore(connection), link, w1=("save",)),
+                board=Remote(MemoryReplicaBoard(connection), link),
+                transport=SimTransport(self._broker, host),
+                liveness=_Alive(),  # type: ignore[arg-type]  # nobody connects: `_wait_for_death` looks at the process
+                clock=clock,
+                wait_for_death=lambda holder, _: self._wait_for_death(host, holder),
+            ),
         )
         self._bugs.replica(replica)
         return Life(host, id, process, replica, source)
@@ -203,7 +205,7 @@ class Cluster:
         self._bugs.processor(processor)
         return Life(host, id, process, processor)
 
-    async def _outlive(self, watcher: str, holder: str) -> None:
+    async def _wait_for_death(self, watcher: str, holder: str) -> None:
         """As `hascheduler.daemon.leadership.liveness.wait_for_death_by_connection`, on this network."""
         greeted = False
         while True:

@@ -134,10 +134,10 @@ def _no_renew_deadline(replica: Replica) -> None:
 
 
 def _dead_stream_unnoticed(replica: Replica) -> None:
-    class Fresh(type(replica._presence)):  # type: ignore[misc]  # the same, but for one answer
+    class Fresh(type(replica._heartbeat)):  # type: ignore[misc]  # the same, but for one answer
         fresh = True
 
-    replica._presence.__class__ = Fresh
+    replica._heartbeat.__class__ = Fresh
 
 
 def _decides_before_the_barrier(replica: Replica) -> None:

@@ -32,7 +32,7 @@ _TERMS_BACK_MAX = 20
 
 
 class FailoverReporter:
-    """Owner of the newest one. ``look`` is called every now and then; without ``store`` only the log is told."""
+    """Owner of the newest one. Without ``store`` only the log has them."""
 
     def __init__(
         self,
@@ -40,13 +40,11 @@ class FailoverReporter:
         *,
         journal: Journal,
         store: FailoverStore | None,
-        look: Callable[[], None],
         metrics: ReplicaMetrics,
     ) -> None:
         self._shard = shard
         self._journal = journal
         self._store = store
-        self._look = look
         self._metrics = metrics
         self._to_tell: deque[Failover] = deque(maxlen=FAILOVERS_MAX)
         self._to_keep: deque[Failover] = deque(maxlen=FAILOVERS_MAX)
@@ -61,8 +59,8 @@ class FailoverReporter:
         """Of the latest term that this replica has an account of."""
         return self._newest
 
-    def tell(self, failover: Failover) -> None:
-        """One of this replica's own."""
+    def report(self, failover: Failover) -> None:
+        """A takeover of this replica is over."""
         self._to_tell.append(failover)
         self._some_to_tell.set()
 
@@ -72,22 +70,23 @@ class FailoverReporter:
             self._term_seen = head.term
             self._later.set()
 
-    async def run(self) -> None:
+    async def run(self, close_if_over: Callable[[], None]) -> None:
+        """Until cancelled; ``close_if_over`` is called about once a second."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._telling(), name="failovers-telling")
+            tasks.create_task(self._telling(close_if_over), name="failovers-telling")
             if self._store is not None:
                 tasks.create_task(self._keeping(self._store), name="failovers-keeping")
                 tasks.create_task(self._following(self._store), name="failovers-following")
 
     # One's own
 
-    async def _telling(self) -> None:
+    async def _telling(self, close_if_over: Callable[[], None]) -> None:
         while True:
             try:
                 async with asyncio.timeout(_LOOK_EVERY_S):
                     await self._some_to_tell.wait()
             except TimeoutError:
-                self._look()
+                close_if_over()
             self._some_to_tell.clear()
             while self._to_tell:
                 failover = await self._completed(self._to_tell.popleft())

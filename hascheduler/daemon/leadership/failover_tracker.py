@@ -2,8 +2,8 @@
 
 ::
 
-    won ─► began ─► applied_again ─► deciding ─► stepped ─► journaled ─► applied ─┬─► caught up ─┐
-     └──────────────────────────── ended ─────────────────────────────────────────┴─► too long ──┴─► told
+    won ─► began ─► reapplied ─► deciding ─► stepped ─► journaled ─► applied ─┬─► caught up ─┐
+     └────────────────────────── ended ───────────────────────────────────────┴─► too long ──┴─► told
 
 *Caught up* is the first moment at which all is carried out that was decided up to the first step after which the core
 had nothing more to do at once. Then, when that takes longer than `BEHIND_MAX_MS`, or when the term ends, the account is
@@ -65,13 +65,13 @@ class FailoverTracker:
         shard: str,
         replica_id: str,
         clock: Clock,
-        tell: Callable[[Failover], None],
+        report: Callable[[Failover], None],
         due_ms: Callable[[Fire], int] = lambda fire: fire.nominal_ms,
     ) -> None:
         self._shard = shard
         self._replica_id = replica_id
         self._clock = clock
-        self._tell = tell
+        self._report = report
         self._due_ms = due_ms
         self._watch = LeaderlessTracker(replica_id)
         self._takeover: _Takeover | None = None
@@ -103,7 +103,7 @@ class FailoverTracker:
             takeover.began, takeover.began_at = head, self._clock.mono_ms()
             self._watch.filled()
 
-    def applied_again(self, term: int, entries: int, decisions: int) -> None:
+    def reapplied(self, term: int, entries: int, decisions: int) -> None:
         takeover = self._of(term)
         if takeover is not None:
             takeover.reapplied_entries, takeover.reapplied_decisions = entries, decisions
@@ -154,8 +154,8 @@ class FailoverTracker:
             self._close(takeover, FailoverEnd.TERM_ENDED)
         self._watch.gave_up(self._clock.mono_ms())
 
-    def look(self) -> None:
-        """To be called every now and then: an account is not open for ever."""
+    def close_if_over(self) -> None:
+        """To be called about once a second: a takeover is not followed for ever."""
         if self._takeover is not None:
             self._close_if_over(self._takeover)
 
@@ -204,7 +204,7 @@ class FailoverTracker:
         def wall_or_none(at: MonoMs | None) -> WallMs | None:
             return None if at is None else wall(at)
 
-        self._tell(
+        self._report(
             Failover(
                 shard=self._shard,
                 term=takeover.term,

@@ -17,8 +17,8 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from hascheduler.daemon.config import ReplicaConfig
-from hascheduler.daemon.leadership.failover_tracker import FailoverTracker
 from hascheduler.daemon.leadership.fence import Deposed, Fence
+from hascheduler.daemon.leadership.observer import UNOBSERVED, LeadershipObserver
 from hascheduler.daemon.loop.committer import Committer, apply_until_known
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.publisher import Publisher
@@ -36,14 +36,16 @@ log = structlog.get_logger(__name__)
 
 _TRIM_EVERY_S = 60.0
 _HANDOVER_S = 2.0
-_UNFIT_PAUSE_MS = 100
-"""Nobody tells when the mirror is complete; a leaderless system should not wait long for it."""
+_CANNOT_LEAD_PAUSE_MS = 100
+"""The completion of the mirror wakes nothing here, and a leaderless system should not wait long for it."""
 
 
 class Leader:
-    """Owner of the elector and of the present term. ``fit`` says whether the mirror is complete and fresh and the
-    time known, ``timely`` only the latter: it is asked before each decision. ``hurry`` is called when what the stream
-    brings is waited for."""
+    """Owner of the elector and of the present term.
+
+    ``can_lead`` says whether the mirror is complete and fresh and the clock trusted; ``clock_trusted`` only the latter:
+    it is asked before each decision. ``hurry`` is called when this replica begins to wait for what the stream brings.
+    """
 
     def __init__(
         self,
@@ -56,13 +58,12 @@ class Leader:
         inbox: Inbox,
         publisher: Publisher,
         clock: Clock,
-        fit: Callable[[], bool],
-        progressing: Callable[[], bool],
-        metrics: ReplicaMetrics | None = None,
-        due_ms: Callable[[Fire], int] = lambda fire: fire.nominal_ms,
-        failovers: FailoverTracker | None = None,
-        timely: Callable[[], bool] = lambda: True,
-        hurry: Callable[[], None] = lambda: None,
+        can_lead: Callable[[], bool],
+        clock_trusted: Callable[[], bool],
+        hurry: Callable[[], None],
+        due_ms: Callable[[Fire], int],
+        metrics: ReplicaMetrics,
+        observer: LeadershipObserver = UNOBSERVED,
     ) -> None:
         self._config = config
         self._elector = elector
@@ -72,13 +73,12 @@ class Leader:
         self._inbox = inbox
         self._publisher = publisher
         self._clock = clock
-        self._fit = fit
-        self._timely = timely
+        self._can_lead = can_lead
+        self._clock_trusted = clock_trusted
         self._hurry = hurry
-        self._progressing = progressing
-        self._metrics = metrics or ReplicaMetrics()
         self._due_ms = due_ms
-        self._failovers = failovers or FailoverTracker(config.shard, config.replica_id, clock, lambda _: None)
+        self._metrics = metrics
+        self._observer = observer
         self._news = asyncio.Event()
         self._barrier = asyncio.Event()
         self._delivered_seq = 0
@@ -93,26 +93,25 @@ class Leader:
     def lease(self) -> LeaseRecord | None:
         return self._elector.record
 
-    @property
-    def leading(self) -> bool:
+    def leads(self) -> bool:
         """Whether this replica decides now."""
-        return self.office() is not None
+        return self.active_committer() is not None
 
     def deciding_term(self) -> int | None:
         """The present term while this replica decides."""
-        return self._elector.term if self.leading else None
+        return self._elector.term if self.leads() else None
 
     @property
     def in_term(self) -> bool:
         """Whether a term is held here, or is about to begin."""
         return self._term is not None
 
-    def office(self) -> Committer | None:
+    def active_committer(self) -> Committer | None:
         """The present term's committer; None as soon as the lease can't be trusted, and then for the term's rest."""
-        if self._committer is not None and not (self._trusted() and self._timely()):
+        if self._committer is not None and not (self._trusted() and self._clock_trusted()):
             # The core is told to stop now, and must not be left stopped in a term that a late renewal revives.
             self._committer = None
-            self._must_end = "lease lapsed" if self._timely() else "time unknown"
+            self._must_end = "lease lapsed" if self._clock_trusted() else "time unknown"
             self._news.set()
         return self._committer
 
@@ -122,13 +121,13 @@ class Leader:
 
     def journal_seen(self, head: JournalHead) -> None:
         """The stream has delivered that entry."""
-        self._failovers.journal_seen(head, live=self._fit())
+        self._observer.journal_seen(head, live=self._can_lead())
         self._elector.observe_term(head.term)
         self._delivered_seq = max(self._delivered_seq, head.seq)
         self._barrier.set()
 
     def holder_died(self, holder: str) -> None:
-        self._failovers.holder_died(holder)
+        self._observer.holder_died(holder)
         self._elector.holder_died(holder)
         self._hurry()
         self._news.set()
@@ -141,22 +140,25 @@ class Leader:
 
     # The loop
 
-    async def run(self) -> None:
+    async def run(self, progressing: Callable[[], bool]) -> None:
+        """The lease is renewed only while the loop that decides is ``progressing``."""
         async with asyncio.TaskGroup() as tasks:
             while True:
-                await self._turn(tasks)
+                await self._turn(tasks, progressing)
                 await self._pause()
 
-    async def _turn(self, tasks: asyncio.TaskGroup) -> None:
+    async def _turn(self, tasks: asyncio.TaskGroup, progressing: Callable[[], bool]) -> None:
         if self._term is not None:
             reason = (
-                self._must_end or ("" if self._fit() else "mirror stale") or ("" if self._trusted() else "lease lost")
+                self._must_end
+                or ("" if self._can_lead() else "mirror stale")
+                or ("" if self._trusted() else "lease lost")
             )
             if self._term.done() or reason:
                 await self._end_term(self._term, reason)
                 await self._release()
         self._must_end = ""
-        if self._resigning or not self._fit() or not self._progressing():
+        if self._resigning or not self._can_lead() or not progressing():
             # Not renewing is what a replica does that can't lead: the lease runs out, or was released above.
             return
         attempt = self._elector.next_attempt(self._clock.mono_ms(), self._clock.wall_ms())
@@ -169,7 +171,7 @@ class Leader:
     async def _try(self, attempt: LeaseAttempt) -> None:
         is_challenge = attempt.expected is None or attempt.expected.term != attempt.proposed.term
         if is_challenge:
-            self._failovers.challenged(attempt.expected)
+            self._observer.challenged(attempt.expected)
         began = self._clock.mono_ms()
         answer = LeaseAnswer.UNKNOWN
         try:
@@ -187,11 +189,11 @@ class Leader:
             log.warning("lease_write_unanswered", term=attempt.proposed.term, error=str(error) or "no answer in time")
         self._elector.concluded(attempt, answer, began, self._clock.mono_ms())
         if is_challenge and answer is LeaseAnswer.WON:
-            self._failovers.won(attempt.proposed.term)
+            self._observer.won(attempt.proposed.term)
 
     async def _pause(self) -> None:
         now = self._clock.mono_ms()
-        pause_ms = max(self._elector.wake_at_ms(now) - now, 0) if self._fit() else _UNFIT_PAUSE_MS
+        pause_ms = max(self._elector.wake_at_ms(now) - now, 0) if self._can_lead() else _CANNOT_LEAD_PAUSE_MS
         try:
             async with asyncio.timeout(min(max(pause_ms, 5), self._config.retry_period_ms) / 1000):
                 await self._news.wait()
@@ -203,7 +205,7 @@ class Leader:
 
     async def _first_look(self) -> None:
         """No lease has come by in the snapshot: make sure that there is none, rather than wait for one."""
-        if not self._fit():
+        if not self._can_lead():
             return
         try:
             self._observe(await self._leases.get(self._config.shard))
@@ -212,7 +214,7 @@ class Leader:
 
     def _observe(self, record: LeaseRecord | None) -> None:
         self._elector.observe(record, self._clock.mono_ms())
-        self._failovers.lease_known(self._elector.record, live=self._fit())
+        self._observer.lease_known(self._elector.record, live=self._can_lead())
 
     # One term
 
@@ -227,7 +229,7 @@ class Leader:
             self._committer = None
             self._inbox.put_now(TrustLost())
             self._elector.step_down()
-            self._failovers.ended(term)
+            self._observer.ended(term)
             self._news.set()
 
     async def _begin_and_hold(self, term: int) -> None:
@@ -243,8 +245,8 @@ class Leader:
         if isinstance(fence, Deposed):
             self._deposed(term, fence)
             return
-        self._failovers.began(fence.began)
-        reapplied = await self._apply_again(fence)
+        self._observer.began(fence.began)
+        reapplied = await self._reapply(fence)
         await self._delivered(fence.began.seq)
         committer = Committer(
             fence,
@@ -255,11 +257,10 @@ class Leader:
             trusted=self._trusted,
             metrics=self._metrics,
             due_ms=self._due_ms,
-            journaled=lambda: self._failovers.journaled(term),
-            applied=lambda pairs: self._failovers.applied(term, pairs),
+            observer=self._observer,
         )
         self._committer = committer
-        self._failovers.deciding(term)
+        self._observer.deciding(term)
         self._inbox.put_now(TermBegan(term, reapplied))
         self._metrics.took_over(self._clock.mono_ms() - won_at)
         log.info(
@@ -271,7 +272,7 @@ class Leader:
             trimming.cancel()
         self._deposed(term, deposed)
 
-    async def _apply_again(self, fence: Fence) -> tuple[Decision, ...]:
+    async def _reapply(self, fence: Fence) -> tuple[Decision, ...]:
         """Carry out whatever earlier terms decided and may not have carried out; what of it is done."""
         began = fence.began
         done: list[Decision] = []
@@ -285,7 +286,7 @@ class Leader:
                 for decision, settlement in zip(entry.decisions, settlements, strict=True)
                 if settlement in (Settlement.DONE, Settlement.REFUSED)
             ]
-        self._failovers.applied_again(
+        self._observer.reapplied(
             began.term,
             sum(bool(entry.decisions) for entry in entries),
             sum(len(entry.decisions) for entry in entries),

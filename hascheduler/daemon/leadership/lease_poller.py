@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class LeasePoller:
-    """``tell`` gets every version that is seen here, once; None where there is no lease."""
+    """``seen`` gets every version that this loop finds, once; None where there is no lease."""
 
     def __init__(
         self,
@@ -29,20 +29,20 @@ class LeasePoller:
         *,
         shard: str,
         retry_period_ms: int,
-        tell: Callable[[LeaseRecord | None], None],
+        seen: Callable[[LeaseRecord | None], None],
     ) -> None:
         self._leases = leases
         self._leader = leader
         self._shard = shard
         self._retry_period_ms = retry_period_ms
-        self._tell = tell
-        self._told: list[LeaseRecord | None] = []
+        self._seen = seen
+        self._passed_on: list[LeaseRecord | None] = []
         self._reachable = True
 
     async def run(self) -> None:
         while True:
             if self._leader.in_term:
-                self._told.clear()
+                self._passed_on.clear()
             else:
                 await self.look()
             await asyncio.sleep(self._retry_period_ms / 1_000)
@@ -50,7 +50,7 @@ class LeasePoller:
     async def look(self) -> None:
         known = self._leader.lease
         try:
-            seen = await self._leases.get(self._shard)
+            found = await self._leases.get(self._shard)
         except StoreUnavailable as error:
             if self._reachable:
                 log.warning("lease_out_of_sight", error=str(error))
@@ -60,6 +60,6 @@ class LeasePoller:
             log.info("lease_in_sight")
         self._reachable = True
         # A write of our own that ended meanwhile is newer than this answer: nothing is told of what was before it.
-        if self._leader.lease is known and self._told != [seen]:
-            self._told = [seen]
-            self._tell(seen)
+        if self._leader.lease is known and self._passed_on != [found]:
+            self._passed_on = [found]
+            self._seen(found)

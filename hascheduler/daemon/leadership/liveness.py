@@ -86,10 +86,10 @@ WaitForDeath = Callable[[str, str], Awaitable[None]]
 class LeaderProbe:
     """Owner of the one watch. ``died`` is called with the holder's id, at most once per holder."""
 
-    def __init__(self, candidate_id: str, died: Callable[[str], None], outlive: WaitForDeath | None = None) -> None:
+    def __init__(self, candidate_id: str, died: Callable[[str], None], wait_for_death: WaitForDeath) -> None:
         self._candidate_id = candidate_id
         self._died = died
-        self._outlive = outlive or wait_for_death_by_connection
+        self._wait_for_death = wait_for_death
         self._lease: LeaseRecord | None = None
         self._changed = asyncio.Event()
 
@@ -107,7 +107,7 @@ class LeaderProbe:
                 await self._changed.wait()
                 continue
             # Whichever ends first: the watch with its finding, or the reason for it.
-            watch = asyncio.ensure_future(self._outlive(lease.holder, lease.endpoint))
+            watch = asyncio.ensure_future(self._wait_for_death(lease.holder, lease.endpoint))
             changed = asyncio.ensure_future(self._changed.wait())
             try:
                 await asyncio.wait({watch, changed}, return_when=asyncio.FIRST_COMPLETED)

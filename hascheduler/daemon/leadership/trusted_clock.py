@@ -37,6 +37,11 @@ class TrustedClock:
         self._wrong_because = ""
         self._told = ""
 
+    @classmethod
+    def over(cls, machine: Clock, skew_max_ms: int) -> "TrustedClock":
+        """``machine`` itself where it is one."""
+        return machine if isinstance(machine, cls) else cls(machine, skew_max_ms)
+
     def wall_ms(self) -> WallMs:
         if self._level_ms is None:
             return self._machine.wall_ms()
@@ -47,8 +52,11 @@ class TrustedClock:
 
     @property
     def wrong_because(self) -> str:
-        """Why nobody knows what time it is; empty as long as somebody does."""
+        """Why the time is unknown here; "" as long as two of the three agree."""
         return self._wrong_because
+
+    def is_trusted(self) -> bool:
+        return not self._wrong_because
 
     def compared(self, database_ms: WallMs, began_at: MonoMs, ended_at: MonoMs) -> None:
         """The database read its clock between those two moments; the longer that was, the less it proves."""

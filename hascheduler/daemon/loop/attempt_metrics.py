@@ -28,7 +28,7 @@ class AttemptMetrics:
             if isinstance(decision, Requeue | Fail) and decision.job_id in self._held:
                 self._revoked[decision.job_id] = decision.attempt
 
-    def told(self, inputs: Sequence[Input]) -> None:
+    def seen(self, inputs: Sequence[Input]) -> None:
         """The core has taken those in."""
         counting = self._counting()
         for seen in inputs:

@@ -20,6 +20,7 @@ import structlog
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_random_exponential
 
 from hascheduler.daemon.leadership.fence import Deposed, Fence
+from hascheduler.daemon.leadership.observer import UNOBSERVED, LeadershipObserver
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import Decision, Dispatch, Fire, Publish, RecordVerdict, Settlement
@@ -42,8 +43,8 @@ class _SubmittedBatch:
 class Committer:
     """Owner of one term's pipeline. `run` ends when the term does: deposed, or cancelled by the leader.
 
-    ``due_ms`` says when a fire was due, for the metrics. ``journaled`` is called for each batch once it is in the
-    journal, and ``applied`` once it is carried out, with those decisions that are settled for the first time.
+    ``due_ms`` says when a fire was due, for the metrics. ``observer`` learns of each batch once it is in the journal,
+    and once it is carried out.
     """
 
     def __init__(
@@ -57,8 +58,7 @@ class Committer:
         trusted: Callable[[], bool],
         metrics: ReplicaMetrics | None = None,
         due_ms: Callable[[Fire], int] = lambda fire: fire.nominal_ms,
-        journaled: Callable[[], None] = lambda: None,
-        applied: Callable[[Sequence[tuple[Decision, Settlement]]], None] = lambda _: None,
+        observer: LeadershipObserver = UNOBSERVED,
     ) -> None:
         self._fence = fence
         self._claims = claims
@@ -68,8 +68,7 @@ class Committer:
         self._trusted = trusted
         self._metrics = metrics or ReplicaMetrics()
         self._due_ms = due_ms
-        self._journaled = journaled
-        self._applied = applied
+        self._observer = observer
         self._unsure: set[Decision] = set()
         self._unstorable = 0
         self._to_journal: asyncio.Queue[_SubmittedBatch] = asyncio.Queue(maxsize=1)
@@ -129,7 +128,7 @@ class Committer:
                 return answer
             new = self._account.open(answer)
             self._metrics.journaled(new)
-            self._journaled()
+            self._observer.journaled(self._fence.term)
             await self._to_apply.put((answer, work.majority, new))
             self._to_journal.task_done()
 
@@ -155,7 +154,7 @@ class Committer:
         self._unsure.difference_update(decision for decision, _ in first)
         self._unsure.update(decision for decision, settlement in first if settlement is Settlement.UNKNOWN)
         self._metrics.settled(first)
-        self._applied(first)
+        self._observer.applied(self._fence.term, first)
         for decision, settlement in first:
             if settlement is Settlement.REFUSED and isinstance(decision, Fire):
                 self._count_unstorable(decision)

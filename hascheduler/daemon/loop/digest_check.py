@@ -20,6 +20,7 @@ Replicas of another version are not compared with: what they mirror may be somet
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
 
 import structlog
 
@@ -41,9 +42,20 @@ _AGAIN_MS = 600_000
 Digests = OrderedDict[str, str]
 
 
+class Feed(Protocol):
+    """What fills the mirror, how far the mirror may be trusted, and how to have it read again."""
+
+    @property
+    def complete(self) -> bool: ...
+
+    @property
+    def heard_ms(self) -> MonoMs | None: ...
+
+    def start_over(self, reason: str) -> None: ...
+
+
 class DigestCheck:
-    """Owner of the digests of this mirror and of the others'. ``heard_ms`` and ``complete`` tell how far it may be
-    trusted; ``start_over`` has it read anew."""
+    """Owner of the digests of this mirror and of the others'."""
 
     def __init__(
         self,
@@ -51,18 +63,14 @@ class DigestCheck:
         version: str,
         clock: Clock,
         *,
-        heard_ms: Callable[[], MonoMs | None],
-        complete: Callable[[], bool],
+        feed: Feed,
         leading: Callable[[], bool],
-        start_over: Callable[[str], None],
     ) -> None:
         self._replica_id = config.replica_id
         self._version = version
         self._clock = clock
-        self._heard_ms = heard_ms
-        self._complete = complete
+        self._feed = feed
         self._leading = leading
-        self._start_over = start_over
         self._own: Digests = OrderedDict()
         self._others: dict[str, Digests] = {}
         self._there: set[str] = set()
@@ -89,10 +97,10 @@ class DigestCheck:
             if self._is_exact(mark):
                 _note(self._own, mark.point, mark.digest, _NOTED)
                 self._compare(mark.point)
-        if not self._complete() or mirror.ahead != self._ahead:
+        if not self._feed.complete or mirror.ahead != self._ahead:
             self._ahead, self._ahead_at, self._passed = mirror.ahead, self._clock.mono_ms(), None
             return
-        heard_ms = self._heard_ms()
+        heard_ms = self._feed.heard_ms
         if heard_ms is not None and heard_ms > self._ahead_at:
             self._passed = mirror.ahead
 
@@ -152,7 +160,7 @@ class DigestCheck:
         if self._started_over_at is not None and now - self._started_over_at < _AGAIN_MS:
             return
         self._started_over_at = now
-        self._start_over(f"its mirror differs from those of the others at {point}")
+        self._feed.start_over(f"its mirror differs from those of the others at {point}")
 
 
 def _note(digests: Digests, point: str, digest: str, most: int) -> None:

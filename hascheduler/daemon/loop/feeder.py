@@ -13,55 +13,60 @@ without a stream a replica has nothing else to do.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import structlog
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
 
 from hascheduler.daemon.loop.batch_delay import BatchDelay
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
+from hascheduler.dispatch.decisions import Fire
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.gc_tuning import without_collecting
 from hascheduler.mirror.changes import Quarantined
 from hascheduler.mirror.mirror import Folded, Mirror
 from hascheduler.model.collection import Collection
+from hascheduler.model.instants import MonoMs
+from hascheduler.model.schedule import ScheduleRef
 from hascheduler.ports import ChangeSource, ChangeStream, Clock
+from hascheduler.triggers import due_ms
 
 log = structlog.get_logger(__name__)
 
 _WAIT_MS = 1_000
 _PER_EVENT_MS = 0.0125
-_LEADER_PACE_MAX_MS = 20.0
+_LEADER_DELAY_MAX_MS = 20.0
 """At 200 jobs a second, of four events each, 10 ms; from 400 on as far apart as it gets."""
-_FOLLOWER_PACE_S = 0.05
-"""After each batch of one for whom nobody waits, until hurried: told one by one, events cost a round trip each."""
+_FOLLOWER_DELAY_S = 0.05
+"""After each batch where nothing waits for it, until hurried: one by one, events cost a round trip each."""
 FETCH_MAX = 1_000
 
 
+class FactSink(Protocol):
+    """Where the facts that the stream brings go."""
+
+    async def take(self, folded: Folded) -> None:
+        """What the next fold gave; waits where there is no room for the facts."""
+        ...
+
+    async def restarted(self) -> None:
+        """The mirror is a new one; the facts of its snapshot follow."""
+        ...
+
+    def latency_sensitive(self) -> bool:
+        """Whether anything here waits for what the stream brings."""
+        ...
+
+
 class Feeder:
-    """Owner of the mirror. ``tell`` gets the facts in order; ``restarted`` is called before a fresh snapshot's.
+    """Owner of the mirror. `hurry` where something begins to wait for what the stream brings."""
 
-    ``hurried``: whether somebody here waits for what the stream brings. `hurry`, where that begins.
-    """
-
-    def __init__(
-        self,
-        source: ChangeSource,
-        presence: ReplicaHeartbeat,
-        *,
-        tell: Callable[[Folded], Awaitable[None]],
-        restarted: Callable[[], Awaitable[None]],
-        hurried: Callable[[], bool],
-        clock: Clock,
-    ) -> None:
+    def __init__(self, source: ChangeSource, heartbeat: ReplicaHeartbeat, clock: Clock) -> None:
         self._source = source
-        self._presence = presence
-        self._tell = tell
-        self._restarted = restarted
-        self._hurried = hurried
+        self._heartbeat = heartbeat
         self._clock = clock
-        self._pace = BatchDelay(_PER_EVENT_MS, _LEADER_PACE_MAX_MS)
+        self._delay = BatchDelay(_PER_EVENT_MS, _LEADER_DELAY_MAX_MS)
         self._barrier: int | None = None
         self._resume: Any | None = None
         self._complete = False
@@ -75,8 +80,18 @@ class Feeder:
         """The snapshot is in, and the stream has passed the moment it was read."""
         return self._complete
 
+    @property
+    def heard_ms(self) -> MonoMs | None:
+        """Whatever was written before then has come by in the stream."""
+        return self._heartbeat.heard_ms
+
+    def due_ms(self, fire: Fire) -> int:
+        """When that fire was due, by its schedule as the mirror has it."""
+        schedule: ScheduleRef | None = self.mirror.nouns(Collection.SCHEDULES).get(fire.schedule)
+        return fire.nominal_ms if schedule is None else due_ms(fire.schedule, schedule.trigger, fire.nominal_ms)
+
     def hurry(self) -> None:
-        """Look at once what there is."""
+        """Read at once what the stream has."""
         self._hurry.set()
 
     def start_over(self, reason: str) -> None:
@@ -88,7 +103,8 @@ class Feeder:
         for job_id in job_ids:
             self.mirror.want(Collection.JOBS, job_id)
 
-    async def run(self) -> None:
+    async def run(self, sink: FactSink) -> None:
+        """Until cancelled: no outage ends it."""
         async for attempt in AsyncRetrying(
             retry=retry_if_exception_type((StoreUnavailable, HistoryLost)),
             wait=wait_random_exponential(multiplier=0.1, max=2),
@@ -98,23 +114,23 @@ class Feeder:
         ):
             with attempt:
                 try:
-                    await self._open_and_follow(attempt.retry_state)
+                    await self._open_and_follow(sink, attempt.retry_state)
                 except HistoryLost:
                     self._resume = None
                     self._complete = False
                     self._start_over = ""
                     raise
 
-    async def _open_and_follow(self, retry_state: Any) -> None:
+    async def _open_and_follow(self, sink: FactSink, retry_state: Any) -> None:
         stream = await self._source.open(self._resume)
         try:
-            await self._follow(stream, retry_state)
+            await self._follow(stream, sink, retry_state)
         finally:
             await stream.close()
 
-    async def _follow(self, stream: ChangeStream, retry_state: Any) -> None:
+    async def _follow(self, stream: ChangeStream, sink: FactSink, retry_state: Any) -> None:
         if self._resume is None:
-            await self._read_all(stream)
+            await self._read_all(stream, sink)
         while True:
             if self._start_over:
                 raise HistoryLost(self._start_over)
@@ -122,64 +138,64 @@ class Feeder:
             folded = self.mirror.fold(batch.changes)
             self._resume = batch.resume
             self.position = batch.position or self.position
-            await self._pass_on(folded)
-            await self._fetch(folded.wanted)
-            if self._barrier is not None and self._presence.echoed(self._barrier):
+            await self._pass_on(folded, sink)
+            await self._fetch(folded.wanted, sink)
+            if self._barrier is not None and self._heartbeat.echoed(self._barrier):
                 self._barrier = None
                 self._complete = True
                 log.info("mirror_complete", digest=self.mirror.digest, position=self.position)
             if batch.changes:
-                self._pace.passed(len(batch.changes), self._clock.mono_ms())
-                await self._rest()
+                self._delay.passed(len(batch.changes), self._clock.mono_ms())
+                await self._rest(latency_sensitive=sink.latency_sensitive())
             # Back-off begins anew after every batch that got through.
             retry_state.attempt_number = 1
 
-    async def _rest(self) -> None:
+    async def _rest(self, *, latency_sensitive: bool) -> None:
         """Let changes come together."""
-        if self._hurried():
-            await asyncio.sleep(self._pace.wait_s(self._clock.mono_ms()))
+        if latency_sensitive:
+            await asyncio.sleep(self._delay.wait_s(self._clock.mono_ms()))
             return
         try:
-            async with asyncio.timeout(_FOLLOWER_PACE_S):
+            async with asyncio.timeout(_FOLLOWER_DELAY_S):
                 await self._hurry.wait()
         except TimeoutError:
             pass
         self._hurry.clear()
 
-    async def _read_all(self, stream: ChangeStream) -> None:
+    async def _read_all(self, stream: ChangeStream, sink: FactSink) -> None:
         self._complete = False
         self.mirror = Mirror()
-        await self._restarted()
+        await sink.restarted()
         read = 0
         with without_collecting():
             async for changes in stream.snapshot():
                 read += len(changes)
-                await self._pass_on(self.mirror.fold(changes))
+                await self._pass_on(self.mirror.fold(changes), sink)
                 # A large snapshot must not keep the lease loop from its turn.
                 await asyncio.sleep(0)
-        self._barrier = self._presence.barrier()
+        self._barrier = self._heartbeat.barrier()
         log.info("snapshot_read", documents=read)
 
-    async def _fetch(self, wanted: Sequence[tuple[Collection, str]]) -> None:
+    async def _fetch(self, wanted: Sequence[tuple[Collection, str]], sink: FactSink) -> None:
         try:
             for collection in dict.fromkeys(collection for collection, _ in wanted):
                 ids = [id for of, id in wanted if of is collection]
                 for start in range(0, len(ids), FETCH_MAX):
                     part = ids[start : start + FETCH_MAX]
                     changes = await self._source.fetch(collection, part)
-                    await self._pass_on(self.mirror.fold_fetched([(collection, id) for id in part], changes))
+                    await self._pass_on(self.mirror.fold_fetched([(collection, id) for id in part], changes), sink)
         except StoreUnavailable:
-            # The stream resumes after the patches that asked for these, so nobody would ask again.
+            # The stream resumes after the patches that asked for these, so nothing would ask again.
             for collection, id in wanted:
                 self.mirror.want(collection, id)
             raise
 
-    async def _pass_on(self, folded: Folded) -> None:
+    async def _pass_on(self, folded: Folded, sink: FactSink) -> None:
         for fact in folded.facts:
             if isinstance(fact, Quarantined):
                 log.warning("quarantined", collection=fact.collection, id=fact.id, reason=fact.reason)
         if folded.facts or folded.events or folded.marks:
-            await self._tell(folded)
+            await sink.take(folded)
 
 
 def _error_of(state: Any) -> BaseException | None:

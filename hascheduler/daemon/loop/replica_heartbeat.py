@@ -23,13 +23,10 @@ _SENT_MAX = 64
 
 
 class ReplicaHeartbeat:
-    def __init__(
-        self, config: ReplicaConfig, board: ReplicaBoard, clock: TrustedClock, describe: Callable[[int], ReplicaStatus]
-    ) -> None:
+    def __init__(self, config: ReplicaConfig, board: ReplicaBoard, clock: TrustedClock) -> None:
         self._config = config
         self._board = board
         self._clock = clock
-        self._describe = describe
         self._beat = 0
         self._sent: dict[int, MonoMs] = {}
         self._echoed_beat = 0
@@ -74,7 +71,8 @@ class ReplicaHeartbeat:
         for beat in [beat for beat in self._sent if beat < replica.beat]:
             del self._sent[beat]
 
-    async def run(self) -> None:
+    async def run(self, describe: Callable[[int], ReplicaStatus]) -> None:
+        """Once a retry period, write the status that ``describe`` gives for the beat of that number."""
         while True:
             self._hurry.clear()
             self._beat += 1
@@ -82,7 +80,7 @@ class ReplicaHeartbeat:
                 self._sent[self._beat] = self._clock.mono_ms()
             began_at = self._clock.mono_ms()
             try:
-                database_ms = await self._board.beat(self._describe(self._beat))
+                database_ms = await self._board.beat(describe(self._beat))
                 if database_ms is not None:
                     self._clock.compared(database_ms, began_at, self._clock.mono_ms())
             except StoreUnavailable as error:

@@ -1,4 +1,4 @@
-"""Turns the core: takes what there is to tell, asks for a step, hands its parts to those who carry them out.
+"""Turns the core: takes the inputs that wait, asks for a step, hands its parts to the loops that carry them out.
 
 It checks, before every step, that this replica may still decide. Its progress is what the lease's renewal depends on:
 a loop that hangs, for whatever reason, loses the lease.
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 _IDLE_MS = 250
 _PER_DECISION_MS = 0.05
-_PACE_MAX_MS = 20.0
+_DELAY_MAX_MS = 20.0
 """At 200 decisions a second 10 ms, from 400 on 20: those closer together go into the journal together."""
 
 
@@ -43,11 +43,25 @@ class DecisionSink(Protocol):
     def settled(self, decisions: tuple[Decision, ...]) -> None: ...
 
 
-class Stepper:
-    """``office`` gives the present term's committer, or None when this replica must not decide.
+class Hearing(Protocol):
+    """How far what the stream delivers can be trusted to be all there is."""
 
-    ``told`` gets what the core has been told, right after; ``decided`` what is submitted, before anybody else;
-    ``stepped`` each step of a leader, once its parts are handed out."""
+    @property
+    def listening(self) -> bool:
+        """The stream is not silent: what is written comes by."""
+        ...
+
+    @property
+    def heard_ms(self) -> MonoMs | None:
+        """Whatever was written before then is in the inbox, or was."""
+        ...
+
+
+class Stepper:
+    """``active_committer`` gives the present term's committer, or None when this replica must not decide.
+
+    ``seen`` gets the inputs of each step, right after it; ``decided`` what is submitted, right before; ``stepped`` each
+    step of a leader, once its parts are handed out."""
 
     def __init__(
         self,
@@ -58,14 +72,13 @@ class Stepper:
         publisher: Publisher,
         recorder: Recorder,
         clock: Clock,
-        office: Callable[[], DecisionSink | None],
-        listening: Callable[[], bool],
-        heard: Callable[[], MonoMs | None],
+        active_committer: Callable[[], DecisionSink | None],
+        hearing: Hearing,
         want: Callable[[Iterable[str]], None],
-        told: Callable[[Sequence[Input]], None],
-        decided: Callable[[Sequence[Decision]], None] = lambda _: None,
-        stepped: Callable[[Sequence[Input], Step, WallMs], None] = lambda *_: None,
-        metrics: ReplicaMetrics | None = None,
+        seen: Callable[[Sequence[Input]], None],
+        decided: Callable[[Sequence[Decision]], None],
+        stepped: Callable[[Sequence[Input], Step, WallMs], None],
+        metrics: ReplicaMetrics,
     ) -> None:
         self._core = core
         self._heartbeats = heartbeats
@@ -73,17 +86,16 @@ class Stepper:
         self._publisher = publisher
         self._recorder = recorder
         self._clock = clock
-        self._office = office
-        self._listening = listening
-        self._heard = heard
+        self._active_committer = active_committer
+        self._hearing = hearing
         self._want = want
-        self._told = told
+        self._seen = seen
         self._decided = decided
         self._stepped = stepped
-        self._metrics = metrics or ReplicaMetrics()
+        self._metrics = metrics
         self._wake_at_ms: int | None = None
         self._turned_at = clock.mono_ms()
-        self._pace = BatchDelay(_PER_DECISION_MS, _PACE_MAX_MS)
+        self._delay = BatchDelay(_PER_DECISION_MS, _DELAY_MAX_MS)
 
     @property
     def turned_at_ms(self) -> MonoMs:
@@ -94,48 +106,48 @@ class Stepper:
         while True:
             await self._inbox.wait(self._pause_s())
             # Nothing is held back after a quiet time.
-            await asyncio.sleep(self._pace.wait_s(self._clock.mono_ms()))
-            office = self._office()
-            room = await office.ready() if office is not None else True
+            await asyncio.sleep(self._delay.wait_s(self._clock.mono_ms()))
+            committer = self._active_committer()
+            room = await committer.ready() if committer is not None else True
             # The lease may have been lost while waiting for room, and a new term may have begun. The time is read
-            # first: what the office answers for is the clock as it was then.
+            # first: what the committer answers for is the clock as it was then.
             now = self._clock.wall_ms()
-            office = self._office()
+            committer = self._active_committer()
             if room:
                 self._turned_at = self._clock.mono_ms()
-                self._turn(office, now)
+                self._turn(committer, now)
             # A core with more to do than one step holds must not keep the other loops waiting.
             await asyncio.sleep(0)
 
-    def _turn(self, office: DecisionSink | None, now: WallMs) -> None:
+    def _turn(self, committer: DecisionSink | None, now: WallMs) -> None:
         inputs = self._inbox.take()
         self._watch_processors(inputs)
-        if office is None:
+        if committer is None:
             inputs.append(TrustLost())
             self._recorder.follows()
-        with self._metrics.step_seconds.time() if office is not None else nullcontext():
+        with self._metrics.step_seconds.time() if committer is not None else nullcontext():
             step = self._core.step(now, inputs)
         self._wake_at_ms = step.wake_at_ms
-        self._told(inputs)
+        self._seen(inputs)
         self._recorder.stepped(now, inputs, step.decisions)
         if step.refetch:
             self._want(step.refetch)
-        if office is None:
+        if committer is None:
             return
         if step.settled:
-            office.settled(step.settled)
+            committer.settled(step.settled)
         if step.decisions:
             self._decided(step.decisions)
-            office.submit(step.decisions, majority=step.retried)
-            self._pace.passed(len(step.decisions), self._clock.mono_ms())
+            committer.submit(step.decisions, majority=step.retried)
+            self._delay.passed(len(step.decisions), self._clock.mono_ms())
         if step.sends:
             self._publisher.offer(step.sends)
         self._stepped(inputs, step, now)
 
     def _watch_processors(self, inputs: list[Input]) -> None:
         now = self._clock.mono_ms()
-        for told in inputs:
-            match told:
+        for seen in inputs:
+            match seen:
                 case ProcessorSeen(processor):
                     self._heartbeats.seen(processor, now)
                 case ProcessorGone(processor_id):
@@ -144,7 +156,7 @@ class Stepper:
                     self._heartbeats.clear()
                 case _:
                     pass
-        silent = self._heartbeats.newly_lost(now, listening=self._listening(), heard=self._heard())
+        silent = self._heartbeats.newly_lost(now, listening=self._hearing.listening, heard=self._hearing.heard_ms)
         for processor_id, beat in silent:
             log.warning("processor_lost", processor=processor_id, beat=beat)
             inputs.append(ProcessorLost(processor_id, beat))

@@ -1,6 +1,6 @@
 """The spans of the leader's messages: one for each dispatched attempt, from here until the broker has confirmed it."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 import structlog
 
@@ -26,21 +26,18 @@ log = structlog.get_logger(__name__)
 
 
 class MessageSpans:
-    """``traces`` None: messages carry no headers here. ``term`` is the present one while this replica decides."""
+    """``traces`` None: messages carry no headers here."""
 
-    def __init__(
-        self,
-        tracer: Tracer = NO_TRACING,
-        traces: JobTraces | None = None,
-        term: Callable[[], int | None] = lambda: None,
-    ) -> None:
+    def __init__(self, tracer: Tracer = NO_TRACING, traces: JobTraces | None = None) -> None:
         self._tracer = tracer
         self._traces = traces if tracer.enabled else None
-        self._term = term
 
-    async def begin(self, sends: Sequence[Send]) -> Sequence[Span]:
-        """One for each message, in their order; of nothing where nobody traces, or the database does not say in time:
-        the processor reads where its job belongs when it starts it."""
+    async def begin(self, sends: Sequence[Send], term: int | None) -> Sequence[Span]:
+        """One for each message, in their order; ``term`` is the present one while this replica decides.
+
+        `UNTRACED` where tracing is off, or the database does not answer in time: the processor reads the trace of its
+        job when it starts it.
+        """
         published = [send.job_id for send in sends if isinstance(send, Publish)]
         if self._traces is None or not published:
             return [UNTRACED] * len(sends)
@@ -49,7 +46,6 @@ class MessageSpans:
         except WorldError as error:
             log.debug("traces_unread", messages=len(published), error=str(error))
             return [UNTRACED] * len(sends)
-        term = self._term()
         return [self._span(send, jobs, term) for send in sends]
 
     def end(self, sends: Sequence[Send], spans: Sequence[Span], unconfirmed: Set[str]) -> None:

@@ -5,7 +5,7 @@ again by the core. Therefore a full queue drops, and a publish that stays unansw
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import structlog
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_random_exponential
@@ -73,11 +73,12 @@ class Publisher:
             return False
         return True
 
-    async def run(self) -> None:
+    async def run(self, deciding_term: Callable[[], int | None] = lambda: None) -> None:
+        """Until cancelled. ``deciding_term`` is the present term while this replica decides, for the spans."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._transport.run(), name="transport")
             tasks.create_task(self._watch(), name="transport-watch")
-            tasks.create_task(self._publish(), name="publish")
+            tasks.create_task(self._publish(deciding_term), name="publish")
             tasks.create_task(self._publish_again(), name="publish-again")
 
     async def _watch(self) -> None:
@@ -92,10 +93,10 @@ class Publisher:
                 told = accepting
             await asyncio.sleep(_WATCH_S)
 
-    async def _publish(self) -> None:
+    async def _publish(self, deciding_term: Callable[[], int | None]) -> None:
         while True:
             batch = await _take(self._queue)
-            spans = await self._spans.begin(batch)
+            spans = await self._spans.begin(batch, deciding_term())
             unsent = await self._deliver(
                 [(send.processor, _message(send, span.context)) for send, span in zip(batch, spans, strict=True)]
             )

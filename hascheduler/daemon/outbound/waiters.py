@@ -1,7 +1,7 @@
-"""Who waits for news of a job or of a processor: requests that are held open until the stream tells.
+"""Requests that are held open until the stream shows the end of a job, or work for a processor.
 
-Owner of the bells. A bell is made before the write whose echo it waits for, so that the echo can't be missed; it hangs
-only while somebody waits, and there is room for `WAITERS_MAX`.
+A waiter is made before the write whose echo it waits for, so that the echo can't be missed. It exists only while its
+request does, and there is room for `WAITERS_MAX`.
 """
 
 import asyncio
@@ -14,68 +14,70 @@ WAITERS_MAX = 1_000
 
 
 class StreamWaiter:
-    """`hascheduler.ports.Bell`."""
+    """`hascheduler.ports.Waiter`."""
 
     def __init__(self) -> None:
-        self._rung = asyncio.Event()
+        self._notified = asyncio.Event()
         self._open = True
 
-    def ring(self) -> None:
-        self._rung.set()
+    def notify(self) -> None:
+        self._notified.set()
 
     def close(self) -> None:
         self._open = False
-        self._rung.set()
+        self._notified.set()
 
     async def wait(self) -> bool:
-        await self._rung.wait()
-        self._rung.clear()
+        await self._notified.wait()
+        self._notified.clear()
         return self._open
 
 
 class Waiters:
+    """Owner of the waiters, by the name of what each waits for."""
+
     def __init__(self) -> None:
-        self._of: dict[str, set[StreamWaiter]] = {}
+        self._by_name: dict[str, set[StreamWaiter]] = {}
         self._count = 0
         self._open = True
 
     @contextmanager
-    def hang(self, name: str) -> Iterator[StreamWaiter]:
-        """A bell that `ring` of that name rings; `Overloaded` where there is no room, or no more ringing."""
+    def waiting(self, name: str) -> Iterator[StreamWaiter]:
+        """A waiter that `notify` of that name wakes; `Overloaded` where there is no room, or this replica ends."""
         if not self._open:
             raise Overloaded("this replica is about to end", retry_after_s=1)
         if self._count >= WAITERS_MAX:
             raise Overloaded(f"{WAITERS_MAX} requests wait at this replica already", retry_after_s=1)
-        bell = StreamWaiter()
+        waiter = StreamWaiter()
         self._count += 1
-        self._of.setdefault(name, set()).add(bell)
+        self._by_name.setdefault(name, set()).add(waiter)
         try:
-            yield bell
+            yield waiter
         finally:
             self._count -= 1
-            others = self._of[name]
-            others.discard(bell)
+            others = self._by_name[name]
+            others.discard(waiter)
             if not others:
-                del self._of[name]
+                del self._by_name[name]
 
     @property
     def names(self) -> Set[str]:
-        """Those that somebody waits for."""
-        return self._of.keys()
+        """The names that requests wait for."""
+        return self._by_name.keys()
 
-    def ring(self, name: str) -> None:
-        for bell in self._of.get(name, ()):
-            bell.ring()
+    def notify(self, name: str) -> None:
+        for waiter in self._by_name.get(name, ()):
+            waiter.notify()
 
-    def ring_all(self) -> None:
-        """What was told meanwhile is unknown: everybody looks for himself."""
-        for bells in self._of.values():
-            for bell in bells:
-                bell.ring()
+    def notify_all(self) -> None:
+        """The stream has a gap: every request looks for itself."""
+        for waiters in self._by_name.values():
+            for waiter in waiters:
+                waiter.notify()
 
     def close(self) -> None:
-        """This replica ends: nobody waits any longer."""
+        """This replica ends: no request waits any longer."""
         self._open = False
-        for bells in self._of.values():
-            for bell in bells:
-                bell.close()
+        for waiters in self._by_name.values():
+            for waiter in waiters:
+                waiter.close()

@@ -33,7 +33,10 @@ class KnownLeader:
 
     def __init__(self, lease: LeaseRecord | None, *, leading: bool = False) -> None:
         self.lease = lease
-        self.leading = leading
+        self._leading = leading
+
+    def leads(self) -> bool:
+        return self._leading
 
 
 def view_of(core: Dispatcher, leader: KnownLeader, clock: StandingClock | None = None) -> ReplicaView:
@@ -41,12 +44,18 @@ def view_of(core: Dispatcher, leader: KnownLeader, clock: StandingClock | None =
     return ReplicaView(
         nothing,
         feeder=nothing,
-        presence=nothing,
+        heartbeat=nothing,
+        readiness=nothing,
+        publisher=nothing,
+        failovers=nothing,
+        invariants=nothing,
+        digests=nothing,
+        stopping=nothing,
         leader=cast(Any, leader),
         stepper=nothing,
         recorder=nothing,
         ended=nothing,
-        promised=nothing,
+        dispatched=nothing,
         core=core,
         clock=clock or StandingClock(),
     )

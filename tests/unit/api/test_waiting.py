@@ -23,7 +23,7 @@ async def until(condition: Any) -> None:
 
 def end(world: World, id: str, **fields: Any) -> None:
     world.rewrite_job(id, **{"state": "succeeded", "result": {"ok": 1}, **fields})
-    world.view.bells.ring(id)
+    world.view.bells.notify(id)
 
 
 def waits(world: World, id: str) -> bool:

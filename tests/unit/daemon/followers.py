@@ -46,12 +46,17 @@ class Follower:
             replace(CONFIG, replica_id=name),
             "0.2.0",
             clock,
-            heard_ms=lambda: self._heard_ms,
-            complete=lambda: self.complete,
+            feed=self,
             leading=lambda: self.leads,
-            start_over=self.told.append,
         )
         self.start()
+
+    @property
+    def heard_ms(self) -> MonoMs | None:
+        return self._heard_ms
+
+    def start_over(self, reason: str) -> None:
+        self.told.append(reason)
 
     def start(self) -> None:
         """From a snapshot, which the stream overlaps."""

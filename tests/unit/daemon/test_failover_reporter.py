@@ -40,11 +40,10 @@ class Room:
             "default",
             journal=MemoryJournal(self.connection),
             store=self.store,
-            look=self._look,
             metrics=self.metrics,
         )
 
-    def _look(self) -> None:
+    def look(self) -> None:
         self.looks += 1
 
     async def wrote(self, *kinds: EntryKind) -> None:
@@ -69,7 +68,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Room:
 async def running(*rooms: Room) -> AsyncIterator[list[Any]]:
     """The log meanwhile."""
     with capture_logs() as logs:
-        tasks = [asyncio.create_task(room.reports.run()) for room in rooms]
+        tasks = [asyncio.create_task(room.reports.run(room.look)) for room in rooms]
         try:
             yield logs
         finally:
@@ -92,7 +91,7 @@ def of_failovers(room: Room) -> int:
 async def test_it_is_logged_counted_and_kept_whole(room: Room) -> None:
     await room.wrote(EntryKind.DECISIONS, EntryKind.DECISIONS)
     async with running(room) as logs:
-        room.reports.tell(UNFILLED)
+        room.reports.report(UNFILLED)
         await until(lambda: of_failovers(room) == 1)
     whole = replace(UNFILLED, last_decision_at_ms=NOW)
     assert await room.kept() == [whole]
@@ -114,9 +113,9 @@ async def test_it_is_logged_counted_and_kept_whole(room: Room) -> None:
 
 async def test_a_phase_that_did_not_come_is_not_shown_as_the_last_one_was(room: Room) -> None:
     async with running(room):
-        room.reports.tell(make_failover())
+        room.reports.report(make_failover())
         nothing_due = {"first_decision_at_ms": None, "first_dispatch_at_ms": None, "backlog": Backlog()}
-        room.reports.tell(make_failover(9, cause=Cause.RELEASED, last_sign_at_ms=None, **nothing_due))
+        room.reports.report(make_failover(9, cause=Cause.RELEASED, last_sign_at_ms=None, **nothing_due))
         await until(lambda: of_failovers(room) == 2)
     told = scrape(room.metrics.registry)
     assert set(told.by("hascheduler_failover_seconds", "phase")) == {"detection", "takeover"}
@@ -139,7 +138,7 @@ async def test_the_last_decision_is_looked_for_in_the_journal(
 ) -> None:
     await room.wrote(*kinds)
     async with running(room):
-        room.reports.tell(UNFILLED)
+        room.reports.report(UNFILLED)
         await until(lambda: of_failovers(room) == 1)
     [kept] = await room.kept()
     assert kept.last_decision_at_ms == (None if ago_s is None else NOW - 1_000 * ago_s)
@@ -149,7 +148,7 @@ async def test_while_the_database_is_away_the_log_has_it_and_later_the_list(room
     await room.wrote(EntryKind.DECISIONS)
     room.connection.cut()
     async with running(room) as logs:
-        room.reports.tell(UNFILLED)
+        room.reports.report(UNFILLED)
         await until(lambda: any(line["event"] == "failover" for line in logs))
         assert room.reports.newest == UNFILLED
         room.connection.mend()
@@ -163,7 +162,7 @@ async def test_a_database_that_is_away_delays_no_line_of_the_log(room: Room) -> 
     room.connection.cut()
     async with running(room) as logs:
         for term in (8, 9, 10):
-            room.reports.tell(make_failover(term))
+            room.reports.report(make_failover(term))
         await until(lambda: [line["term"] for line in logs if line["event"] == "failover"] == [8, 9, 10])
 
 
@@ -173,8 +172,8 @@ async def test_what_can_never_be_kept_is_given_up_and_the_next_is_not(
     monkeypatch.setattr(failover_reporter, "_SAVE_FOR_S", 0)
     room.connection.fail_next(of="failovers.save")
     async with running(room) as logs:
-        room.reports.tell(make_failover(8))
-        room.reports.tell(make_failover(9))
+        room.reports.report(make_failover(8))
+        room.reports.report(make_failover(9))
         await until(lambda: of_failovers(room) == 1)
     assert [failover.term for failover in await room.kept()] == [9]
     assert [line["term"] for line in logs if line["event"] == "failover_not_kept"] == [8]
@@ -185,7 +184,7 @@ async def test_a_journal_that_somebody_broke_ends_nothing(room: Room) -> None:
     broken = {**head, "applied_through": 1, "at_ms": 1, "decisions": [["of a newer release"]]}
     room.connection.database.insert(Collection.JOURNAL, broken)
     async with running(room):
-        room.reports.tell(UNFILLED)
+        room.reports.report(UNFILLED)
         await until(lambda: of_failovers(room) == 1)
     assert await room.kept() == [UNFILLED]
 
@@ -196,15 +195,15 @@ async def test_the_others_know_it_once_they_have_seen_the_term(room: Room) -> No
     async with running(room, other):
         other.reports.journal_seen(began)
         other.connection.fail_next(of="failovers.newest")
-        room.reports.tell(make_failover(7))
-        room.reports.tell(make_failover(8))
+        room.reports.report(make_failover(7))
+        room.reports.report(make_failover(8))
         await until(lambda: other.reports.newest == make_failover(8))
 
 
 async def test_an_account_is_looked_at_by_itself_and_a_late_one_does_not_hide_a_newer(room: Room) -> None:
     async with running(room):
         await until(lambda: room.looks > 2)
-        room.reports.tell(make_failover(8))
-        room.reports.tell(make_failover(7))
+        room.reports.report(make_failover(8))
+        room.reports.report(make_failover(7))
         await until(lambda: of_failovers(room) == 2)
     assert room.reports.newest == make_failover(8)

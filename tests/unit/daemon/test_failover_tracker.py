@@ -40,7 +40,7 @@ class Told:
         """From winning to deciding, 10 ms each."""
         self.at(ms).won(term)
         self.at(ms + 10).began(head(seq, term, ME, EntryKind.TERM_BEGAN))
-        self.at(ms + 15).applied_again(term, 2, 5)
+        self.at(ms + 15).reapplied(term, 2, 5)
         self.at(ms + 17).journal_seen(head(seq, term, ME, EntryKind.TERM_BEGAN), live=True)
         if deciding:
             self.at(ms + 20).deciding(term)
@@ -267,9 +267,9 @@ def test_a_backlog_that_takes_too_long_is_told_as_far_as_it_got(told: Told) -> N
     told.took_over(10)
     told.stepped(40, make_fire(0), began=True, behind=True)
     told.carried_out(50, make_fire(0))
-    told.at(30 + BEHIND_MAX_MS - 1).look()
+    told.at(30 + BEHIND_MAX_MS - 1).close_if_over()
     assert not told.failovers
-    told.at(30 + BEHIND_MAX_MS).look()
+    told.at(30 + BEHIND_MAX_MS).close_if_over()
     assert (told.only.ended, told.only.backlog.fires_late) == (FailoverEnd.STILL_BEHIND, 1)
     told.stepped(30 + BEHIND_MAX_MS + 10)
     told.at(30 + BEHIND_MAX_MS + 20).ended(2)

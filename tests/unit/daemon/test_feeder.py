@@ -10,6 +10,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.daemon.loop import feeder as feeder_module
 from hascheduler.daemon.loop.feeder import Feeder
 from hascheduler.mirror.changes import Change, Operation
+from hascheduler.mirror.mirror import Folded
 from hascheduler.model.collection import Collection
 from hascheduler.ports import Batch
 
@@ -48,7 +49,7 @@ class BusyStream:
         self.looked.clear()
 
 
-class NoPresence:
+class NoHeartbeat:
     def barrier(self) -> int:
         return 1
 
@@ -56,19 +57,27 @@ class NoPresence:
         return True
 
 
-async def _nothing(*_: object) -> None:
-    pass
+class Sink:
+    def __init__(self, *, latency_sensitive: bool) -> None:
+        self._latency_sensitive = latency_sensitive
+
+    async def take(self, folded: Folded) -> None:
+        pass
+
+    async def restarted(self) -> None:
+        pass
+
+    def latency_sensitive(self) -> bool:
+        return self._latency_sensitive
 
 
 @pytest.mark.parametrize("waited_for", [True, False])
 async def test_a_follower_rests_until_it_is_hurried(monkeypatch: pytest.MonkeyPatch, *, waited_for: bool) -> None:
-    monkeypatch.setattr(feeder_module, "_FOLLOWER_PACE_S", LONG_S)
+    monkeypatch.setattr(feeder_module, "_FOLLOWER_DELAY_S", LONG_S)
     stream: Any = BusyStream()
-    presence: Any = NoPresence()
-    feeder = Feeder(
-        stream, presence, tell=_nothing, restarted=_nothing, hurried=lambda: waited_for, clock=SystemClock()
-    )
-    running = asyncio.create_task(feeder.run())
+    heartbeat: Any = NoHeartbeat()
+    feeder = Feeder(stream, heartbeat, SystemClock())
+    running = asyncio.create_task(feeder.run(Sink(latency_sensitive=waited_for)))
     try:
         await stream.look()
         if waited_for:

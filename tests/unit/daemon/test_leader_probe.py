@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hascheduler.daemon.leadership import liveness as vigil_room
-from hascheduler.daemon.leadership.liveness import LeaderProbe, LivenessServer
+from hascheduler.daemon.leadership.liveness import LeaderProbe, LivenessServer, wait_for_death_by_connection
 from tests.factories import make_lease
 
 HOST = "127.0.0.1"
@@ -27,7 +27,7 @@ class Standby:
     def __init__(self) -> None:
         self.dead: list[str] = []
         self.news = asyncio.Event()
-        self.vigil = LeaderProbe("me", self._died)
+        self.vigil = LeaderProbe("me", self._died, wait_for_death_by_connection)
         self.looks = 0
         self.looked = asyncio.Event()
         self.heard = asyncio.Event()

@@ -45,7 +45,7 @@ async def published(
     broker.queue("p1")
     if fault is not None:
         broker.harm_next(fault)
-    publisher = Publisher(MemoryTransport(broker), Inbox(), MessageSpans(tracer, traces, lambda: 7))
+    publisher = Publisher(MemoryTransport(broker), Inbox(), MessageSpans(tracer, traces))
     arrived: list[Delivery] = []
 
     async def take(delivery: Delivery) -> None:
@@ -53,7 +53,7 @@ async def published(
         await delivery.ack()
 
     deliveries = MemoryDeliveries(broker, "p1", 8)
-    loops = [asyncio.create_task(publisher.run()), asyncio.create_task(deliveries.run(take))]
+    loops = [asyncio.create_task(publisher.run(lambda: 7)), asyncio.create_task(deliveries.run(take))]
     publisher.offer(sends)
     assert await publisher.drained(20)
     async with asyncio.timeout(20):

@@ -52,8 +52,8 @@ def trusted(clock: HandClock) -> TrustedClock:
 @asynccontextmanager
 async def presence() -> AsyncIterator[tuple[ReplicaHeartbeat, Board, HandClock]]:
     board, clock = Board(), HandClock()
-    one = ReplicaHeartbeat(CONFIG, board, trusted(clock), status)
-    running = asyncio.create_task(one.run())
+    one = ReplicaHeartbeat(CONFIG, board, trusted(clock))
+    running = asyncio.create_task(one.run(status))
     try:
         yield one, board, clock
     finally:
@@ -62,7 +62,7 @@ async def presence() -> AsyncIterator[tuple[ReplicaHeartbeat, Board, HandClock]]
 
 
 async def test_before_the_first_beat_came_back_nothing_is_known() -> None:
-    one = ReplicaHeartbeat(CONFIG, Board(), trusted(HandClock()), status)
+    one = ReplicaHeartbeat(CONFIG, Board(), trusted(HandClock()))
     assert (one.fresh, one.lag_ms, one.echoed(0), one.echoed(1)) == (False, None, True, False)
 
 
@@ -126,7 +126,7 @@ async def test_a_database_that_is_away_does_not_end_the_beats() -> None:
 
 async def test_a_replica_takes_its_record_away_if_it_can() -> None:
     board = Board()
-    one = ReplicaHeartbeat(CONFIG, board, trusted(HandClock()), status)
+    one = ReplicaHeartbeat(CONFIG, board, trusted(HandClock()))
     await one.leave()
     assert board.removed == [CONFIG.replica_id]
     board.away = True
@@ -136,7 +136,7 @@ async def test_a_replica_takes_its_record_away_if_it_can() -> None:
 async def test_a_beat_compares_the_clock_with_the_databases() -> None:
     board, clock = Board(), trusted(HandClock())
     board.time = WallMs(clock.wall_ms() - 86_400_000)
-    running = asyncio.create_task(ReplicaHeartbeat(CONFIG, board, clock, status).run())
+    running = asyncio.create_task(ReplicaHeartbeat(CONFIG, board, clock).run(status))
     await board.next()
     # The beat is answered without a wait.
     await asyncio.sleep(0)

@@ -58,7 +58,7 @@ class Watching:
             cast(Leader, self.hand),
             shard="default",
             retry_period_ms=1,
-            tell=self._tell,
+            seen=self._tell,
         )
         self.news = asyncio.Event()
 

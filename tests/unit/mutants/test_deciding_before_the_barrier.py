@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hascheduler.clock import SystemClock
-from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.replica import Replica
@@ -106,15 +106,17 @@ async def running(database: MemoryDatabase, name: str) -> AsyncIterator[tuple[Re
     )
     replica = Replica(
         config,
-        source=source,
-        leases=MemoryLeaseStore(connection),
-        journal=MemoryJournal(connection),
-        claims=MemoryClaimStore(connection, job_retention_ms=600_000),
-        accounts=MemoryAccountStore(connection),
-        board=MemoryReplicaBoard(connection),
-        transport=SilentTransport(),
-        liveness=liveness,
-        clock=clock,
+        ReplicaPorts(
+            source=source,
+            leases=MemoryLeaseStore(connection),
+            journal=MemoryJournal(connection),
+            claims=MemoryClaimStore(connection, job_retention_ms=600_000),
+            accounts=MemoryAccountStore(connection),
+            board=MemoryReplicaBoard(connection),
+            transport=SilentTransport(),
+            liveness=liveness,
+            clock=clock,
+        ),
     )
     loops = asyncio.create_task(replica.run())
     try:

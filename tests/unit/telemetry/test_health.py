@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from hascheduler.clock import SystemClock
-from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.replica import Replica
 from hascheduler.memory.accounts import MemoryAccountStore
@@ -182,15 +182,17 @@ async def leader() -> AsyncIterator[tuple[Replica, HeldRelease, asyncio.Task[Non
     )
     replica = Replica(
         config,
-        source=MemoryChangeSource(connection),
-        leases=leases,
-        journal=MemoryJournal(connection),
-        claims=MemoryClaimStore(connection, job_retention_ms=600_000),
-        accounts=MemoryAccountStore(connection),
-        board=MemoryReplicaBoard(connection),
-        transport=MemoryTransport(MemoryBroker()),
-        liveness=liveness,
-        clock=clock,
+        ReplicaPorts(
+            source=MemoryChangeSource(connection),
+            leases=leases,
+            journal=MemoryJournal(connection),
+            claims=MemoryClaimStore(connection, job_retention_ms=600_000),
+            accounts=MemoryAccountStore(connection),
+            board=MemoryReplicaBoard(connection),
+            transport=MemoryTransport(MemoryBroker()),
+            liveness=liveness,
+            clock=clock,
+        ),
     )
     running = asyncio.create_task(replica.run())
     try:

@@ -40,7 +40,7 @@ def told(*steps: Input | Decision, counting: bool = True) -> Scrape:
         if isinstance(step, Dispatch | Requeue | Fail):
             watch.decided([step])
         else:
-            watch.told([step])  # type: ignore[list-item]  # no other decisions are given here
+            watch.seen([step])  # type: ignore[list-item]  # no other decisions are given here
     return scrape(metrics.registry)
 
 
@@ -95,11 +95,11 @@ def test_a_second_attempt_is_no_first_start() -> None:
 def test_who_does_not_decide_counts_nothing_and_goes_on_from_what_it_saw() -> None:
     metrics, leads = ReplicaMetrics(), False
     watch = AttemptMetrics(metrics, lambda: leads)
-    watch.told([RUNNING])
-    watch.told([JobGone("a", JobState.SUCCEEDED), RUNNING])
+    watch.seen([RUNNING])
+    watch.seen([JobGone("a", JobState.SUCCEEDED), RUNNING])
     assert scrape(metrics.registry).total("hascheduler_attempts_total") == 0
     leads = True
-    watch.told([RUNNING, JobGone("a", JobState.SUCCEEDED)])
+    watch.seen([RUNNING, JobGone("a", JobState.SUCCEEDED)])
     of = scrape(metrics.registry)
     assert of.total("hascheduler_schedule_to_start_seconds_count") == 0
     assert of.of("hascheduler_attempts_total", definition="resize", outcome="succeeded") == 1

@@ -1,0 +1,157 @@
+"""Where the facts of the stream go: the core's to the inbox, in order; the few others to the parts that follow them."""
+
+import structlog
+
+from hascheduler.daemon.leadership.failover_reporter import FailoverReporter
+from hascheduler.daemon.leadership.leader import Leader
+from hascheduler.daemon.leadership.liveness import LeaderProbe
+from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
+from hascheduler.daemon.loop.digest_check import DigestCheck
+from hascheduler.daemon.loop.feeder import Feeder
+from hascheduler.daemon.loop.inbox import Inbox
+from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
+from hascheduler.daemon.outbound.event_log import EventLog
+from hascheduler.daemon.outbound.event_publisher import EventPublisher
+from hascheduler.daemon.outbound.event_tail import EventTail
+from hascheduler.daemon.outbound.waiters import Waiters
+from hascheduler.daemon.readiness import outgrown_because
+from hascheduler.dispatch.inputs import AccountsRestored, Input, Resynced
+from hascheduler.mirror.changes import (
+    JobGone,
+    JobSeen,
+    JournalSeen,
+    LeaseGone,
+    LeaseSeen,
+    Quarantined,
+    ReplicaGone,
+    ReplicaSeen,
+    SchemaGone,
+    SchemaSeen,
+    TokenGone,
+    TokenSeen,
+)
+from hascheduler.mirror.mirror import Folded
+from hascheduler.model.instants import MonoMs
+from hascheduler.model.job import JobState
+from hascheduler.model.lease import LeaseRecord
+
+log = structlog.get_logger(__name__)
+
+
+class FactRouter:
+    """`loop.feeder.FactSink` and `loop.stepper.Hearing`. Owner of how far the inbox has what was written.
+
+    ``ended`` wakes requests that wait for the end of a job, ``dispatched`` those that wait for work of a processor.
+    ``leases_streamed`` False: a lease in the stream was left by replicas with other settings, and is passed over.
+    """
+
+    def __init__(
+        self,
+        shard: str,
+        replica_id: str,
+        *,
+        feeder: Feeder,
+        heartbeat: ReplicaHeartbeat,
+        inbox: Inbox,
+        leader: Leader,
+        probe: LeaderProbe,
+        failovers: FailoverReporter,
+        checkpoint: CostCheckpoint,
+        digests: DigestCheck,
+        events: EventLog,
+        event_tail: EventTail,
+        event_publisher: EventPublisher,
+        ended: Waiters,
+        dispatched: Waiters,
+        leases_streamed: bool,
+    ) -> None:
+        self._shard = shard
+        self._replica_id = replica_id
+        self._feeder = feeder
+        self._heartbeat = heartbeat
+        self._inbox = inbox
+        self._leader = leader
+        self._probe = probe
+        self._failovers = failovers
+        self._checkpoint = checkpoint
+        self._digests = digests
+        self._events = events
+        self._event_tail = event_tail
+        self._event_publisher = event_publisher
+        self._ended = ended
+        self._dispatched = dispatched
+        self._leases_streamed = leases_streamed
+        self._heard_ms: MonoMs | None = None
+
+    @property
+    def listening(self) -> bool:
+        return self._heartbeat.fresh
+
+    @property
+    def heard_ms(self) -> MonoMs | None:
+        return self._heard_ms
+
+    def latency_sensitive(self) -> bool:
+        waited_for = self._ended.names or self._dispatched.names or self._events.followers
+        return self._leader.in_term or bool(waited_for)
+
+    async def take(self, folded: Folded) -> None:
+        self._event_tail.look(folded.events)
+        self._digests.folded(self._feeder.mirror, folded.marks)
+        for_core: list[Input] = []
+        for fact in folded.facts:
+            match fact:
+                case LeaseSeen() | LeaseGone() if not self._leases_streamed:
+                    pass
+                case LeaseSeen(lease) if lease.shard == self._shard:
+                    self.lease_seen(lease)
+                case LeaseGone(shard) if shard == self._shard:
+                    self.lease_seen(None)
+                case ReplicaSeen(replica):
+                    self._heartbeat.seen(replica)
+                    self._digests.seen(replica)
+                case ReplicaGone(replica_id):
+                    self._digests.gone(replica_id)
+                case LeaseSeen() | LeaseGone() | JournalSeen() | Quarantined():
+                    pass
+                case TokenSeen() | TokenGone():
+                    pass  # the API looks into the mirror
+                case SchemaSeen() | SchemaGone():
+                    self._warn_if_outgrown()
+                case JobGone(job_id):
+                    self._ended.notify(job_id)
+                    for_core.append(fact)
+                case JobSeen(job):
+                    if job.state is JobState.DISPATCHED and job.processor is not None:
+                        self._dispatched.notify(job.processor)
+                    for_core.append(fact)
+                case _:
+                    for_core.append(fact)
+        # The core's facts go first: a term may begin only once the inbox has everything before its entry.
+        await self._inbox.put(for_core)
+        self._heard_ms = self._heartbeat.heard_ms
+        for fact in folded.facts:
+            if isinstance(fact, JournalSeen) and fact.head.shard == self._shard:
+                self._leader.journal_seen(fact.head)
+                self._failovers.journal_seen(fact.head)
+
+    async def restarted(self) -> None:
+        self._leader.restarted()
+        self._event_tail.restarted()
+        self._digests.restarted()
+        self._ended.notify_all()
+        self._inbox.put_now(Resynced())
+        # Before the jobs, so that a dispatch that is in the accounts is not charged again.
+        self._inbox.put_now(AccountsRestored(await self._checkpoint.load()))
+
+    def lease_seen(self, lease: LeaseRecord | None) -> None:
+        """The lease of this shard, as the stream or a poll shows it; None: there is none."""
+        self._leader.lease_seen(lease)
+        self._probe.watch(lease)
+        if lease is not None and lease.holder not in ("", self._replica_id):
+            self._event_publisher.other_leads()
+
+    def _warn_if_outgrown(self) -> None:
+        reason = outgrown_because(self._feeder.mirror)
+        if reason:
+            log.error("database_outgrown", reason=reason)
