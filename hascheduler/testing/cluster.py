@@ -20,7 +20,7 @@ from hascheduler.api.app import create_app
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.services import ApiServices
-from hascheduler.daemon.config import ReplicaConfig
+from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.memory.accounts import MemoryAccountStore
@@ -100,6 +100,7 @@ class Cluster:
         self.processors: list[RunningProcessor] = []
         self.replica = self._replica(policy)
         self._admission = AdmissionControl(self.replica.view, MemoryBucketStore(self.connection), clock, None)
+        self.replica.on_job_arrival(lambda job: self._admission.arrived(job.tenant, own=True))
         self._audit_writer = AuditWriter(MemoryAuditStore(self.connection, _RETENTION_MS), clock)
         self.app = _application()
         self._services = self._made_services()
@@ -225,16 +226,17 @@ class Cluster:
         )
         return Replica(
             config,
-            source=MemoryChangeSource(self.connection),
-            leases=MemoryLeaseStore(self.connection),
-            journal=MemoryJournal(self.connection),
-            claims=MemoryClaimStore(self.connection, _RETENTION_MS),
-            accounts=MemoryAccountStore(self.connection),
-            board=MemoryReplicaBoard(self.connection),
-            transport=MemoryTransport(self.broker),
-            liveness=_NeverWatched(),  # type: ignore[arg-type]  # there is no standby
-            clock=self._clock,
-            arrived=lambda job: self._admission.arrived(job.tenant, own=True),
+            ReplicaPorts(
+                source=MemoryChangeSource(self.connection),
+                leases=MemoryLeaseStore(self.connection),
+                journal=MemoryJournal(self.connection),
+                claims=MemoryClaimStore(self.connection, _RETENTION_MS),
+                accounts=MemoryAccountStore(self.connection),
+                board=MemoryReplicaBoard(self.connection),
+                transport=MemoryTransport(self.broker),
+                liveness=_NeverWatched(),  # type: ignore[arg-type]  # there is no standby
+                clock=self._clock,
+            ),
         )
 
     def _made_services(self) -> ApiServices:
