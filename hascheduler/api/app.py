@@ -1,4 +1,4 @@
-"""The application: every route, every refusal, one guard."""
+"""The application: its middlewares, its routers in their order, its OpenAPI document."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ OPEN_PATHS = frozenset(
 )
 """They need no token: their answers hold nothing of any tenant."""
 _ROUTERS = (
-    # Routes are tried in this order: those that are asked most come first.
+    # Routes are matched in this order: the most frequent come first.
     submit.router,
     batch.router,
     changes.bulk_router,
@@ -98,7 +98,7 @@ _PUBLISHED_NAMES = {
     "FieldErrorDetails": "FieldProblem",
     "ProblemDetails": "Problem",
 }
-"""What the document calls these models: generated clients have classes by those names."""
+"""The names of these models in the document: generated clients have classes by those names."""
 
 
 class _Api(FastAPI):
@@ -149,9 +149,9 @@ def create_app(services: ApiServices) -> FastAPI:
         description=_DESCRIPTION,
         redirect_slashes=False,
         openapi_url=None,  # `_describe` has it ready
-        docs_url=None,  # `docs_page` has its own, which takes nothing from elsewhere
+        docs_url=None,  # `docs_page` serves its own, without assets of other hosts
         redoc_url=None,
-        # Our spans are of jobs; those that FastAPI makes by itself are of probes and of its own insides too.
+        # Spans are of jobs; FastAPI's own would be of probes and of its internals too.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         generate_unique_id_function=lambda route: route.name,
     )
@@ -174,10 +174,10 @@ def create_app(services: ApiServices) -> FastAPI:
 
 
 def _describe(app: FastAPI) -> None:
-    """Serve ``/openapi.json``. It is made now: strangers may ask for it, and making it holds the loop up for long."""
+    """Serve ``/openapi.json``. It is built now: it needs no token, and building it blocks the event loop for long."""
 
     async def openapi() -> Response:
         return Response(description, media_type="application/json")
 
     app.add_api_route("/openapi.json", openapi, include_in_schema=False)
-    description = orjson.dumps(app.openapi())  # after the last route: a further one would have it made again
+    description = orjson.dumps(app.openapi())  # after the last route: a further one would be missing

@@ -1,4 +1,4 @@
-"""What the routes need of the world, handed to the application once."""
+"""The collaborators of the routes: ports, pools, limits, metrics; given to the application once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

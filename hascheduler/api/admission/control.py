@@ -1,12 +1,12 @@
-"""Says no in time: before a job is written, is there room for it? A flood is refused, and told when to come again.
+"""Admission control: refuses jobs before they are written, where there are too many, and says when to try again.
 
-Three limits: how many jobs of the tenant wait (429), how many wait in all (503), and how fast the tenant submits (429).
+Three limits: pending jobs of the tenant (429), pending jobs in all (503), and the tenant's submit rate (429).
 The first two are counted in memory: what the core counts, and what this replica has let in since (`UnseenJobs`), so
 that a flood at one replica can't run past them. Several replicas may together exceed them by what they let in within
 the lag of their streams. The rate is exact: all replicas take from one bucket in the database.
 
-A replica whose mirror is not complete and fresh does not know; it goes by what it knew last, and by what it lets in.
-One that has known nothing yet lets nobody in.
+A replica whose mirror is not complete and fresh uses its last known counts and what it has admitted since. One that
+has never had a complete mirror admits nothing.
 """
 
 from collections import OrderedDict
@@ -22,12 +22,12 @@ from hascheduler.ports import BucketStore, Clock, ClusterView
 from hascheduler.ports.jobs import Path
 
 _TENANTS_MAX = 1_000
-_BEGINS_S = 1
+_STARTING_S = 1
 
 
 class AdmissionControl:
-    """`hascheduler.ports.Admission`. ``max_pending`` is for all tenants together; None: no limit. ``refused`` is told
-    why somebody was not let in: one of `hascheduler.telemetry.metrics_http.REASONS`."""
+    """`hascheduler.ports.Admission`. ``max_pending`` is for all tenants together; None: no limit. ``refused`` is called
+    with the reason of each refusal: one of `hascheduler.telemetry.metrics_http.REASONS`."""
 
     def __init__(
         self,
@@ -42,35 +42,35 @@ class AdmissionControl:
         self._clock = clock
         self._max_pending = max_pending
         self._refused = refused
-        self._account = UnseenJobs()
-        self._drain = DrainRate()
-        self._empty = EmptyBuckets()
+        self._unseen = UnseenJobs()
+        self._drain_rate = DrainRate()
+        self._empty_buckets = EmptyBuckets()
         self._tenants: OrderedDict[str, Tenant] = OrderedDict()
         self._was_ready = False
-        self._has_known = False
+        self._was_ever_ready = False
 
     def arrived(self, tenant: str, *, own: bool) -> None:
-        """The core counts one more job; ``own``: this replica let it in."""
+        """The core counts one more job; ``own``: this replica admitted it."""
         for key in (tenant, None):
-            self._drain.came(key)
+            self._drain_rate.arrived(key)
             if own:
-                self._account.came_back(key)
+                self._unseen.seen(key)
 
     async def admit(self, tenant: str, jobs: int, path: Path = ("jobs",)) -> None:
-        self._has_known |= self._view.ready
-        if not self._has_known:
+        self._was_ever_ready |= self._view.ready
+        if not self._was_ever_ready:
             self._refused("starting")
-            raise Overloaded("this replica has only just begun, and does not know yet how much waits", _BEGINS_S)
+            raise Overloaded("this replica has only just begun, and does not know yet how much waits", _STARTING_S)
         limits = self._limits(tenant)
         self._demand_room(tenant, jobs, limits.max_pending, path)
         rate = limits.submit_rate
         if rate is not None and jobs > rate.count:
             raise self._never(jobs, rate.count, path)
-        # Before anything is awaited: whoever asks meanwhile has to find these counted.
+        # Before anything is awaited: concurrent requests must find these jobs counted.
         counted = [key for key, cap in ((tenant, limits.max_pending), (None, self._max_pending)) if cap is not None]
         now_ms = self._clock.mono_ms()
         for key in counted:
-            self._account.let_in(key, jobs, now_ms)
+            self._unseen.add(key, jobs, now_ms)
         if rate is None:
             return
         try:
@@ -81,15 +81,15 @@ class AdmissionControl:
 
     def not_new(self, tenant: str, jobs: int) -> None:
         for key in (tenant, None):
-            self._account.take_back(key, jobs)
+            self._unseen.remove(key, jobs)
 
     async def _demand_tokens(self, tenant: str, jobs: int, rate: RateLimit) -> None:
-        wait_ms = self._empty.wait_ms(tenant, rate, jobs, self._clock.mono_ms())
+        wait_ms = self._empty_buckets.wait_ms(tenant, rate, jobs, self._clock.mono_ms())
         if not wait_ms:
             wait_ms = await self._buckets.take(tenant, rate, jobs)
             if not wait_ms:
                 return
-            self._empty.found(tenant, rate, jobs, self._clock.mono_ms() + wait_ms)
+            self._empty_buckets.found(tenant, rate, jobs, self._clock.mono_ms() + wait_ms)
         problem = f"tenant {tenant!r} may submit {rate.count} jobs in {format_duration(rate.per_ms)}, and has"
         self._refused("rate")
         raise TooMany(problem, ceil(wait_ms / 1000))
@@ -110,7 +110,7 @@ class AdmissionControl:
     def _demand_room(self, tenant: str, jobs: int, tenant_max: int | None, path: Path) -> None:
         if self._view.ready != self._was_ready:
             self._was_ready = self._view.ready
-            self._drain.forget()
+            self._drain_rate.forget()
         if tenant_max is not None:
             if jobs > tenant_max:
                 raise self._never(jobs, tenant_max, path)
@@ -130,17 +130,17 @@ class AdmissionControl:
 
     def _waiting(self, key: str | None) -> int:
         now_ms = self._clock.mono_ms()
-        unseen = self._account.unseen(key, now_ms, forgetting=self._view.ready)
+        unseen = self._unseen.count(key, now_ms, forgetting=self._view.ready)
         pending = self._view.pending(key)
         if not self._view.ready:
-            return max(pending, self._drain.last_known(key)) + unseen
-        self._drain.observe(key, pending, now_ms)
+            return max(pending, self._drain_rate.last_known(key)) + unseen
+        self._drain_rate.observe(key, pending, now_ms)
         return pending + unseen
 
     def _room_in_s(self, key: str | None, jobs: int) -> int:
-        return self._drain.retry_after_s(key, jobs, self._clock.mono_ms())
+        return self._drain_rate.retry_after_s(key, jobs, self._clock.mono_ms())
 
     def _never(self, jobs: int, most: int, path: Path) -> InvalidInput:
-        """However long they wait: no reason to come again with as many."""
+        """A request of so many jobs will never be admitted, however long the client waits."""
         self._refused("never")
         return InvalidInput(path, f"{jobs} at once are more than will ever be let in", f"at most {most} in a request")

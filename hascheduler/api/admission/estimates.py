@@ -1,7 +1,10 @@
-"""What this replica has let in and its core does not count yet: between the write and its echo in the stream.
+"""What admission estimates in memory: jobs not counted yet, how fast queues drain, which rate buckets are empty.
 
-Owner of that account, in all and for each tenant that has a cap. What never comes back (a write that failed, a job
-that was there already) is forgotten after a while; only not while the stream is silent, as nothing comes back then.
+`UnseenJobs` are admitted here and not counted by the core yet: between the write and its event in the stream. Jobs that
+never arrive (a write that failed, a job that existed already) are forgotten after a while, but not while the stream is
+silent, as nothing arrives then. `DrainRate` gives Retry-After: the jobs that left a queue are those that arrived less
+its growth; it observes a queue with each submit, so an unused queue costs nothing. `EmptyBuckets` spares the database
+requests that come too early: other replicas only take from a bucket as well, so it can't be refilled sooner.
 """
 
 from collections import OrderedDict, deque
@@ -10,7 +13,7 @@ from dataclasses import dataclass, field
 from hascheduler.model.definition import RateLimit
 
 FORGOTTEN_AFTER_MS = 10_000
-"""Longer than a write may take and its echo usually does."""
+"""Longer than a write may take and its event usually needs."""
 _TOGETHER_MS = 100
 _ENTRIES_MAX = 200
 
@@ -22,12 +25,15 @@ class _Entry:
 
 
 class UnseenJobs:
-    """Everything goes by key: a tenant, or None for all of the shard."""
+    """Owner of the jobs that this replica has admitted and its core does not count yet.
+
+    A key is a tenant, or None for the whole shard.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[str | None, deque[_Entry]] = {}
 
-    def unseen(self, key: str | None, now_ms: int, *, forgetting: bool) -> int:
+    def count(self, key: str | None, now_ms: int, *, forgetting: bool) -> int:
         entries = self._entries.get(key)
         if entries is None:
             return 0
@@ -37,20 +43,20 @@ class UnseenJobs:
             del self._entries[key]
         return sum(entry.jobs for entry in entries)
 
-    def let_in(self, key: str | None, jobs: int, now_ms: int) -> None:
+    def add(self, key: str | None, jobs: int, now_ms: int) -> None:
         entries = self._entries.setdefault(key, deque())
-        # A silent stream must not make this grow: what comes beyond the bound is forgotten with the last.
+        # Bounded, also while the stream is silent: entries beyond the bound are merged into the last one.
         if entries and (now_ms - entries[-1].at_ms < _TOGETHER_MS or len(entries) >= _ENTRIES_MAX):
             entries[-1].jobs += jobs
         else:
             entries.append(_Entry(now_ms, jobs))
 
-    def take_back(self, key: str | None, jobs: int) -> None:
-        """They were not written after all."""
+    def remove(self, key: str | None, jobs: int) -> None:
+        """These jobs were not written after all."""
         self._settle(key, jobs, newest_first=True)
 
-    def came_back(self, key: str | None) -> None:
-        """The core counts one of them now."""
+    def seen(self, key: str | None) -> None:
+        """The core counts one of them from now on."""
         self._settle(key, 1, newest_first=False)
 
     def _settle(self, key: str | None, jobs: int, *, newest_first: bool) -> None:
@@ -73,7 +79,7 @@ class UnseenJobs:
 RETRY_MIN_S = 1
 RETRY_MAX_S = 60
 RETRY_UNKNOWN_S = 5
-"""Where nothing has been observed for long enough to tell."""
+"""Where there are too few observations for an estimate."""
 QUEUES_MAX = 1_000
 _EVERY_MS = 500
 _WINDOW_MS = 20_000
@@ -82,23 +88,23 @@ _ENOUGH_MS = 1_000
 
 @dataclass(slots=True)
 class _Queue:
-    came: int = 0
+    arrived: int = 0
     waiting: int = 0
     observed: deque[tuple[int, int]] = field(default_factory=deque)
     """(when, how many had left by then)"""
 
 
 class DrainRate:
-    """Everything goes by key: a tenant, or None for all of the shard."""
+    """Owner of a few observations of each capped queue. A key is a tenant, or None for the whole shard."""
 
     def __init__(self) -> None:
         self._queues: OrderedDict[str | None, _Queue] = OrderedDict()
 
-    def came(self, key: str | None) -> None:
-        """The core counts one more, from whichever replica."""
+    def arrived(self, key: str | None) -> None:
+        """The core counts one more job, of any replica."""
         queue = self._queues.get(key)
         if queue is not None:
-            queue.came += 1
+            queue.arrived += 1
 
     def observe(self, key: str | None, waiting: int, now_ms: int) -> None:
         queue = self._queues.setdefault(key, _Queue())
@@ -107,22 +113,22 @@ class DrainRate:
             self._queues.popitem(last=False)
         queue.waiting = waiting
         if not queue.observed or now_ms - queue.observed[-1][0] >= _EVERY_MS:
-            queue.observed.append((now_ms, queue.came - waiting))
+            queue.observed.append((now_ms, queue.arrived - waiting))
         while now_ms - queue.observed[0][0] > _WINDOW_MS:
             queue.observed.popleft()
 
     def last_known(self, key: str | None) -> int:
-        """How many waited when it was last observed."""
+        """How many jobs were pending when it was last observed."""
         queue = self._queues.get(key)
         return 0 if queue is None else queue.waiting
 
     def forget(self) -> None:
-        """What the core counts can't be compared with what it counted: it may have begun anew."""
+        """Drop the observations: the core may have started over, so its counts can't be compared with earlier ones."""
         for queue in self._queues.values():
             queue.observed.clear()
 
     def retry_after_s(self, key: str | None, jobs: int, now_ms: int) -> int:
-        """When so many will have left, if they go on leaving as in the last seconds."""
+        """In how many seconds so many jobs will have left, at the rate of the last seconds."""
         queue = self._queues.get(key)
         if queue is None or not queue.observed:
             return RETRY_UNKNOWN_S
@@ -130,7 +136,7 @@ class DrainRate:
         span_ms = now_ms - since_ms
         if span_ms < _ENOUGH_MS:
             return RETRY_UNKNOWN_S
-        left = queue.came - queue.waiting - left_before
+        left = queue.arrived - queue.waiting - left_before
         if left <= 0:
             return RETRY_MAX_S
         return min(max(-(-jobs * span_ms // (left * 1_000)), RETRY_MIN_S), RETRY_MAX_S)
@@ -147,18 +153,20 @@ class _Empty:
 
 
 class EmptyBuckets:
+    """Owner of the buckets that are known to be empty, and until when."""
+
     def __init__(self) -> None:
         self._of: OrderedDict[str, _Empty] = OrderedDict()
 
     def found(self, tenant: str, limit: RateLimit, jobs: int, until_ms: int) -> None:
-        """It does not hold so many before then."""
+        """The bucket does not hold so many tokens before ``until_ms``."""
         self._of[tenant] = _Empty(limit, jobs, until_ms)
         self._of.move_to_end(tenant)
         if len(self._of) > BUCKETS_MAX:
             self._of.popitem(last=False)
 
     def wait_ms(self, tenant: str, limit: RateLimit, jobs: int, now_ms: int) -> int:
-        """How long it surely holds less than so many; 0: who knows."""
+        """How long the bucket surely holds fewer tokens; 0: unknown."""
         empty = self._of.get(tenant)
         if empty is None or empty.limit != limit or jobs < empty.jobs:
             return 0

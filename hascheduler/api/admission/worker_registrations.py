@@ -1,4 +1,15 @@
-"""The terms for processors that speak HTTP: heartbeats, deadline, and how many there may be."""
+"""Which processors speak HTTP, which tokens may act for each, and how many may be registered.
+
+These routes serve only processors that speak HTTP. A processor is used with tokens of the name with which it was
+registered: names outlast secrets, so a secret can be changed without losing running jobs. To tokens of other names the
+processor does not exist.
+
+A registration takes memory in every replica, and its slots attract jobs. So there are limits to what is registered with
+tokens of one name (`WorkTerms.processors_max`, and the slots and definitions of all of them), and to the processors
+that speak HTTP in all. Processors that left without deregistering count until they are deleted, after ten minutes. A
+registration here counts before the stream shows it; several replicas may together exceed a limit by what they register
+within the lag of their streams.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

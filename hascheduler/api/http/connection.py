@@ -1,17 +1,17 @@
-"""One HTTP connection with limits on what uvicorn leaves open, and problem+json for broken requests.
+"""One HTTP connection, with the limits that uvicorn lacks, and problem+json for malformed requests.
 
-Where TLS is spoken it begins at `hascheduler.api.http.tls_connection`.
+A TLS connection begins in `hascheduler.api.http.tls_connection`.
 
 ::
 
-    too many are open ─────► an idle one gives way (`connection_table`), or this one is told so, unread
-    a head drips ──────────► closed: it has a time limit, and a least rate once it has begun
-    the client won't read ─► cut off: what waits to be sent has to get less at a least rate
-    length and chunks ─────► 400 and closed: another reader may see two requests in it
+    too many connections ──► an idle one is evicted (`connection_table`), or this one gets 429 or 503, unread
+    slow request head ─────► closed: a head has a time limit, and a minimum rate once it has begun
+    client does not read ──► aborted: the unsent bytes must shrink at a minimum rate
+    length and chunks ─────► 400 and closed: another parser may see two requests in it (request smuggling)
 
-Owns the timers of its connection. One runs whenever no request is in progress, so neither a client that never speaks,
-nor one that drips a head, nor one that goes on sending a refused body can hold a connection for long; another whenever
-more waits to be sent than the buffer should hold, or the connection is to close and can't.
+Owner of the connection's timers. One runs whenever no request is in progress, so a client that never sends, sends its
+head slowly or goes on sending a refused body can't hold a connection for long; the other runs while more bytes wait to
+be sent than the buffer should hold, or while the connection is to close but still has bytes to send.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ from hascheduler.telemetry.metrics_http import Cut, HttpMetrics
 
 HEAD_PATIENCE_S = 10
 KEEP_ALIVE_S = 15
-DRAIN_LOOK_EVERY_S = 10.0
+DRAIN_CHECK_EVERY_S = 10.0
 DRAIN_BYTES_MIN = 32 * 1024
-"""What a client has to take between two looks, where it reads too slowly for the buffer."""
+"""The minimum that a client must read between two checks while the send buffer is too full."""
 _LINGER_S = 1
 _LINGERING_MAX = 100
 _STATE = "connection"
@@ -45,7 +45,7 @@ _RETRY_AFTER = {"Retry-After": "1"}
 
 
 class ServerConnections(ConnectionTable["BoundedConnection"]):
-    """Those of one server. Owner of how many that were turned away are still to read why."""
+    """The connections of one server. Owner of the number of refused connections that may still read the reason."""
 
     def __init__(self, total: int, reserve: int, metrics: HttpMetrics) -> None:
         super().__init__(total, reserve)
@@ -54,8 +54,8 @@ class ServerConnections(ConnectionTable["BoundedConnection"]):
 
 
 class BoundedConfig(Config):
-    """uvicorn's, with the connections that its protocols are among; ``tls`` is made already: what is wrong with the
-    files was told before."""
+    """uvicorn's configuration, with the server's connections and a ready TLS context: mistakes in its files have been
+    reported earlier."""
 
     def __init__(self, app: Any, connections: ServerConnections, tls: ssl.SSLContext | None, **options: Any) -> None:
         super().__init__(app, **options)
@@ -64,14 +64,14 @@ class BoundedConfig(Config):
 
 
 def connection_of(scope: Scope) -> "BoundedConnection | None":
-    """The connection that a request came by; None where it came by none of these."""
+    """The connection of a request; None where this server does not hold it, as in tests."""
     connection = scope.get("state", {}).get(_STATE)
     return connection if isinstance(connection, BoundedConnection) else None
 
 
 class BoundedConnection(H11Protocol):
     is_reserved = False
-    """Whether it is for privileged requests alone."""
+    """Whether it is in the reserve, which is for privileged requests alone."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class BoundedConnection(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, {**app_state, _STATE: self}, _loop)
         self.conn = _Unambiguous(h11.SERVER, config.h11_max_incomplete_event_size or 0)
-        self._all = config.connections
+        self._table = config.connections
         self._has_entered = False
         self._is_lingering = False
         self._idle_until_s = 0.0
@@ -92,28 +92,28 @@ class BoundedConnection(H11Protocol):
         self._unsent = 0
 
     def cut(self) -> None:
-        """End it at once, whatever is under way."""
+        """Abort the connection, whatever is in progress."""
         self.transport.abort()
 
-    # What uvicorn and its loop tell
+    # Callbacks of uvicorn and its loop
 
     def enter(self, transport: asyncio.Transport) -> RefusalReason | None:
-        """Take a place among the others; where there is none, why."""
+        """Enter the table of connections; where there is no room, the reason."""
         self.transport = transport
         client = get_remote_addr(transport)
-        entered = self._all.enter(self, address_party(client[0] if client else ""))
-        if not isinstance(entered, Admitted):
-            self._all.metrics.crowded_out("connections", entered.value)
-            return entered
+        outcome = self._table.enter(self, address_party(client[0] if client else ""))
+        if not isinstance(outcome, Admitted):
+            self._table.metrics.crowded_out("connections", outcome.value)
+            return outcome
         self._has_entered = True
-        self.is_reserved = entered.reserved
-        if entered.gives_way is not None:
-            self._all.metrics.cut(Cut.GAVE_WAY)
-            entered.gives_way.cut()
+        self.is_reserved = outcome.reserved
+        if outcome.evicts is not None:
+            self._table.metrics.cut(Cut.GAVE_WAY)
+            outcome.evicts.cut()
         return None
 
     def leave(self) -> None:
-        self._all.leave(self)
+        self._table.leave(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         refused = None if self._has_entered else self.enter(transport)
@@ -121,7 +121,7 @@ class BoundedConnection(H11Protocol):
         if refused is None:
             self._expect_head_within(HEAD_PATIENCE_S)
         else:
-            self._turn_away(transport, refused)
+            self._refuse(transport, refused)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -130,7 +130,7 @@ class BoundedConnection(H11Protocol):
         self.leave()
         if self._is_lingering:
             self._is_lingering = False
-            self._all.lingering -= 1
+            self._table.lingering -= 1
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -138,7 +138,7 @@ class BoundedConnection(H11Protocol):
         if self._in_progress():
             self._begin()
         else:
-            self._look_at_head()
+            self._check_head()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -147,10 +147,10 @@ class BoundedConnection(H11Protocol):
         if self._in_progress():  # the next request was in the buffer
             self._begin()
             return
-        self._all.rests(self)
+        self._table.set_idle(self)
         self._head = None
         self._expect_head_within(KEEP_ALIVE_S + HEAD_PATIENCE_S)
-        self._look_at_head()
+        self._check_head()
 
     def timeout_keep_alive_handler(self) -> None:
         self._end()
@@ -172,32 +172,32 @@ class BoundedConnection(H11Protocol):
             )
         self._end()
 
-    # What it does about it
+    # Reactions
 
-    def _turn_away(self, transport: asyncio.Transport, reason: RefusalReason) -> None:
+    def _refuse(self, transport: asyncio.Transport, reason: RefusalReason) -> None:
         if reason is RefusalReason.FULL:
             answer = problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "too-busy",
-                f"{len(self._all)} connections are open",
+                f"{len(self._table)} connections are open",
                 headers=_RETRY_AFTER,
             )
         else:
             detail = "this address holds its whole share of the connections; end some, or come again"
             answer = problem(HTTPStatus.TOO_MANY_REQUESTS, "share-used-up", detail, headers=_RETRY_AFTER)
         self._answer(answer)
-        if not transport.can_write_eof() or self._all.lingering >= _LINGERING_MAX:
+        if not transport.can_write_eof() or self._table.lingering >= _LINGERING_MAX:
             self._end()
             return
-        # To close what has not been read would reset the connection, and the answer might get lost.
+        # Closing with unread bytes would reset the connection, and the client might lose the answer.
         self._is_lingering = True
-        self._all.lingering += 1
+        self._table.lingering += 1
         transport.pause_reading()
         transport.write_eof()
         self._idle_timer = self.loop.call_later(_LINGER_S, self._end)
 
     def _answer(self, answer: Response) -> None:
-        """Without a request."""
+        """Send ``answer`` without a request."""
         headers = [*answer.raw_headers, (b"connection", b"close")]
         for event in (
             h11.Response(status_code=answer.status_code, headers=headers),
@@ -207,20 +207,20 @@ class BoundedConnection(H11Protocol):
             self.transport.write(self.conn.send(event) or b"")
 
     def _in_progress(self) -> bool:
-        cycle = cast("RequestResponseCycle | None", self.cycle)  # none before the first request, whatever its type says
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request, whatever its type says
         return cycle is not None and not cycle.response_complete
 
     def _begin(self) -> None:
         self._head = None
         self._stop_timer()
-        self._all.works(self)
+        self._table.set_busy(self)
 
     def _expect_head_within(self, patience_s: float) -> None:
         self._idle_until_s = self.loop.time() + patience_s
         self._end_at(self._idle_until_s)
 
-    def _look_at_head(self) -> None:
-        """Part of a head, or nothing, has come; what comes of a refused body is no head."""
+    def _check_head(self) -> None:
+        """Part of a head has arrived, or nothing; bytes of a refused body are no head."""
         part = len(self.conn.trailing_data[0]) if self.conn.their_state is h11.IDLE else 0
         if not part:
             return
@@ -239,21 +239,21 @@ class BoundedConnection(H11Protocol):
             self._idle_timer = None
 
     def _end(self) -> None:
-        """Close when all is sent; not for ever: a client that reads nothing would keep it open."""
+        """Close once everything is sent, but abort a client that reads nothing: it would keep the connection open."""
         self.transport.close()
         self._watch_draining()
 
     def _watch_draining(self) -> None:
         if self._drain_timer is None and (self._unsent_now() or self.transport.is_closing()):
             self._unsent = self._unsent_now()
-            self._drain_timer = self.loop.call_later(DRAIN_LOOK_EVERY_S, self._look_at_draining)
+            self._drain_timer = self.loop.call_later(DRAIN_CHECK_EVERY_S, self._check_draining)
 
-    def _look_at_draining(self) -> None:
+    def _check_draining(self) -> None:
         self._drain_timer = None
         if not (self.flow.write_paused or self.transport.is_closing()):
             return
         if self._unsent_now() > self._unsent - DRAIN_BYTES_MIN:
-            self._all.metrics.cut(Cut.SLOW_READER)
+            self._table.metrics.cut(Cut.SLOW_READER)
             self.transport.abort()
         else:
             self._watch_draining()
@@ -263,8 +263,8 @@ class BoundedConnection(H11Protocol):
 
 
 class _Unambiguous(h11.Connection):
-    """Refuses a request whose end could be taken to be elsewhere: one with a length and chunks, or with chunks in a
-    version of HTTP that has none."""
+    """Refuses a request whose end is ambiguous: one with both a length and chunks, or with chunks in a version of HTTP
+    that has none."""
 
     _is_ambiguous = False
 

@@ -1,11 +1,11 @@
-"""Which connections there may be at once, and which gives way to a newcomer.
+"""How many connections may be open, and which one is evicted for a new one.
 
-An idle connection is one between requests, or one that never spoke. When the pool is full, the address that holds the
-most loses the one that has been idle longest: a flood of idle connections makes room for everybody but itself. An
-address has three quarters at most, and makes room for its own newcomers.
+A connection is idle between requests and before its first one. When the table is full, the address with the most
+connections loses the one that has been idle longest: a flood of idle connections makes room for all other addresses.
+An address may hold three quarters of the table, and beyond that evicts its own connections.
 
-Where none is idle, the last few places are for privileged requests alone (`hascheduler.api.middleware.pools`): nobody
-knows who a newcomer is before it has spoken, so it comes in, and its request is judged.
+Where no connection is idle, the last few places are for privileged requests alone (`hascheduler.api.middleware.pools`).
+The caller is unknown before the request, so the connection is admitted, and its request is refused if need be.
 """
 
 from collections.abc import Hashable
@@ -19,9 +19,9 @@ One = TypeVar("One", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Admitted(Generic[One]):
-    """It may come in; ``gives_way`` has to go at once. A ``reserved`` one is for privileged requests alone."""
+    """``evicts`` must be closed at once. A ``reserved`` connection serves privileged requests alone."""
 
-    gives_way: One | None = None
+    evicts: One | None = None
     reserved: bool = False
 
 
@@ -29,11 +29,11 @@ class Admitted(Generic[One]):
 class _OfAddress(Generic[One]):
     count: int = 0
     idle: dict[One, int] = field(default_factory=dict)
-    """By how long, longest first: since which turn."""
+    """The turn since which each is idle, the longest idle first."""
 
 
 class ConnectionTable(Generic[One]):
-    """Owner of who is here. The caller says when one is busy, idle or gone; a turn is a number, no time."""
+    """Owner of the set of open connections. The caller reports each change of state; a turn is a counter, no time."""
 
     def __init__(self, total: int, reserve: int) -> None:
         self._total = total
@@ -47,39 +47,39 @@ class ConnectionTable(Generic[One]):
         return len(self._address_of)
 
     def enter(self, one: One, address: Hashable) -> Admitted[One] | RefusalReason:
-        """Counts it as idle, unless there is a reason against it; who gives way is counted no longer."""
+        """Admit ``one`` as idle, or say why not; the evicted connection has left the table."""
         own = self._addresses.get(address)
         if own is not None and own.count >= self._of_address_max:
             if not own.idle:
                 return RefusalReason.ADDRESS_SHARE
-            return self._entered(one, address, gives_way=next(iter(own.idle)))
+            return self._admitted(one, address, evicts=next(iter(own.idle)))
         if len(self) < self._ordinary:
-            return self._entered(one, address)
+            return self._admitted(one, address)
         idle = [each for each in self._addresses.values() if each.idle]
         if idle:
             most = max(idle, key=lambda each: (each.count, -next(iter(each.idle.values()))))
-            return self._entered(one, address, gives_way=next(iter(most.idle)))
+            return self._admitted(one, address, evicts=next(iter(most.idle)))
         if len(self) < self._total:
-            return self._entered(one, address, reserved=True)
+            return self._admitted(one, address, reserved=True)
         return RefusalReason.FULL
 
-    def _entered(
-        self, one: One, address: Hashable, gives_way: One | None = None, *, reserved: bool = False
+    def _admitted(
+        self, one: One, address: Hashable, evicts: One | None = None, *, reserved: bool = False
     ) -> Admitted[One]:
-        if gives_way is not None:
-            self.leave(gives_way)
+        if evicts is not None:
+            self.leave(evicts)
         self._address_of[one] = address
         self._addresses.setdefault(address, _OfAddress()).count += 1
-        self.rests(one)
-        return Admitted(gives_way, reserved)
+        self.set_idle(one)
+        return Admitted(evicts, reserved)
 
-    def works(self, one: One) -> None:
-        """A request of it is under way. Nothing happens for one that is not here."""
+    def set_busy(self, one: One) -> None:
+        """A request is in progress. A connection that is not in the table is ignored."""
         if one in self._address_of:
             self._addresses[self._address_of[one]].idle.pop(one, None)
 
-    def rests(self, one: One) -> None:
-        """It is idle from now on, if it was not before."""
+    def set_idle(self, one: One) -> None:
+        """It is idle from now on; one that was idle before stays so."""
         if one in self._address_of:
             self._turn += 1
             self._addresses[self._address_of[one]].idle.setdefault(one, self._turn)

@@ -1,4 +1,4 @@
-"""What a refusal looks like: RFC 9457 problem+json, one builder for all of them.
+"""Every refusal as RFC 9457 problem+json: the model, the exception, the one builder, and the answers in OpenAPI.
 
 ``type`` is a URN that programs may compare, ``detail`` is for people, ``errors`` names each field that is wrong.
 """
@@ -17,7 +17,7 @@ from hascheduler.model.redaction import redacted_beginning
 MEDIA_TYPE = "application/problem+json"
 ERRORS_SHOWN_MAX = 50
 ERRORS_LENGTH_MAX = 16_000
-"""How many characters all errors of one answer have in all; what comes after those is left out."""
+"""The most characters of all errors of one answer together; further errors are left out."""
 _PATH_PART_SHOWN_MAX = 128
 _TEXT_SHOWN_MAX = 1_000
 
@@ -58,7 +58,7 @@ class ProblemDetails(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """A `FieldErrorDetails` before it is written out."""
+    """A `FieldErrorDetails` before it is serialized."""
 
     path: Path
     problem: str
@@ -70,7 +70,7 @@ class FieldError:
 
 
 class ProblemError(HTTPException):
-    """A request that is refused where no answer can be returned, such as while its body is read."""
+    """Refuses a request where no answer can be returned, such as while its body is read."""
 
     def __init__(
         self,
@@ -106,14 +106,14 @@ def problem_body(
     *,
     errors_length_max: int = ERRORS_LENGTH_MAX,
 ) -> dict[str, Any]:
-    """What `problem` sends; at least one error is told, where there are any."""
+    """The body of a `problem`; of several errors it has at least the first."""
     body: dict[str, Any] = {
         "type": f"urn:hascheduler:problem:{kind}",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": _sendable(detail),
     }
-    told: list[dict[str, str]] = []
+    shown: list[dict[str, str]] = []
     length = 0
     for error in errors[:ERRORS_SHOWN_MAX]:
         one = {
@@ -122,16 +122,16 @@ def problem_body(
             "expected": _sendable(error.expected),
         }
         length += sum(map(len, one.values()))
-        if told and length > errors_length_max:
+        if shown and length > errors_length_max:
             break
-        told.append(one)
-    if told:
-        body["errors"] = told
+        shown.append(one)
+    if shown:
+        body["errors"] = shown
     return body
 
 
 def invalid(errors: Sequence[FieldError], count: int | None = None) -> Response:
-    """422: understood, but these fields are wrong; ``count`` says how many, where not all are there."""
+    """422: understood, but these fields are wrong; ``count`` is their number where ``errors`` has only some."""
     others = (len(errors) if count is None else count) - 1
     more = f" (and {others} more)" if others else ""
     return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{errors[0]}{more}", errors=errors)
@@ -142,8 +142,8 @@ def path_text(path: Path) -> str:
 
 
 def _sendable(text: str) -> str:
-    """``text`` shortened, without secrets, and without what UTF-8 can't carry: it may quote a request that was refused
-    for just that."""
+    """``text`` shortened, without secrets, and without lone surrogates, which UTF-8 can't encode: it may quote a
+    request that was refused for just those."""
     shown = redacted_beginning(text, _TEXT_SHOWN_MAX)
     return shown if shown.isascii() else shown.encode("utf-8", "backslashreplace").decode()
 

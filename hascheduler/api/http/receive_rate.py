@@ -1,6 +1,6 @@
-"""How fast what a client sends has to arrive: a short grace, then a least rate on average.
+"""The minimum rate at which a client must send: a short grace, then an average rate.
 
-A time limit alone lets a client hold its place for all of it with a byte now and then.
+With a time limit alone, a client could hold its place for the whole limit by sending a byte now and then.
 """
 
 import asyncio
@@ -10,26 +10,26 @@ from starlette.types import Receive
 
 GRACE_S = 2.0
 BYTES_PER_S_MIN = 16 * 1024
-_SECOND_LOOK_S = 0.1
+_SECOND_CHECK_S = 0.1
 
 
 class BodyTooLarge(Exception):
-    """More bytes came than there may be."""
+    """The body is larger than allowed."""
 
 
 class BodyInterrupted(Exception):
-    """The client left before it had sent everything."""
+    """The client disconnected before it had sent the whole body."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveDeadline:
-    """Began at ``began_s``, and may not go on after ``end_s``."""
+    """Of a transfer that began at ``began_s`` and may not go on after ``end_s``."""
 
     began_s: float
     end_s: float
 
     def due_s(self, received: int) -> float:
-        """When more has to be there, where so many bytes have arrived."""
+        """When more bytes must have arrived, given how many are there."""
         return min(self.end_s, self.began_s + GRACE_S + received / BYTES_PER_S_MIN)
 
 
@@ -39,23 +39,23 @@ async def receive_body(receive: Receive, bytes_max: int, patience_s: float) -> b
     began_s = loop.time()
     arrival = ReceiveDeadline(began_s, began_s + patience_s)
     pieces: list[bytes] = []
-    received, looked_twice = 0, False
+    received, checked_twice = 0, False
 
     timer: asyncio.TimerHandle
 
-    def look() -> None:
-        nonlocal timer, looked_twice
+    def check() -> None:
+        nonlocal timer, checked_twice
         now_s, due_s = loop.time(), arrival.due_s(received)
         if due_s > now_s:
-            timer = loop.call_at(due_s, look)
-        elif not looked_twice:
-            # It may be this loop that stood still, with the bytes at the door.
-            looked_twice = True
-            timer = loop.call_later(_SECOND_LOOK_S, look)
+            timer = loop.call_at(due_s, check)
+        elif not checked_twice:
+            # This loop may have stalled while the bytes were in the socket's buffer.
+            checked_twice = True
+            timer = loop.call_later(_SECOND_CHECK_S, check)
         else:
             limit.reschedule(now_s)
 
-    timer = loop.call_at(arrival.due_s(0), look)
+    timer = loop.call_at(arrival.due_s(0), check)
     try:
         async with asyncio.timeout(None) as limit:
             while True:

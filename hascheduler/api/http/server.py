@@ -1,8 +1,8 @@
-"""Serves an application on a port, inside a loop that is somebody else's.
+"""Serves an ASGI application on a port, inside the event loop of its process.
 
-uvicorn without its habits: no signal handlers, no logging set-up, no access log, no exit of the process. Limits on
-the connections are here and in `hascheduler.api.http.connection`, those on requests in
-`hascheduler.api.middleware.timeouts` and `hascheduler.api.middleware.pools`.
+uvicorn, but without signal handlers, logging set-up, access log or exit of the process. Limits on connections are
+here and in `hascheduler.api.http.connection`, limits on requests in `hascheduler.api.middleware.timeouts` and
+`hascheduler.api.middleware.pools`.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ _STOP_S = _DRAIN_S + 3  # uvicorn's own steps around the draining take a moment 
 class ApiServer:
     """``await bind()``, then ``port`` is known, then ``await run()`` until it is cancelled; with ``tls``, HTTPS.
 
-    ``HASCHEDULER_<setting>_HOST`` and ``…_PORT`` are to blame where the port can't be had. ``connections_max`` and
-    ``connections_reserve`` are as `hascheduler.api.http.connection_table` has them.
+    An `InvalidInput` names ``HASCHEDULER_<setting>_HOST`` or ``…_PORT`` where the port is not available.
+    ``connections_max`` and ``connections_reserve`` are as `hascheduler.api.http.connection_table` has them.
     """
 
     def __init__(
@@ -77,17 +77,17 @@ class ApiServer:
 
     @property
     def port(self) -> int:
-        """The port that was bound; before `bind`, the one asked for, which may be 0."""
+        """The bound port; before `bind`, the requested one, which may be 0."""
         return self._port
 
     async def bind(self) -> None:
-        """Take the port; `InvalidInput` when it can't be had."""
+        """Bind the port and listen on it; `InvalidInput` where that is impossible."""
         family, address = await self._resolved()
         listener = socket.socket(family, socket.SOCK_STREAM)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
-            # Now rather than in `run`: until somebody listens, two processes may bind one port.
+            # Now rather than in `run`: until one of them listens, two processes may bind the same port.
             listener.listen(_BACKLOG)
         except OSError as error:
             listener.close()
@@ -97,7 +97,7 @@ class ApiServer:
         self._port = listener.getsockname()[1]
 
     async def run(self) -> None:
-        """Serve until cancelled, then finish what is in flight within a few seconds."""
+        """Serve until cancelled, then finish the requests in flight within a few seconds."""
         assert self._listener is not None, "bind comes first"
         serving = asyncio.create_task(self._server.serve(sockets=[self._listener]), name="uvicorn")
         try:
@@ -108,7 +108,7 @@ class ApiServer:
                 async with asyncio.timeout(_STOP_S):
                     await serving
             except TimeoutError:
-                pass  # the timeout has cancelled it; whoever still holds a connection loses it
+                pass  # the timeout has cancelled it; the connections that are still open are cut
             finally:
                 self._listener.close()
 

@@ -1,9 +1,9 @@
-"""Pools in which every party has a share: nobody can take all of what there is only so much of.
+"""Pools in which every party has a share, so that no party can exhaust a limited resource.
 
-A *pool* has room for ``total`` units, the last ``reserve`` of them for privileged uses alone. A *party* is a token or
-an address; a use is mostly of both at once, and each of them must have something left of its share.
+A *pool* has room for ``total`` units, the last ``reserve`` of them for privileged requests alone. A *party* is a token
+or an address. A request is usually charged to both, and both must have some of their share left.
 
-A share is no fixed number: a party is admitted while it holds less than so many times what is free.
+A share is dynamic: a party is admitted while it holds less than a multiple of the free units.
 
 =========  ==========================  ==================================
 party      holds less than             alone, it comes to
@@ -12,15 +12,15 @@ token      what is free                half of the pool
 address    three times what is free    three quarters: it may be a proxy
 =========  ==========================  ==================================
 
-What is promised:
+Guarantees:
 
-- No more than ``total`` is in use, and no ordinary use begins on the reserve.
-- Alone, no party gets beyond its part: a token leaves as much free as it takes, but for the last unit.
-- Who holds nothing is admitted while anything is free. Parties that take all they can, one after the other, leave the
-  next one half (or a quarter) of what the last one found; those that come and go even out.
-- A slot is given back once, however often it is released.
+- No more than ``total`` units are in use, and no ordinary request takes a unit of the reserve.
+- Alone, no party gets beyond its share: a token leaves as much free as it takes, but for the last unit.
+- A party that holds nothing is admitted while any unit is free. Parties that take all they can, one after the other,
+  leave the next one half (or a quarter) of what the last one found; as they release units, the shares even out.
+- A slot is returned once, however often it is released.
 
-What is not: that many parties together can't fill a pool. Tokens are made by admins, and the reserve stays.
+Not guaranteed: that many parties together can't fill a pool. Only admins create tokens, and the reserve remains.
 
 Source: Choudhury and Hahne, Dynamic Queue Length Thresholds for Shared-Memory Packet Switches, IEEE/ACM ToN 6(2), 1998.
 """
@@ -38,7 +38,7 @@ class PartyKind(Enum):
 
 
 TIMES_FREE = {PartyKind.TOKEN: 1, PartyKind.ADDRESS: 3}
-"""A party of this kind is admitted while it holds less than so many times what is free."""
+"""A party of this kind is admitted while it holds less than this multiple of the free units."""
 _IPV6_PREFIX_BITS = 64
 
 
@@ -50,7 +50,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class PoolRequest:
-    """Who uses, and whether that may take of the reserve."""
+    """The parties to charge, and whether the request may use the reserve."""
 
     parties: Sequence[Party]
     privileged: bool = False
@@ -67,7 +67,7 @@ _SHARE_USED = {PartyKind.TOKEN: RefusalReason.TOKEN_SHARE, PartyKind.ADDRESS: Re
 
 @dataclass(frozen=True, slots=True)
 class PoolRefusal:
-    """Not admitted; ``retry_after_s`` is when it may be worth another try."""
+    """Not admitted; another try may succeed after ``retry_after_s``."""
 
     pool: str
     reason: RefusalReason
@@ -75,7 +75,7 @@ class PoolRefusal:
 
 
 class Pool:
-    """Owner of what is in use. ``admit`` gives a `Slot`, which the user releases."""
+    """Owner of the units in use. ``admit`` gives a `Slot`, which its holder releases."""
 
     def __init__(self, name: str, total: int, reserve: int = 0, *, retry_after_s: int = 1) -> None:
         assert 0 <= reserve <= total
@@ -94,22 +94,22 @@ class Pool:
         return self._held.get(party, 0)
 
     def free(self, *, privileged: bool = False) -> int:
-        """What such a use could still take."""
+        """The units that such a request could still take."""
         return max(0, self._total - self._in_use - (0 if privileged else self._reserve))
 
-    def admit(self, use: PoolRequest, units: int = 1) -> "Slot | PoolRefusal":
-        """Charge ``units`` to all parties of ``use``, or to none."""
-        free = self.free(privileged=use.privileged)
-        for party in use.parties:
+    def admit(self, request: PoolRequest, units: int = 1) -> "Slot | PoolRefusal":
+        """Charge ``units`` to all parties of ``request``, or to none."""
+        free = self.free(privileged=request.privileged)
+        for party in request.parties:
             held = self.held(party)
             if held and held >= TIMES_FREE[party.kind] * free:
                 return PoolRefusal(self.name, _SHARE_USED[party.kind], self._retry_after_s)
         if units > free:
             return PoolRefusal(self.name, RefusalReason.FULL, self._retry_after_s)
         self._in_use += units
-        for party in use.parties:
+        for party in request.parties:
             self._held[party] = self.held(party) + units
-        return Slot(self, use.parties, units)
+        return Slot(self, request.parties, units)
 
     def _take_back(self, parties: Sequence[Party], units: int) -> None:
         self._in_use -= units
@@ -122,7 +122,7 @@ class Pool:
 
 
 class Slot:
-    """What was admitted to a pool, until it is released."""
+    """Units of a pool, held until they are released."""
 
     __slots__ = ("_parties", "_pool", "_units")
 
@@ -132,7 +132,7 @@ class Slot:
         self._units = units
 
     def release(self) -> None:
-        """Give it back; again is harmless."""
+        """Return the units; repeating it is harmless."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool._take_back(self._parties, self._units)
@@ -149,7 +149,7 @@ def token_party(id: str) -> Party:
 
 
 def address_party(host: str) -> Party:
-    """A host has a whole /64 of IPv6 addresses to speak from, so that is one party."""
+    """One party for a whole /64 of IPv6 addresses, as one host may use all of it."""
     if ":" not in host:
         return Party(PartyKind.ADDRESS, host)
     try:

@@ -1,13 +1,13 @@
-"""Strict JSON: a text in, a value that can be stored and read back unchanged out, or each place that is wrong.
+"""Strict JSON: reads a text into a value that can be stored and read back unchanged, or names each place that is wrong.
 
 Refused although Python's reader would take it: NaN and infinities, numbers that become infinite, integers beyond
 64 bits, duplicate keys, nesting deeper than 32, texts with lone surrogates, keys that begin with ``$`` (MongoDB's
-operators) or hold NUL; also texts and numbers that nobody needs so long.
+operators) or hold NUL; also texts and numbers of absurd length.
 
-What the text costs is bounded by its bytes and by its values: an object or a list counts as two, each further item and
-each key as one; and by its wide texts, as one character beyond U+FFFF makes every letter of a text four bytes. Small
-pieces are read by the C scanner, what is larger is walked through token by token, so that reading goes on in steps of
-a few milliseconds, never holds a second form of the whole text, and builds nothing beyond the bounds::
+The cost of a text is bounded by its bytes, by its values (an object or a list counts as two, each further item and each
+key as one) and by its wide texts, as one character beyond U+FFFF makes every letter of a text four bytes. Small
+pieces are read by the C scanner, larger ones token by token, so that reading goes on in steps of a few milliseconds,
+never holds a second form of the whole text, and builds nothing beyond the bounds::
 
     {"jobs": [ {…}, {…}, … ]}       the outer object and the list are walked through,
                └─┘  └─┘             each job is a piece for the scanner, unless it is larger than a window
@@ -20,7 +20,7 @@ import re
 import sys
 from collections.abc import Generator
 from enum import Enum, auto
-from json.decoder import scanstring  # type: ignore[attr-defined]  # the C one, which its own module alone tells of
+from json.decoder import scanstring  # type: ignore[attr-defined]  # the C one, which only its own module exports
 from typing import Any
 
 from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, Path
@@ -71,7 +71,7 @@ class UnstorableJson(Exception):
 
 
 class Oversized(Exception):
-    """More than the reader takes; the text says of what."""
+    """Over a limit of the reader; the text says which."""
 
 
 def read_json(body: bytes, values_max: int = VALUES_MAX, wide_bytes_max: int = WIDE_BYTES_MAX) -> Any:
@@ -99,7 +99,7 @@ class _HugeInteger:
 
 
 class _Doubtful(Exception):
-    """The scanner has met what only the careful reading can judge."""
+    """The scanner has met something that only the careful scanner can judge."""
 
 
 class _Expects(Enum):
@@ -162,7 +162,7 @@ class JsonReader:
         self._path: list[str | int] = []
 
     def steps(self) -> Generator[None, None, None]:
-        """The reading, some milliseconds between each two; raises as `read_json`."""
+        """Read, and yield every few milliseconds; raises as `read_json`."""
         at = yield from self._read_value()
         while at < len(self._body):
             blanks = _BLANKS.match(self._body, at)
@@ -440,7 +440,7 @@ class JsonReader:
             raise UnstorableJson(self._errors)
 
     def _decoded(self, piece: bytes, at: int, *, is_cut: bool = False) -> str:
-        """Of a piece that is cut, the last character may be left out."""
+        """Of a truncated piece, the last character may be left out."""
         try:
             return codecs.utf_8_decode(piece, "strict", not is_cut)[0]
         except UnicodeDecodeError as error:
@@ -460,7 +460,7 @@ class JsonReader:
     def _malformed(self, message: str, at: int) -> MalformedJson:
         body, message = self._body, message.removesuffix(" at")
         if at < len(body) and body[at] >= 0x80:
-            self._decoded(body[at : at + 4], at, is_cut=True)  # that it is no UTF-8 says more
+            self._decoded(body[at : at + 4], at, is_cut=True)  # that it is not UTF-8 is the better reason
         line_begin = body.rfind(b"\n", max(at - _LINE_BYTES_MAX, 0), at) + 1
         if at - line_begin > _LINE_BYTES_MAX:
             return MalformedJson(f"{message} at byte {at}")

@@ -1,10 +1,10 @@
-"""A connection until its TLS handshake is done: it has a place among the others from its first moment, and little time.
+"""A connection during its TLS handshake: it counts from its first moment, and the handshake has a short time limit.
 
-A server that is given a context tells its protocol of a connection after the handshake only, and waits a minute for
-that: clients that connect and say nothing would be counted by nobody, and hold a file descriptor each.
+A server with a TLS context reports a connection to its protocol only after the handshake, and waits up to a minute for
+that: clients that connect and send nothing would not be counted, and each would hold a file descriptor.
 
-`loop.start_tls` would come too late: uvloop goes on reading as soon as it has told of a connection, and the first bytes
-of the handshake were lost. So the standard library's own protocol is the one that the loop tells, from the first byte.
+`loop.start_tls` would be too late: uvloop goes on reading as soon as it has reported a connection, and the first bytes
+of the handshake would be lost. So the loop's protocol is the standard library's own TLS protocol, from the first byte.
 """
 
 import asyncio
@@ -19,7 +19,8 @@ HANDSHAKE_PATIENCE_S = 5.0
 
 
 class TlsConnection(SSLProtocol):
-    """Speaks TLS for a `BoundedConnection`, which never hears of a handshake that fails: so this has it leave."""
+    """Speaks TLS for a `BoundedConnection`. That one does not learn of a failed handshake, so this one removes it from
+    the table."""
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class TlsConnection(SSLProtocol):
         )
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Of the bare connection; nobody could read a reason that is not encrypted."""
+        """Of the bare connection. A refused one is aborted: the client could not read an unencrypted reason."""
         if self._connection.enter(transport) is None:
             super().connection_made(transport)
         else:

@@ -31,8 +31,8 @@ from hascheduler.ports import AuditRecord
 
 @dataclass(slots=True)
 class AuditNote:
-    """One a request. A route that changes nothing, although its method would, says ``unaudited``; one whose target
-    stands neither in its path nor in ``Location`` says which it is."""
+    """What a route adds to the audit record of its request. A route that changes nothing, although its method would,
+    sets ``unaudited``; one whose target stands neither in its path nor in ``Location`` sets ``target``."""
 
     unaudited: bool = False
     target: str | None = None
@@ -55,7 +55,7 @@ async def _changes_nothing(note: Noted) -> None:
 
 
 CHANGES_NOTHING = Depends(_changes_nothing)
-"""For ``dependencies=[…]`` of a route that only ever looks."""
+"""For ``dependencies=[…]`` of a route that only reads, although its method is POST."""
 
 
 log = structlog.get_logger(__name__)
@@ -64,16 +64,17 @@ _PATH_LENGTH_MAX = 512
 _METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _RECORDED = "/v1/"
 _UNRECORDED = "/v1/work/"
-"""What processors do is recorded with each job."""
+"""What processors do is recorded in the jobs."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HTTP_REFUSED = 400
 _DEFECT = 500
 _CUT_OFF = 503
-"""It took too long, or nobody waits for the answer any more; whether it was carried out is unknown."""
+"""Cancelled: it took too long, or the client is gone; whether it was carried out is unknown."""
 
 
 class AuditMiddleware:
-    """Middleware; sees every answer, also those of the door. Each has the request's id as ``X-Request-Id``."""
+    """Records every change, also one that `AuthMiddleware` refuses. Every answer has the id of its request in
+    ``X-Request-Id``."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -165,7 +166,7 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
 
 
 def _target(scope: Scope, location: str | None) -> str | None:
-    """What the request was about: as its route says, else as its path says, else what it has made."""
+    """What the request was about: as its route says, else as its path says, else what it created."""
     note = _note_of(scope)
     if note is not None and note.target is not None:
         return _printable(note.target)
@@ -187,12 +188,12 @@ def _note_of(scope: Scope) -> AuditNote | None:
 
 
 def _request_id(headers: Headers) -> str:
-    """The caller's own, where it is one that can stand in a log."""
+    """The caller's own id, where it is fit for a log; else a new one."""
     given = headers.get("x-request-id", "")
     return given if _REQUEST_ID.fullmatch(given) else token_hex(8)
 
 
 def _printable(text: str) -> str:
-    """Short, and such that neither a log nor a database stumbles over it."""
+    """``text`` shortened and without characters that would break a log line or a stored document."""
     shown = text if len(text) <= _PATH_LENGTH_MAX else f"{text[:_PATH_LENGTH_MAX]}…"
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)

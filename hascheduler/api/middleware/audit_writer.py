@@ -21,14 +21,14 @@ log = structlog.get_logger(__name__)
 
 QUEUE_MAX = 10_000
 SHARE_MAX = QUEUE_MAX // 4
-"""Of one party in the queue."""
+"""The most records of one party in the queue."""
 GROUP_MAX = 1_000
 RECORDS_MAX = 500_000
 TRIM_EVERY = 1_000
-"""After so many records that this process has stored, the oldest beyond the limit are deleted."""
+"""After storing so many records, this process deletes the oldest ones beyond the limit."""
 _GROUP_EVERY_S = 0.1
-_TRY_AGAIN_AFTER_S = 1.0
-_LAST_WORDS_S = 3.0
+_RETRY_AFTER_S = 1.0
+_FINAL_FLUSH_S = 3.0
 _SAMPLE_BURST, _SAMPLE_EVERY_MS = 20, 10_000
 _REFUSALS_BURST, _REFUSAL_EVERY_MS = 100, 10_000
 _PARTIES_MAX = 1_000
@@ -51,7 +51,7 @@ class AuditWriter:
 
     @property
     def dropped(self) -> int:
-        """How many records the log lines alone tell of."""
+        """How many records are in the log of the process only."""
         return self._dropped
 
     def next_id(self) -> str:
@@ -59,7 +59,7 @@ class AuditWriter:
         return audit_id(self._clock.wall_ms(), self._count, self._process)
 
     def add(self, record: AuditRecord) -> bool:
-        """Whether it will be stored."""
+        """Queue ``record``; whether there was room."""
         if len(self._waiting) >= QUEUE_MAX or not self.shares.wait(party_of(record)):
             self._dropped += 1
             if self._dropped.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
@@ -81,13 +81,13 @@ class AuditWriter:
                     await self.flush()
                 except StoreUnavailable as error:
                     log.warning("audit_not_written", waiting=len(self._waiting), error=str(error))
-                    await asyncio.sleep(_TRY_AGAIN_AFTER_S)
+                    await asyncio.sleep(_RETRY_AFTER_S)
                     self._arrived.set()
         finally:
-            await self._say_last_words()
+            await self._flush_finally()
 
     async def flush(self) -> None:
-        """Store all that waits, and now and then delete what is beyond the limit."""
+        """Store all queued records, and now and then delete those beyond the limit."""
         while self._waiting:
             group: Sequence[AuditRecord] = [self._waiting[n] for n in range(min(GROUP_MAX, len(self._waiting)))]
             await self._store.append(group)
@@ -98,9 +98,9 @@ class AuditWriter:
             await self._store.trim(self._records_max)
             self._untrimmed = 0
 
-    async def _say_last_words(self) -> None:
+    async def _flush_finally(self) -> None:
         try:
-            async with asyncio.timeout(_LAST_WORDS_S):
+            async with asyncio.timeout(_FINAL_FLUSH_S):
                 await self.flush()
         except (StoreUnavailable, TimeoutError):
             log.warning("audit_not_written", waiting=len(self._waiting), error="the process ends")
@@ -111,7 +111,7 @@ def party_of(record: AuditRecord) -> str:
 
 
 class Sampler:
-    """``burst`` at once, and then one each ``every_ms``; the others are counted."""
+    """Takes ``burst`` at once, and then one each ``every_ms``; the others are counted."""
 
     def __init__(self, burst: int, every_ms: int) -> None:
         self._burst = burst
@@ -121,11 +121,11 @@ class Sampler:
         self._left_out = 0
 
     def take(self, now: MonoMs) -> int | None:
-        """How many were left out before this one; None: this one is left out too."""
+        """How many were left out before this one; None: this one is left out as well."""
         since_ms = now if self._since_ms is None else self._since_ms
         regained = (now - since_ms) // self._every_ms
         self._left = min(self._burst, self._left + regained)
-        # Of a full one nothing is saved up.
+        # A full sampler saves nothing up.
         self._since_ms = now if self._left == self._burst else since_ms + regained * self._every_ms
         if self._left == 0:
             self._left_out += 1
@@ -136,7 +136,7 @@ class Sampler:
 
 
 class AuditBudget:
-    """Owner of how much each party has taken. Parties are the public ids of tokens."""
+    """Owner of how much of the audit log each party has used. Parties are the public ids of tokens."""
 
     def __init__(self, waiting_max: int) -> None:
         self._waiting_max = waiting_max
@@ -145,11 +145,11 @@ class AuditBudget:
         self._refusals: OrderedDict[str, Sampler] = OrderedDict()
 
     def stranger(self, now: MonoMs) -> int | None:
-        """As `Sampler.take`, for the log line of a party that was not identified."""
+        """As `Sampler.take`, for the log line of a request without an identity."""
         return self._strangers.take(now)
 
     def refusal(self, party: str, now: MonoMs) -> int | None:
-        """As `Sampler.take`, for the record of what ``party`` was refused."""
+        """As `Sampler.take`, for the record of a request of ``party`` that was refused."""
         sample = self._refusals.pop(party, None) or Sampler(_REFUSALS_BURST, _REFUSAL_EVERY_MS)
         self._refusals[party] = sample
         if len(self._refusals) > _PARTIES_MAX:
@@ -157,7 +157,7 @@ class AuditBudget:
         return sample.take(now)
 
     def wait(self, party: str) -> bool:
-        """Whether one more record of ``party`` may wait; it counts from then on."""
+        """Whether one more record of ``party`` may be queued; if so, it counts."""
         if self._waiting[party] >= self._waiting_max:
             return False
         self._waiting[party] += 1

@@ -1,25 +1,27 @@
-"""Who asks, and what they may: every route says here what it demands.
+"""Authentication, before a byte of the body is read, and authorization: each route names what it requires.
 
-A route takes one of the callers below; who has not the power gets 403. Who they are is settled before, at
-`hascheduler.api.middleware.auth`, which lets nobody in whose token is missing or wrong.
+`AuthMiddleware` lets no request through whose token is missing or wrong. 401 tells a stranger only what strangers
+know; only the holder of an expired token learns that it has expired. A replica whose mirror is not complete and fresh
+knows neither new tokens nor revoked ones, and answers 503. A route then takes one of the callers below; a caller
+without the power gets 403.
 
 ==================  ==================================================================================
-demands             for what
+caller              may
 ==================  ==================================================================================
-`Authenticated`             asking who one is
-`Viewer`            reading: jobs, schedules, events, the own tenant; definitions, lanes and the cluster
-`Submitter`         submitting and cancelling jobs, triggering schedules
-`Operator`          writing schedules, pausing and backfilling them; retrying and reprioritizing jobs
-`Admin`             tokens, the audit log
-`Worker`            ``/v1/work``
-`ViewerOfAll`       processors, metrics: they tell of the jobs of all tenants
-`OperatorOfAll`     writing definitions, processors, recordings
-`AdminOfAll`        writing lanes and tenants
+`Authenticated`     ask for its own identity
+`Viewer`            read jobs, schedules, events, its own tenant; definitions, lanes and the cluster
+`Submitter`         submit and cancel jobs, trigger schedules
+`Operator`          write, pause and backfill schedules; retry and reprioritize jobs
+`Admin`             create and revoke tokens, read the audit log
+`Worker`            use ``/v1/work``
+`ViewerOfAll`       read processors and metrics, which show the jobs of all tenants
+`OperatorOfAll`     write definitions, drain processors, record the leader
+`AdminOfAll`        write lanes and tenants
 ==================  ==================================================================================
 
-Those ``…OfAll`` demand a token for all tenants. A token of one tenant sees and touches that tenant's jobs and
-schedules only; all others are to it as if they did not exist. Without tokens (see the setting AUTH) everybody is an
-admin of all tenants.
+The callers ``…OfAll`` require a token for all tenants. A token of one tenant reads and changes only that tenant's jobs
+and schedules; other tenants' are invisible to it. Where no tokens are required (see the setting AUTH), every caller is
+an admin of all tenants.
 """
 
 from collections.abc import Collection
@@ -44,9 +46,9 @@ from hascheduler.ports import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """``id`` is the public id of the token, None where there is none; ``name`` is for people and the audit log.
+    """``id`` is the public id of the token, None without one; ``name`` is for people and the audit log.
 
-    ``expires_at_ms`` is when the token does; None: never.
+    ``expires_at_ms`` is when the token expires; None: never.
     """
 
     role: Role
@@ -57,15 +59,15 @@ class Caller:
 
     @property
     def only(self) -> str | None:
-        """The tenant that lists are filtered by; None: all of them."""
+        """The one tenant that the caller sees; None: all of them."""
         return None if self.tenant == ALL_TENANTS else self.tenant
 
     def sees(self, tenant: object) -> bool:
-        """Whether what belongs to ``tenant`` exists, as far as this caller is told."""
+        """Whether jobs and schedules of ``tenant`` are visible to this caller."""
         return self.only is None or tenant == self.only
 
     def tenant_of(self, named: str | None, path: Path = ("tenant",)) -> str:
-        """The tenant that a body means which names that one at ``path``, or none; refused where it is another's."""
+        """The tenant that a body means by ``named`` at ``path``; None: the caller's own. 403 where it is another."""
         if named is None:
             return self.only or DEFAULT_TENANT
         if self.only is None or named == self.only:
@@ -78,16 +80,16 @@ class Caller:
         )
 
     def filter_of(self, named: str | None) -> str | None:
-        """The tenant to filter a list by where the request names that one, or none; refused where it is another's."""
+        """The tenant by which to filter a list where the request says ``named``; 403 where it is another's."""
         return self.only if named is None else self.tenant_of(named)
 
 
 ANONYMOUS = Caller(Role.ADMIN, ALL_TENANTS, "anonymous")
-"""Whoever asks where no tokens are demanded."""
+"""Every caller where no tokens are required."""
 
 
 class _Bearer(SecurityBase):
-    """For OpenAPI; gives the caller that the door has let in."""
+    """For OpenAPI; gives the caller that `AuthMiddleware` has identified."""
 
     def __init__(self) -> None:
         self.model = BearerModel(
@@ -105,9 +107,10 @@ bearer = _Bearer()
 
 
 class RequiredPower:
-    """A dependency: the caller, who has ``power`` (None: any) and, with ``of_all``, has it for all tenants.
+    """A dependency: the caller, if it has ``power`` (None: any) and, with ``of_all``, has it for all tenants.
 
-    `hascheduler.api.routing.body.JsonRoute` finds it in what its route depends on, and judges before it reads the body.
+    `hascheduler.api.routing.body.JsonRoute` finds it among the dependencies of its route, and checks it before reading
+    the body.
     """
 
     def __init__(self, power: Power | None, *, of_all: bool = False) -> None:
@@ -115,11 +118,11 @@ class RequiredPower:
         self.of_all = of_all
 
     async def __call__(self, caller: Annotated[Caller, Depends(bearer)]) -> Caller:
-        self.judge(caller)
+        self.check(caller)
         return caller
 
-    def judge(self, caller: Caller) -> None:
-        """Refused with 403 unless ``caller`` may."""
+    def check(self, caller: Caller) -> None:
+        """403 unless ``caller`` has the power."""
         if self.power is not None and not caller.role.may(self.power):
             enough = " or ".join(role for role in Role if self.power in POWERS[role])
             raise _forbidden(f"a token with the role {caller.role} may not do this; expected {enough}")
@@ -144,18 +147,19 @@ AdminOfAll = Annotated[Caller, Depends(RequiredPower(Power.ADMINISTER, of_all=Tr
 
 _REALM = 'Bearer realm="hascheduler"'
 _HOW_TO_SHOW_ONE = "a token is demanded; expected the header Authorization with the word Bearer, a blank and the token"
-"""In words, as an example would be taken for a token and redacted."""
+"""In words: an example would be taken for a token and redacted."""
 _CREDENTIALS_LENGTH_MAX = 1_024
 _RETRY_AFTER_S = "2"
 SETTINGS_TOKEN_ID = "settings"  # noqa: S105  # an id
-"""The public id of the token that the settings hold."""
+"""The public id of the admin token in the settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthConfig:
-    """Whether tokens are demanded, and what the settings' own admin token hashes to, where there is one.
+    """Whether requests need a token, and the digest of the admin token in the settings, where there is one.
 
-    Where none is demanded, requests may ask for ``hosts`` besides loopback's names, and for ``any_address``.
+    Where they need none, their ``Host`` may be one of ``hosts`` besides loopback's names, or with ``any_address`` any
+    address.
     """
 
     demanded: bool = False
@@ -165,7 +169,7 @@ class AuthConfig:
 
 
 class AuthMiddleware:
-    """Lets requests through with ``request.state.caller`` set; those to ``open_paths`` as they are."""
+    """Sets ``request.state.caller``, or answers 401 or 503; requests to ``open_paths`` need no caller."""
 
     def __init__(self, app: ASGIApp, open_paths: Collection[str]) -> None:
         self._app = app

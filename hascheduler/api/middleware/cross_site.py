@@ -1,22 +1,22 @@
-"""What the page of a stranger can make a browser send, and why that comes to nothing.
+"""Refuses what a page of another site makes a browser send: forged requests, DNS rebinding, costly reads.
 
-A browser sends requests wherever a page says, also to ports that only its own machine reaches. It says by itself, and
-no page can change it, which name was asked for (``Host``), whose page asks (``Origin``, not with every GET) and how far
-off that page is (``Sec-Fetch-Site``).
+A browser sends requests wherever a page directs it, also to ports that only its own machine reaches. It adds headers
+that no page can change: the requested name (``Host``), the site of the page (``Origin``, not with every GET) and the
+relation of the two (``Sec-Fetch-Site``).
 
 ==================================  =====================  ==============================
 refused                             where                  against
 ==================================  =====================  ==============================
-a ``Host`` that is not ours         no token is demanded   a name that was made to resolve
+a ``Host`` that is not ours         no token is required   a name that was made to resolve
                                                            to this replica (DNS rebinding)
-a change asked for by another site  everywhere             forged requests
-anything asked for by another site  no token is demanded,  reads that cost, waits that hold
-                                    but for ``/docs``      a place open
+a change requested by another site  everywhere             forged requests
+anything requested by another site  no token is required,  costly reads, waits that hold a
+                                    but for ``/docs``      place open
 ==================================  =====================  ==============================
 
-Where tokens are demanded any ``Host`` will do: no page can add a token. Another port of the same host is another site.
-Programs send neither ``Origin`` nor ``Sec-Fetch-Site``, and notice nothing. No answer allows other sites to read it
-(there are no CORS headers), and none may be taken for another type than it says.
+Where tokens are required any ``Host`` is accepted: no page can add a token. Another port of the same host is another
+site. Programs send neither ``Origin`` nor ``Sec-Fetch-Site``, so nothing changes for them. No answer allows other sites
+to read it (there are no CORS headers), and ``nosniff`` keeps browsers from guessing another type than the stated one.
 """
 
 import re
@@ -35,13 +35,13 @@ _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::([0-9]{1,5}))?
 _ORIGIN = re.compile(r"(https?)://(.{1,300})", re.ASCII)
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"same-origin", "none"})
-"""``none`` is a person's own doing: an address typed in, a bookmark."""
+"""``none``: the user opened it, by typing the address or from a bookmark."""
 _PORTS = {"http": 80, "https": 443}
-_ASKED_BY = (b"host", b"origin", b"sec-fetch-site")
+_BROWSER_HEADERS = (b"host", b"origin", b"sec-fetch-site")
 
 
 class CrossSiteMiddleware:
-    """Middleware; it stands before the door that asks for tokens, so that a refusal tells nothing about them."""
+    """It comes before `AuthMiddleware`, so that a refusal reveals nothing about tokens."""
 
     def __init__(self, app: ASGIApp, public_page: str) -> None:
         self._app = app
@@ -62,11 +62,11 @@ class CrossSiteMiddleware:
 
 
 def _refusal(scope: Scope, config: AuthConfig, public_page: str) -> Response | None:
-    said: dict[bytes, list[str]] = {name: [] for name in _ASKED_BY}
+    values: dict[bytes, list[str]] = {name: [] for name in _BROWSER_HEADERS}
     for name, value in scope["headers"]:
-        if name in said:
-            said[name].append(value.decode("latin-1").lower())
-    hosts, origins, sites = (said[name] for name in _ASKED_BY)
+        if name in values:
+            values[name].append(value.decode("latin-1").lower())
+    hosts, origins, sites = (values[name] for name in _BROWSER_HEADERS)
     # No browser leaves Host out.
     if hosts and not config.demanded and not (len(hosts) == 1 and _is_ours(hosts[0], config)):
         return _misdirected(", ".join(hosts))
@@ -90,7 +90,7 @@ def _is_ours(host: str, config: AuthConfig) -> bool:
         address = ip_address(name)
     except ValueError:
         return name == "localhost" or name.endswith(".localhost") or name in config.hosts
-    # An address can't be made to lead elsewhere, unlike a name.
+    # Unlike a name, an address can't be made to resolve elsewhere.
     return config.any_address or _is_loopback(address.compressed) or address.compressed in config.hosts
 
 
@@ -101,7 +101,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def _is_same(origin: str, host: str, scheme: str) -> bool:
-    """Whether both name one host and port. Something before us may speak TLS, so the schemes may differ."""
+    """Whether both name one host and port. A proxy before the replica may speak TLS, so the schemes may differ."""
     given = _ORIGIN.fullmatch(origin)
     theirs, ours = _HOST.fullmatch(given[2]) if given else None, _HOST.fullmatch(host)
     if given is None or theirs is None or ours is None:

@@ -1,4 +1,4 @@
-"""The outermost layer: counts every request, also those that are refused before they come to a route."""
+"""Counts every request, also those that are refused before they reach a route: the outermost middleware."""
 
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -7,7 +7,7 @@ from hascheduler.telemetry.metrics_http import HttpMetrics
 
 
 class MetricsMiddleware:
-    """Middleware. A request's route is its pattern, never its path: paths hold names and ids."""
+    """Labels a request with the pattern of its route, never with its path: paths hold names and ids."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -17,21 +17,21 @@ class MetricsMiddleware:
             await self._app(scope, receive, send)
             return
         metrics: HttpMetrics = scope["app"].state.services.metrics
-        with metrics.request(scope["method"]) as asked:
+        with metrics.request(scope["method"]) as measured:
 
             async def watched_send(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    asked.status = int(message["status"])
+                    measured.status = int(message["status"])
                 await send(message)
 
             try:
                 await self._app(scope, receive, watched_send)
             finally:
-                asked.route = pattern_of(scope)
+                measured.route = pattern_of(scope)
 
 
 def pattern_of(scope: Scope) -> str | None:
-    """The whole pattern that the path matched; a route itself may know only what its own router adds to it."""
+    """The whole pattern that the path matched; the route object may hold only the part that its router adds."""
     route = scope.get("route")
     if not isinstance(route, Route):
         return None

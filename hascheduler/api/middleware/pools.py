@@ -1,24 +1,24 @@
-"""The pools of one replica, and who its requests are charged to.
+"""The pools of one replica, and the parties to which each request is charged.
 
 ==================  =====  =======  ====================================================================
 pool                total  reserve  a unit is
 ==================  =====  =======  ====================================================================
-``in_flight``         320       64  a request under way, from its identity to its answer
-``waits``           1,000        0  a submit that waits for the end of its job; over the share it is not
-                                    waited for, and answered 202 at once
+``in_flight``         320       64  a request, from its identification to its answer
+``waits``           1,000        0  a submit that waits for the end of its job; over the share it is
+                                    answered 202 at once
 ``fetches``           960        0  a worker's fetch that waits for work
 ``followers``         100       10  a stream of events
 ``recordings``          4        0  a recording of the leader
 ``large_bodies``   32 MiB        0  a byte of a body that may be large, as declared
 ==================  =====  =======  ====================================================================
 
-A request that is held open gives its place in flight back: a few hundred that wait must not keep out those that would
-be answered at once. Each pool is shared as `hascheduler.api.http.shares` says, by token and by address; without a
-token, by address. 429 ``share-used-up`` says that one's own share is used up, 503 ``too-busy`` that the pool is.
+A request that is held open returns its place in flight: a few hundred waiting requests must not keep out those that
+would be answered at once. Each pool is shared as `hascheduler.api.http.shares` says, by token and by address; without a
+token, by address. 429 ``share-used-up`` says that the caller's share is used up, 503 ``too-busy`` that the pool is.
 
-The reserve is for those who keep the system going: tokens for all tenants that may operate, administer or work, and
-``/v1/work`` where tokens are not demanded. Probes and scrapes are not counted at all, so that a busy replica does not
-look dead, and can tell how busy it is. Connections have a pool of their own kind:
+The reserve is for the callers that keep the system going: tokens for all tenants that may operate, administer or work,
+and ``/v1/work`` where no tokens are required. Probes and scrapes are not counted at all, so that a busy replica does
+not look dead, and can show how busy it is. Connections have a pool of their own kind:
 `hascheduler.api.http.connection_table`.
 """
 
@@ -74,7 +74,7 @@ _WORDS = {
 
 @dataclass(slots=True)
 class Pools:
-    """Owner of all of them."""
+    """Owner of all pools of the replica."""
 
     in_flight: Pool = field(default_factory=lambda: Pool(IN_FLIGHT, IN_FLIGHT_MAX, IN_FLIGHT_RESERVE))
     waits: Pool = field(default_factory=lambda: Pool("waits", WAITS_MAX))
@@ -89,7 +89,7 @@ class Pools:
 
 
 def pool_request_of(scope: Scope) -> PoolRequest:
-    """To whom a request is charged whom the door has let in."""
+    """The parties to which a request is charged that `AuthMiddleware` has let through."""
     caller = scope.get("state", {}).get("caller")
     client = scope.get("client")
     address = address_party(client[0] if client else "")
@@ -100,7 +100,7 @@ def pool_request_of(scope: Scope) -> PoolRequest:
 
 
 def take(pool: Pool, scope: Scope, units: int = 1) -> Slot | PoolRefusal:
-    """A slot for the request; refusals are counted."""
+    """A slot for the request, or a refusal, which is counted."""
     outcome = pool.admit(pool_request_of(scope), units)
     if isinstance(outcome, PoolRefusal):
         metrics: HttpMetrics = scope["app"].state.services.metrics
@@ -118,7 +118,7 @@ def taken(pool: Pool, scope: Scope, units: int = 1) -> Slot:
 
 @contextmanager
 def in_flight(slot: Slot, scope: Scope) -> Iterator[None]:
-    """The request has ``slot`` until its answer, or until it is held open."""
+    """The request holds ``slot`` until its answer, or until it is held open."""
     scope.setdefault("state", {})[_SLOT] = slot
     with slot:
         yield
@@ -126,7 +126,7 @@ def in_flight(slot: Slot, scope: Scope) -> Iterator[None]:
 
 @contextmanager
 def held_open(slot: Slot, scope: Scope) -> Iterator[None]:
-    """The request waits in ``slot``, and is in flight no longer."""
+    """The request waits in ``slot``, and has returned its place in flight."""
     place = scope.get("state", {}).get(_SLOT)
     if isinstance(place, Slot):
         place.release()
@@ -150,6 +150,12 @@ _CLOSE_CONNECTION = {"Connection": "close"}
 
 
 class ConcurrencyMiddleware:
+    """Charges each request in flight to its caller: 429 or 503 where the share or the pool is used up.
+
+    `AuthMiddleware` identifies the caller without waiting, so no request holds anything before it is charged. Refusals
+    here are counted but leave no audit record: they change nothing, and a flood of them must write nothing.
+    """
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
@@ -161,7 +167,7 @@ class ConcurrencyMiddleware:
         if isinstance(outcome, PoolRefusal):
             scope.setdefault("state", {})["audit_note"] = AuditNote(unaudited=True)
             refused = problem_of(outcome)
-            # What is left of the body is nothing that anybody wants to read.
+            # The rest of the body will not be read.
             headers = {**(refused.headers or {}), **_CLOSE_CONNECTION}
             answer = problem(refused.status_code, refused.kind, refused.detail, headers=headers)
             await answer(scope, receive, send)

@@ -1,6 +1,7 @@
-"""Requests that are held open until something happens: which they are, and for how long.
+"""How long a request may take, and that no exception leaves the application.
 
-How many at once: `hascheduler.api.middleware.pools`.
+Most requests have 30 s; those that are held open until something happens have longer. How many may be in flight or
+held open is up to `hascheduler.api.middleware.pools`, which knows the caller.
 """
 
 import asyncio
@@ -24,15 +25,15 @@ _LONG_S_MAX = {
     ("GET", "/v1/events"): EVENTS_S_MAX + _MARGIN_S,
     ("POST", "/v1/work/fetch"): WAIT_S_MAX + _MARGIN_S,
 }
-_WAITING = ("POST", "/v1/jobs")
+_SUBMIT = ("POST", "/v1/jobs")
 
 
 def long_request_s_max(scope: Scope) -> int | None:
-    """How long such a request may take; None: it is none of them."""
-    asked = (scope["method"], scope["path"])
-    if asked == _WAITING and b"wait=" in scope.get("query_string", b""):
+    """The time limit of a request that may be held open; None for all others."""
+    request = (scope["method"], scope["path"])
+    if request == _SUBMIT and b"wait=" in scope.get("query_string", b""):
         return WAIT_S_MAX + _MARGIN_S
-    return _LONG_S_MAX.get(asked)
+    return _LONG_S_MAX.get(request)
 
 
 log = structlog.get_logger(__name__)
@@ -41,6 +42,8 @@ _ANSWER_S_MAX = 30
 
 
 class TimeoutMiddleware:
+    """Answers 503 after the time limit and 500 for a defect, where no answer has begun; else it cuts the connection."""
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
@@ -48,10 +51,10 @@ class TimeoutMiddleware:
         if scope["type"] != "http" or scope["path"] in UNCOUNTED:
             await self._app(scope, receive, send)
             return
-        patience_s = long_request_s_max(scope)
-        await self._within_limits(scope, receive, send, _ANSWER_S_MAX if patience_s is None else patience_s)
+        limit_s = long_request_s_max(scope)
+        await self._within_limits(scope, receive, send, _ANSWER_S_MAX if limit_s is None else limit_s)
 
-    async def _within_limits(self, scope: Scope, receive: Receive, send: Send, patience_s: int) -> None:
+    async def _within_limits(self, scope: Scope, receive: Receive, send: Send, limit_s: int) -> None:
         started = False
 
         async def watched_send(message: Message) -> None:
@@ -60,12 +63,12 @@ class TimeoutMiddleware:
             await send(message)
 
         try:
-            async with asyncio.timeout(patience_s):
+            async with asyncio.timeout(limit_s):
                 await self._app(scope, receive, watched_send)
         except TimeoutError:
             log.warning("request_took_too_long", method=scope["method"], path=scope["path"])
-            answer = problem(HTTPStatus.SERVICE_UNAVAILABLE, "timed-out", f"no answer within {patience_s} s")
-        except Exception:  # the last line: a defect of ours is logged here and must not reach the caller
+            answer = problem(HTTPStatus.SERVICE_UNAVAILABLE, "timed-out", f"no answer within {limit_s} s")
+        except Exception:  # the last resort: a defect is logged here and must not reach the caller
             log.exception("request_failed", method=scope["method"], path=scope["path"])
             answer = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "a defect of the server; see its log")
         else:
@@ -73,10 +76,10 @@ class TimeoutMiddleware:
         if not started:
             await answer(scope, receive, send)
             return
-        # Half an answer can't be taken back; the connection ends, so that it is not taken for a whole one.
+        # Half an answer can't be withdrawn; the connection is cut, so that the client does not take it for a whole one.
         connection = connection_of(scope)
         if connection is None:
             raise ConnectionAbortedError("the response had begun")
         connection.cut()
-        while (await receive())["type"] != "http.disconnect":  # it is told in a moment
+        while (await receive())["type"] != "http.disconnect":  # arrives as soon as the connection is cut
             pass

@@ -1,4 +1,4 @@
-"""``/v1/cluster``: who leads, who is there and what is wrong, as this replica's mirror has it."""
+"""``/v1/cluster`` and ``/v1/processors``: the leader, replicas, processors and findings, from this replica's mirror."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field

@@ -1,7 +1,7 @@
-"""``/docs``: the API's description for people, with all that it takes from the package itself.
+"""``/docs``: the API's description for people; every asset comes from the package.
 
-The page asks no other host for anything, and may not: its Content-Security-Policy names this replica alone, and no
-script or style that stands in the page is run. What is in `swagger_ui/` and where that is from says its README.
+The page may load nothing from other hosts: its Content-Security-Policy names this replica alone, and no inline script
+or style runs. The README in `swagger_ui/` says what is there and where it comes from.
 """
 
 from functools import cache
@@ -15,7 +15,7 @@ ASSETS = {
     "swagger-ui.css": "text/css",
     "start.js": "text/javascript",
 }
-"""What the page loads, each at ``/docs/<name>``, and its media type."""
+"""The assets of the page, each at ``/docs/<name>``, and their media types."""
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

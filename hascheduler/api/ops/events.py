@@ -1,24 +1,27 @@
-"""Server-sent events on one connection, as browsers' ``EventSource`` reads them.
+"""``/v1/events``: what happens to jobs, as server-sent events that browsers' ``EventSource`` reads.
 
 ::
 
     retry: 2000
 
-    id: 1893456000.0000000007         what happened to a job; the type is also in the data
+    id: 1893456000.0000000007         an event of a job; the type is also in the data
     event: succeeded
     data: {"id": …, "at": …, "type": "succeeded", "job": …}
 
-    : still here                      it has caught up, or there was silence; with a narrow filter, too, a client
-    id: 1893456015.0000000002         may resume from here
+    : still here                      the stream has caught up, or was silent; a client may resume from here, also
+    id: 1893456015.0000000002         with a filter that matches few events
 
-    id: 1893456020.0000000001         what happened up to this id can't be told: list the jobs again
+    id: 1893456020.0000000001         the events up to this id are no longer available: list the jobs again
     event: reset
     data: {"reason": …}
 
-    event: lagging                    the client read too slowly; the stream ends, and may be resumed
+    event: lagging                    the client reads too slowly; the stream ends, and may be resumed
     data: {"missed": 500}
 
-The stream ends by itself after an hour, with the replica, and for a token that is revoked; clients come again.
+A stream ends after an hour, when the replica stops, and when its token is revoked; clients reconnect.
+
+FastAPI's own server-sent events are not used: their keep-alive has no id to resume from, and they wait for a client
+that does not read for as long as its connection lives.
 """
 
 import asyncio
@@ -47,60 +50,60 @@ MEDIA_TYPE = "text/event-stream"
 _RETRY_MS = 2_000
 _SILENCE_MS = 15_000
 _WRITE_PATIENCE_S = 30
-"""A client that takes nothing for so long is gone, whatever its connection says."""
+"""A client that reads nothing for so long is taken for gone, whatever its connection's state."""
 
 
 class EventStream(Response):
-    """Follows ``feed`` for as long as the client stays and ``welcome`` holds, in a slot of ``pool``; 429 or 503 where
-    there is none, and it raises what `EventFeed.follow` raises."""
+    """Follows ``feed`` for as long as the client is connected and ``is_authorized`` holds, in a slot of ``pool``;
+    429 or 503 where there is none. Raises what `EventFeed.follow` raises."""
 
     media_type = MEDIA_TYPE
 
     def __init__(
-        self, feed: EventFeed, pool: Pool, after: str | None, which: EventFilter, welcome: Callable[[], bool]
+        self, feed: EventFeed, pool: Pool, after: str | None, which: EventFilter, is_authorized: Callable[[], bool]
     ) -> None:
-        # A proxy that collects what it passes on would make one lump of it.
+        # A proxy must not buffer the stream.
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._feed = feed
         self._pool = pool
         self._after = after
         self._which = which
-        self._welcome = welcome
+        self._is_authorized = is_authorized
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         slot = taken(self._pool, scope)
         with held_open(slot, scope), self._feed.follow(self._after, self._which) as follower:
-            telling = asyncio.create_task(self._tell(follower, send), name="event stream")
+            sending = asyncio.create_task(self._send_all(follower, send), name="event stream")
             leaving = asyncio.create_task(_left(receive), name="event stream's client")
             try:
-                await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for task in (telling, leaving):
+                for task in (sending, leaving):
                     task.cancel()
-                await asyncio.wait({telling, leaving})
-            if not telling.cancelled():
-                telling.result()
+                await asyncio.wait({sending, leaving})
+            if not sending.cancelled():
+                sending.result()
 
-    async def _tell(self, follower: Follower, send: Send) -> None:
+    async def _send_all(self, follower: Follower, send: Send) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + EVENTS_S_MAX
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         piece, is_last = f"retry: {_RETRY_MS}\n\n", False
-        wait_ms = 0  # until it has caught up: the first comment says so at once, and where that is
+        wait_ms = 0  # until it has caught up: the first comment says so at once, with the position
         while not is_last:
             await _sent(send, piece)
             told = await follower.next(wait_ms)
             if isinstance(told, NewEvents) and not told.events:
                 wait_ms = _SILENCE_MS
-            if loop.time() >= until or not self._welcome():
+            if loop.time() >= until or not self._is_authorized():
                 break
             piece, is_last = _text(told)
         await _sent(send, piece if is_last else "", more=False)
 
 
 def _text(told: NewEvents | Missed | Lagging | Closing) -> tuple[str, bool]:
-    """What is sent, and whether it is the last."""
+    """The text to send, and whether it is the last."""
     match told:
         case NewEvents((), ""):
             return ": still here\n\n", False
@@ -127,7 +130,7 @@ async def _sent(send: Send, piece: str, *, more: bool = True) -> None:
 
 
 async def _left(receive: Receive) -> None:
-    """Returns when the client is gone."""
+    """Returns when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -186,12 +189,12 @@ async def follow_events(
         services.pools.followers,
         last_event_id or query.after,
         which,
-        lambda: _still_welcome(request, services, caller),
+        lambda: _still_authorized(request, services, caller),
     )
 
 
-def _still_welcome(request: Request, services: ApiServices, caller: Caller) -> bool:
-    """Whether the token still stands; a replica that does not know at present believes what it knew."""
+def _still_authorized(request: Request, services: ApiServices, caller: Caller) -> bool:
+    """Whether the token is still valid; a replica without a fresh mirror goes by what it knew last."""
     if caller.id is None or caller.id == SETTINGS_TOKEN_ID or not services.view.ready:
         return True
     secret = request.headers.get("authorization", "").partition(" ")[2].strip()

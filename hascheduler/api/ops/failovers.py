@@ -1,4 +1,4 @@
-"""Changes of leadership as they are shown."""
+"""``/v1/cluster/failovers``: the changes of leadership; each new leader records its own."""
 
 from typing import Annotated
 

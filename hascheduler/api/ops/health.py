@@ -1,4 +1,4 @@
-"""``/livez``, ``/readyz`` and ``/leaderz``, for whoever restarts processes and routes requests."""
+"""``/livez``, ``/readyz`` and ``/leaderz`` for supervisors and load balancers; ``/metrics`` for Prometheus."""
 
 from http import HTTPStatus
 

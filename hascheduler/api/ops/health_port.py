@@ -1,4 +1,4 @@
-"""The health port of a process, from its first moment to its last; `hascheduler.telemetry.health_port` answers."""
+"""The health port of a process, from its start to its end; `hascheduler.telemetry.health_port` has its answers."""
 
 import asyncio
 
@@ -15,8 +15,8 @@ _CONNECTIONS_MAX = 64
 
 
 class HealthPort:
-    """``port`` None: there is none. It is opened before the database is asked for anything, so that who waits for that
-    can be told from who is dead."""
+    """``port`` None: there is none. It opens before the first request to the database, so that a process that waits for
+    the database can be told from a dead one."""
 
     def __init__(
         self, host: str, port: int | None, health: Health, registry: CollectorRegistry, *, leads: bool
@@ -37,7 +37,7 @@ class HealthPort:
         self._serving: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Answer from now on; `InvalidInput` when the port can't be had."""
+        """Answer from now on; `InvalidInput` where the port is not available."""
         if self._server is not None:
             await self._server.bind()
             log.info("health_port", health=f"{self._host}:{self._server.port}")

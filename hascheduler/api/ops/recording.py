@@ -1,4 +1,4 @@
-"""``/v1/cluster/recording``: what the leader is told and what it decides, for as long as asked, as lines of JSON."""
+"""``/v1/cluster/recording``: the leader's inputs and decisions for a span of time, as lines of JSON."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -52,7 +52,7 @@ async def record(
 
 
 class _HeldOpen(StreamingResponse):
-    """Has ``slot`` for as long as it streams."""
+    """Holds ``slot`` for as long as it streams."""
 
     def __init__(self, slot: Slot, lines: AsyncIterator[bytes], media_type: str) -> None:
         super().__init__(lines, media_type=media_type)

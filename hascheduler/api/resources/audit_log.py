@@ -1,4 +1,4 @@
-"""The audit log as it is asked for and shown."""
+"""``/v1/audit``: which caller changed what, or tried to. `hascheduler.api.middleware.audit` writes it."""
 
 from typing import Annotated
 

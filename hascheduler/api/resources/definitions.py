@@ -1,4 +1,7 @@
-"""Rates as requests write them and as answers show them: a token bucket, full at first."""
+"""``/v1/definitions``: the named types of job and their limits. A job of an unknown type has the defaults.
+
+A rate is a token bucket, full at first. The factor of a retry policy is stored in thousandths.
+"""
 
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -174,7 +177,7 @@ class DefinitionBody(StrictModel):
     )
 
     def over(self, stored: Definition | None) -> "DefinitionBody":
-        """As it is meant where that is stored: what excludes each other must not change by being left out."""
+        """This body for a stored definition: a conflict scope that is left out stays as it is, as jobs rely on it."""
         if self.conflict_scope is not None or stored is None:
             return self
         return self.model_copy(update={"conflict_scope": stored.conflict_scope.value})

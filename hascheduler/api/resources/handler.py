@@ -1,6 +1,6 @@
-"""What all routes of definitions, lanes and tenants do: each is written as a whole, under its name.
+"""The operations that definitions, lanes and tenants have in common: each is written as a whole, under its name.
 
-A noun's own file says what it looks like; `ResourceHandler` reads, writes and shows it.
+The file of a resource says what it looks like; `ResourceHandler` reads, writes and shows it.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,18 +31,18 @@ Noun_co = TypeVar("Noun_co", covariant=True)
 
 
 class ResourceBody(Protocol[Noun_co]):
-    """A request's body that says all of a noun but its name."""
+    """The body of a request with everything about a resource but its name."""
 
     def noun(self, name: str, rev: int = 0) -> Noun_co: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceHandler(Generic[Noun, Shown]):
-    """``body`` is the model of a request, a `ResourceBody`; ``show`` gives an answer, with at least the
-    body's fields.
+    """``body`` is the model of a request, a `ResourceBody`; ``show`` gives the answer, with at least
+    the body's fields.
 
-    ``decode`` reads a stored document, or raises `InvalidInput`. ``over`` gives the body that one amounts to where that
-    noun is stored (None: none that can be read), as some fields stay as they are when they are left out.
+    ``decode`` reads a stored document, or raises `InvalidInput`. ``over`` completes a body with the fields that keep
+    their stored values when they are left out; it gets the stored resource, or None where none can be read.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class ResourceHandler(Generic[Noun, Shown]):
     ) -> Shown:
         """Create (201) or replace (200); with ``If-Match`` only replace, with ``If-None-Match: *`` only create.
 
-        What changes nothing is not written.
+        A request that changes nothing is not written.
         """
         store = self.store(services)
         if precondition.tags is not None:
@@ -93,7 +93,7 @@ class ResourceHandler(Generic[Noun, Shown]):
         return page(documents, paging.limit, self._shown)
 
     async def one(self, name: str, paging: PageQuery, services: ApiServices) -> Page[Shown]:
-        """The list where nothing but ``name`` is to be seen."""
+        """The list for a caller who sees ``name`` alone."""
         stored = await self.store(services).get(name)
         is_there = stored is not None and (paging.after is None or name > paging.after)
         return page([stored] if stored is not None and is_there else [], paging.limit, self._shown)
@@ -113,7 +113,7 @@ class ResourceHandler(Generic[Noun, Shown]):
         *,
         precondition: Precondition,
     ) -> Shown:
-        """A merge patch on what a request would have to say to get the stored one, then checked like a PUT."""
+        """A merge patch on the request that would have created the stored resource, then validated like a PUT."""
 
         def change(stored: StoredDocument) -> Any:
             form = self._shown(stored).model_dump(mode="json", include=set(self.body.model_fields))
@@ -150,8 +150,8 @@ class ResourceHandler(Generic[Noun, Shown]):
             known = None if stored is None else self.decode(stored["_id"], stored)
         except InvalidInput:
             known = None
-        meant: ResourceBody[Noun] = self.over(body, known)
-        return meant
+        completed: ResourceBody[Noun] = self.over(body, known)
+        return completed
 
     def _is_same(self, stored: StoredDocument, body: ResourceBody[Noun]) -> bool:
         try:
@@ -163,7 +163,7 @@ class ResourceHandler(Generic[Noun, Shown]):
         return self.show(self.decode(document["_id"], document))
 
     def _answer(self, document: StoredDocument, response: Response) -> Shown:
-        """What is shown of it, with its tag."""
+        """The answer that shows it, with its tag."""
         try:
             shown = self._shown(document)
         except InvalidInput as error:
@@ -173,13 +173,13 @@ class ResourceHandler(Generic[Noun, Shown]):
 
 
 def put_answers(model: type[BaseModel]) -> Responses:
-    """How OpenAPI tells of the answers to a PUT."""
+    """How OpenAPI describes the answers to a PUT."""
     created = {"model": model, "description": "Created", **TAGGED}
     return {200: TAGGED, 201: created, **problem_responses(409, 412, 413, 422)}
 
 
 def patch_body(what: str, example: dict[str, Any]) -> Any:
-    """How OpenAPI tells of the body of a PATCH."""
+    """How OpenAPI describes the body of a PATCH."""
     return Body(
         description=f"Any part of {what}, as a JSON merge patch (RFC 7396): objects merge, null removes, that is, "
         "goes back to the default",

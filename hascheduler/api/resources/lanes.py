@@ -1,4 +1,4 @@
-"""Lanes as requests write them and as answers show them."""
+"""``/v1/lanes``: the classes of work, and how they share. A job of an unknown lane is in one with the defaults."""
 
 from http import HTTPStatus
 from typing import Annotated, Any

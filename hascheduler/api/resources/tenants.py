@@ -1,4 +1,4 @@
-"""Tenants as requests write them and as answers show them."""
+"""``/v1/tenants``: the owners of jobs, and how many of their jobs may run. An unknown tenant has no quota."""
 
 from http import HTTPStatus
 from typing import Annotated, Any

@@ -1,4 +1,18 @@
-"""Tokens as requests ask for them and answers show them."""
+"""``/v1/tokens``: create, list and revoke tokens. ``/v1/whoami``: which caller a token makes.
+
+No token can create one with more rights than its own: an admin of one tenant creates and sees tokens of that tenant
+alone, and an admin whose own token expires creates none that is valid for longer, so a token can't renew itself. Every
+replica knows a new token, and no longer accepts a revoked one, as soon as the change stream has delivered the change.
+
+Revoking a token does not revoke those that it created: ``created_by`` names it, and each is revoked by its own id.
+
+The first token is created with the one in the settings: replicas that were started with ``HASCHEDULER_ADMIN_TOKEN`` (or
+``…_FILE``) accept it as an admin of all tenants, and it is stored nowhere::
+
+    HASCHEDULER_TOKEN=$HASCHEDULER_ADMIN_TOKEN hascheduler token create ops --role admin --tenant '*'
+
+After that the setting may be removed.
+"""
 
 from http import HTTPStatus
 from secrets import token_hex, token_urlsafe
@@ -144,7 +158,7 @@ async def create_token(
 
 
 def _expires_at_ms(body: CreateTokenBody, caller: Caller, now: WallMs) -> WallMs | None:
-    """No later than the token that makes it: by default at the same time."""
+    """No later than the creating token expires, and by default at the same time."""
     asked = body.expires_at_ms(now)
     latest = caller.expires_at_ms
     if latest is None or asked is None:
@@ -164,7 +178,7 @@ async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Page
     def show(document: StoredDocument) -> TokenResponse:
         return show_token(decode_token(document["_id"], document), now)
 
-    # The cursor is the public id, and so is what stands for a token that can't be read.
+    # The cursor is the public id; it also names a token that can't be read.
     public = [{**document, "_id": document.get("id")} for document in documents]
     return page(public, paging.limit, show)
 
@@ -202,5 +216,5 @@ async def whoami(services: Services, caller: Authenticated) -> WhoamiResponse:
 
 
 def _may(caller: Caller, power: Power) -> bool:
-    # Work is that of all tenants.
+    # Workers serve all tenants.
     return caller.role.may(power) and (power is not Power.WORK or caller.only is None)

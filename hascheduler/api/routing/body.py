@@ -1,10 +1,10 @@
-"""Reads a request's body within its limits: size, time, type, strict JSON, and how many values are in it.
+"""Reads a request's body within its limits: size, time, type, strict JSON, number of values.
 
-`JsonRoute` is the route class of everything that takes a body; FastAPI goes on with the value, so that the models
-and the OpenAPI document stay its business. A body costs nothing until it is known that its sender may send it::
+`JsonRoute` is the route class of every route with a body; FastAPI goes on with the value, so that models and the
+OpenAPI document work as usual. A body costs nothing until its sender is known to have the power to send it::
 
-    who asks ─► what they may ─► type, declared size ─► its bytes ─► its values ─► its fields
-    access_door     access                                bounded      in turns     the models
+    caller ──────► power ─────► type, declared size ─► bytes ───────► values ────► fields
+    AuthMiddleware  RequiredPower                      receive_body   in slices    the models
 """
 
 from collections.abc import Callable, Coroutine, Iterator
@@ -34,14 +34,14 @@ MERGE_PATCH = "application/merge-patch+json"
 _JSON = "application/json"
 _BODY_PATIENCE_S = 10
 _LENGTH_DIGITS_MAX = 20
-# The rest of a refused body may never come; without this the connection would wait for it.
+# The rest of a refused body may never arrive; without this the connection would wait for it.
 _CLOSE = {"Connection": "close"}
 
 
 class JsonRoute(APIRoute):
-    """A route whose body is strict JSON, or refused with 400, 408, 413, 415 or 422.
+    """A route whose body is strict JSON; anything else is refused with 400, 408, 413, 415 or 422.
 
-    Where the body may be left out, a request without one needs no content type either.
+    Where the body is optional, a request without one needs no content type either.
     """
 
     bytes_max = BODY_BYTES_MAX
@@ -49,7 +49,7 @@ class JsonRoute(APIRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] in (self.methods or ()):
-            self._judge(Request(scope))
+            self._check_head(Request(scope))
         await super().handle(scope, receive, send)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -60,17 +60,17 @@ class JsonRoute(APIRoute):
 
         return handle_strictly
 
-    def _judge(self, request: Request) -> None:
-        """All that can be told from the head: refused without a look at the body."""
-        for demand in self._demands:
-            demand.judge(request.state.caller)
+    def _check_head(self, request: Request) -> None:
+        """Refuse what the head alone shows to be wrong, before the body is read."""
+        for required in self._required_powers:
+            required.check(request.state.caller)
         if self.body_field is not None and not (self._may_be_empty and _declares_nothing(request)):
             _demand_json(request)
             _demand_small(request, self.bytes_max)
 
     @cached_property
-    def _demands(self) -> tuple[RequiredPower, ...]:
-        return tuple(_demands(self.dependant))
+    def _required_powers(self) -> tuple[RequiredPower, ...]:
+        return tuple(_required_powers(self.dependant))
 
     @property
     def _may_be_empty(self) -> bool:
@@ -78,8 +78,9 @@ class JsonRoute(APIRoute):
 
 
 class LargeJsonRoute(JsonRoute):
-    """One whose body may be larger. Its size, as declared, is charged to a pool before a byte of it is read: 429 or 503
-    where there is no room, so that a flood of them stays small enough. What declares no size is charged as the largest.
+    """A route whose body may be larger. Its declared size is charged to a pool before a byte of it is read: 429 or 503
+    where there is no room, so a flood of large bodies has a bound. A body without a declared size counts as the
+    largest.
     """
 
     bytes_max = LARGE_BODY_BYTES_MAX
@@ -106,7 +107,7 @@ class _JsonRequest(Request):
         self._may_be_empty = may_be_empty
 
     async def body(self) -> bytes:
-        """Its first byte: FastAPI asks only whether there is one, and would keep all of it until the answer."""
+        """The first byte: FastAPI asks only whether there is a body, and would keep all of it until the answer."""
         if not hasattr(self, "_read"):
             is_absent = self._may_be_empty and _declares_nothing(self)
             self._read = b"" if is_absent else await _bounded(self, self._bytes_max)
@@ -131,11 +132,11 @@ class _JsonRequest(Request):
         return reader.value
 
 
-def _demands(dependant: Dependant) -> Iterator[RequiredPower]:
+def _required_powers(dependant: Dependant) -> Iterator[RequiredPower]:
     if isinstance(dependant.call, RequiredPower):
         yield dependant.call
     for each in dependant.dependencies:
-        yield from _demands(each)
+        yield from _required_powers(each)
 
 
 def _declares_nothing(request: Request) -> bool:
@@ -144,7 +145,7 @@ def _declares_nothing(request: Request) -> bool:
 
 def _demand_json(request: Request) -> None:
     given = request.headers.get("content-type", "")
-    if given == _JSON and "content-encoding" not in request.headers:  # nearly always
+    if given == _JSON and "content-encoding" not in request.headers:  # the common case
         return
     header = Message()
     header["content-type"] = given

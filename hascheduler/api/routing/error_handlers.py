@@ -1,7 +1,7 @@
-"""Who is at fault decides the answer: turns every exception of a request into its problem.
+"""Turns every exception of a request into a problem; the status follows from whose fault it is.
 
-The caller's is 4xx and says what would be right. The world's is 503 and says when to come again. Ours is 500, without
-details, and logged.
+The caller's errors are 4xx and say what would be right. Failures of the database or the broker are 503 and carry
+Retry-After. Defects are 500, without details, and logged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ _EXPECTED_TYPES = {
 
 
 class UnreadableDocument(Exception):
-    """A stored document that somebody else wrote and that can't be shown."""
+    """A stored document that can't be decoded: not one that a replica has written as it is."""
 
     def __init__(self, kind: str, id: str, reason: InvalidInput) -> None:
         super().__init__(f"the stored {kind} {id!r} can't be read: {reason}")
@@ -68,7 +68,7 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """All methods of the path; the framework names only those of the first route that matches."""
+    """All methods of the path; the framework names only those of the first matching route."""
     return [
         method
         for method in _METHODS
@@ -85,7 +85,7 @@ async def _validation(request: Request, error: Exception) -> Response:
 
 
 def field_error(error: Mapping[str, Any], body: Any) -> FieldError:
-    """One mistake that pydantic found in ``body``, in the words of this API."""
+    """An error that pydantic found in ``body``, in the words of this API."""
     where, *rest = error["loc"]
     path = _without_tags(rest, body) if where == "body" else tuple(rest)
     kind, context = error["type"], error.get("ctx", {})
@@ -120,7 +120,7 @@ def field_error(error: Mapping[str, Any], body: Any) -> FieldError:
 
 
 def _without_tags(loc: Sequence[str | int], body: Any) -> Path:
-    """The path as the body has it: pydantic also names the member of a union that it tried."""
+    """The path as the body has it: pydantic's also holds the tag of the union member that it tried."""
     path: list[str | int] = []
     value, tag_passed = body, False
     for part in loc:

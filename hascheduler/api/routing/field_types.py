@@ -1,4 +1,4 @@
-"""The kinds of field that requests share, each with its rule, its words for a mistake, and its place in OpenAPI."""
+"""The types of fields that several requests share: each with its rule, its error text and its form in OpenAPI."""
 
 import re
 import unicodedata
@@ -25,7 +25,7 @@ from hascheduler.model.resources import AMOUNT_MAX, NAME_EXPECTED, NAME_PATTERN,
 TEXT_LENGTH_MAX = 256
 LABELS_MAX = 64
 FIELDS_MAX = 64
-"""More than any object of this API has; of thousands of unknown ones not each is told."""
+"""More than any object of this API has: thousands of unknown fields are refused at once, not one by one."""
 _TIME_LENGTH_MAX = 64
 _NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 NAME = re.compile(_NAME_PATTERN[:-1] + r"\Z")
@@ -48,7 +48,7 @@ class StrictModel(BaseModel):
 
 
 def invalid_value(problem: str, expected: str) -> PydanticCustomError:
-    """What a validator raises; `hascheduler.api.routing.error_handlers` takes it apart again."""
+    """What a validator raises; `hascheduler.api.routing.error_handlers` turns it into a field error."""
     return PydanticCustomError("wrong", "{problem}", {"problem": problem, "expected": expected})
 
 
@@ -73,7 +73,7 @@ def _text_or_empty(text: str) -> str:
 
 
 def _few(labels: Any) -> Any:
-    # Before each of them is looked at.
+    # Before each of them is validated.
     if isinstance(labels, dict) and len(labels) > LABELS_MAX:
         raise invalid_value(f"{len(labels)} labels", f"at most {LABELS_MAX}")
     return labels
@@ -114,7 +114,7 @@ DurationMs = Annotated[
 
 
 def _seconds_or_duration(value: Any) -> int:
-    """In a query everything is a text: ``30`` is a number of seconds there too."""
+    """In a query every value is a text: ``30`` is a number of seconds there as well."""
     is_number = isinstance(value, str) and value.isascii() and value.replace(".", "", 1).isdecimal()
     return _duration(float(value) if is_number and len(value) <= _TIME_LENGTH_MAX else value)
 
@@ -132,12 +132,12 @@ InstantMs = Annotated[
 
 
 JOBS_MAX = 1_000_000
-"""Of what counts jobs that run at once."""
+"""The upper bound of every field that limits running jobs."""
 WEEK_MS = 7 * 86_400_000
 
 
 def between(least_ms: int, most_ms: int) -> AfterValidator:
-    """Refuses a span outside of the two."""
+    """Refuses a span outside these bounds."""
 
     def check(span_ms: int) -> int:
         if not least_ms <= span_ms <= most_ms:
@@ -157,7 +157,7 @@ def _resource_name(name: str) -> str:
 
 
 def _few_resources(amounts: Any) -> Any:
-    # Before each of them is looked at.
+    # Before each of them is validated.
     if isinstance(amounts, dict) and len(amounts) > RESOURCE_NAMES_MAX:
         raise invalid_value(f"{len(amounts)} resources", f"at most {RESOURCE_NAMES_MAX}")
     return amounts

@@ -1,4 +1,4 @@
-"""Who waits for an answer: woken by a bell, and noticed when he leaves."""
+"""Holds a request open until something happens, its client disconnects, or this replica stops."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,11 +15,11 @@ class ClientGone(Exception):
 
 
 class ReplicaStopping(Exception):
-    """This replica ends: the answer is what is known now."""
+    """This replica stops: the answer is what is known now."""
 
 
 class WaitingClient:
-    """One client whose request is held open; from `waiting_client`."""
+    """The client of a request that is held open; from `waiting_client`."""
 
     def __init__(self, leaving: asyncio.Task[None]) -> None:
         self._leaving = leaving

@@ -1,7 +1,7 @@
-"""JSON merge patch (RFC 7396): objects merge, null removes, anything else replaces.
+"""JSON merge patch (RFC 7396): objects merge, null removes, anything else replaces. And equality of JSON values.
 
-A patch is merged into what GET shows of the stored thing, and the whole is then checked like a replacement: there is
-one way of checking, and what is left out by a null gets its default.
+A patch is merged into what GET shows of the stored resource, and the result is validated like a replacement: there is
+one validation, and a field that a null removes gets its default.
 """
 
 import json
@@ -27,7 +27,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def whole(model: type[Model], merged: Any) -> Model:
-    """``merged`` as a request's body; refused as such a body would be."""
+    """``merged`` validated as a request's body, with the errors of such a body."""
     try:
         return model.model_validate(merged)
     except ValidationError as error:
@@ -41,5 +41,5 @@ def is_same_json(one: Any, other: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    # Stored values may be more than JSON; what has no form there is compared by its text.
+    # Stored values may be more than JSON; values without a JSON form are compared by their text.
     return json.dumps(value, sort_keys=True, default=str)

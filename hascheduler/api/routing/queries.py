@@ -1,6 +1,6 @@
-"""Lists, a page at a time: ``?after=`` the last id of the page before, ``?limit=`` how many.
+"""Query parameters: pages (``?after=`` the last id of the page before, ``?limit=``), ``?label=``, none of them twice.
 
-A stored document that can't be read is named beside the others rather than left out or failing them all.
+A page names a stored document that can't be read beside the others: it is neither left out nor fails the whole page.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ class Unlisted(BaseModel):
 
 
 def _with_example(schema: JsonDict, model: type[BaseModel]) -> None:
-    """One page with the examples of its items."""
+    """An example of a page, made of the examples of its items."""
     for item in get_args(model.model_fields["items"].annotation):
         extra = getattr(item, "model_config", {}).get("json_schema_extra", {})
         schema["examples"] = [{"items": extra["examples"], "next": "the-last-of-this-page", "unreadable": []}]
@@ -62,7 +62,7 @@ Paging = Annotated[PageQuery, Query()]
 
 
 def page(documents: Sequence[StoredDocument], limit: int, show: Callable[[StoredDocument], Item]) -> Page[Item]:
-    """The first ``limit`` of ``documents``, which were asked for with one more to see whether there is a next page."""
+    """The first ``limit`` of ``documents``; the store was asked for one more, to see whether there is a next page."""
     items: list[Item] = []
     unreadable: list[Unlisted] = []
     for document in documents[:limit]:
@@ -104,7 +104,7 @@ class LabelledQuery(PageQuery):
 
 
 LIST_PARAMETERS = frozenset({"label", "type", "verdict"})
-"""Those of all routes that may be there several times."""
+"""The parameters, of all routes, that may be repeated."""
 
 
 async def _each_once(request: Request) -> None:

@@ -1,7 +1,7 @@
-"""``ETag``, ``If-Match`` and ``If-None-Match``: which revision an answer shows, and which one a request is meant for.
+"""Optimistic concurrency: ``ETag``, ``If-Match``, ``If-None-Match``, and changes as compare-and-set on the revision.
 
 The tag is the revision, which grows with every edit. What the leader writes (the last nominal time, the counts) is no
-edit: an answer with the same tag may tell more of it, but nothing that a request could replace.
+edit: answers with the same tag may differ in it, but in nothing that a request could replace.
 """
 
 import re
@@ -21,19 +21,19 @@ _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """What such a header names: each a tag and whether it is a strong one; None is ``*``, any at all."""
+    """The tags of such a header, each with whether it is a strong one; None is ``*``, any revision."""
 
     named: frozenset[tuple[str, bool]] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """What ``If-Match`` demands; without the header, nothing."""
+    """What ``If-Match`` requires; without the header, nothing."""
 
     tags: Tags | None
 
     def demand(self, kind: str, name: str, document: StoredDocument | None) -> None:
-        """`RevisionMismatch` where ``document`` is not what the request is meant for."""
+        """`RevisionMismatch` where ``document`` does not have a revision that the request names."""
         if self.tags is None:
             return
         rev = None if document is None else document.get("rev")
@@ -91,17 +91,17 @@ IfNoneMatch = Annotated[Tags | None, Depends(_if_none_match)]
 TAGGED: dict[str, Any] = {
     "headers": {"ETag": {"description": "The revision, as If-Match wants it", "schema": {"type": "string"}}}
 }
-"""How OpenAPI tells of the header in an answer."""
+"""How OpenAPI describes the header of an answer."""
 
 
 TRIES_MAX = 5
-"""How often a change is made again because somebody else was first."""
+"""How often a change is tried, as a concurrent change may win each time."""
 
 Done = TypeVar("Done")
 
 
 class Revised(Protocol):
-    """What the stores of schedules and of all other nouns have in common."""
+    """What the stores of schedules and of all other resources have in common."""
 
     async def get(self, name: str) -> StoredDocument | None: ...
 
@@ -122,9 +122,10 @@ async def at_revision(
     precondition: Precondition,
     write: Callable[[StoredDocument], Awaitable[Done | None]],
 ) -> Done:
-    """What ``write`` makes of the stored document; it is asked anew where it gives None, as somebody else was first.
+    """What ``write`` makes of the stored document; where it gives None, a concurrent change has won, and it is called
+    again with the newer document.
 
-    `RevisionMismatch` where another revision is demanded, `Conflict` where others are first all the time.
+    `RevisionMismatch` where the request names another revision, `Conflict` after `TRIES_MAX` lost races.
     """
     for _ in range(TRIES_MAX):
         document = await stored(kind, name, store)
@@ -150,7 +151,7 @@ async def delete(kind: str, name: str, store: Revised, precondition: Preconditio
 def revision(kind: str, document: StoredDocument) -> int:
     rev = document.get("rev")
     if isinstance(rev, bool) or not isinstance(rev, int):
-        # Without it there is no telling who was first.
+        # Without it, concurrent changes can't be detected.
         problem = InvalidInput(("rev",), f"{quoted(rev)} is no revision", "an integer; delete it and create it anew")
         raise UnreadableDocument(kind, str(document["_id"]), problem)
     return rev

@@ -1,7 +1,7 @@
-"""Long work in short turns, so that no request keeps the loop from all others.
+"""Runs long computations in short slices, so that no request blocks the event loop.
 
-What one request may ask for takes longer than the loop may stand still. Such work is a generator that yields every few
-milliseconds; of all of them, one alone goes on in each turn of the loop, one after the other.
+The work of one request may take longer than the loop may be blocked. Such work is a generator that yields every few
+milliseconds; in each turn of the loop one slice of one generator runs, round robin.
 """
 
 import asyncio
@@ -11,15 +11,15 @@ from weakref import WeakKeyDictionary
 
 Found = TypeVar("Found")
 
-_TURNS: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]" = WeakKeyDictionary()
+_SLICE_LOCKS: "WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]" = WeakKeyDictionary()
 
 
 async def run_in_slices(steps: Generator[None, None, Found]) -> Found:
-    """Goes through ``steps``, lets everything else run after each of them, and gives what they return."""
-    turn = _TURNS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+    """Run ``steps`` to their end, let other tasks run after each of them, and give what they return."""
+    lock = _SLICE_LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
     while True:
-        # First come, first served: who has had a turn waits behind all others.
-        async with turn:
+        # The lock is first come, first served: a generator that has run a slice waits behind all others.
+        async with lock:
             try:
                 next(steps)
             except StopIteration as end:

@@ -1,4 +1,4 @@
-"""From the stored form to the shown one: instants as RFC 3339, and anything at all as plain JSON."""
+"""From stored values to those of an answer: instants as RFC 3339, any BSON value as plain JSON."""
 
 import math
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import format_instant
 
-# Beyond these `datetime` gives up; somebody may have written such a number by hand.
+# Beyond these `datetime` raises; a document may hold such a number if it was written by hand.
 _YEAR_1_MS, _YEAR_9999_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
@@ -21,7 +21,7 @@ def instant(fields: Mapping[str, Any], name: str) -> str:
 
 
 def instant_text(at_ms: int) -> str:
-    """RFC 3339, or the bare number where a calendar has no such day."""
+    """RFC 3339, or the bare number where no calendar has such a day."""
     return format_instant(at_ms) if _YEAR_1_MS <= at_ms <= _YEAR_9999_MS else f"{at_ms} ms"
 
 

@@ -289,7 +289,7 @@ async def test_what_waits_is_written_when_the_process_ends(world: World) -> None
 
 
 async def test_an_outage_loses_nothing_and_doubles_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_writer, "_TRY_AGAIN_AFTER_S", 0)
+    monkeypatch.setattr(audit_writer, "_RETRY_AFTER_S", 0)
     world.connection.fail_next(1, of="audit.append")
     world.connection.fail_next(1, of="audit.append", carried_out=True)
     store = HastyStore(world.connection)

@@ -12,40 +12,40 @@ def enter(here: ConnectionTable[str], *names: str) -> list[Admitted[str] | Refus
     return [here.enter(name, name[0]) for name in names]
 
 
-def test_while_there_is_room_nobody_gives_way() -> None:
+def test_while_there_is_room_nobody_evicts() -> None:
     here: ConnectionTable[str] = ConnectionTable(5, 1)
     assert enter(here, "a1", "a2", "b1", "a3") == [Admitted()] * 4
     assert len(here) == 4
 
 
-def test_the_oldest_idle_one_of_the_address_with_the_most_gives_way() -> None:
+def test_the_oldest_idle_one_of_the_address_with_the_most_evicts() -> None:
     here: ConnectionTable[str] = ConnectionTable(5, 1)
     enter(here, "b1", "a1", "a2", "a3")
     assert enter(here, "c1", "c2") == [Admitted("a1"), Admitted("a2")]
     # Two with two each: the one that has been idle longest.
-    here.works("b1")
+    here.set_busy("b1")
     assert enter(here, "d1") == [Admitted("c1")]
 
 
 def test_who_was_busy_meanwhile_has_not_been_idle_for_long() -> None:
     here: ConnectionTable[str] = ConnectionTable(4, 0)
     enter(here, "a1", "a2", "a3", "b1")
-    here.works("a1")
-    here.rests("a1")
+    here.set_busy("a1")
+    here.set_idle("a1")
     assert enter(here, "c1") == [Admitted("a2")]
 
 
 def test_a_busy_one_gives_no_way_and_the_last_places_are_reserved() -> None:
     here: ConnectionTable[str] = ConnectionTable(4, 2)
     enter(here, "a1", "b1")
-    here.works("a1")
-    here.works("b1")
+    here.set_busy("a1")
+    here.set_busy("b1")
     assert enter(here, "c1") == [Admitted(reserved=True)]
     # What idles on the reserve gives way too.
     assert enter(here, "d1") == [Admitted("c1")]
-    here.works("d1")
+    here.set_busy("d1")
     assert enter(here, "e1") == [Admitted(reserved=True)]
-    here.works("e1")
+    here.set_busy("e1")
     assert enter(here, "f1") == [RefusalReason.FULL]
 
 
@@ -54,7 +54,7 @@ def test_an_address_with_its_whole_share_makes_room_for_itself_or_none() -> None
     enter(here, *(f"a{number}" for number in range(6)))
     assert enter(here, "a6") == [Admitted("a0")]
     for number in range(1, 7):
-        here.works(f"a{number}")
+        here.set_busy(f"a{number}")
     assert enter(here, "a7", "b1") == [RefusalReason.ADDRESS_SHARE, Admitted()]
 
 
@@ -74,17 +74,17 @@ def test_whatever_happens_the_books_balance(total: int, reserve: int, steps: lis
                 entered = here.enter(name, address)
                 if isinstance(entered, Admitted):
                     present.add(name)
-                    if entered.gives_way is not None:
-                        assert entered.gives_way in present - busy - {name}
-                        present.discard(entered.gives_way)
+                    if entered.evicts is not None:
+                        assert entered.evicts in present - busy - {name}
+                        present.discard(entered.evicts)
                 else:
                     assert len(present) >= 1
                     assert entered is RefusalReason.ADDRESS_SHARE or present <= busy
             case "w" if name in present:
-                here.works(name)
+                here.set_busy(name)
                 busy.add(name)
             case "r" if name in present:
-                here.rests(name)
+                here.set_idle(name)
                 busy.discard(name)
             case "l":
                 here.leave(name)

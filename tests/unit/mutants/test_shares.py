@@ -60,7 +60,7 @@ async def test_a_planted_bug_is_noticed(
 async def test_idle_connections_that_give_no_way_are_noticed(
     app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ConnectionTable, "rests", lambda here, one: None)
+    monkeypatch.setattr(ConnectionTable, "set_idle", lambda here, one: None)
     monkeypatch.setattr(server, "CONNECTIONS_MAX", test_shares_of_connections.MAX)
     monkeypatch.setattr(server, "CONNECTIONS_RESERVE", test_shares_of_connections.RESERVE)
     with pytest.raises((AssertionError, ConnectionError, EOFError)):

@@ -1,4 +1,4 @@
-"""A body belongs to its sender: it costs nothing before its sender is judged, and then never the loop of all others."""
+"""A body costs nothing before its sender is known to have the power to send it, and never blocks the event loop."""
 
 import json
 from collections.abc import Callable, Generator, Iterator
@@ -190,7 +190,7 @@ def test_a_reader_without_a_bound_of_values_is_caught(app: FastAPI, monkeypatch:
     assert cost.added_bytes > ADDED_FACTOR_MAX * len(sent)
 
 
-def test_a_route_that_judges_after_it_has_read_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body.JsonRoute, "_judge", lambda *_: None)
+def test_a_route_that_reads_the_body_before_checking_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body.JsonRoute, "_check_head", lambda *_: None)
     cost = cost_of(app, Asked("POST", "/v1/jobs:batch", _large(FILLS["small numbers"]), Role.VIEWER))
     assert cost.received > 0

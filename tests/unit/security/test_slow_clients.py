@@ -97,7 +97,7 @@ async def test_a_head_that_drips_is_cut_long_before_its_time_is_over(
 async def test_a_client_that_never_reads_its_answer_is_cut_off(
     app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "DRAIN_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(connection, "DRAIN_CHECK_EVERY_S", 0.1)
     async with crowded(app, world) as crowd:
         deaf = await crowd.caller("viewer")
         writer = await _full(deaf)
@@ -124,7 +124,7 @@ async def _full(caller: Caller) -> asyncio.StreamWriter:
 async def test_a_connection_that_is_to_close_does_not_wait_for_a_reader_for_ever(
     app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "DRAIN_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(connection, "DRAIN_CHECK_EVERY_S", 0.1)
     monkeypatch.setattr(connection, "KEEP_ALIVE_S", 0.05)
     async with crowded(app, world) as crowd:
         await _full(await crowd.caller("viewer"))
