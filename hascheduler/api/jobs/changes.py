@@ -129,11 +129,11 @@ async def cancel_jobs(body: ChangeBody, services: Services, caller: Submitter, n
     which = body.filter.filter(caller)
     note.unaudited = body.dry_run
 
-    async def slice() -> tuple[int, int]:
+    async def change_slice() -> tuple[int, int]:
         done = await services.jobs.cancel_some(which, services.clock.wall_ms(), _SLICE)
         return done.cancelled, done.asked
 
-    return await _carry_out(body, which, sorted(LIVE), slice, services)
+    return await _change_in_slices(body, which, sorted(LIVE), change_slice, services)
 
 
 @bulk_router.post("/jobs:reprioritize", responses=problem_responses(413, 422))
@@ -144,10 +144,10 @@ async def reprioritize_jobs(
     which = body.filter.filter(caller)
     note.unaudited = body.dry_run
 
-    async def slice() -> tuple[int, int]:
+    async def change_slice() -> tuple[int, int]:
         return await services.jobs.reprioritize_some(which, body.priority, _SLICE), 0
 
-    return await _carry_out(body, which, [JobState.PENDING], slice, services)
+    return await _change_in_slices(body, which, [JobState.PENDING], change_slice, services)
 
 
 @bulk_router.post("/jobs:retry", responses=problem_responses(413, 422))
@@ -156,25 +156,29 @@ async def retry_jobs(body: ChangeBody, services: Services, caller: Operator, not
     which = body.filter.filter(caller)
     note.unaudited = body.dry_run
 
-    async def slice() -> tuple[int, int]:
+    async def change_slice() -> tuple[int, int]:
         return await services.jobs.retry_some(which, services.clock.wall_ms(), _SLICE), 0
 
-    return await _carry_out(body, which, [JobState.FAILED], slice, services)
+    return await _change_in_slices(body, which, [JobState.FAILED], change_slice, services)
 
 
-async def _carry_out(
+async def _change_in_slices(
     body: ChangeBody,
     which: JobFilter,
     states: list[JobState],
-    slice: Callable[[], Awaitable[tuple[int, int]]],
+    change_slice: Callable[[], Awaitable[tuple[int, int]]],
     services: Services,
 ) -> ChangedResponse:
+    """Count the jobs in ``states``, then change them until none is left, or the request has done its share.
+
+    ``change_slice`` returns how many jobs it changed, and how many running ones it asked to stop.
+    """
     matched = await services.jobs.count(which, states, COUNTED_MAX + 1)
-    changed = asked = 0
+    changed = asked_to_stop = 0
     complete = body.dry_run
     for _ in range(0 if body.dry_run else _SLICES_MAX):
-        more_changed, more_asked = await slice()
-        changed, asked = changed + more_changed, asked + more_asked
+        more_changed, more_asked = await change_slice()
+        changed, asked_to_stop = changed + more_changed, asked_to_stop + more_asked
         if more_changed + more_asked == 0:
             complete = True
             break
@@ -182,6 +186,6 @@ async def _carry_out(
         matched=min(matched, COUNTED_MAX),
         exact=matched <= COUNTED_MAX,
         changed=changed,
-        asked_to_stop=asked,
+        asked_to_stop=asked_to_stop,
         complete=complete,
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from fastapi import Body
 from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
@@ -271,6 +272,16 @@ class ReplaceScheduleBody(_ScheduleFields):
         if self.name is not None and self.name != name:
             raise InvalidInput(("name",), f"{self.name!r} is not the name in the path", f"{name!r}, or nothing")
         self.require_storable(name)
+
+
+SchedulePatch = Annotated[
+    dict[str, Any],
+    Body(
+        description="Any part of a schedule, as a JSON merge patch (RFC 7396): objects merge, null removes, that is, "
+        "goes back to the default. A trigger of another type replaces the stored one as a whole.",
+        examples=[{"trigger": {"every": "5s"}, "overlap": "skip", "labels": {"team": None}}],
+    ),
+]
 
 
 def require_known_placeholders(payload: object, labels: Mapping[str, str], path: tuple[str | int, ...]) -> None:

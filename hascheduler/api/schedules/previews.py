@@ -13,9 +13,8 @@ from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.field_types import InstantMs, Name, StrictModel
 from hascheduler.api.routing.wire_format import instant_text
-from hascheduler.api.schedules.bodies import TriggerBody, trigger_of
+from hascheduler.api.schedules.bodies import SchedulePatch, TriggerBody, trigger_of
 from hascheduler.api.schedules.edits import edit_now, patched_body, replaced_fields
-from hascheduler.api.schedules.routes import Patch
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, with_tenant
 from hascheduler.api.services import Services
 from hascheduler.dispatch.schedules.previews import (
@@ -143,7 +142,7 @@ async def preview_trigger(
 
 @router.post("/{name}/preview", responses=problem_responses(404, 409, 413, 422), dependencies=[CHANGES_NOTHING])
 async def preview_edit(
-    name: str, body: Patch, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
+    name: str, body: SchedulePatch, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
 ) -> EditPreviewResponse:
     """What a PATCH with this body would do to the fires to come. Everything is checked, nothing is written."""
     edit = edit_now(caller, services)

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Body, Query, Response
+from fastapi import APIRouter, Query, Response
 
 from hascheduler.api.http.problems import NOT_MODIFIED, problem_responses
 from hascheduler.api.middleware.auth import Operator, Viewer
@@ -14,7 +14,7 @@ from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.field_types import Name
 from hascheduler.api.routing.queries import LabelledQuery, Page, page
 from hascheduler.api.routing.revisions import TAGGED, IfMatch, IfNoneMatch, etag, is_known
-from hascheduler.api.schedules.bodies import CreateScheduleBody, ReplaceScheduleBody
+from hascheduler.api.schedules.bodies import CreateScheduleBody, ReplaceScheduleBody, SchedulePatch
 from hascheduler.api.schedules.edits import (
     ScheduleEdit,
     edit_now,
@@ -30,15 +30,6 @@ from hascheduler.errors import Conflict
 from hascheduler.ports import StoredDocument
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
-
-Patch = Annotated[
-    dict[str, Any],
-    Body(
-        description="Any part of a schedule, as a JSON merge patch (RFC 7396): objects merge, null removes, that is, "
-        "goes back to the default. A trigger of another type replaces the stored one as a whole.",
-        examples=[{"trigger": {"every": "5s"}, "overlap": "skip", "labels": {"team": None}}],
-    ),
-]
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses={201: TAGGED, **problem_responses(409, 413, 422)})
@@ -108,7 +99,13 @@ async def replace_schedule(
 
 @router.patch("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
 async def patch_schedule(
-    name: Name, body: Patch, services: Services, caller: Operator, response: Response, *, precondition: IfMatch
+    name: Name,
+    body: SchedulePatch,
+    services: Services,
+    caller: Operator,
+    response: Response,
+    *,
+    precondition: IfMatch,
 ) -> ScheduleResponse:
     """Change parts of a schedule: a JSON merge patch on what GET shows, which is then checked and written like PUT."""
 
