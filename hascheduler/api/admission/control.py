@@ -62,7 +62,7 @@ class AdmissionControl:
             self._refused("starting")
             raise Overloaded("this replica has only just begun, and does not know yet how much waits", _STARTING_S)
         limits = self._limits(tenant)
-        self._demand_room(tenant, jobs, limits.max_pending, path)
+        self._require_room(tenant, jobs, limits.max_pending, path)
         rate = limits.submit_rate
         if rate is not None and jobs > rate.count:
             raise self._never(jobs, rate.count, path)
@@ -74,7 +74,7 @@ class AdmissionControl:
         if rate is None:
             return
         try:
-            await self._demand_tokens(tenant, jobs, rate)
+            await self._require_tokens(tenant, jobs, rate)
         except BaseException:
             self.not_new(tenant, jobs)
             raise
@@ -83,7 +83,7 @@ class AdmissionControl:
         for key in (tenant, None):
             self._unseen.remove(key, jobs)
 
-    async def _demand_tokens(self, tenant: str, jobs: int, rate: RateLimit) -> None:
+    async def _require_tokens(self, tenant: str, jobs: int, rate: RateLimit) -> None:
         wait_ms = self._empty_buckets.wait_ms(tenant, rate, jobs, self._clock.mono_ms())
         if not wait_ms:
             wait_ms = await self._buckets.take(tenant, rate, jobs)
@@ -107,7 +107,7 @@ class AdmissionControl:
             self._tenants.popitem(last=False)
         return limits
 
-    def _demand_room(self, tenant: str, jobs: int, tenant_max: int | None, path: Path) -> None:
+    def _require_room(self, tenant: str, jobs: int, tenant_max: int | None, path: Path) -> None:
         if self._view.ready != self._was_ready:
             self._was_ready = self._view.ready
             self._drain_rate.forget()

@@ -28,7 +28,7 @@ class ScheduleLimits:
     schedules_max: int | None = TENANT_SCHEDULES_MAX
     least_interval_ms: int = LEAST_INTERVAL_MS
 
-    def demand_interval(self, trigger: Trigger, stored: Trigger | None, caller: Caller) -> None:
+    def require_interval(self, trigger: Trigger, stored: Trigger | None, caller: Caller) -> None:
         """`InvalidInput` where the times of a new ``trigger`` are too close together.
 
         Of a cron expression, a hundred times are checked. A list of times is bounded by its length, and by the rate at
@@ -42,7 +42,7 @@ class ScheduleLimits:
             problem = f"{format_duration(shortest_ms)} between two times is too short for a token of one tenant"
             raise InvalidInput(("trigger", str(field)), problem, f"at least {format_duration(self.least_interval_ms)}")
 
-    async def demand_room(self, tenant: str, caller: Caller, view: ClusterView, schedules: ScheduleStore) -> None:
+    async def require_room(self, tenant: str, caller: Caller, view: ClusterView, schedules: ScheduleStore) -> None:
         """409 if ``tenant`` has as many schedules as it may have."""
         known = view.tenant(tenant)
         most = known.max_schedules if known is not None else None

@@ -50,7 +50,7 @@ def not_registered(processor: str) -> ProblemError:
     return ProblemError(HTTPStatus.NOT_FOUND, "not-registered", detail)
 
 
-def demand_own(processor: str, caller: Caller, view: ClusterView) -> None:
+def require_own_processor(processor: str, caller: Caller, view: ClusterView) -> None:
     """404 unless the processor speaks HTTP and the caller may speak for it.
 
     A processor that the stream has not shown yet passes: it was registered a moment ago, and every write for it names
@@ -73,7 +73,7 @@ class WorkerRegistrations:
         self._clock = clock
         self._unseen: dict[str, tuple[int, ProcessorRef]] = {}
 
-    def demand_room(self, processor: ProcessorRef, terms: WorkTerms) -> None:
+    def require_room(self, processor: ProcessorRef, terms: WorkTerms) -> None:
         """`TooMany` if a limit is reached; otherwise the processor counts from here on."""
         known = [each for each in self._known() if is_polling(each.id)]
         if len(known) >= IN_ALL_MAX:

@@ -65,8 +65,8 @@ class JsonRoute(APIRoute):
         for required in self._required_powers:
             required.check(request.state.caller)
         if self.body_field is not None and not (self._may_be_empty and _declares_nothing(request)):
-            _demand_json(request)
-            _demand_small(request, self.bytes_max)
+            _require_json(request)
+            _require_small(request, self.bytes_max)
 
     @cached_property
     def _required_powers(self) -> tuple[RequiredPower, ...]:
@@ -143,7 +143,7 @@ def _declares_nothing(request: Request) -> bool:
     return "transfer-encoding" not in request.headers and request.headers.get("content-length", "0") == "0"
 
 
-def _demand_json(request: Request) -> None:
+def _require_json(request: Request) -> None:
     given = request.headers.get("content-type", "")
     if given == _JSON and "content-encoding" not in request.headers:  # the common case
         return
@@ -168,7 +168,7 @@ def _demand_json(request: Request) -> None:
         )
 
 
-def _demand_small(request: Request, bytes_max: int) -> None:
+def _require_small(request: Request, bytes_max: int) -> None:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > bytes_max:
         raise _too_large(bytes_max)

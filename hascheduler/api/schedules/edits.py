@@ -57,7 +57,7 @@ class ScheduleEdit:
     def trigger(self, body: TriggerBody, stored: Trigger | None) -> Trigger:
         """The requested trigger; `InvalidInput` where it makes no sense, or fires too often for the caller."""
         trigger = trigger_of(body, stored, self.now)
-        self.limits.demand_interval(trigger, stored, self.caller)
+        self.limits.require_interval(trigger, stored, self.caller)
         return trigger
 
 

@@ -43,7 +43,7 @@ async def create_schedule(
     """
     whole = with_tenant(body, caller)
     made = new_document(whole, edit_now(caller, services))
-    await services.schedule_limits.demand_room(made["job"]["tenant"], caller, services.view, services.schedules)
+    await services.schedule_limits.require_room(made["job"]["tenant"], caller, services.view, services.schedules)
     document = await services.schedules.create(made)
     if document is None:
         raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")

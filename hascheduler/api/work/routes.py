@@ -23,7 +23,7 @@ from secrets import token_hex
 
 from fastapi import APIRouter, Request
 
-from hascheduler.api.admission.worker_registrations import demand_own, not_registered
+from hascheduler.api.admission.worker_registrations import not_registered, require_own_processor
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Worker
 from hascheduler.api.middleware.pools import held_open, taken
@@ -85,7 +85,7 @@ async def register_processor(body: RegisterBody, services: Services, caller: Wor
         resources=body.offers(),
         registered_by=None if caller.id is None else caller.name,
     )
-    services.registrations.demand_room(processor, terms)
+    services.registrations.require_room(processor, terms)
     try:
         await services.work.register(processor)
     except BaseException:
@@ -101,14 +101,14 @@ async def register_processor(body: RegisterBody, services: Services, caller: Wor
 @router.delete("/processors/{id}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404))
 async def deregister_processor(id: str, services: Services, caller: Worker) -> None:
     """Leave. What it still holds goes to others at once; repeating it is harmless."""
-    demand_own(id, caller, services.view)
+    require_own_processor(id, caller, services.view)
     await services.work.deregister(id)
 
 
 @router.post("/fetch", responses=problem_responses(404, 413, 422, 429))
 async def fetch_work(body: FetchBody, services: Services, caller: Worker, request: Request) -> FetchResponse:
     """Wait for attempts that are promised to the processor, and show life meanwhile. One fetch at a time."""
-    demand_own(body.processor, caller, services.view)
+    require_own_processor(body.processor, caller, services.view)
     attempts = await _promised(body, request, services)
     held = await _held_attempts(body.processor, [one.key for one in body.running], services)
     return FetchResponse(attempts=_names(attempts), cancelled=held.cancelled, revoked=held.revoked)
@@ -117,7 +117,7 @@ async def fetch_work(body: FetchBody, services: Services, caller: Worker, reques
 @router.post("/start", responses=problem_responses(404, 409, 413, 422))
 async def start_attempt(body: StartBody, services: Services, caller: Worker) -> StartedResponse:
     """Begin a promised attempt, and get the job with its payload; 409: it is not this processor's, or not any more."""
-    demand_own(body.processor, caller, services.view)
+    require_own_processor(body.processor, caller, services.view)
     now = services.clock.wall_ms()
     started = await services.work.start(body.job, body.attempt, body.processor, now)
     if started is None:
@@ -128,7 +128,7 @@ async def start_attempt(body: StartBody, services: Services, caller: Worker) -> 
 @router.post("/heartbeat", responses=problem_responses(404, 413, 422))
 async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> HeldAttemptsResponse:
     """Show life and progress; the answer says which attempts are to stop."""
-    demand_own(body.processor, caller, services.view)
+    require_own_processor(body.processor, caller, services.view)
     if not await services.work.touch(body.processor, draining=body.draining):
         raise not_registered(body.processor)
     now = services.clock.wall_ms()
@@ -142,7 +142,7 @@ async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> HeldA
 @router.post("/finish", responses=problem_responses(404, 409, 413, 422))
 async def finish_attempt(body: FinishBody, services: Services, caller: Worker) -> FinishResponse:
     """Tell how an attempt ended. A failed one is tried again as its definition says; repeating it is harmless."""
-    demand_own(body.processor, caller, services.view)
+    require_own_processor(body.processor, caller, services.view)
     return await _finish(body, services)
 
 
