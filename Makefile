@@ -110,7 +110,7 @@ k8s-lint: .venv/.ready
 	scripts/ensure-kubectl
 	scripts/ensure-promtool
 	$(BIN)/hadolint Dockerfile
-	$(BIN)/shellcheck scripts/* .ci/run k8s/base/mongodb/member-ready
+	$(BIN)/shellcheck $$(grep --files-with-matches --line-regexp "#!/usr/bin/env bash" scripts/*) .ci/run k8s/base/mongodb/member-ready
 
 k8s-check: k8s-lint servers ## what can be known of images and manifests without a cluster
 	$(PYTEST) loadfile tests/unit/manifests tests/integration/manifests tests/system/manifests tests/unit/monitoring tests/unit/scripts tests/system/local_pods $(PYTEST_ARGS)
