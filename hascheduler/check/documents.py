@@ -46,7 +46,7 @@ _HINTS: Mapping[Collection, str] = {
 _HINT = "the defaults hold in its place: write it again through the API (hascheduler apply)"
 
 
-def read_document(collection: Collection, document: Mapping[str, Any]) -> Any:
+def decode_or_finding(collection: Collection, document: Mapping[str, Any]) -> Any:
     """The decoded value, or the `Finding` that says why there is none."""
     id = document.get("_id")
     try:

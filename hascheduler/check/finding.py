@@ -67,7 +67,7 @@ class CheckReport:
     complete: bool
 
 
-def instant_text(at_ms: int) -> str:
+def instant_or_ms(at_ms: int) -> str:
     """RFC 3339, or the bare milliseconds where a stored value is out of range."""
     return format_instant(at_ms) if 0 <= at_ms < LATEST_MS else f"{at_ms} ms"
 

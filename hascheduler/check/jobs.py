@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hascheduler.check.config import CheckConfig
-from hascheduler.check.finding import Finding, FindingKind, instant_text
+from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
@@ -35,7 +35,7 @@ class EndedJob:
 
 @dataclass
 class CheckContext:
-    """What jobs are checked against. ``processors``: all that have a record."""
+    """The state that jobs are checked against. ``processors``: all that have a record."""
 
     now: int
     config: CheckConfig
@@ -152,7 +152,7 @@ def _expired(job: JobRef, context: CheckContext) -> Finding | None:
     return _finding(
         FindingKind.EXPIRED,
         job,
-        f"it was to begin by {instant_text(at_ms)}, {_ago(context, at_ms)}, and is still pending",
+        f"it was to begin by {instant_or_ms(at_ms)}, {_ago(context, at_ms)}, and is still pending",
         "a leader should fail it: see that one leads (hascheduler cluster) and what its log says",
         at_ms,
     )

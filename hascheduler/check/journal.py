@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.check.config import MINUTE_MS, CheckConfig
-from hascheduler.check.finding import Finding, FindingKind, instant_text
+from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
 from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, RecordVerdict, Settlement, TimeOutcome
 from hascheduler.dispatch.schedules.cursor_steps import is_current
 from hascheduler.dispatch.settlements import classify_outcome
@@ -86,7 +86,7 @@ def check_decisions(
         FindingKind.JOURNAL_UNAPPLIED,
         f"journal/{head.shard}/{head.seq}",
         f"{len(undone)} of {len(decisions)} decisions of term {head.term} were never carried out"
-        + (f" since {instant_text(entry.at_ms)}" if entry.at_ms is not None else "")
+        + (f" since {instant_or_ms(entry.at_ms)}" if entry.at_ms is not None else "")
         + f": {_shown(undone[0])}"
         + (" and others" if len(undone) > 1 else ""),
         "the leader applies them again; if it does not, restart it: the next one begins with them",
@@ -119,7 +119,7 @@ def _shown(decision: Decision) -> str:
         case Fire():
             return f"fire {decision.job_id}"
         case RecordVerdict(run):
-            return f"{run.verdict} {run.schedule} through {instant_text(run.last_ms)}"
+            return f"{run.verdict} {run.schedule} through {instant_or_ms(run.last_ms)}"
         case CountFailures(schedule):
             return f"count the failures of {schedule}"
         case _:

@@ -4,7 +4,7 @@ from collections.abc import Collection as SomeOf
 from collections.abc import Iterator
 
 from hascheduler.check.config import CheckConfig
-from hascheduler.check.finding import Finding, FindingKind, instant_text
+from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
 from hascheduler.check.jobs import RegisteredProcessor
 from hascheduler.check.journal import DatedHead
 from hascheduler.model.lease import LeaseRecord
@@ -26,7 +26,7 @@ def check_lease(lease: LeaseRecord, began: DatedHead | None, now: int, config: C
         yield Finding(
             FindingKind.LEASE_TERM,
             document,
-            f"{lease.holder} has held term {lease.term} since {instant_text(lease.acquired_at_ms)}, and the journal"
+            f"{lease.holder} has held term {lease.term} since {instant_or_ms(lease.acquired_at_ms)}, and the journal"
             f" is at term {newest}: it has not begun",
             "it decides nothing: see why in its log, then end it; another one takes over",
             since_ms=lease.acquired_at_ms,

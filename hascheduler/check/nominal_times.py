@@ -8,7 +8,7 @@ time and are read once, side by side, so memory does not grow with them.
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hascheduler.check.finding import Finding, FindingKind, instant_text
+from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.verdict import Verdict, VerdictRun
@@ -54,8 +54,8 @@ class TimeSpanCount:
 
     def __str__(self) -> str:
         if self.count == 1:
-            return f"1 nominal time ({self.first_ms}, {instant_text(self.first_ms)})"
-        return f"{self.count} nominal times from {instant_text(self.first_ms)} through {instant_text(self.last_ms)}"
+            return f"1 nominal time ({self.first_ms}, {instant_or_ms(self.first_ms)})"
+        return f"{self.count} nominal times from {instant_or_ms(self.first_ms)} through {instant_or_ms(self.last_ms)}"
 
 
 class VerdictCursor:
@@ -139,7 +139,7 @@ def _findings(schedule: ScheduleRef, missing: TimeSpanCount, doubled: TimeSpanCo
         yield Finding(
             FindingKind.VERDICT_MISSING,
             f"schedules/{name}",
-            f"{missing} without a verdict, and its cursor has passed ({instant_text(schedule.cursor_ms)})",
+            f"{missing} without a verdict, and its cursor has passed ({instant_or_ms(schedule.cursor_ms)})",
             f"make up for the jobs: hascheduler schedule backfill {name} --from … --to … --dry-run",
             since_ms=missing.first_ms,
             witness=f"{missing.first_ms}",

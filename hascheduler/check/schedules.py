@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hascheduler.check.config import CheckConfig
-from hascheduler.check.finding import Finding, FindingKind, instant_text, short_id
+from hascheduler.check.finding import Finding, FindingKind, instant_or_ms, short_id
 from hascheduler.dispatch.schedules.trigger_periods import undecided
 from hascheduler.model.documents.fired_job import rendered_payload_bytes_max
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX
@@ -27,7 +27,7 @@ def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: b
             FindingKind.OVERDUE,
             f"schedules/{schedule.name}",
             f"a nominal time has been due for {behind_s} s, and the cursor stands at"
-            f" {instant_text(schedule.cursor_ms)}",
+            f" {instant_or_ms(schedule.cursor_ms)}",
             "look at the log of the leader (hascheduler cluster); if it decides nothing else either, restart it",
             since_ms=due_at_ms,
             witness=f"{schedule.rev} {schedule.cursor_ms}",
@@ -37,7 +37,7 @@ def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: b
         yield Finding(
             FindingKind.CURSOR_AHEAD,
             f"schedules/{schedule.name}",
-            f"its cursor stands {ahead_s} s in the future ({instant_text(schedule.cursor_ms)}): until then it does"
+            f"its cursor stands {ahead_s} s in the future ({instant_or_ms(schedule.cursor_ms)}): until then it does"
             " not fire",
             "compare the clocks of the replicas with each other; the times in between were decided too early",
             witness=f"{schedule.rev}",

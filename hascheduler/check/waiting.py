@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hascheduler.check.finding import Finding, FindingKind, instant_text
+from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
 from hascheduler.check.jobs import CheckContext
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.resources import NO_RESOURCES
@@ -55,7 +55,7 @@ def check_wait(job: JobRef, context: CheckContext, occupied: OccupiedSlots, caps
                 FindingKind.WAITING_IN_VAIN,
                 f"jobs/{job.id}",
                 f"it has been due for {waited_ms // 1_000} s, and {id} has {free} of {processor.slots} slots free"
-                + (f" (its retry was to be at {instant_text(job.retry_at_ms)})" if job.retry_at_ms else ""),
+                + (f" (its retry was to be at {instant_or_ms(job.retry_at_ms)})" if job.retry_at_ms else ""),
                 f"hascheduler why {job.id}; if nothing holds it back, restart the leader",
                 since_ms,
                 witness=f"{job.rev}",

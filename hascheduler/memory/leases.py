@@ -1,4 +1,4 @@
-"""Who leads each shard."""
+"""The lease of each shard: who leads it."""
 
 from hascheduler.memory.connection import MemoryConnection
 from hascheduler.model.collection import Collection

@@ -21,9 +21,9 @@ class ConflictScope(StrEnum):
     """Which jobs of a conflict group exclude each other on one target."""
 
     TENANT = "tenant"
-    """Those of one tenant; and all of them, where the definition of the other one is shared."""
+    """Jobs of one tenant; and jobs of all tenants, if the other job's definition is shared."""
     SHARED = "shared"
-    """Those of all tenants. A stored definition without the field means this: 0.2.0 knew no other scope."""
+    """Jobs of all tenants. A stored definition without the field means this: 0.2.0 knew no other scope."""
 
 
 @dataclass(frozen=True, slots=True)

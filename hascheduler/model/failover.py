@@ -45,7 +45,7 @@ class FailoverEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What happened to everything that was due when the new leader could decide.
+    """The outcome of everything that was due when the new leader could decide.
 
     ``fires_late`` fired, the worst of them ``worst_lag_ms`` after it was due; nominal times were ``coalesced`` into a
     later fire, ``missed`` their misfire grace or were ``skipped`` as a job was in the way; ``requeued`` attempts were

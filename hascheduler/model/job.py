@@ -30,7 +30,7 @@ class JobState(StrEnum):
 
 
 class Move(StrEnum):
-    """What carries a job from one state to the next; each is one kind of compare-and-set write."""
+    """The moves of a job from one state to the next; each is one kind of compare-and-set write."""
 
     CLAIM = "claim"
     START = "start"

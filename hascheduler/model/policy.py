@@ -42,7 +42,7 @@ class IdleKeyStart(StrEnum):
     """The accumulated cost at which a tenant without jobs starts again, and a fairness key within its tenant."""
 
     ZERO = "zero"
-    """What it had accumulated; 0 if that is unknown."""
+    """Its own accumulated cost; 0 if that is unknown."""
     MIN = "min"
     """At least the smallest accumulated cost among those that have jobs: idling earns no credit."""
 

@@ -28,7 +28,7 @@ class CatchUp(StrEnum):
     """The misfire policy: the fate of nominal times that were not decided within the grace."""
 
     NONE = "none"
-    """Those beyond the grace are missed."""
+    """Times beyond the grace are missed."""
     LATEST = "latest"
     """The newest due time fires, and stands for all before it."""
     ALL = "all"
@@ -41,7 +41,7 @@ class Overlap(StrEnum):
     ALLOW = "allow"
     SKIP = "skip"
     BUFFER_ONE = "buffer_one"
-    """One job may wait for those before it to end; further times are skipped."""
+    """One job may wait for the earlier ones to end; further times are skipped."""
     CANCEL_RUNNING = "cancel_running"
     """The earlier jobs are cancelled, and the new one starts when they have ended."""
 

@@ -27,7 +27,7 @@ Pipeline = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class AttemptTimes:
-    """Of a running attempt, in ms since the epoch."""
+    """When a running attempt was dispatched and started, in ms since the epoch."""
 
     dispatched_at_ms: int
     started_at_ms: int
@@ -101,8 +101,10 @@ def to_terminal(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kep
 def plain_terminal_update(
     end: AttemptOutcome, attempt: tuple[int, str], times: AttemptTimes, at_ms: WallMs, *, kept_ms: int
 ) -> dict[str, Any]:
-    """What `to_terminal` does to a job that ``times.filter()`` matches and whose attempt did not fail; ``attempt`` is
-    its number and processor. No pipeline, so nothing in it is read as the name of a field."""
+    """`to_terminal` without a pipeline, for a job that ``times.filter()`` matches and whose attempt did not fail.
+
+    ``attempt`` is its number and processor. Without a pipeline the server reads no value as the name of a field.
+    """
     record = _record((*attempt, times.dispatched_at_ms, times.started_at_ms), end.state.value, end.error, at_ms)
     return {
         "$set": {
@@ -119,7 +121,7 @@ def plain_terminal_update(
 
 
 def terminal_fields(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
-    """What `to_terminal` sets; the job is deleted ``kept_ms`` after ``at_ms``."""
+    """The fields that `to_terminal` sets; the job is deleted ``kept_ms`` after ``at_ms``."""
     return {
         "attempts": _appended_attempt(attempt_outcome, end.error, at_ms),
         "state": end.state.value,

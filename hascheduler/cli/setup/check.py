@@ -17,7 +17,7 @@ from rich.live import Live
 from rich.status import Status
 from rich.text import Text
 
-from hascheduler.check.finding import CheckReport, Finding, instant_text
+from hascheduler.check.finding import CheckReport, Finding, instant_or_ms
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import AsJson
 from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch
@@ -112,7 +112,7 @@ def _block(finding: Finding) -> Text:
     # As Text: whoever wrote such a document may have put markup into it.
     text.append(finding.kind.value, style="bold red").append(f"  {finding.document}")
     if finding.since_ms is not None:
-        text.append(f"  since {instant_text(finding.since_ms)}", style="dim")
+        text.append(f"  since {instant_or_ms(finding.since_ms)}", style="dim")
     text.append(f"\n  {finding.what}\n  → {finding.hint}\n")
     return text
 
@@ -136,7 +136,7 @@ def _summary(report: CheckReport, database: str) -> Text:
 def _document(report: CheckReport, database: str) -> dict[str, object]:
     return {
         "database": database,
-        "at": instant_text(report.at_ms),
+        "at": instant_or_ms(report.at_ms),
         "complete": report.complete,
         "looked_at": dict(report.looked_at),
         "counts": dict(report.counts),
@@ -145,7 +145,7 @@ def _document(report: CheckReport, database: str) -> dict[str, object]:
                 "kind": finding.kind.value,
                 "document": finding.document,
                 "what": finding.what,
-                "since": None if finding.since_ms is None else instant_text(finding.since_ms),
+                "since": None if finding.since_ms is None else instant_or_ms(finding.since_ms),
                 "hint": finding.hint,
             }
             for finding in report.findings

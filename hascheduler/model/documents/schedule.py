@@ -181,30 +181,32 @@ def decode_policy(fields: object) -> SchedulePolicy:
     )
 
 
-_TALLIED_APART = frozenset({"throttled"})
+_STORED_APART = frozenset({"throttled"})
 """Counts that 0.2.0 does not know (it would refuse a longer list): each is a field that writes add to."""
-_TALLIED = tuple(field.name for field in dataclass_fields(FireCounts) if field.name not in _TALLIED_APART)
+_COUNT_FIELDS = tuple(field.name for field in dataclass_fields(FireCounts) if field.name not in _STORED_APART)
 
 
-def encode_fire_counts(tally: FireCounts) -> list[int]:
+def encode_fire_counts(counts: FireCounts) -> list[int]:
     """The counts in the order of `FireCounts`, without those that are stored apart."""
-    return [getattr(tally, name) for name in _TALLIED]
+    return [getattr(counts, name) for name in _COUNT_FIELDS]
 
 
 def decode_fire_counts(value: object, *, throttled: int = 0) -> FireCounts:
     if value is None:
         return FireCounts(throttled=throttled) if throttled else NOTHING_DECIDED
-    if not isinstance(value, list) or len(value) != len(_TALLIED) or not all(isinstance(n, int) for n in value):
-        raise InvalidInput(("tally",), f"{str(value)[:64]!r}", f"the {len(_TALLIED)} counts {', '.join(_TALLIED)}")
+    if not isinstance(value, list) or len(value) != len(_COUNT_FIELDS) or not all(isinstance(n, int) for n in value):
+        raise InvalidInput(
+            ("tally",), f"{str(value)[:64]!r}", f"the {len(_COUNT_FIELDS)} counts {', '.join(_COUNT_FIELDS)}"
+        )
     return FireCounts(*[*value, throttled]) if throttled or any(value) else NOTHING_DECIDED
 
 
-def _with_counts(tally: FireCounts, fields: Document) -> FireCounts:
-    """``tally`` after the leader wrote some of its counts."""
-    throttled = not_negative(fields, "throttled", default=tally.throttled)
+def _with_counts(counts: FireCounts, fields: Document) -> FireCounts:
+    """``counts`` after the leader wrote some of them."""
+    throttled = not_negative(fields, "throttled", default=counts.throttled)
     if "tally" in fields:
         return decode_fire_counts(fields["tally"], throttled=throttled)
-    return tally if throttled == tally.throttled else replace(tally, throttled=throttled)
+    return counts if throttled == counts.throttled else replace(counts, throttled=throttled)
 
 
 def unstorable_of(fields: Document) -> int:

@@ -150,7 +150,7 @@ class TimeOutcomeWriter:
         return fired | await self._records.found(verdicts)
 
     async def _unstorable(self, fires: Sequence[Fire]) -> set[TimeOutcome]:
-        """Those with a record of an unstorable job, and without a job."""
+        """The fires with a record of an unstorable job, and without a job."""
         recorded = await self._records.found_unstorable(fires)
         return recorded - await self._jobs.found([fire for fire in fires if fire in recorded])
 
@@ -189,7 +189,7 @@ def _moved(move: _Move) -> Any:
 
 
 def _written_in_a_row(sequence: CursorSteps, settled: Settlements) -> list[TimeOutcome]:
-    """As far as the cursor may go. An unstorable job stays unstorable, so it holds nothing up."""
+    """The outcomes through which the cursor may advance. An unstorable job stays unstorable, so it holds nothing up."""
     written = []
     for outcome, step in sequence.links:
         if step in (CursorStep.NEXT, CursorStep.WRITTEN):

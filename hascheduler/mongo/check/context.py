@@ -9,7 +9,7 @@ from typing import Any
 from pymongo import ASCENDING
 
 from hascheduler.check.config import CheckConfig
-from hascheduler.check.documents import read_document, read_schema
+from hascheduler.check.documents import decode_or_finding, read_schema
 from hascheduler.check.finding import Finding, FindingKind, short_id
 from hascheduler.check.jobs import CheckContext, RegisteredProcessor
 from hascheduler.check.waiting import ConcurrencyCaps
@@ -86,7 +86,7 @@ async def read_small_collections(database: Database, pace: ScanPace, into: ScanC
 def _take(collection: Collection, document: Mapping[str, Any], into: ScanContext) -> Finding | None:
     if collection is Collection.META:
         return read_schema(document)
-    resource = read_document(collection, document)
+    resource = decode_or_finding(collection, document)
     if isinstance(resource, Finding):
         return resource
     expire_at_ms = expiry_ms(document.get("expire_at"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pymongo import ASCENDING
 
-from hascheduler.check.documents import read_document
+from hascheduler.check.documents import decode_or_finding
 from hascheduler.check.finding import Finding, FindingKind, short_id
 from hascheduler.check.jobs import CheckContext, EndedJob, check_dependent, check_job
 from hascheduler.check.waiting import OccupiedSlots, check_wait
@@ -85,7 +85,7 @@ class JobScan:
             found = found.limit(limit)
         async with aclosing(self._pace.batches("live jobs", found)) as batches:
             async for documents in batches:
-                yield [read_document(Collection.JOBS, document) for document in documents]
+                yield [decode_or_finding(Collection.JOBS, document) for document in documents]
 
     async def _ended(self, ids: SomeOf[str]) -> dict[str, EndedJob]:
         """Those of ``ids`` that have ended."""

@@ -38,7 +38,7 @@ class ScanPace:
     async def batches(
         self, section: str, cursor: Any, size: int | None = None
     ) -> AsyncGenerator[list[dict[str, Any]], None]:
-        """What ``cursor`` finds, with a pause after each batch."""
+        """The documents of ``cursor`` in batches, with a pause after each."""
         size = size or self._bounds.batch
         cursor = cursor.batch_size(size)
         try:

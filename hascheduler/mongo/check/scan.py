@@ -36,7 +36,7 @@ Suspects = Mapping[FindingKind, Mapping[str, Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What is checked. ``leases_here``: the lease is in this database; ``max_concurrency``: the setting."""
+    """The deployment to check. ``leases_here``: the lease is in this database; ``max_concurrency``: the setting."""
 
     config: CheckConfig
     shard: str

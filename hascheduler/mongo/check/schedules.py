@@ -13,7 +13,7 @@ from typing import Any
 from pymongo import ASCENDING, DESCENDING
 
 from hascheduler.check.config import MINUTE_MS
-from hascheduler.check.documents import read_document, unreadable
+from hascheduler.check.documents import decode_or_finding, unreadable
 from hascheduler.check.finding import Finding
 from hascheduler.check.nominal_times import VerdictCursor, check_times, decided_times
 from hascheduler.check.schedules import PAYLOAD_FIELDS, check_cursor, check_payload
@@ -87,7 +87,7 @@ class ScheduleScan:
                         yield finding
 
     async def _check_one(self, document: Mapping[str, Any], *, led: bool, compare: bool) -> AsyncIterator[Finding]:
-        schedule = read_document(Collection.SCHEDULES, document)
+        schedule = decode_or_finding(Collection.SCHEDULES, document)
         if isinstance(schedule, Finding):
             yield schedule
             return
@@ -196,7 +196,7 @@ class StoredVerdicts:
     def _read(self, documents: list[dict[str, Any]]) -> list[VerdictRun]:
         runs = []
         for document in documents:
-            run = read_document(Collection.VERDICTS, document)
+            run = decode_or_finding(Collection.VERDICTS, document)
             if isinstance(run, Finding):
                 self.unreadable_records.append(run)
             elif run.schedule == self._schedule:

@@ -184,7 +184,7 @@ class DefinitionCache:
         self._read: dict[str, tuple[Definition, float]] = {}
 
     async def of(self, name: str) -> Definition:
-        """One that does not exist, or can't be read, has the defaults."""
+        """The definition by that name; the defaults if it does not exist, or can't be read."""
         now = asyncio.get_running_loop().time()
         known = self._read.get(name)
         if known is not None and now - known[1] < DEFINITION_AGE_MAX_S:
