@@ -12,6 +12,10 @@ from hascheduler.model.repr_limits import quoted
 from hascheduler.settings import INSTEAD_OF_PUBLISHED, PUBLISHED, is_published
 
 _KEY = re.compile(r"[A-Za-z0-9+/=]{6,1024}")
+PORT_DEFAULT = 27017
+MEMBERS_MAX = 7
+"""More can't vote in MongoDB."""
+_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,6 @@ def _read(path: Path, option: str) -> str:
         raise InvalidInput((option,), f"{path}: {error.strerror}", "a readable file") from None
     except UnicodeDecodeError:
         raise InvalidInput((option,), f"{path} is no text", "a file of text") from None
-
-
-PORT_DEFAULT = 27017
-MEMBERS_MAX = 7
-"""More can't vote in MongoDB."""
-_HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
 
 
 def parse_members(texts: Sequence[str]) -> tuple[str, ...]:

@@ -18,6 +18,22 @@ from hascheduler.mongo.faults import faults
 _ADMIN_DATABASE = "admin"
 _MAJORITY = {"w": "majority", "wtimeout": 10_000}
 _LIMIT_S = 15.0
+ADMIN_USER = "admin"
+_WRITE = ("find", "insert", "update", "remove")
+# The empty name means every collection of the database, and the database itself.
+PRIVILEGES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    SCHEDULER_USER: {
+        "": (
+            *_WRITE, "changeStream", "listCollections", "listIndexes", "createCollection", "createIndex",
+        ),
+    },
+    PROCESSOR_USER: {
+        Collection.JOBS: ("find", "update", "changeStream"),
+        Collection.DEFINITIONS: ("find",),
+        Collection.META: ("find",),
+        Collection.PROCESSORS: _WRITE,
+    },
+}  # fmt: skip
 
 
 class UserChange(StrEnum):
@@ -104,25 +120,6 @@ def _compared(found: list[dict[str, Any]]) -> set[tuple[str, str, frozenset[str]
         (one["resource"].get("db", ""), one["resource"].get("collection", ""), frozenset(one["actions"]))
         for one in found
     }
-
-
-ADMIN_USER = "admin"
-_WRITE = ("find", "insert", "update", "remove")
-
-# The empty name means every collection of the database, and the database itself.
-PRIVILEGES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    SCHEDULER_USER: {
-        "": (
-            *_WRITE, "changeStream", "listCollections", "listIndexes", "createCollection", "createIndex",
-        ),
-    },
-    PROCESSOR_USER: {
-        Collection.JOBS: ("find", "update", "changeStream"),
-        Collection.DEFINITIONS: ("find",),
-        Collection.META: ("find",),
-        Collection.PROCESSORS: _WRITE,
-    },
-}  # fmt: skip
 
 
 def privileges(role: str, database: str) -> list[dict[str, Any]]:

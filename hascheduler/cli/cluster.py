@@ -29,6 +29,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import format_resources
 
 cluster = typer.Typer(cls=lazy_group(CLUSTER), invoke_without_command=True, add_completion=False, rich_markup_mode=None)
+_MOST = 50
 
 
 @cluster.callback(epilog="\b\nExample:\n  hascheduler cluster --watch")
@@ -133,9 +134,6 @@ def _quarantine(answer: Answer) -> Table:
         # As Text: whoever wrote such a document may have put markup into it.
         table.add_row(Text(row["collection"]), Text(row["id"]), Text(row["reason"]))
     return table
-
-
-_MOST = 50
 
 
 @example("hascheduler cluster failovers --limit 10", "hascheduler cluster failovers --json")

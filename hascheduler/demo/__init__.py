@@ -1,19 +1,17 @@
-"""The main job, shown: the whole system, its leader killed again and again, and a report on it.
+"""The demo: a whole system whose leader is killed again and again, and a report on what was lost or doubled.
 
 ::
 
-    cast        the schedules it plays with
-    story       what happens when: schedules created, processes killed, the end
-    stage       what the story asks of the place where it is told
-    local       that place on this machine: processes of its own
-    kubernetes  that place in a cluster: somebody's pods
-    replicas    the API, by whichever replica answers
-    evidence    what was expected, and what really happened
-    watch       the system as it looks right now, read over HTTP
-    view        the same for a person's eyes, with its pulse
-    report      the verdict: expected, fired, missed, doubled, lag, takeover times
+    scenario      the steps: schedules created, leaders and a processor killed, the end
+    environment   what a scenario needs of the system that it runs on (a protocol)
+    local         that system on this machine: processes of its own
+    kubernetes/   that system in a cluster: pods that are there already
+    replica_api   the HTTP API, by any replica that answers
+    evidence      the expected nominal times, the observed effects, and the result of comparing them
+    dashboard     the live view on a terminal
+    run           scenario, dashboard and report put together
 
-The evidence does not come from the scheduler's own counters: nominal times are worked out here, from the triggers as
-the API returned them; effects are the lines that the ``log`` handler wrote to its own output; and what became of an
-attempt is read from the jobs themselves.
+The evidence does not come from the scheduler's own counters: nominal times are computed here, from the triggers that
+the API returned; effects are the lines that the ``log`` handler wrote to its own output; and the attempts are read from
+the jobs themselves.
 """

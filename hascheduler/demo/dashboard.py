@@ -1,4 +1,7 @@
-"""The demo for a person's eyes: a live panel on a terminal, plain lines anywhere else; events above it in both."""
+"""The demo on a screen: a live panel on a terminal, plain lines elsewhere; events above it in both.
+
+The panel ends with the pulse: how many handlers started in each half second, with the kills marked below.
+"""
 
 import asyncio
 from collections import Counter
@@ -18,6 +21,12 @@ from hascheduler.demo.evidence import Effect, Effects
 from hascheduler.demo.scenario import Kill, RunRecord
 from hascheduler.model.percentiles import percentile
 
+_REFRESH_PER_SECOND = 4
+_LINE_EVERY_S = 2.0
+_PULSE_CELLS_MAX = 120
+_CELL_MS = 500
+_BARS = " ▁▂▃▄▅▆▇█"
+
 
 @dataclass(slots=True)
 class LatestAnswers:
@@ -27,67 +36,62 @@ class LatestAnswers:
     processors: list[dict[str, Any]] = field(default_factory=list)
 
 
-async def poll_system(stage: DemoEnvironment, effects: Effects, sight: LatestAnswers) -> None:
-    """Keep ``effects`` and ``sight`` fresh until cancelled."""
+async def poll_system(environment: DemoEnvironment, effects: Effects, latest: LatestAnswers) -> None:
+    """Keep ``effects`` and ``latest`` fresh until cancelled."""
     while True:
-        effects.read(stage.outputs())
-        look = await stage.look()
-        if look is not None:
-            sight.cluster = look.cluster
-            sight.processors = look.processors
-        await asyncio.sleep(stage.look_every_s)
-
-
-_REFRESH_PER_SECOND = 4
-_LINE_EVERY_S = 2.0
-_PULSE_CELLS_MAX = 120
+        effects.read(environment.outputs())
+        snapshot = await environment.snapshot()
+        if snapshot is not None:
+            latest.cluster = snapshot.cluster
+            latest.processors = snapshot.processors
+        await asyncio.sleep(environment.poll_every_s)
 
 
 class Dashboard:
     """``say`` reports an event; `keep_showing` shows how things stand until cancelled."""
 
-    def __init__(self, console: Console, sight: LatestAnswers, effects: Effects, told: RunRecord) -> None:
+    def __init__(self, console: Console, latest: LatestAnswers, effects: Effects, record: RunRecord) -> None:
         self._console = console
-        self._sight = sight
+        self._latest = latest
         self._effects = effects
-        self._told = told
+        self._record = record
 
     def say(self, what: str) -> None:
         line = Text.assemble((f"{datetime.now().astimezone():%H:%M:%S}  ", "dim"), what)
         self._console.print(line, soft_wrap=True)
 
-    async def keep_showing(self, stage: DemoEnvironment) -> None:
+    async def keep_showing(self, environment: DemoEnvironment) -> None:
         if not self._console.is_terminal:
             while True:
                 await asyncio.sleep(_LINE_EVERY_S)
-                self.say("    ".join((_leader(self._sight.cluster), self._figures(stage.wall_ms()))))
+                self.say("    ".join((_leader(self._latest.cluster), self._figures(environment.wall_ms()))))
         with Live(console=self._console, auto_refresh=False, transient=True) as live:
             while True:
-                live.update(self._panel(stage), refresh=True)
+                live.update(self._panel(environment), refresh=True)
                 await asyncio.sleep(1 / _REFRESH_PER_SECOND)
 
     def _figures(self, now_ms: int) -> str:
         """Up to now: nominal times that are over, jobs that started, those that run, and their lag."""
-        due = sum(1 for one in self._told.expectations if one.logs for _ in one.jobs_until(now_ms))
+        due = sum(1 for one in self._record.expectations if one.logs for _ in one.jobs_until(now_ms))
         started = len({effect.job_id for effect in self._effects.all})
-        running = self._sight.cluster["counts"]["running"] if self._sight.cluster else 0
+        running = self._latest.cluster["counts"]["running"] if self._latest.cluster else 0
         lags = [effect.lag_ms for effect in self._effects.all]
         return (
             f"due {due}, fired {started}    running {running}    "
             f"lag p50 {percentile(lags, 50)} ms, p99 {percentile(lags, 99)} ms"
         )
 
-    def _panel(self, stage: DemoEnvironment) -> Panel:
-        cluster = self._sight.cluster
+    def _panel(self, environment: DemoEnvironment) -> Panel:
+        cluster = self._latest.cluster
         style = "bold green" if cluster and cluster["leader"] else "bold red"
         tables = Table.grid(padding=(0, 4))
-        tables.add_row(_replicas_table(stage, cluster), _processors_table(stage, self._sight.processors))
-        now_ms = stage.wall_ms()
+        tables.add_row(_replicas_table(environment, cluster), _processors_table(environment, self._latest.processors))
+        now_ms = environment.wall_ms()
         cells = max(1, min(_PULSE_CELLS_MAX, self._console.width - 4))  # the frame takes the rest
-        pulse = draw_pulse(self._effects.all, self._told.kills, now_ms, cells=cells)
+        pulse = draw_pulse(self._effects.all, self._record.kills, now_ms, cells=cells)
         return Panel(
             Group(Text(_leader(cluster), style=style), self._figures(now_ms), "", tables, "", pulse),
-            title=f"hascheduler demo, {stage.title}",
+            title=f"hascheduler demo, {environment.title}",
             border_style="blue",
         )
 
@@ -98,13 +102,13 @@ def _leader(cluster: dict[str, Any] | None) -> str:
     return f"{cluster['leader']['holder'].rpartition('.')[0]} leads term {cluster['leader']['term']}"
 
 
-def _replicas_table(stage: DemoEnvironment, cluster: dict[str, Any] | None) -> Table:
+def _replicas_table(environment: DemoEnvironment, cluster: dict[str, Any] | None) -> Table:
     table = Table(title="replicas", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for column in ("name", stage.where, "role", "stream lag"):
+    for column in ("name", environment.where, "role", "stream lag"):
         table.add_column(column)
     known = cluster["replicas"] if cluster else []
     holder = cluster["leader"]["holder"] if cluster and cluster["leader"] else ""
-    for member in stage.replicas():
+    for member in environment.replicas():
         starts = [replica for replica in known if replica["name"] == member.name]
         newest = max(starts, key=lambda replica: str(replica["started_at"]), default=None)
         if not member.running:
@@ -118,11 +122,11 @@ def _replicas_table(stage: DemoEnvironment, cluster: dict[str, Any] | None) -> T
     return table
 
 
-def _processors_table(stage: DemoEnvironment, processors: list[dict[str, Any]]) -> Table:
+def _processors_table(environment: DemoEnvironment, processors: list[dict[str, Any]]) -> Table:
     table = Table(title="processors", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for column in ("name", stage.where, "state", "busy slots"):
+    for column in ("name", environment.where, "state", "busy slots"):
         table.add_column(column)
-    for member in stage.processors():
+    for member in environment.processors():
         alive = [processor for processor in processors if processor["name"] == member.name and processor["alive"]]
         newest = alive[-1:]
         busy = sum(processor["occupied"] for processor in newest)
@@ -133,10 +137,6 @@ def _processors_table(stage: DemoEnvironment, processors: list[dict[str, Any]]) 
             state = Text("works", style="green") if newest else Text("starting", style="yellow")
             table.add_row(member.name, member.where, state, f"{'█' * busy}{'·' * (slots - busy)}")
     return table
-
-
-_CELL_MS = 500
-_BARS = " ▁▂▃▄▅▆▇█"
 
 
 def draw_pulse(effects: Sequence[Effect], kills: Sequence[Kill], now_ms: int, *, cells: int) -> Text:

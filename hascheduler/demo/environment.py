@@ -1,7 +1,8 @@
-"""Where the story is told: all it asks of the system that it shows, wherever that runs.
+"""What a demo needs of the system that it runs on, wherever that is.
 
-`local` is this machine, `kubernetes` a cluster. A stage kills and restores as its place does it, measures takeovers by
-the clock of that place, and hands over the evidence: the handlers' outputs as files, and the jobs as they are stored.
+`local` is this machine, `kubernetes` a cluster. An environment kills and restores processes in the ways that it has,
+measures takeovers by its own clock, and provides the evidence: the handlers' outputs as files, and the jobs as they are
+stored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -38,22 +39,22 @@ class ClusterSnapshot:
 
 
 class DemoEnvironment(Protocol):
-    """Its methods raise a `WorldError` when the place does not do what was asked of it in good time."""
+    """Its methods raise a `WorldError` when the system does not do in time what they ask of it."""
 
     title: str
     where: str
     """What `ProcessStatus.where` is."""
     prefix: str
-    """With which the names of its schedules begin; the place may have others."""
-    look_every_s: float
+    """The names of the demo's schedules begin with it; the system may have others."""
+    poll_every_s: float
     ways: Sequence[str]
-    """How leaders are ended here, in that order; each reads well before a name, as in ``kill -9`` replica-1."""
+    """How leaders are ended, in that order; each reads well before a name, as in ``kill -9`` replica-1."""
     processor_way: str
     cuts_outputs: bool
-    """Whether a processor that is killed may take the last lines of its output along."""
+    """Whether the last output lines of a killed processor may be lost."""
 
     def wall_ms(self) -> WallMs:
-        """The clock of the processes on stage."""
+        """The clock of the environment's processes."""
         ...
 
     def replicas(self) -> Sequence[ProcessStatus]: ...
@@ -65,10 +66,10 @@ class DemoEnvironment(Protocol):
         ...
 
     def listing(self) -> Sequence[RenderableType]:
-        """Where everything is, for a person who goes on from here."""
+        """Where everything is, for a user who explores the system after the demo."""
         ...
 
-    async def look(self) -> ClusterSnapshot | None:
+    async def snapshot(self) -> ClusterSnapshot | None:
         """None while no replica answers that is ready."""
         ...
 
@@ -77,7 +78,7 @@ class DemoEnvironment(Protocol):
         ...
 
     async def leader(self) -> CurrentLeader:
-        """Who leads, once somebody does."""
+        """The leader, as soon as there is one."""
         ...
 
     async def end_leader(self, leader: CurrentLeader, way: str) -> int:
@@ -85,7 +86,7 @@ class DemoEnvironment(Protocol):
         ...
 
     async def restore(self, leader: CurrentLeader) -> str:
-        """The name of the replica that takes the place of the one that was ended, once it is ready."""
+        """The name of the ended replica's replacement, once that is ready."""
         ...
 
     async def busiest_processor(self) -> str:
@@ -93,7 +94,7 @@ class DemoEnvironment(Protocol):
         ...
 
     async def end_processor(self, id: str) -> str:
-        """End it by `processor_way`; the name of the one that takes its place, which may still be starting."""
+        """End it by `processor_way`; the name of its replacement, which may still be starting."""
         ...
 
     async def ended(self, ids: Collection[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What was expected, and what really happened: nominal times, effects, and the jobs in the database."""
+"""The evidence: the expected nominal times, the observed effects, the stored jobs, and what comparing them shows."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -34,7 +34,7 @@ class Effect:
 
 
 class Effects:
-    """Reads the handlers' outputs as they grow; jobs whose ids do not begin with ``prefix`` are somebody else's."""
+    """Reads the handlers' outputs as they grow; jobs whose ids do not begin with ``prefix`` are not the demo's."""
 
     def __init__(self, prefix: str = "") -> None:
         self.prefix = prefix
@@ -99,7 +99,7 @@ class Expectation:
 
 @dataclass(slots=True)
 class DemoResult:
-    """The account of all nominal times up to the end of the story."""
+    """What became of all nominal times up to the end of the scenario."""
 
     expected: int = 0
     fired: int = 0
@@ -108,7 +108,7 @@ class DemoResult:
     unexpected: list[str] = field(default_factory=list)
     """Effects for what is no nominal time of any schedule."""
     unseen: list[str] = field(default_factory=list)
-    """Jobs that succeeded at a processor that took the last lines of its output along."""
+    """Jobs that succeeded at a processor whose last output lines are lost."""
     rerun: list[str] = field(default_factory=list)
     """Jobs whose processor was killed and that ran again, with a higher attempt number."""
 
@@ -126,7 +126,7 @@ def evaluate(
     killed: Collection[str],
     cut: Mapping[str, int] = _NONE,
 ) -> DemoResult:
-    """Hold what happened (``effects``, and the stored ``jobs`` by id) against every nominal time up to ``until_ms``.
+    """Compare what happened (``effects``, and the stored ``jobs`` by id) with every nominal time up to ``until_ms``.
 
     ``killed`` are the ids of the processors that were killed: only what they ran may run again. ``cut`` are those whose
     output may end too early, and from when on: only there may an effect be unseen.

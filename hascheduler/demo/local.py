@@ -1,4 +1,4 @@
-"""The stage on this machine: processes of its own, on a database of its own, killed by signals."""
+"""The environment on this machine: processes and a database of its own; processes are killed by signals."""
 
 import asyncio
 import os
@@ -39,13 +39,13 @@ async def open_local_environment(
     plan = StackPlan(folder, transport=transport, settings={"HASCHEDULER_DATABASE": name})
     async with open_stack(plan, say) as stack, _database(stack, name) as database, httpx.AsyncClient(timeout=5) as http:
         say("everything is ready")
-        with translated("telling the story"):
+        with translated("running the demo"):
             yield LocalEnvironment(stack, database, http)
 
 
 @asynccontextmanager
 async def _database(stack: Stack, name: str) -> AsyncIterator[Database]:
-    """The database for looking into; dropped at the end where the server is not the stack's own."""
+    """The database, for reading evidence; dropped at the end where the server is not the stack's own."""
     client = connect(stack.mongodb_uri)
     try:
         yield open_database(client, name)
@@ -63,7 +63,7 @@ class LocalEnvironment:
 
     where = "pid"
     prefix = ""
-    look_every_s = 0.1
+    poll_every_s = 0.1
     ways: Sequence[str] = tuple(_SIGNALS)
     processor_way = "kill -9"
     cuts_outputs = False
@@ -90,8 +90,8 @@ class LocalEnvironment:
     def listing(self) -> Sequence[RenderableType]:
         return [list_stack(self._stack), list_servers(self._stack)]
 
-    async def look(self) -> ClusterSnapshot | None:
-        return await self._api.look()
+    async def snapshot(self) -> ClusterSnapshot | None:
+        return await self._api.snapshot()
 
     async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return await self._api.create(body)

@@ -1,4 +1,4 @@
-"""Asks the API of whichever replica answers: any will do, and some are being killed."""
+"""The HTTP API by any replica that answers: some are being killed."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -58,7 +58,7 @@ class ReplicaApi:
         created: Mapping[str, Any] = answer.json()
         return created
 
-    async def look(self, *, avoid: str = "") -> ClusterSnapshot | None:
+    async def snapshot(self, *, avoid: str = "") -> ClusterSnapshot | None:
         """What a replica sees that is ready; None where none is."""
         try:
             cluster = await self.get("/v1/cluster", avoid=avoid)

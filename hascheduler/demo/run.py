@@ -1,4 +1,4 @@
-"""The demo from its start to its verdict."""
+"""The demo from its start to its report: tables, and the verdict that becomes the exit status."""
 
 import asyncio
 import secrets
@@ -15,56 +15,54 @@ from hascheduler.demo.scenario import DemoScenario, Kill, RunRecord
 from hascheduler.model.percentiles import percentile
 
 OpenEnvironment = Callable[[str, Callable[[str], None]], AbstractAsyncContextManager[DemoEnvironment]]
-"""Opens a stage: gets an id for this run, and what to say things with."""
+"""Opens an environment: gets an id for this run, and a function that shows a line to the user."""
+_AFTER_KILL_MS = 6_000
+"""A job that its processor took along moves on after the heartbeat timeout of 5 s."""
+_SHOWN_MAX = 10
 
 
-async def run_demo(console: Console, opening: OpenEnvironment, *, keep: bool, pause_s: float) -> bool:
-    """Tell the story and print the report; with ``keep`` leave everything running until cancelled.
+async def run_demo(console: Console, open_environment: OpenEnvironment, *, keep: bool, pause_s: float) -> bool:
+    """Run the scenario and print the report; with ``keep`` leave everything running until cancelled.
 
     Returns whether nothing was lost or doubled.
     """
-    sight, effects, told = LatestAnswers(), Effects(), RunRecord()
-    view = Dashboard(console, sight, effects, told)
-    async with opening(secrets.token_hex(3), view.say) as stage:
-        effects.prefix = f"fire:{stage.prefix}"
-        async with asyncio.TaskGroup() as eyes:
-            looking = [
-                eyes.create_task(poll_system(stage, effects, sight)),
-                eyes.create_task(view.keep_showing(stage)),
+    latest, effects, record = LatestAnswers(), Effects(), RunRecord()
+    view = Dashboard(console, latest, effects, record)
+    async with open_environment(secrets.token_hex(3), view.say) as environment:
+        effects.prefix = f"fire:{environment.prefix}"
+        async with asyncio.TaskGroup() as group:
+            loops = [
+                group.create_task(poll_system(environment, effects, latest)),
+                group.create_task(view.keep_showing(environment)),
             ]
-            await DemoScenario(stage, effects, view.say, told, pause_s).tell()
-            for task in looking:
+            await DemoScenario(environment, effects, view.say, record, pause_s).run()
+            for task in loops:
                 task.cancel()
-        good = report(console, told, effects.all)
+        good = report(console, record, effects.all)
         if keep:
-            for listed in stage.listing():
+            for listed in environment.listing():
                 console.print(listed, soft_wrap=True)
             console.print("Everything is left running, until Ctrl-C.")
             await asyncio.Event().wait()
     return good
 
 
-_AFTER_KILL_MS = 6_000
-"""A job that its processor took along moves on after the heartbeat timeout of 5 s."""
-_SHOWN_MAX = 10
-
-
-def report(console: Console, told: RunRecord, effects: list[Effect]) -> bool:
+def report(console: Console, record: RunRecord, effects: list[Effect]) -> bool:
     """Print what was expected and what happened; whether nothing was lost or doubled."""
-    assert told.until_ms is not None, "the story was told to its end"
-    until_ms = told.until_ms
+    assert record.until_ms is not None, "the scenario has ended"
+    until_ms = record.until_ms
     verdict = evaluate(
-        told.expectations,
+        record.expectations,
         effects,
-        told.jobs,
+        record.jobs,
         until_ms=until_ms,
-        killed=told.killed_processors,
-        cut=told.cut_outputs,
+        killed=record.killed_processors,
+        cut=record.cut_outputs,
     )
     due = [effect for effect in effects if effect.nominal_ms is None or effect.nominal_ms <= until_ms]
     _print_account(console, verdict)
-    _print_lags(console, told, due)
-    _print_kills(console, told, due)
+    _print_lags(console, record, due)
+    _print_kills(console, record, due)
     for what, jobs in (("missed", verdict.missed), ("doubled", verdict.doubled), ("unexpected", verdict.unexpected)):
         for job_id in jobs[:_SHOWN_MAX]:
             console.print(f"[red]{what}[/red] {job_id}")
@@ -93,12 +91,12 @@ def _print_account(console: Console, verdict: DemoResult) -> None:
     console.print(table)
 
 
-def _print_lags(console: Console, told: RunRecord, effects: list[Effect]) -> None:
+def _print_lags(console: Console, record: RunRecord, effects: list[Effect]) -> None:
     table = Table(title="Lag from nominal time to handler start, ms", title_justify="left")
     for column in ("", "effects", "p50", "p99", "worst"):
         table.add_column(column, justify="right" if column else "left")
-    shaken = [effect for effect in effects if any(_near(effect, kill) for kill in told.kills)]
-    quiet = [effect for effect in effects if not any(_near(effect, kill) for kill in told.kills)]
+    shaken = [effect for effect in effects if any(_near(effect, kill) for kill in record.kills)]
+    quiet = [effect for effect in effects if not any(_near(effect, kill) for kill in record.kills)]
     for name, part in (("quiet", quiet), ("until 6 s after a kill", shaken), ("all", effects)):
         lags = [effect.lag_ms for effect in part]
         figures = (len(part), percentile(lags, 50), percentile(lags, 99), max(lags, default=0))
@@ -106,12 +104,12 @@ def _print_lags(console: Console, told: RunRecord, effects: list[Effect]) -> Non
     console.print(table)
 
 
-def _print_kills(console: Console, told: RunRecord, effects: list[Effect]) -> None:
+def _print_kills(console: Console, record: RunRecord, effects: list[Effect]) -> None:
     table = Table(title="Kills", title_justify="left")
     table.add_column("what")
     table.add_column("next term decides", justify="right")
     table.add_column("worst lag after it", justify="right")
-    for kill in told.kills:
+    for kill in record.kills:
         took = "–" if kill.takeover_ms is None else f"after {kill.takeover_ms} ms"
         worst = max((effect.lag_ms for effect in effects if _near(effect, kill)), default=0)
         table.add_row(kill.what, took, f"{worst} ms")

@@ -1,4 +1,4 @@
-"""What happens when, wherever it happens."""
+"""The steps of a demo, on any environment, and the schedules that it runs."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -14,12 +14,17 @@ PAUSE_S = 8.0
 """Long enough to see it run undisturbed."""
 _PATIENCE_S = 60.0
 _LAST_LINES_MS = 10_000
+_INTERVALS = (("1s", 16), ("500ms", 4), ("2s", 2), ("3s", 2))
+_NAPS = 4
+_ONE_OFFS = 12
+_ONE_OFF_EVERY_MS = 3_000
+_GRACE = "10m"
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """One process that was ended between two times of the stage's clock; for a leader, for how many ms nothing was
-    decided (None: not a leader)."""
+    """One process that was ended, between two times of the environment's clock. ``takeover_ms``: how long nothing was
+    decided; None for a process that did not lead."""
 
     what: str
     at_ms: int
@@ -29,39 +34,39 @@ class Kill:
 
 @dataclass(slots=True)
 class RunRecord:
-    """What has been told so far; the story fills it, the view and the report read it."""
+    """What has happened so far. `DemoScenario` fills it; the dashboard and the report read it."""
 
     expectations: list[Expectation] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
     killed_processors: set[str] = field(default_factory=set)
     """Their ids, which are unique per process start."""
     cut_outputs: dict[str, int] = field(default_factory=dict)
-    """Those of them that may have taken the last lines of their output along, with the time of the first of those."""
+    """Of those processors, the ones whose last output lines may be lost, with the time of the first such line."""
     jobs: dict[str, Any] = field(default_factory=dict)
     until_ms: int | None = None
-    """Set at the end: what is due by then is held against what happened."""
+    """Set at the end: the nominal times up to it are compared with what happened."""
 
 
 class DemoScenario:
     def __init__(
         self,
-        stage: DemoEnvironment,
+        environment: DemoEnvironment,
         effects: Effects,
         say: Callable[[str], None],
-        told: RunRecord,
+        record: RunRecord,
         pause_s: float = PAUSE_S,
     ) -> None:
-        self._stage = stage
+        self._environment = environment
         self._effects = effects
         self._say = say
-        self._told = told
+        self._record = record
         self._pause_s = pause_s
 
-    async def tell(self) -> None:
-        """Quiet, the leader ended in each of the stage's ways, a processor killed, quiet, the end."""
-        await self._stage.leader()
+    async def run(self) -> None:
+        """A pause, the leader ended in each of the environment's ways, a processor killed, a pause, the end."""
+        await self._environment.leader()
         await self._create_schedules()
-        for way in self._stage.ways:
+        for way in self._environment.ways:
             await asyncio.sleep(self._pause_s)
             await self._end_leader(way)
         await asyncio.sleep(self._pause_s)
@@ -71,66 +76,59 @@ class DemoScenario:
 
     async def _all_ended(self, jobs: Collection[str]) -> None:
         while True:
-            if await self._stage.ended(jobs):
+            if await self._environment.ended(jobs):
                 return
             await asyncio.sleep(0.1)
 
     async def _create_schedules(self) -> None:
-        for body in schedule_bodies(self._stage.wall_ms(), self._stage.prefix):
-            self._told.expectations.append(Expectation.of(await self._stage.create(body)))
-        self._say(f"created {len(self._told.expectations)} schedules over HTTP")
+        for body in schedule_bodies(self._environment.wall_ms(), self._environment.prefix):
+            self._record.expectations.append(Expectation.of(await self._environment.create(body)))
+        self._say(f"created {len(self._record.expectations)} schedules over HTTP")
 
     async def _end_leader(self, way: str) -> None:
-        leader = await self._stage.leader()
+        leader = await self._environment.leader()
         self._say(f"{way} {leader.name}, the leader (term {leader.term})")
-        at_ms = self._stage.wall_ms()
-        took_ms = await self._stage.end_leader(leader, way)
-        over_ms = self._stage.wall_ms()
-        successor = await self._stage.leader()
-        self._told.kills.append(Kill(f"{way} {leader.name} (leader)", at_ms, over_ms, took_ms))
+        at_ms = self._environment.wall_ms()
+        took_ms = await self._environment.end_leader(leader, way)
+        over_ms = self._environment.wall_ms()
+        successor = await self._environment.leader()
+        self._record.kills.append(Kill(f"{way} {leader.name} (leader)", at_ms, over_ms, took_ms))
         self._say(f"{successor.name} leads (term {successor.term}): first decision after {took_ms} ms")
-        self._say(f"{await self._stage.restore(leader)} is back and follows")
+        self._say(f"{await self._environment.restore(leader)} is back and follows")
 
     async def _kill_processor(self) -> None:
-        id = await self._stage.busiest_processor()
+        id = await self._environment.busiest_processor()
         name = id.rpartition(".")[0]
-        way = self._stage.processor_way
+        way = self._environment.processor_way
         self._say(f"{way} {name}, which is at work")
-        at_ms = self._stage.wall_ms()
-        self._told.kills.append(Kill(f"{way} {name}", at_ms, at_ms))
-        self._told.killed_processors.add(id)
-        if self._stage.cuts_outputs:
-            self._told.cut_outputs[id] = at_ms - _LAST_LINES_MS
-        successor = await self._stage.end_processor(id)
+        at_ms = self._environment.wall_ms()
+        self._record.kills.append(Kill(f"{way} {name}", at_ms, at_ms))
+        self._record.killed_processors.add(id)
+        if self._environment.cuts_outputs:
+            self._record.cut_outputs[id] = at_ms - _LAST_LINES_MS
+        successor = await self._environment.end_processor(id)
         starts = f"{name} starts again" if successor == name else f"{successor} takes its place"
         self._say(f"{starts}; what it was running moves on with the next attempt")
 
     async def _finish(self) -> None:
-        """Fix the end, let everything due by then end, and read the jobs."""
-        until_ms = self._stage.wall_ms()
-        self._told.until_ms = until_ms
+        """Fix the end, wait for all jobs due by then to end, and read them."""
+        until_ms = self._environment.wall_ms()
+        self._record.until_ms = until_ms
         self._say("the end is set; waiting for everything that was due by now")
-        expected = sorted({job for one in self._told.expectations for job in one.jobs_until(until_ms)})
+        expected = sorted({job for one in self._record.expectations for job in one.jobs_until(until_ms)})
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 await self._all_ended(expected)
         except TimeoutError:
             self._say("not everything ended in time")
-        await self._stage.complete_outputs()
-        self._effects.read(self._stage.outputs())
+        await self._environment.complete_outputs()
+        self._effects.read(self._environment.outputs())
         seen = {effect.job_id for effect in self._effects.all}
-        self._told.jobs.update(await self._stage.read_jobs(expected, seen))
-
-
-_INTERVALS = (("1s", 16), ("500ms", 4), ("2s", 2), ("3s", 2))
-_NAPS = 4
-_ONE_OFFS = 12
-_ONE_OFF_EVERY_MS = 3_000
-_GRACE = "10m"
+        self._record.jobs.update(await self._environment.read_jobs(expected, seen))
 
 
 def schedule_bodies(now_ms: int, prefix: str = "") -> list[dict[str, Any]]:
-    """Two dozen intervals of many lengths, some jobs that take a while, and a dozen one-offs along the way.
+    """Two dozen intervals of many lengths, some jobs that take a while, and a dozen one-offs.
 
     Their names begin with ``prefix``. However long a takeover takes, nothing may be late enough to be given up.
     """

@@ -24,6 +24,7 @@ _PATIENCE_S = 60.0
 _SHOWN_MAX = 50
 
 Result = Mapping[str, Any]
+_STYLES = {"submitted": "green", "known already": "", "refused": "bold red"}
 
 
 @example("hascheduler job batch jobs.jsonl", "hascheduler job batch - --idempotency-key import-2031-01-01 < jobs.yaml")
@@ -101,9 +102,6 @@ def _tell(jobs: Sequence[Any], batches: Sequence[str], results: Sequence[Result]
     counts = {answer: sum(1 for one in results if _answer(one) == answer) for answer in _STYLES}
     summary = [Text(f"{counts[answer]} {answer}", style=style) for answer, style in _STYLES.items() if counts[answer]]
     console().print(Text.assemble(Text(", ").join(summary), f" in {', '.join(batches)}"), soft_wrap=True)
-
-
-_STYLES = {"submitted": "green", "known already": "", "refused": "bold red"}
 
 
 def _answer(result: Result) -> str:

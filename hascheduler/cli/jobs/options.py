@@ -13,12 +13,6 @@ from hascheduler.cli.options import Given, LabelFilter, Options
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
 
-
-class Mode(StrEnum):
-    QUEUED = "queued"
-    ON_DEMAND = "on_demand"
-
-
 RESOURCES = Annotated[
     str | None,
     typer.Option("--resources", metavar="NAME=N,…", help="What a job needs beside a slot, such as cpu=2."),
@@ -26,6 +20,35 @@ RESOURCES = Annotated[
 LABEL = Annotated[
     list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="A text for people; again for more.")
 ]
+_STATE: Options = {
+    "state": Annotated[JobState | None, typer.Option("--state", help="Only those in this state.")],
+}
+IN_ANY_STATE: Options = {
+    "definition": Annotated[
+        str | None,
+        typer.Option(
+            "--definition", metavar="NAME", help="Only those of this type.", autocompletion=complete_definition
+        ),
+    ],
+    "schedule": Annotated[
+        str | None,
+        typer.Option("--schedule", metavar="NAME", help="Only those that it made.", autocompletion=complete_schedule),
+    ],
+    "tenant": Annotated[
+        str | None,
+        typer.Option("--tenant", metavar="NAME", help="Only those that it owns.", autocompletion=complete_tenant),
+    ],
+    "batch": Annotated[str | None, typer.Option("--batch", metavar="BATCH", help="Only those of this batch.")],
+    "target": Annotated[str | None, typer.Option("--target", metavar="TEXT", help="Only those that work on this.")],
+    "label": LabelFilter,
+}
+FILTER: Options = {**_STATE, **IN_ANY_STATE}
+
+
+class Mode(StrEnum):
+    QUEUED = "queued"
+    ON_DEMAND = "on_demand"
+
 
 JOB: Options = {
     "payload": Annotated[
@@ -81,31 +104,6 @@ def labels_of(given: Given) -> dict[str, str | None]:
             )
         labels[key if equals else text[:-1]] = value if equals else None
     return labels
-
-
-_STATE: Options = {
-    "state": Annotated[JobState | None, typer.Option("--state", help="Only those in this state.")],
-}
-IN_ANY_STATE: Options = {
-    "definition": Annotated[
-        str | None,
-        typer.Option(
-            "--definition", metavar="NAME", help="Only those of this type.", autocompletion=complete_definition
-        ),
-    ],
-    "schedule": Annotated[
-        str | None,
-        typer.Option("--schedule", metavar="NAME", help="Only those that it made.", autocompletion=complete_schedule),
-    ],
-    "tenant": Annotated[
-        str | None,
-        typer.Option("--tenant", metavar="NAME", help="Only those that it owns.", autocompletion=complete_tenant),
-    ],
-    "batch": Annotated[str | None, typer.Option("--batch", metavar="BATCH", help="Only those of this batch.")],
-    "target": Annotated[str | None, typer.Option("--target", metavar="TEXT", help="Only those that work on this.")],
-    "label": LabelFilter,
-}
-FILTER: Options = {**_STATE, **IN_ANY_STATE}
 
 
 def filter_query(given: Given) -> list[tuple[str, str]]:

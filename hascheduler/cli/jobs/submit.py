@@ -19,13 +19,18 @@ from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.durations import format_duration, parse_duration
 from hascheduler.model.job import TERMINAL
 
+_SAID_AS_THEY_ARE = ("target", "not_before", "expires_at", "depends_on", "on_dependency_failure")
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 2.0
+_FAILURES_MAX = 10
+"""In a row, once there was an answer: a replica that restarts is waited for, one that is not there is not."""
+
 
 class OnDependencyFailure(StrEnum):
     FAIL = "fail"
     IGNORE = "ignore"
 
 
-_SAID_AS_THEY_ARE = ("target", "not_before", "expires_at", "depends_on", "on_dependency_failure")
 _OPTIONS: Options = {
     "target": Annotated[
         str | None, typer.Option("--target", metavar="TEXT", help="What it works on; default: its own id.")
@@ -111,12 +116,6 @@ def sendable_key(key: str) -> str:
         expected = "1 to 255 printable ASCII characters without blanks"
         raise InvalidInput(("--idempotency-key",), f"{key[:64]!r} can't be a key", expected)
     return key
-
-
-_FIRST_PAUSE_S = 0.1
-_LONGEST_PAUSE_S = 2.0
-_FAILURES_MAX = 10
-"""In a row, once there was an answer: a replica that restarts is waited for, one that is not there is not."""
 
 
 @example("hascheduler job wait job:0194f3a1b2c3 --timeout 5m && echo done")

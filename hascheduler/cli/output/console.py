@@ -19,6 +19,8 @@ from rich.text import Text
 from hascheduler.cli.output.printable import printable, printable_json, printable_text
 from hascheduler.errors import InvalidInput, WorldError
 
+_WATCH_EVERY_S = 1.0
+
 
 class _PlainConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -54,9 +56,6 @@ def yes_or_no(value: bool) -> Text:
 
 def or_dash(value: object) -> str:
     return "–" if value is None else str(value)
-
-
-_WATCH_EVERY_S = 1.0
 
 
 def show_or_watch(picture: Callable[[], RenderableType], *, watch: bool) -> None:

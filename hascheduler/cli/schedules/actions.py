@@ -17,6 +17,8 @@ from hascheduler.cli.schedules.tables import show_schedule, trigger_text
 from hascheduler.clock import SystemClock
 from hascheduler.model.schedule import Overlap
 
+_SHOWN_MAX = 20
+
 
 @example('hascheduler schedule pause nightly --because "the disk is full"')
 def pause(
@@ -94,9 +96,6 @@ def trigger(
         print_json(job)
     else:
         console().print(Text.assemble("triggered ", (job["id"], "bold green")), soft_wrap=True)
-
-
-_SHOWN_MAX = 20
 
 
 class BackfillOverlap(StrEnum):

@@ -24,6 +24,7 @@ VERDICT_STYLES = {
     "throttled": "red",
     "unstorable": "red",
 }
+_TIMES_SHOWN = 3
 
 
 def schedules_table(schedules: Sequence[Schedule], now_ms: int) -> RenderableType:
@@ -76,9 +77,6 @@ def _counts(schedule: Schedule) -> Text:
 
 def _instant(instant: str | None, now_ms: int) -> str:
     return "–" if instant is None else f"{instant.replace('.000Z', 'Z')} ({relative_text(instant, now_ms)})"
-
-
-_TIMES_SHOWN = 3
 
 
 def trigger_text(trigger: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ from hascheduler.triggers import upcoming
 
 _TIMES_MAX = 4
 """A schedule that fires more often on a day is told by its count."""
+_HOUR_MS = 3_600_000
 
 
 @example("hascheduler schedule calendar --days 14")
@@ -97,9 +98,6 @@ def _table(found: Sequence[tuple[datetime, list[dict[str, Any]]]]) -> Renderable
 def _line(fire: dict[str, Any]) -> Text:
     when = ", ".join(fire["at"]) or f"{fire['count']:,} times"
     return Text.assemble((f"{when}  ", "green"), fire["name"])
-
-
-_HOUR_MS = 3_600_000
 
 
 @example("hascheduler schedule timeline --hours 48 --label team=a")

@@ -1,7 +1,8 @@
-"""The token for the API, the one of the environment or else the admin token that the Deployment is given; and the
+"""The token for the API (that of the environment, or else the admin token that the Deployment is given), and the
 authority to trust where the pods speak HTTPS.
 
-Names of generated Secrets carry a hash, so the way to it is the Deployment's own: the variable, and where it leads.
+Names of generated Secrets carry a hash, so they are looked up where the Deployment refers to them: by the variable, and
+the mounted file that it names.
 """
 
 import base64
@@ -33,7 +34,7 @@ class SecretKey:
 
 
 async def admin_token(kubectl: Kubectl, deployment: Mapping[str, Any]) -> str | None:
-    """None where the Deployment names none, so that whoever asks is let in or has to bring a token of their own."""
+    """None where the Deployment names none: the API then admits everyone, or the user has to bring a token."""
     where = find_admin_token(deployment)
     if where is None:
         return None
@@ -53,7 +54,7 @@ def speaks_https(deployment: Mapping[str, Any]) -> bool:
 
 
 async def authority(kubectl: Kubectl, deployment: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """The one that the commands inside the pods trust; None where they are told of none."""
+    """The authority that the commands inside the pods trust; None where the Deployment names none."""
     where = _key_of_file(deployment, _CA_FILE)
     if where is None:
         return None

@@ -1,4 +1,7 @@
-"""What became of the jobs, as the API tells: by schedule, all pages."""
+"""The demo's own schedules and jobs in a cluster that others use too.
+
+Schedules have names of this run, and are deleted at its end, however it ends. Jobs are read by schedule, all pages.
+"""
 
 import asyncio
 import time
@@ -15,6 +18,9 @@ from hascheduler.model.job import LIVE, schedule_of
 
 _PAGE = 200
 _AT_ONCE = 8
+_PATIENCE_S = 30.0
+_EVERY_S = 0.3
+_NEVER = {"type": "once", "at": "2098-01-01T00:00:00Z"}
 
 
 class DemoJobs:
@@ -40,12 +46,12 @@ class DemoJobs:
         plain = {id for id, job in there.items() if job["state"] == "succeeded" and job["attempt"] == 1 and id in seen}
         gate = asyncio.Semaphore(_AT_ONCE)
 
-        async def closely(id: str) -> tuple[str, Mapping[str, Any]]:
+        async def fetched(id: str) -> tuple[str, Mapping[str, Any]]:
             async with gate:
                 return id, await self._api.get(f"/v1/jobs/{id}")
 
-        looked = dict(await asyncio.gather(*(closely(id) for id in there if id not in plain)))
-        return {id: looked[id] if id in looked else _at_first(job) for id, job in there.items()}
+        in_full = dict(await asyncio.gather(*(fetched(id) for id in there if id not in plain)))
+        return {id: in_full[id] if id in in_full else _after_one_attempt(job) for id, job in there.items()}
 
     def _has_ended(self, id: str) -> bool:
         return id in self._read and self._read[id]["state"] not in LIVE
@@ -64,13 +70,9 @@ def _schedules(ids: Iterable[str]) -> list[str]:
     return sorted({schedule for id in ids if (schedule := schedule_of(id)) is not None})
 
 
-def _at_first(job: Mapping[str, Any]) -> Mapping[str, Any]:
+def _after_one_attempt(job: Mapping[str, Any]) -> Mapping[str, Any]:
     """As the job itself would be shown, where its first attempt was its last."""
     return {**job, "attempts": [{"number": 1, "outcome": "succeeded", "processor": None}]}
-
-
-_PATIENCE_S = 30.0
-_EVERY_S = 0.3
 
 
 class DemoSchedules:
@@ -127,9 +129,6 @@ class DemoSchedules:
         if answer.status_code not in (httpx.codes.NO_CONTENT, httpx.codes.NOT_FOUND):
             raise StoreUnavailable(f"DELETE was answered {answer.status_code}")
         return True
-
-
-_NEVER = {"type": "once", "at": "2098-01-01T00:00:00Z"}
 
 
 def _here_ms() -> int:

@@ -1,4 +1,4 @@
-"""The stage in a cluster: pods are ended through ``kubectl``, the evidence comes over HTTP and out of followed logs."""
+"""The environment in a cluster: ``kubectl`` ends pods, and the evidence comes over HTTP and from followed logs."""
 
 import asyncio
 import shutil
@@ -30,13 +30,17 @@ _READY_S = 180.0
 _BUSY_PATIENCE_S = 5.0
 _EVERY_S = 0.2
 _PODS_EVERY_S = 0.5
+_OPEN_PATIENCE_S = 30.0
+_OPEN_EVERY_S = 0.2
+_HTTP_S = httpx.Timeout(5, connect=2)
+_DEFINITIONS = ("log", "sleep")
 
 
 class KubernetesEnvironment:
     """`hascheduler.demo.environment.DemoEnvironment`."""
 
     where = "node"
-    look_every_s = 0.3
+    poll_every_s = 0.3
 
     def __init__(
         self,
@@ -81,16 +85,16 @@ class KubernetesEnvironment:
     def listing(self) -> Sequence[RenderableType]:
         return [f"{self._kubectl.shown} get pods"]
 
-    async def look(self) -> ClusterSnapshot | None:
-        return await self._api.look()
+    async def snapshot(self) -> ClusterSnapshot | None:
+        return await self._api.snapshot()
 
     async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         return await self._schedules.create(body)
 
     async def leader(self) -> CurrentLeader:
         async def look() -> CurrentLeader | None:
-            sight = await self._api.look()
-            holder = sight.cluster["leader"] if sight else None
+            snapshot = await self._api.snapshot()
+            holder = snapshot.cluster["leader"] if snapshot else None
             if holder is None:
                 return None
             name = str(holder["holder"]).rpartition(".")[0]
@@ -109,8 +113,8 @@ class KubernetesEnvironment:
 
     async def busiest_processor(self) -> str:
         async def look() -> str | None:
-            sight = await self._api.look()
-            alive = [one for one in sight.processors if one["alive"] and not one["draining"]] if sight else []
+            snapshot = await self._api.snapshot()
+            alive = [one for one in snapshot.processors if one["alive"] and not one["draining"]] if snapshot else []
             ours = [one for one in alive if self._pods.named(one["name"]) is not None]
             busiest = max(ours, key=lambda one: (one["occupied"], str(one["id"])), default=None)
             if busiest is None or not (busiest["occupied"] or loop.time() > until_s):
@@ -161,12 +165,6 @@ class KubernetesEnvironment:
         return await poll_until(look, what, patience_s=_READY_S, every_s=_PODS_EVERY_S)
 
 
-_OPEN_PATIENCE_S = 30.0
-_OPEN_EVERY_S = 0.2
-_HTTP_S = httpx.Timeout(5, connect=2)
-_DEFINITIONS = ("log", "sleep")
-
-
 @dataclass(frozen=True, slots=True)
 class KubernetesPlan:
     """``url`` "": each pod is asked through a forwarded port. No ``headers``: the Deployment's own token is shown. No
@@ -205,7 +203,7 @@ async def open_kubernetes_environment(
         trusted = await authority(kubectl, cleared.deployment)
     verify: ssl.SSLContext | bool = True if trusted is None else trusted
     async with httpx.AsyncClient(timeout=_HTTP_S, headers=headers, verify=verify) as http, asyncio.TaskGroup() as loops:
-        running = [loops.create_task(pods.keep_seeing()), loops.create_task(outputs.keep_following())]
+        running = [loops.create_task(pods.keep_fresh()), loops.create_task(outputs.keep_following())]
         if not plan.url:
             running.append(loops.create_task(forwards.keep_open()))
         api = ReplicaApi(http, lambda: {"": plan.url.rstrip("/")} if plan.url else forwards.urls)
@@ -238,17 +236,17 @@ async def _first_look(api: ReplicaApi) -> ClusterSnapshot:
 
     async def look() -> ClusterSnapshot | None:
         await api.get("/v1/cluster")  # fails with a reason
-        sight = await api.look()
-        return sight if sight is not None and sight.cluster["leader"] is not None else None
+        snapshot = await api.snapshot()
+        return snapshot if snapshot is not None and snapshot.cluster["leader"] is not None else None
 
     return await poll_until(look, what, patience_s=_OPEN_PATIENCE_S, every_s=_OPEN_EVERY_S)
 
 
-def _demand_handlers(sight: ClusterSnapshot) -> None:
+def _demand_handlers(snapshot: ClusterSnapshot) -> None:
     """Somebody has to run the jobs of this demo, and enough of them that one may be killed."""
     able = [
         one
-        for one in sight.processors
+        for one in snapshot.processors
         if one["alive"] and (set(_DEFINITIONS) <= set(one["definitions"]) or "*" in one["definitions"])
     ]
     if not able:

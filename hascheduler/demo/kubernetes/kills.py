@@ -1,7 +1,11 @@
-"""The ways in which a pod is ended.
+"""The ways to end a pod, and for how long nothing was decided then.
 
 SIGKILL comes from inside: the kernel ignores a kill -9 of pid 1 from its own namespace, so it takes a pod whose
 containers share a process namespace, where pid 1 is the sandbox's. The container then starts again in its place.
+
+A deleted pod leads on for as long as its shutdown takes, so the time from the command says little. What counts is the
+gap, as a living replica sees the journal grow: from the last entry seen of the old term to the first decision of a
+later one.
 """
 
 import asyncio
@@ -19,10 +23,14 @@ WAYS = (KILL, DELETE, FORCE)
 _LIST = 'for each in /proc/[0-9]*; do echo "${each#/proc/} $(tr "\\0" " " <"$each/cmdline")"; done'
 _KILLED_TOO = 137
 """The status of a shell that went down with the container."""
+_TAKEOVER_PATIENCE_S = 90.0
+_EVERY_S = 0.02
+_BARRIER = 2
+"""The first entry that is seen of a term may be the one before it began, the next says that it began."""
 
 
 async def end_pod(kubectl: Kubectl, pod: str, way: str, *, container: str, verb: str) -> None:
-    """End it, and return before it is gone. ``verb`` is what its process was told: ``serve`` or ``processor``."""
+    """End the pod, and return before it is gone. ``verb`` is its process's command: ``serve`` or ``processor``."""
     if way == KILL:
         await _kill(kubectl, pod, container, verb)
     else:
@@ -50,12 +58,6 @@ def find_process(listing: str, verb: str) -> int | None:
     return max(found, default=None)
 
 
-_TAKEOVER_PATIENCE_S = 90.0
-_EVERY_S = 0.02
-_BARRIER = 2
-"""The first entry that is seen of a term may be the one before it began, the next says that it began."""
-
-
 async def measure_takeover(api: ReplicaApi, leader: CurrentLeader) -> int:
     """Wait until a term after the leader's has decided something, and return the gap in ms.
 
@@ -68,9 +70,9 @@ async def measure_takeover(api: ReplicaApi, leader: CurrentLeader) -> int:
     async def look() -> float | None:
         nonlocal last_s, last_seq, first_seq
         asked_s = loop.time()
-        sight = await api.look(avoid=leader.name)
-        seq = (sight.cluster["journal_seq"] or 0) if sight else 0
-        now = sight.cluster["leader"] if sight else None
+        snapshot = await api.snapshot(avoid=leader.name)
+        seq = (snapshot.cluster["journal_seq"] or 0) if snapshot else 0
+        now = snapshot.cluster["leader"] if snapshot else None
         if now is None:
             return None
         if now["term"] <= leader.term:

@@ -1,4 +1,4 @@
-"""Runs ``kubectl``. Every call has a time limit, and whatever it says instead of an answer ends in one line."""
+"""Runs ``kubectl``. Every call has a time limit, and every failure becomes an error of one line."""
 
 import asyncio
 import contextlib
@@ -118,7 +118,7 @@ class Kubectl:
 
 async def _stop(process: Process) -> None:
     if process.returncode is None:
-        # Not `Process.kill`, which may take the exit status away from whoever waits for it.
+        # Not `Process.kill`, which may take the exit status away from the task that waits for it.
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)
         await process.wait()
@@ -135,7 +135,7 @@ Found = TypeVar("Found")
 async def poll_until(
     look: Callable[[], Awaitable[Found | None]], what: str, *, patience_s: float, every_s: float
 ) -> Found:
-    """The first thing that ``look`` finds; while it fails it has found nothing. `StoreUnavailable` after the limit."""
+    """The first result of ``look`` that is not None; a failure counts as None. `StoreUnavailable` after the limit."""
     trouble = ""
     try:
         async with asyncio.timeout(patience_s):

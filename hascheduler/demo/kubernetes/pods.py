@@ -1,4 +1,10 @@
-"""What pods there are, looked at again and again."""
+"""The pods of the deployment: their state, a forwarded port to each scheduler's API, and each processor's log in a
+file.
+
+A deleted pod takes its log along, the file stays. A log stream may break at any time and is then read again from before
+the demo. Each line carries the time at which the node received it, which tells a line that is sent again from one that
+was written again.
+"""
 
 import asyncio
 import contextlib
@@ -17,6 +23,13 @@ _COMPONENT = "app.kubernetes.io/component"
 _SELECTOR = f"app.kubernetes.io/name=hascheduler,{_COMPONENT} in ({SCHEDULER},{PROCESSOR})"
 _LOOK_EVERY_S = 1.0
 _PATIENCE_S = 30.0
+_FORWARD_EVERY_S = 0.2
+_OPENING_S = 15.0
+_REOPEN_AFTER_S = 0.5
+_OPENED = re.compile(rb"Forwarding from 127\.0\.0\.1:(\d{1,5}) ->")
+_FOLLOW_EVERY_S = 0.2
+_BEFORE_S = 15
+"""Read so far back: the clocks of two machines run at one speed, and more is not asked of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +50,7 @@ class Pod:
 
 
 class Pods:
-    """Owner of what was seen last; `keep_seeing` keeps it fresh."""
+    """Owner of what was seen last; `keep_fresh` keeps it fresh."""
 
     def __init__(self, kubectl: Kubectl) -> None:
         self._kubectl = kubectl
@@ -55,7 +68,7 @@ class Pods:
         pods = [_read(item) for item in await self._kubectl.items("get", "pods", "--selector", _SELECTOR)]
         self._seen = {pod.name: pod for pod in pods}
 
-    async def keep_seeing(self) -> None:
+    async def keep_fresh(self) -> None:
         """Look until cancelled; an API server that does not answer for a while is the `WorldError` it caused."""
         loop = asyncio.get_running_loop()
         last_s = loop.time()
@@ -85,12 +98,6 @@ def _read(item: Mapping[str, Any]) -> Pod:
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise WorldError(f"kubectl get pods answered something that is no pod ({type(error).__name__})") from None
-
-
-_FORWARD_EVERY_S = 0.2
-_OPENING_S = 15.0
-_REOPEN_AFTER_S = 0.5
-_OPENED = re.compile(rb"Forwarding from 127\.0\.0\.1:(\d{1,5}) ->")
 
 
 class PortForwards:
@@ -131,11 +138,6 @@ class PortForwards:
             finally:
                 self.urls.pop(name, None)
         await asyncio.sleep(_REOPEN_AFTER_S)
-
-
-_FOLLOW_EVERY_S = 0.2
-_BEFORE_S = 15
-"""Read so far back: the clocks of two machines run at one speed, and more is not asked of them."""
 
 
 class PodLogs:

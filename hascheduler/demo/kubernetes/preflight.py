@@ -1,4 +1,4 @@
-"""What must be there and allowed before anything is touched; what is missing is told in one line."""
+"""What must be there and allowed before the demo changes anything; what is missing is reported in one line."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
