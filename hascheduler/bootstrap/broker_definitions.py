@@ -1,8 +1,8 @@
 """RabbitMQ's users and what each may do, as the ``definitions.json`` that the broker reads at its start.
 
 A permission is three patterns of names: what the user may declare and delete, write to, and read from. To bind a queue
-takes write on it and read on the exchange. Whoever may write to the default exchange reaches any queue by its name;
-only there can a message be parked, and a forged one is told from a true one by the compare-and-set on the job.
+takes write on it and read on the exchange. A user that may write to the default exchange reaches any queue by its name;
+messages can be parked only through it, and the compare-and-set on the job refuses a forged one.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _NOTHING = "^$"
 
 
 def broker_definitions(values: SecretValues, events_exchange: str) -> dict[str, Any]:
-    """The whole document; ``events_exchange`` may be empty where nobody publishes events."""
+    """The whole document; ``events_exchange`` may be empty where no events are published."""
     return {
         "vhosts": [{"name": VIRTUAL_HOST}],
         "users": [

@@ -1,4 +1,4 @@
-"""An authority of one's own, and the certificates that it signs, made by the ``openssl`` of this machine.
+"""A private certificate authority, and the certificates that it signs, made by the ``openssl`` of this machine.
 
 ::
 
@@ -6,8 +6,8 @@
                           ──► hascheduler-mongodb-tls    members, who show it to each other too
                           ──► hascheduler-rabbitmq-tls   the broker
 
-Its key signs and does nothing else: it becomes no Secret, and stays with who made it. Whoever trusts the authority
-trusts what it signs later, so a certificate is replaced while all that connects goes on.
+The authority's key signs and does nothing else: it becomes no Secret, and stays with the operator who made it. A client
+that trusts the authority trusts what it signs later, so certificates are replaced while connections go on.
 """
 
 import secrets
@@ -24,7 +24,7 @@ from hascheduler.errors import InvalidInput
 
 AUTHORITY_DAYS = 3_650
 CERTIFICATE_DAYS = 397
-"""The longest that browsers take, which some of those who look at the API are."""
+"""The longest that browsers accept: the API is read in browsers too."""
 _PATIENCE_S = 60
 
 
@@ -38,16 +38,16 @@ class Issued:
 
 def new_authority(name: str) -> Issued:
     """It signs certificates of servers, and no further authority. `InvalidInput` where there is no ``openssl``."""
-    with _workshop() as shop:
-        key = shop.key()
-        shop.write(
+    with _openssl_folder() as openssl:
+        key = openssl.key()
+        openssl.write(
             "authority.cnf",
             "[req]\ndistinguished_name=names\nprompt=no\nx509_extensions=more\n"
             f"[names]\nCN={name}\n"
             "[more]\nbasicConstraints=critical,CA:TRUE,pathlen:0\nkeyUsage=critical,keyCertSign,cRLSign\n"
             "subjectKeyIdentifier=hash\n",
         )
-        cert = shop.run(
+        cert = openssl.run(
             *("req", "-x509", "-new", "-sha256", "-config", "authority.cnf", "-key", "key"),
             *("-days", str(AUTHORITY_DAYS), "-set_serial", _serial()),
         )
@@ -59,19 +59,19 @@ def issue(authority: Issued, name: str, hosts: Sequence[str]) -> Issued:
 
     `InvalidInput` where ``authority`` is none.
     """
-    with _workshop() as shop:
-        key = shop.key()
-        shop.write("authority.crt", authority.cert)
-        shop.write("authority.key", authority.key)
-        shop.write("server.cnf", f"[req]\ndistinguished_name=names\nprompt=no\n[names]\nCN={name}\n")
-        shop.write(
+    with _openssl_folder() as openssl:
+        key = openssl.key()
+        openssl.write("authority.crt", authority.cert)
+        openssl.write("authority.key", authority.key)
+        openssl.write("server.cnf", f"[req]\ndistinguished_name=names\nprompt=no\n[names]\nCN={name}\n")
+        openssl.write(
             "more.cnf",
             "basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n"
             "extendedKeyUsage=serverAuth,clientAuth\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n"
             f"subjectAltName={','.join(_alternative(host) for host in hosts)}\n",
         )
-        shop.write("request", shop.run("req", "-new", "-sha256", "-config", "server.cnf", "-key", "key"))
-        cert = shop.run(
+        openssl.write("request", openssl.run("req", "-new", "-sha256", "-config", "server.cnf", "-key", "key"))
+        cert = openssl.run(
             *("x509", "-req", "-sha256", "-in", "request", "-CA", "authority.crt", "-CAkey", "authority.key"),
             *("-days", str(CERTIFICATE_DAYS), "-set_serial", _serial(), "-extfile", "more.cnf"),
         )
@@ -87,7 +87,7 @@ class _OpenSsl:
         (self.folder / name).write_text(text, encoding="utf-8")
 
     def key(self) -> str:
-        """A new one, on the curve that everybody knows; also in the file ``key``."""
+        """A new key on P-256, the curve that every TLS library has; also in the file ``key``."""
         key = self.run(
             "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-pkeyopt", "ec_param_enc:named_curve"
         )
@@ -111,7 +111,7 @@ class _OpenSsl:
 
 
 @contextmanager
-def _workshop() -> Iterator[_OpenSsl]:
+def _openssl_folder() -> Iterator[_OpenSsl]:
     """A folder for the owner alone, gone with all keys in it at the end."""
     openssl = shutil.which("openssl")
     if openssl is None:

@@ -1,4 +1,5 @@
-"""What is read from mounted files: the members' key and the users' passwords."""
+"""What the operator gives: the addresses of the members in an option, their key and the users' passwords in mounted
+files."""
 
 import re
 from collections.abc import Sequence
@@ -65,7 +66,7 @@ def _read(path: Path, option: str) -> str:
 
 
 def parse_members(texts: Sequence[str]) -> tuple[str, ...]:
-    """``host:port`` of each, from texts with commas, sorted, so that all who are given the same begin at the same."""
+    """``host:port`` of each, from texts with commas, sorted, so that concurrent runs begin with the same member."""
     found = [_member(part.strip()) for text in texts for part in text.split(",") if part.strip()]
     if not found:
         raise InvalidInput(("--members",), "there are none", "host:port, with commas")

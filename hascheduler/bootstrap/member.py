@@ -31,7 +31,7 @@ class MemberAccess:
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
-    """What a member said: the configuration that it holds, if any, the name that it has in there, and who leads."""
+    """A member's answer: the configuration that it holds, if any, its own name in that, and the primary."""
 
     host: str
     configuration: Mapping[str, Any] | None

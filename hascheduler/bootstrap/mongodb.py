@@ -1,4 +1,4 @@
-"""`bootstrap_mongodb`: looks, does the one thing that is needed, and looks again, until there is nothing to do."""
+"""`bootstrap_mongodb`: asks the members, does the next action, and asks again, until nothing is left to do."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from hascheduler.errors import StoreUnavailable
 log = structlog.get_logger(__name__)
 
 _PAUSE_S = (0.2, 1.0)
-"""By chance in between, so that two who do the same do not meet for ever."""
+"""A random pause between these, so that concurrent runs do not collide for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class DatabasePlan:
 async def bootstrap_mongodb(plan: DatabasePlan) -> None:
     """The replica set with all of its members, and its users; `StoreUnavailable` when it is not there in time.
 
-    The users are made as soon as somebody leads, so that nobody waits for a member that is to be added and is late.
+    The users are made as soon as there is a primary, so that clients need not wait for a member that is late.
     """
-    work = _BootstrapRun(plan)
+    run = _BootstrapRun(plan)
     async for attempt in AsyncRetrying(
         retry=retry_if_exception_type(StoreUnavailable),
         wait=wait_random(*_PAUSE_S),
@@ -44,22 +44,22 @@ async def bootstrap_mongodb(plan: DatabasePlan) -> None:
         reraise=True,
     ):
         with attempt:
-            await work.round()
+            await run.round()
 
 
 class _BootstrapRun:
-    """Remembers what was said and done, so that each thing is said once."""
+    """Owner of what was logged and done, so that each state is logged once."""
 
     def __init__(self, plan: DatabasePlan) -> None:
         self._plan = plan
-        self._told = ""
+        self._logged = ""
         self._users_made = False
 
     async def round(self) -> None:
         """Returns when all is done; else `StoreUnavailable` with what is missing."""
         plan = self._plan
-        looks = await asyncio.gather(*(ask_member(host, plan.access, plan.replica_set) for host in plan.members))
-        match next_action(plan.members, [member for member in looks if member is not None]):
+        answers = await asyncio.gather(*(ask_member(host, plan.access, plan.replica_set) for host in plan.members))
+        match next_action(plan.members, [member for member in answers if member is not None]):
             case Wait(reason):
                 raise self._missing(reason)
             case Initiate(host):
@@ -67,27 +67,27 @@ class _BootstrapRun:
                     await initiate(client, plan.replica_set, host)
                 log.info("replica_set_initiated", set=plan.replica_set, member=host)
                 raise self._missing("the set has no primary")
-            case Complete() as lead:
-                await self._complete(lead)
+            case Complete() as action:
+                await self._complete(action)
 
-    async def _complete(self, lead: Complete) -> None:
+    async def _complete(self, action: Complete) -> None:
         plan = self._plan
-        async with as_member(lead.primary, plan.access) as client:
+        async with as_member(action.primary, plan.access) as client:
             if not self._users_made:
-                done = await ensure_users(client, lead.primary, plan.access, plan.database, plan.passwords)
+                done = await ensure_users(client, action.primary, plan.access, plan.database, plan.passwords)
                 log.info("users_ready", **{name: change.value for name, change in done.items()})
                 self._users_made = True
-            for host in lead.addable:
+            for host in action.addable:
                 await add(client, host)
                 log.info("member_added", member=host)
-        if lead.awaited:
-            raise self._missing(f"no answer yet from {', '.join(lead.awaited)}")
-        if lead.others:
-            log.warning("members_not_asked_for", members=list(lead.others))
-        log.info("replica_set_ready", set=plan.replica_set, primary=lead.primary)
+        if action.awaited:
+            raise self._missing(f"no answer yet from {', '.join(action.awaited)}")
+        if action.others:
+            log.warning("members_not_asked_for", members=list(action.others))
+        log.info("replica_set_ready", set=plan.replica_set, primary=action.primary)
 
     def _missing(self, what: str) -> StoreUnavailable:
-        if what != self._told:
+        if what != self._logged:
             log.info("waiting", reason=what)
-            self._told = what
+            self._logged = what
         return StoreUnavailable(f"the replica set {self._plan.replica_set} is not there in time: {what}")

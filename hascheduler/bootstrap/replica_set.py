@@ -1,14 +1,14 @@
-"""What a replica set needs next, from what its members say: pure, but for the two functions that carry it out.
+"""The next action for a replica set, from what its members answer: pure, but for the two functions that carry it out.
 
 ::
 
-    nobody holds a configuration ── all have answered ──► initiate, on the first, with that one alone: it leads at once
-                                 ── some have not     ──► wait: one of those may hold the data of a set that exists
-    some hold one                ── none leads        ──► wait
-                                 ── one leads         ──► a set; members that it lacks are added one by one, once they
-                                                          have answered and belong to no other set
+    no member has a configuration ── all have answered ──► initiate, on the first, with that one alone: it leads at once
+                                  ── some have not     ──► wait: one of those may hold the data of a set that exists
+    some have one                 ── none leads        ──► wait
+                                  ── one leads         ──► a set; members that it lacks are added one by one, once they
+                                                           have answered and belong to no other set
 
-A member whose disk was replaced is in the configuration: the others tell it, and it fetches the data by itself. One
+A member whose disk was replaced is in the configuration: the others tell it, and it fetches the data on its own. One
 that was added has no vote until it has the data, so a set that grows never waits for it.
 """
 
@@ -42,7 +42,7 @@ class Initiate:
 @dataclass(frozen=True, slots=True)
 class Complete:
     """The set exists and ``primary`` leads it. ``addable`` can be added now, ``awaited`` once they answer; ``others``
-    are members of the set that nobody asked for."""
+    are members of the set that the plan does not name."""
 
     primary: str
     addable: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ async def add(client: Client, host: str) -> None:
             return
         id = 1 + max(member["_id"] for member in configuration["members"])
         members = [*configuration["members"], {"_id": id, "host": host}]
-        # Of two who do this at once one has a version that is taken, and comes again.
+        # Of two concurrent runs, the version of one is taken: it tries again.
         changed = {**configuration, "version": configuration["version"] + 1, "members": members}
         await client.admin.command({"replSetReconfig": changed})
 

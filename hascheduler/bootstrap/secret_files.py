@@ -1,4 +1,4 @@
-"""The files of the Secrets: which there are, what is in each, and how they are put on disk."""
+"""The files of the Secrets: which there are, what is in each, and how they are written to disk."""
 
 import json
 import os
@@ -48,7 +48,7 @@ class Places:
 
 
 def secret_files(values: SecretValues, places: Places) -> SecretFiles:
-    """No text ends with a newline, except for JSON: some of those who read Secrets take everything as it is."""
+    """No text ends with a newline, except for JSON: some readers of Secrets take every byte."""
     definitions = broker_definitions(values, places.events_exchange)
     return {
         "hascheduler-mongodb": {
@@ -71,7 +71,7 @@ def secret_files(values: SecretValues, places: Places) -> SecretFiles:
 
 
 def certificate_files(authority: Issued, places: Places) -> SecretFiles:
-    """Those of the three servers, signed by ``authority``; who connects needs ``ca.crt`` alone."""
+    """Those of the three servers, signed by ``authority``; a client needs ``ca.crt`` alone."""
     broker = places.broker.partition(":")[0]
     api = issue(authority, "hascheduler", _once(*_forms("hascheduler", places), *places.api, *_LOCAL))
     members = issue(authority, "mongodb", _once(*(member.rpartition(":")[0] for member in places.members), *_LOCAL))
@@ -130,7 +130,7 @@ def write_secret_files(folder: Path, files: SecretFiles) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    # Readable for the owner alone from the start on; never through a link that somebody has put there.
+    # Readable for the owner alone from the start on; never through a link that is there already.
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(number, "w", encoding="utf-8") as file:
         file.write(text)

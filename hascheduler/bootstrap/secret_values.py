@@ -30,7 +30,7 @@ class SecretValues:
 
 
 def fresh_values() -> SecretValues:
-    """Nobody has had them before, nobody guesses them."""
+    """Fresh random values."""
     return SecretValues(
         keyfile=b64encode(secrets.token_bytes(_KEY_BYTES)).decode(),
         mongodb_admin=_password(),
@@ -45,7 +45,7 @@ def fresh_values() -> SecretValues:
 
 
 def development_values() -> SecretValues:
-    """The same each time, so that they can stand in a repository; whoever reads one knows that it is no secret."""
+    """The same each time, so that they can stand in a repository; each value says that it is no secret."""
     return SecretValues(
         keyfile=PUBLISHED_KEY,
         mongodb_admin=f"{PUBLISHED_PREFIX}mongodb-admin",

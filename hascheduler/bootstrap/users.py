@@ -1,4 +1,20 @@
-"""The users of MongoDB and their roles: made where they are missing, changed where they differ, else left alone."""
+"""The users of MongoDB and their roles: made where they are missing, changed where they differ, else left alone.
+
+===========  =====================================================================================================
+user         may
+===========  =====================================================================================================
+scheduler    read, write and watch the whole database, and make its collections and indexes (so does its migration);
+             never drop one or change its options, or touch another database
+processor    read, change and watch jobs; read definitions and the schema version; register, show life, deregister
+admin        everything, for people (it belongs to the database ``admin``)
+===========  =====================================================================================================
+
+The rights were found by running everything under these users. A processor's user sees all jobs and can change each of
+them, since MongoDB knows no rights on single documents and a view can neither be written nor watched. It reads
+definitions for how often a job that failed is tried again. Scripts in the server (``$where``, ``$function``,
+``mapReduce``) are off in every mongod that we configure: any right to read would be a right to run them. Where handlers
+are not trusted, let them take their work over HTTP (``/v1/work``).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,7 +63,7 @@ async def ensure_users(
 ) -> Mapping[str, UserChange]:
     """What was done for each user; ``client`` asks the primary, which is ``host``.
 
-    `StoreUnavailable` where the primary is none any more, or somebody else did the same at this moment: come again.
+    `StoreUnavailable` where the primary is none any more, or another run did the same at this moment: try again.
     """
     users = (
         _User(SCHEDULER_USER, database, passwords.scheduler, SCHEDULER_USER),
@@ -101,7 +117,7 @@ async def _ensure_user(client: Client, user: _User, host: str, access: MemberAcc
 
 
 async def _gets_in(user: _User, host: str, access: MemberAccess) -> bool:
-    """A password that is right is not written again: a second time changes nothing at all."""
+    """Whether the password is right already: then it is not written again, and a second run changes nothing at all."""
     uri = f"mongodb://{user.name}:{quote_plus(user.password)}@{host}/?directConnection=true&authSource={user.database}"
     client = connect(uri, tls_ca_file=access.tls_ca_file, tls_cert_file=access.tls_cert_file)
     try:

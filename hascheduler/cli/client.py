@@ -26,11 +26,11 @@ _NOT_FOUND = "urn:hascheduler:problem:not-found"
 
 
 class NoSuchResource(CallerError):
-    """The replica answered, and knows nothing by that name."""
+    """The replica has nothing by that name."""
 
 
 class RevisionChanged(Conflict):
-    """Somebody changed it since it was read."""
+    """The resource has another revision than the one that was read."""
 
 
 class Client:
@@ -58,7 +58,7 @@ class Client:
         return self.ask("GET", path, query=query)
 
     def find(self, path: str) -> dict[str, Any] | None:
-        """What is at ``path``, or None when nothing goes by that name."""
+        """The resource at ``path``, or None where there is none."""
         try:
             return self.get(path)
         except NoSuchResource:
@@ -121,7 +121,7 @@ class Client:
         return response.headers, answer
 
     def lines(self, path: str, query: Query = (), *, patience_s: float) -> Iterator[str]:
-        """The lines of an answer that goes on; nothing for ``patience_s`` is the world's fault."""
+        """The lines of a stream; silence for ``patience_s`` is the world's fault."""
         try:
             with self._http.stream("GET", path, params=list(query), timeout=patience_s) as response:
                 if not response.is_success:

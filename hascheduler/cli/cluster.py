@@ -41,13 +41,13 @@ def _cluster(context: typer.Context, url: Url = DEFAULT_URL, as_json: AsJson = F
     refuse_json_with_watch(as_json=as_json, watch=watch)
     with Client(url) as client:
         if as_json:
-            print_json(_asked(client))
+            print_json(_fetch(client))
         else:
-            show_or_watch(lambda: _tables(_asked(client)), watch=watch)
+            show_or_watch(lambda: _tables(_fetch(client)), watch=watch)
 
 
 def _demand_options_behind(context: typer.Context, command: str) -> None:
-    """That command has its own; those in front of it would be passed over in silence."""
+    """The command has its own options; the same in front of it would be ignored silently."""
     for name in ("url", "as_json", "watch"):
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
@@ -55,7 +55,7 @@ def _demand_options_behind(context: typer.Context, command: str) -> None:
             raise InvalidInput((option,), f"stands before {command}", f"hascheduler cluster {command} {option} …")
 
 
-def _asked(client: Client) -> dict[str, Any]:
+def _fetch(client: Client) -> dict[str, Any]:
     """``/v1/cluster`` with the processors beside it."""
     answer = client.get("/v1/cluster")
     answer["processors"] = client.get("/v1/processors").get("items", [])
@@ -131,7 +131,7 @@ def _processors(answer: Answer) -> Table:
 def _quarantine(answer: Answer) -> Table:
     table = new_table("Quarantine: documents that can't be read", "collection", "id", "reason")
     for row in answer["quarantine"]:
-        # As Text: whoever wrote such a document may have put markup into it.
+        # As Text: such a document may hold markup.
         table.add_row(Text(row["collection"]), Text(row["id"]), Text(row["reason"]))
     return table
 

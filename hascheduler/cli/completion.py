@@ -85,6 +85,6 @@ def _ask(url: str, kind: str, incomplete: str, found: list[str]) -> None:
         request = Request(address, headers=credentials.auth_headers())  # noqa: S310  # the scheme was looked at
         with urlopen(request, timeout=_PATIENCE_S, context=credentials.ssl_context()) as answer:  # noqa: S310  # as above
             names = [item.get("name", item.get("id")) for item in json.load(answer)["items"]]
-    except Exception:  # nobody there, or no replica: there is nothing to offer, and nobody to tell
+    except Exception:  # without an answer there is nothing to offer; an error would garble the user's line
         return
     found.extend(name for name in names if isinstance(name, str) and name.startswith(incomplete) and name.isprintable())

@@ -1,4 +1,4 @@
-"""Reads YAML as JSON is read: nothing but texts, numbers, true and false, null, lists, and objects with texts as keys.
+"""Reads YAML with the values of JSON only: texts, numbers, true and false, null, lists, and objects with text keys.
 
 Instants stay the texts that they are, a key may stand only once, and a document that means more than it says (aliases
 of aliases) is refused before it is unfolded.
@@ -64,7 +64,7 @@ def _hint(error: yaml.MarkedYAMLError) -> str:
 
 
 class _JsonValueCheck:
-    """Looks at each value of one document, as often as it would be written out."""
+    """Checks each value of one document, as often as aliases would repeat it."""
 
     def __init__(self, source: str, number: int) -> None:
         self._source, self._number = source, number

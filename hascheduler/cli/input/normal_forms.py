@@ -184,7 +184,7 @@ def _trigger(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_defaults(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     ordered = {name: fields[name] for name in (*defaults, *fields) if name in fields}
-    # Told apart by type as well: in a payload, 0 is not false.
+    # Types are compared as well: in a payload, 0 is not false.
     return {
         name: value
         for name, value in ordered.items()

@@ -34,9 +34,9 @@ def edit_document(
     *,
     yes: bool,
 ) -> Document | None:
-    """What ``write`` made of the edited document; None when nothing was changed.
+    """The result of ``write`` for the edited document; None when nothing was changed.
 
-    After a mistake the editor opens again with one's text, under a line that says what is wrong.
+    After a mistake the editor opens again with the user's text, under a line with the error.
     """
     if not has_terminal():
         problem = f"nothing is given to change in {title}, and there is no terminal for an editor"
@@ -57,7 +57,7 @@ def edit_document(
             return write(document)
         except CallerError as error:
             line = " ".join(str(error).split())
-            # What somebody else changed meanwhile has to be looked at first.
+            # After a concurrent change the user has to look at the new revision first.
             if isinstance(error, RevisionChanged) or not _again(line):
                 raise CallerError(_kept(line, edited)) from None
             text = f"# {line}\n" + "".join(row for row in edited.splitlines(True) if not row.startswith("#"))
@@ -71,14 +71,14 @@ def _again(line: str) -> bool:
 
 
 def _kept(line: str, text: str) -> str:
-    """``line``, with where the text is that would be lost."""
+    """Saves the text, which would be lost; ``line`` with the name of the file."""
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml", delete=False) as file:
         file.write(text)
     return f"{line}; what you wrote is in {file.name}"
 
 
 def _edited(text: str) -> str | None:
-    """What the editor made of ``text``; None when it was saved as it is, or not at all."""
+    """The text after the editor; None when it was saved unchanged, or not at all."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "edit.yaml")
@@ -97,7 +97,7 @@ def has_terminal() -> bool:
 
 
 def confirmed(question: str, *, yes: bool) -> bool:
-    """What the user says; `InvalidInput` when there is no terminal to ask on."""
+    """Whether the user agrees; `InvalidInput` when there is no terminal to ask on."""
     if yes:
         return True
     if not has_terminal():
@@ -114,7 +114,7 @@ def delete_stored(
     as_json: bool,
     described: Callable[[Mapping[str, Any]], str] = lambda _: "",
 ) -> None:
-    """``described`` says in the question what would go."""
+    """Show, ask and delete exactly the revision that was shown; ``described`` is a part of the question."""
     with Client(url) as client:
         path = path_of(kind, name)
         stored = client.get(path)

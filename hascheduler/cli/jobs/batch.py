@@ -47,17 +47,17 @@ def batch(
     groups = split_jobs(jobs)
     key = str(uuid4()) if idempotency_key is None else sendable_key(idempotency_key)
     sendable_key(group_key(key, len(groups) - 1))  # the longest of them, before anything is sent
-    batches, results = _sent(groups, key, url)
+    batches, results = _submit(groups, key, url)
     refused = [one for one in results if one["problem"] is not None]
     if as_json:
         print_json({"batches": batches, "results": results})
     else:
-        _tell(jobs, batches, results)
+        _print_results(jobs, batches, results)
     if refused:
         raise typer.Exit(1)
 
 
-def _sent(groups: Sequence[Group], key: str, url: str) -> tuple[list[str], list[dict[str, Any]]]:
+def _submit(groups: Sequence[Group], key: str, url: str) -> tuple[list[str], list[dict[str, Any]]]:
     batches: list[str] = []
     results: list[dict[str, Any]] = []
     count = sum(len(group) for group in groups)
@@ -79,23 +79,23 @@ def _sent(groups: Sequence[Group], key: str, url: str) -> tuple[list[str], list[
 
 
 def _with_hint(error: HaschedulerError, done: int, count: int, key: str) -> HaschedulerError:
-    """With what repeats the command without any job twice, where that may help."""
+    """The error with the option that repeats the command without doubling a job, where repeating may help."""
     if not done and not isinstance(error, WorldError):
         return error
     hint = f"{done} of {count} jobs were answered; repeated with --idempotency-key {key}, none comes twice"
     return WorldError(f"{error}; {hint}")
 
 
-def _tell(jobs: Sequence[Any], batches: Sequence[str], results: Sequence[Result]) -> None:
-    """Every job of few; of many, those that were refused."""
-    told = [
+def _print_results(jobs: Sequence[Any], batches: Sequence[str], results: Sequence[Result]) -> None:
+    """All jobs where they are few; of many only the refused ones."""
+    shown = [
         (number, job, result)
         for number, (job, result) in enumerate(zip(jobs, results, strict=True), 1)
         if len(results) <= _SHOWN_MAX or result["problem"] is not None
     ]
-    if told:
+    if shown:
         table = new_table("", "", "ref", "answer", "job")
-        for number, job, result in told:
+        for number, job, result in shown:
             ref = job.get("ref", "–") if isinstance(job, Mapping) else "–"
             table.add_row(str(number), Text(str(ref)), *_cells(result))
         console().print(table)

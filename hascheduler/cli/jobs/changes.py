@@ -27,7 +27,7 @@ _PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _JobChange:
-    """``verb`` is what is done, and the end of its path; ``done`` says of how many; ``answers`` say what was met."""
+    """``verb`` is the end of the request's path; ``done`` and ``answers`` are texts for a count and for each answer."""
 
     verb: str
     done: str
@@ -144,11 +144,11 @@ def _carry_out(
 
 
 def _change_each(client: Client, change: _JobChange, ids: Sequence[str], *, as_json: bool) -> None:
-    """One after the other; what is wrong with one keeps none of the others back."""
+    """One after the other; an error of one does not stop the others."""
     paths = [job_path(id, change.verb) for id in ids]
     if len(ids) == 1:
         answer = client.ask("POST", paths[0], change.body)
-        print_json(answer) if as_json else _say(change, ids[0], answer)
+        print_json(answer) if as_json else _print_answer(change, ids[0], answer)
         return
     results: list[dict[str, Any]] = []
     for id, path in zip(ids, paths, strict=True):
@@ -156,7 +156,7 @@ def _change_each(client: Client, change: _JobChange, ids: Sequence[str], *, as_j
             answer = client.ask("POST", path, change.body)
             results.append({"job": id, **answer})
             if not as_json:
-                _say(change, id, answer)
+                _print_answer(change, id, answer)
         except CallerError as error:
             results.append({"job": id, "answer": None, "problem": str(error)})
             typer.echo(f"hascheduler: {one_printable_line(str(error))}", err=True)
@@ -166,7 +166,7 @@ def _change_each(client: Client, change: _JobChange, ids: Sequence[str], *, as_j
         raise typer.Exit(2)
 
 
-def _say(change: _JobChange, id: str, answer: Mapping[str, Any]) -> None:
+def _print_answer(change: _JobChange, id: str, answer: Mapping[str, Any]) -> None:
     console().print(change.answers[answer["answer"]].format(id), markup=False, soft_wrap=True)
 
 
@@ -185,13 +185,13 @@ def _change_all(
     if as_json:
         print_json(answer)
     elif doing:
-        console().print(Text(_told(change, answer)))
+        console().print(Text(_summary(change, answer)))
     else:
         console().print(Text(f"would {change.verb} {count}" if counted["matched"] else "There are no such jobs."))
 
 
 def _repeated(client: Client, path: str, body: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
-    """Until it is complete: one request does a part of what is much."""
+    """Repeat the request until it is complete: one request changes a bounded number of jobs."""
     total = {**counted, "changed": 0, "asked_to_stop": 0}
     with console().status("") as status:
         while True:
@@ -207,7 +207,7 @@ def _ask(client: Client, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
     return client.exchange("POST", path, body, patience_s=_PATIENCE_S)[1]
 
 
-def _told(change: _JobChange, answer: Mapping[str, Any]) -> str:
+def _summary(change: _JobChange, answer: Mapping[str, Any]) -> str:
     asked = f", asked {answer['asked_to_stop']} to stop" if answer["asked_to_stop"] else ""
     return change.done.format(_count(answer["changed"], exact=True)) + asked
 

@@ -95,12 +95,12 @@ def _follow(client: Client, query: list[tuple[str, str]], last_id: str | None, *
     while True:
         resumed = query if last_id is None else [*query, ("after", last_id)]
         try:
-            for said in _said(client.lines(PATH, resumed, patience_s=_SILENCE_MAX_S)):
+            for block in _read_blocks(client.lines(PATH, resumed, patience_s=_SILENCE_MAX_S)):
                 has_spoken = True
-                last_id = said.id or last_id
-                if said.name:
-                    _show(said, as_json=as_json)
-                elif said.is_comment and not follow:
+                last_id = block.id or last_id
+                if block.name:
+                    _show(block, as_json=as_json)
+                elif block.is_comment and not follow:
                     return
         except WorldError as error:
             # One that was never there is a mistake, one that went away comes back.
@@ -112,33 +112,33 @@ def _follow(client: Client, query: list[tuple[str, str]], last_id: str | None, *
         time.sleep(_AGAIN_S)
 
 
-def _said(lines: Iterator[str]) -> Iterator[StreamBlock]:
+def _read_blocks(lines: Iterator[str]) -> Iterator[StreamBlock]:
     """What each block says; one that was cut off in the middle says nothing."""
-    said = StreamBlock()
+    block = StreamBlock()
     for line in lines:
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         match name:
             case "id":
-                said.id = value
+                block.id = value
             case "event":
-                said.name = value
+                block.name = value
             case "data":
-                said.data = value
+                block.data = value
             case "" if line:
-                said.is_comment = True
+                block.is_comment = True
             case "":
-                yield said
-                said = StreamBlock()
+                yield block
+                block = StreamBlock()
 
 
-def _show(said: StreamBlock, *, as_json: bool) -> None:
-    data = json.loads(said.data)
-    if said.name not in _STYLES:
+def _show(block: StreamBlock, *, as_json: bool) -> None:
+    data = json.loads(block.data)
+    if block.name not in _STYLES:
         _aside(data.get("reason") or f"{data.get('missed')} events were missed: this was too slow")
         return
     if as_json:
-        typer.echo(printable_json(said.data))
+        typer.echo(printable_json(block.data))
     else:
         console().print(_line(data), soft_wrap=True)
     sys.stdout.flush()
@@ -151,16 +151,16 @@ def _line(event: dict[str, Any]) -> Text:
     line.append(f"{event['at'][11:23]} ", style="dim")
     line.append(f"{event['type']:<16} ", style=_STYLES[event["type"]])
     line.append(event["job"], style="bold")
-    said = [event["definition"] or ""]
+    parts = [event["definition"] or ""]
     if event["attempt"]:
-        said.append(f"attempt {event['attempt']}" + (f" at {event['processor']}" if event["processor"] else ""))
+        parts.append(f"attempt {event['attempt']}" + (f" at {event['processor']}" if event["processor"] else ""))
     if event["priority"] is not None:
-        said.append(f"priority {event['priority']}")
+        parts.append(f"priority {event['priority']}")
     if event["failures"]:
-        said.append(f"{event['failures']} failed")
+        parts.append(f"{event['failures']} failed")
     if event["retry_at"] is not None:
-        said.append(f"again at {event['retry_at'][11:23]}")
-    return line.append("  " + "  ".join(part for part in said if part))
+        parts.append(f"again at {event['retry_at'][11:23]}")
+    return line.append("  " + "  ".join(part for part in parts if part))
 
 
 def _aside(text: str) -> None:

@@ -42,7 +42,7 @@ def job_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
 
 
 def failed_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
-    """What went wrong, how often, and when at last."""
+    """Failed jobs: the error, how many tries, and when the last one ended."""
     if not jobs:
         return Text("No job has failed.", style="dim")
     table = new_table("", "job", "definition", "target", "tries", "failed", "error")

@@ -68,7 +68,7 @@ def show_or_watch(picture: Callable[[], RenderableType], *, watch: bool) -> None
             time.sleep(_WATCH_EVERY_S)
             try:
                 live.update(picture(), refresh=True)
-            except WorldError as error:  # it may come back, and whoever watches wants to see it
+            except WorldError as error:  # the replica may come back, and the user watches for that
                 live.update(Text(str(error), style="red"), refresh=True)
 
 

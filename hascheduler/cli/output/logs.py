@@ -16,12 +16,12 @@ from hascheduler.settings import Settings
 from hascheduler.telemetry.log_fields import add_process, add_span
 
 _QUIET = {
-    # They report as errors what is answered or retried here, and as news what nobody needs to know.
+    # These report as errors what is answered or retried here, and as news what is none.
     "uvicorn.error": logging.ERROR,
     "aio_pika": logging.CRITICAL,
     "aiormq": logging.CRITICAL,
     "pymongo": logging.CRITICAL,
-    # What is lost on the way to a collector is told once, by our exporter.
+    # Our exporter reports once what is lost on the way to a collector.
     "opentelemetry": logging.CRITICAL,
 }
 

@@ -97,7 +97,7 @@ def apply(
                 carry_out(client, step)
             except (CallerError, WorldError) as error:
                 failures[step.kind, step.name] = error
-    _tell(steps, failures, done=doing or not wanted, dry_run=dry_run, as_json=as_json)
+    _print_outcome(steps, failures, done=doing or not wanted, dry_run=dry_run, as_json=as_json)
     if failures:
         refused = any(isinstance(error, CallerError) and not isinstance(error, Conflict) for error in failures.values())
         raise typer.Exit(2 if refused else 1)
@@ -119,7 +119,7 @@ def _will(change: PlannedChange) -> str:
     )
 
 
-def _tell(
+def _print_outcome(
     steps: Sequence[PlanStep],
     failures: dict[tuple[str, str], HaschedulerError],
     *,
@@ -131,7 +131,7 @@ def _tell(
     for (kind, name), error in failures.items():
         typer.echo(f"hascheduler: {kind} {name}: {one_printable_line(str(error))}", err=True)
     if as_json:
-        print_json({"dry_run": dry_run, "documents": [_told(step, failures) for step in steps]})
+        print_json({"dry_run": dry_run, "documents": [_as_json(step, failures) for step in steps]})
         return
     counts = Counter(step.change for step in steps if (step.kind, step.name) not in failures)
     parts = [Text(f"{counts[change]} {change}", style=_SIGNS[change]) for change in PlannedChange if counts[change]]
@@ -141,7 +141,7 @@ def _tell(
     console().print(Text.assemble(how, Text(", ").join(parts)))
 
 
-def _told(step: PlanStep, failures: dict[tuple[str, str], HaschedulerError]) -> dict[str, Any]:
+def _as_json(step: PlanStep, failures: dict[tuple[str, str], HaschedulerError]) -> dict[str, Any]:
     failure = failures.get((step.kind, step.name))
     return {
         "kind": step.kind,

@@ -6,10 +6,10 @@ import threading
 
 
 def exit_on_sigterm() -> None:
-    """From now on the process ends where it is, until a loop takes the signal over.
+    """From now on SIGTERM ends the process where it is, until a loop takes the signal over.
 
-    Without that, one that is the first of its container would not hear it: for that one the kernel has no default
-    action, and the pod would be killed at the end of its grace.
+    Without that, process 1 of a container would ignore it: the kernel has no default action for that process, and the
+    pod would be killed at the end of its grace period.
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _leave)

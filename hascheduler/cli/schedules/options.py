@@ -167,7 +167,7 @@ def changed_trigger(given: Given) -> dict[str, Any]:
 def _at(texts: list[str]) -> dict[str, Any]:
     if len(texts) == 1:
         return {"type": "once", "at": texts[0]}
-    with suppress(InvalidInput):  # whoever reads the trigger says it better, with the index
+    with suppress(InvalidInput):  # the reader of the trigger reports it better, with the index
         texts = sorted(texts, key=parse_instant)
     return {"type": "times", "at": texts}
 

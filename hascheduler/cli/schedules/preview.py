@@ -45,10 +45,10 @@ def preview_schedule(
     now_ms = SystemClock().wall_ms()
     after_ms = now_ms if start is None else WallMs(parse_instant(start, ("--from",)) - 1)
     if given:
-        answer = _here(name, given, now_ms, after_ms, _count(count))
-        title = f"Next fires of {_words(given)}"
+        answer = _computed(name, given, now_ms, after_ms, _count(count))
+        title = f"Next fires of {_trigger_text(given)}"
     elif name is not None:
-        answer = _asked(url, name, start, _count(count))
+        answer = _from_replica(url, name, start, _count(count))
         title = f"Next fires of {name}"
     else:
         raise InvalidInput(("NAME",), "neither a schedule nor times are given", "NAME, or --cron, --every or --at")
@@ -58,7 +58,7 @@ def preview_schedule(
         console().print(show_preview(title, answer, now_ms))
 
 
-def _here(name: str | None, given: Given, now_ms: WallMs, after_ms: WallMs, count: int) -> dict[str, Any]:
+def _computed(name: str | None, given: Given, now_ms: WallMs, after_ms: WallMs, count: int) -> dict[str, Any]:
     from hascheduler.cli.input.trigger_bodies import read_trigger
     from hascheduler.cli.schedules.local_preview import preview
     from hascheduler.triggers import check_trigger
@@ -68,7 +68,7 @@ def _here(name: str | None, given: Given, now_ms: WallMs, after_ms: WallMs, coun
     return preview(name or "preview", trigger, after_ms, count=count)
 
 
-def _asked(url: str, name: str, start: str | None, count: int) -> dict[str, Any]:
+def _from_replica(url: str, name: str, start: str | None, count: int) -> dict[str, Any]:
     from hascheduler.cli.client import Client, path_of
 
     query = [("count", str(count)), *([] if start is None else [("from", start)])]
@@ -85,7 +85,7 @@ def _count(text: str) -> int:
     return count
 
 
-def _words(given: Given) -> str:
+def _trigger_text(given: Given) -> str:
     from hascheduler.cli.schedules.tables import trigger_text
 
     return trigger_text(new_trigger(given))

@@ -20,7 +20,7 @@ from hascheduler.model.instants import parse_instant
 Fire = Mapping[str, Any]
 
 _DRAWN_MAX = 48
-"""Of a day with as many fires or more, an answer has but some, so the picture of the night would be wrong."""
+"""Of a day with this many fires or more, an answer holds only some: the chart would be wrong."""
 
 _CHANGE = {"": "", "+": "green", "-": "red"}
 
@@ -104,7 +104,7 @@ def _clock_change(change: Mapping[str, Any]) -> RenderableType:
         (f"{clock_text(wall_before)} → {clock_text(wall_after)}", "cyan"),
         (f"  ({change['offset_before']} → {change['offset_after']})", "dim"),
     )
-    # An explanation begins with what the clock does, which the head has told.
+    # An explanation begins with what the clock does, which stands in the heading already.
     lines: list[RenderableType] = [Text(change["explanation"].partition("; ")[2] or change["explanation"])]
     if len(change["fires"]) < _DRAWN_MAX:
         fires_ms = [parse_instant(fire["nominal_at"]) for fire in change["fires"] if not fire["excluded"]]

@@ -28,7 +28,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.triggers import upcoming
 
 _TIMES_MAX = 4
-"""A schedule that fires more often on a day is told by its count."""
+"""A schedule that fires more often on a day is shown by its count."""
 _HOUR_MS = 3_600_000
 
 

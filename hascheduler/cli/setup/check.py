@@ -88,7 +88,7 @@ def _watch(settings: Settings) -> None:
         while True:
             try:
                 live.update(_picture(_run(settings), settings.database), refresh=True)
-            except WorldError as error:  # it may come back, and whoever watches wants to see it
+            except WorldError as error:  # the database may come back, and the user watches for that
                 live.update(Text(str(error), style="red"), refresh=True)
             time.sleep(_AGAIN_S)
 
@@ -109,7 +109,7 @@ def _picture(report: CheckReport, database: str) -> RenderableType:
 
 def _block(finding: Finding) -> Text:
     text = Text()
-    # As Text: whoever wrote such a document may have put markup into it.
+    # As Text: such a document may hold markup.
     text.append(finding.kind.value, style="bold red").append(f"  {finding.document}")
     if finding.since_ms is not None:
         text.append(f"  since {instant_or_ms(finding.since_ms)}", style="dim")

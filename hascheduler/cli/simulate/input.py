@@ -38,7 +38,7 @@ class ScenarioSource:
 
 
 def read_source(file: str | None, example: str | None) -> ScenarioSource:
-    """That of the file (``-``: standard input) or of the example."""
+    """From the file (``-``: standard input) or the example."""
     if (file is None) == (example is None):
         problem = "missing" if file is None else "given, and --example too"
         raise InvalidInput(("FILE",), problem, "a scenario file, - or --example NAME")
@@ -47,7 +47,7 @@ def read_source(file: str | None, example: str | None) -> ScenarioSource:
 
 
 def scenario_of(source: ScenarioSource) -> Scenario:
-    """What is in it, or what was recorded, as a scenario."""
+    """The scenario in the source, or the recorded work as one."""
     with errors_located(source):
         if source.is_recording:
             return recorded_scenario(*read_recording(source.text.splitlines()))
@@ -56,7 +56,7 @@ def scenario_of(source: ScenarioSource) -> Scenario:
 
 @contextmanager
 def errors_located(source: ScenarioSource) -> Iterator[None]:
-    """What is wrong with it is told with its place."""
+    """Errors inside the block name the source and the place in it."""
     try:
         yield
     except InvalidInput as error:

@@ -40,7 +40,7 @@ def write_picture(out: str, picture: bytes) -> None:
 
 
 class ProgressBar:
-    """A bar on standard error, once it has taken a while; none where nobody looks at it."""
+    """A bar on standard error, once the run has taken a second; none where that is no terminal."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None

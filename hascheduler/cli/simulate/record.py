@@ -28,8 +28,8 @@ def record(
 ) -> None:
     """Record what the leader is told and what it decides. Ctrl-C ends it early, and what was written counts."""
     span_ms = parse_duration(span, ("--for",))
-    with Client(url) as asked:
-        leader = _leader(asked.get("/v1/cluster"), url)
+    with Client(url) as client:
+        leader = _leader(client.get("/v1/cluster"), url)
     with Client(leader) as client, _new(file) as out, _progress() as live:
         query = (("for", format_duration(span_ms)),)
         lines = client.lines("/v1/cluster/recording", query, patience_s=span_ms / 1_000 + 10)

@@ -17,7 +17,7 @@ _SHOWN_MAX = 5
 
 
 def show_replay(text: str, *, as_json: bool) -> None:
-    """Ends with status 1 where something else was decided."""
+    """Exits with status 1 where the replay decides something else."""
     heading, steps = read_recording(text.splitlines())
     replayed = replay(heading, steps)
     if as_json:
@@ -34,8 +34,8 @@ def _summary(heading: RecordingHeading, replayed: Replayed) -> Text:
     difference = replayed.difference
     if difference is None:
         end = "it was cut off" if replayed.end is None else replayed.end
-        told = f"{replayed.decisions} decisions in {replayed.steps} steps, and all are the same   ({end})"
-        return text.append(told, "not dim green")
+        summary = f"{replayed.decisions} decisions in {replayed.steps} steps, and all are the same   ({end})"
+        return text.append(summary, "not dim green")
     text.append(f"step {difference.step}, at {format_instant(difference.now)}, is another\n", "not dim red")
     text.append(f"recorded  {_few(difference.recorded)}\nreplayed  {_few(difference.replayed)}\n", "not dim")
     return text.append(f"{replayed.decisions} decisions before it are the same", "not dim")

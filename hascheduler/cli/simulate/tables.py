@@ -76,7 +76,7 @@ def examples_table(examples: Sequence[tuple[str, str]]) -> Table:
 
 
 def span_text(span_ms: int) -> str:
-    """As short as it can be told, with three digits below a minute and whole seconds above."""
+    """As short as possible: three digits below a minute, whole seconds above."""
     if span_ms < 59_950:
         return f"{span_ms / 1_000:.3g}s"
     return format_duration((span_ms + 500) // 1_000 * 1_000)
@@ -118,7 +118,7 @@ def _waits(report: RunReport) -> Table:
 
 
 def _of_several(tenants: Sequence[WaitFigures]) -> Sequence[WaitFigures]:
-    """One alone is told nothing by its name."""
+    """A single tenant needs no rows of its own."""
     return tenants if len(tenants) > 1 else ()
 
 

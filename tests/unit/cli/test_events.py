@@ -109,7 +109,7 @@ async def test_a_stream_that_ends_is_taken_up_again_after_the_last_event(
 def test_a_block_that_was_cut_off_says_nothing() -> None:
     lines = ["retry: 2000", "", "id: 1", "event: failed", "data: {}", "", ": here", "id: 2", "", "id: 3", "data: {"]
     said = events_module.StreamBlock
-    assert list(events_module._said(iter(lines))) == [
+    assert list(events_module._read_blocks(iter(lines))) == [
         said(),
         said("1", "failed", "{}"),
         said("2", is_comment=True),
