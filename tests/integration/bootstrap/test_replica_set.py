@@ -115,7 +115,7 @@ async def test_a_set_of_one_grows_to_three(members: Members) -> None:
     await all_in_step(*hosts)
 
 
-async def test_a_late_member_of_a_set_that_grows_keeps_nobody_from_his_user(members: Members) -> None:
+async def test_users_are_made_before_a_late_member_of_a_growing_set_arrives(members: Members) -> None:
     [first] = await _started(members, 1)
     await bootstrapped(first)
     late = members.address()
@@ -126,7 +126,7 @@ async def test_a_late_member_of_a_set_that_grows_keeps_nobody_from_his_user(memb
         await client.admin.command("replSetGetStatus")
 
 
-async def test_a_member_that_nobody_asks_for_stays(members: Members) -> None:
+async def test_a_member_that_the_plan_does_not_name_stays(members: Members) -> None:
     hosts = await _started(members, 3)
     await bootstrapped(*hosts)
     await bootstrapped(*hosts[:2])

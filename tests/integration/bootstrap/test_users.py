@@ -74,7 +74,7 @@ async def test_a_changed_password_is_in_force_and_the_old_one_no_more(fresh: Dep
         assert await _gets_in(fresh, "processor") is is_right
 
 
-async def test_rights_that_somebody_has_changed_are_as_they_were(fresh: Deployment) -> None:
+async def test_changed_rights_are_restored(fresh: Deployment) -> None:
     await done(*fresh.bootstrap_arguments())
     before = await _stored(fresh)
     async with Client(fresh.admin_uri) as client:
@@ -141,7 +141,7 @@ async def test_what_was_started_before_the_set_and_its_users_comes_through_by_it
 
 
 @pytest.mark.parametrize("arguments", [["serve", "--http-port", "0"], ["processor", "processors.log"]])
-async def test_one_that_waits_for_mongodb_ends_at_once_when_told_to(tmp_path: Path, arguments: list[str]) -> None:
+async def test_sigterm_ends_a_command_that_waits_for_mongodb_at_once(tmp_path: Path, arguments: list[str]) -> None:
     nowhere = {"HASCHEDULER_MONGODB_URI": "mongodb://127.0.0.1:1/?replicaSet=rs0"}
     async with _started(tmp_path / "log", *arguments, **nowhere) as child:
         await _said(child.log, "waiting_for_mongodb")

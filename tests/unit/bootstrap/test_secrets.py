@@ -57,7 +57,7 @@ def test_there_is_a_folder_for_each_secret_and_a_line_that_makes_it(tmp_path: Pa
     ]
 
 
-def test_certificates_are_made_where_there_is_tls_and_nobody_else_makes_them(tmp_path: Path) -> None:
+def test_certificates_are_made_with_tls_unless_others_make_them(tmp_path: Path) -> None:
     for option in ("--no-tls", "--no-certificates", "--development"):
         _made(tmp_path / option, option)
         assert _files(tmp_path / option) == CONTRACT, option
@@ -205,7 +205,7 @@ def test_what_is_no_name_is_refused_before_anything_is_written(tmp_path: Path, a
     assert not (tmp_path / "out").exists()
 
 
-def test_members_are_in_one_order_whoever_names_them() -> None:
+def test_members_have_one_order_in_whatever_order_they_are_given() -> None:
     orders = [parse_members(["c", "a:2,b"]), parse_members(["b,c,a:2"])]
     assert orders == [("a:2", "b:27017", "c:27017")] * 2
     assert all(before < after for before, after in pairwise(orders[0]))

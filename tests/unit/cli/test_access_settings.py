@@ -31,7 +31,7 @@ def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Settings:
         ("0.0.0.0", "none", "false", None),
     ],
 )
-def test_tokens_are_demanded_unless_it_is_safe_or_said_not_to_be(
+def test_tokens_are_demanded_unless_it_is_safe_or_switched_off(
     monkeypatch: pytest.MonkeyPatch, host: str, auth: str, allowed: str, demanded: bool | None
 ) -> None:
     variables = {"HTTP_HOST": host, "AUTH": auth, "ALLOW_UNAUTHENTICATED": allowed}

@@ -124,9 +124,7 @@ async def test_a_change_is_shown_as_a_difference_and_written(replica: Replica, w
     assert world.schedule("tick")["paused_at_ms"] is not None
 
 
-async def test_paused_is_changed_where_it_is_said_and_left_alone_where_not(
-    replica: Replica, world: World, file: Path
-) -> None:
+async def test_paused_changes_only_where_the_document_has_it(replica: Replica, world: World, file: Path) -> None:
     await replica.done("apply", "-f", str(file), "--yes")
     want(file, _WANTED.replace("paused: true\n", ""))
     assert (await replica.done("apply", "-f", str(file))).out == "3 unchanged\n"
@@ -155,7 +153,7 @@ async def test_a_dry_run_writes_nothing(replica: Replica, world: World, file: Pa
     assert names(world) == []
 
 
-async def test_where_nobody_can_answer_it_shows_the_difference_and_does_nothing(
+async def test_without_a_terminal_it_shows_the_difference_and_does_nothing(
     replica: Replica, world: World, file: Path
 ) -> None:
     ended = await replica.run("apply", "-f", str(file))
@@ -235,7 +233,7 @@ async def test_programs_get_one_document(replica: Replica, file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tick", "nightly", "repack"])
-async def test_what_somebody_changed_meanwhile_is_not_replaced(
+async def test_a_concurrent_change_is_not_replaced(
     replica: Replica, url: str, world: World, file: Path, name: str
 ) -> None:
     await replica.done("apply", "-f", str(file), "--yes")

@@ -49,7 +49,7 @@ def test_help_lists_the_commands() -> None:
 
 
 @pytest.mark.parametrize("group", ["schedule", "definition", "lane", "tenant", "job", "token"])
-def test_the_commands_of_a_group_are_told_in_whole_lines_and_each_has_an_example(group: str) -> None:
+def test_each_command_of_a_group_has_a_whole_line_and_an_example(group: str) -> None:
     _, _, commands = invoke(group, "--help").out.partition("Commands:\n")
     told = [line.split(maxsplit=1) for line in commands.splitlines() if line]
     assert len(told) >= 4
@@ -63,7 +63,7 @@ def test_the_commands_of_a_group_are_told_in_whole_lines_and_each_has_an_example
     ("arguments", "meant"),
     [(["shedule"], "schedule"), (["schedule", "prevew"], "preview"), (["definition", "lst"], "list")],
 )
-def test_a_misspelt_command_is_told_what_was_meant(arguments: list[str], meant: str) -> None:
+def test_a_misspelt_command_names_the_closest_one(arguments: list[str], meant: str) -> None:
     ended = invoke(*arguments)
     assert ended.status == 2
     assert f"Did you mean {meant}?" in ended.err

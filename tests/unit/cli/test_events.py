@@ -55,7 +55,7 @@ async def test_only_what_is_asked_for_is_shown(replica: Replica, log: EventLog) 
     assert (await replica.done("events", "--no-follow", *SINCE, "--schedule", "tick", "--tenant", "tenant")).out == ""
 
 
-async def test_what_was_missed_is_said_aside(replica: Replica, log: EventLog) -> None:
+async def test_missed_events_are_reported_on_standard_error(replica: Replica, log: EventLog) -> None:
     ended = await replica.done("events", "--no-follow", "--json", "--after", position(1, 1))
     assert (ended.out, "list the jobs again" in ended.err) == ("", True)
 

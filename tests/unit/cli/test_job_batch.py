@@ -35,7 +35,7 @@ async def test_a_file_is_json_lines_or_a_list(replica: Replica, world: World, te
     assert f"2 submitted in {world.job(first)['batch']}\n" in shown
 
 
-async def test_what_is_refused_is_told_beside_the_others(replica: Replica, tmp_path: Path) -> None:
+async def test_refused_jobs_stand_beside_the_submitted_ones(replica: Replica, tmp_path: Path) -> None:
     file = tmp_path / "jobs.jsonl"
     file.write_text('{"definition": "log"}\n{"definition": "a/b", "ref": "second"}\n7\n')
     ended = await replica.run("job", "batch", str(file), COLUMNS="160")
@@ -55,7 +55,7 @@ async def test_under_one_key_they_are_the_same_jobs(replica: Replica, world: Wor
     assert len(world.everything()[Collection.JOBS]) == 2
 
 
-async def test_a_key_that_is_too_long_for_the_last_request_is_told_before_the_first(
+async def test_a_key_too_long_for_the_last_request_is_refused_before_the_first(
     replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 1)
@@ -82,7 +82,7 @@ async def test_many_go_in_several_requests_and_only_what_is_refused_is_listed(
     assert "98 known already, 1 refused" in (await replica.run(*asked, input="\n".join(lines), COLUMNS="200")).out
 
 
-async def test_when_nobody_answers_it_says_how_to_repeat_it() -> None:
+async def test_without_an_answer_it_says_how_to_repeat_the_command() -> None:
     ended = await Replica("http://127.0.0.1:1").run("job", "batch", "-", input=_YAML)
     assert (ended.status, ended.err.count("\n")) == (1, 1)
     assert "0 of 2 jobs were answered; repeated with --idempotency-key " in ended.err

@@ -60,7 +60,7 @@ async def test_waiting_ends_when_the_job_does(replica: Replica, world: World) ->
     assert (await waiting).out == f"{ID} succeeded\n"
 
 
-async def test_where_nobody_is_nobody_is_waited_for() -> None:
+async def test_a_job_wait_fails_at_once_where_no_replica_answers() -> None:
     ended = await Replica("http://127.0.0.1:1").run("job", "wait", ID)
     assert (ended.status, ended.err.count("\n")) == (1, 1)
 

@@ -102,13 +102,13 @@ def test_a_folder_is_read_at_any_depth_in_order_without_what_is_hidden(tmp_path:
         (f"{_SCHEDULE}---\nkind: [", "line 8: "),
     ],
 )
-def test_a_mistake_is_told_where_it_is(tmp_path: Path, text: str, said: str) -> None:
+def test_an_error_names_its_document_and_field(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(CallerError) as refused:
         read(tmp_path, text)
     assert f"{tmp_path}/a.yaml, {said}" in str(refused.value)
 
 
-def test_all_mistakes_are_told_at_once_but_not_without_end(tmp_path: Path) -> None:
+def test_all_errors_are_reported_at_once_up_to_a_limit(tmp_path: Path) -> None:
     with pytest.raises(CallerError) as refused:
         read(tmp_path, "---\n".join("{kind: Nothing}\n" for _ in range(25)))
     assert re.findall(r"document (\d+), kind", str(refused.value)) == [str(number) for number in range(1, 11)]

@@ -17,7 +17,7 @@ def paris(*arguments: str) -> Ended:
     return preview("--cron", "30 2 * * *", "--timezone", "Europe/Paris", *arguments)
 
 
-def test_both_nights_of_a_year_are_told_and_drawn() -> None:
+def test_both_clock_changes_of_a_year_are_explained_and_drawn() -> None:
     ended = paris("--from", "2027-01-01T00:00:00Z")
     assert (ended.status, ended.err) == (0, "")
     _, _, changes = ended.out.partition("Clock changes in Europe/Paris")
@@ -28,7 +28,7 @@ def test_both_nights_of_a_year_are_told_and_drawn() -> None:
     assert "┼─────┼─────┼──●──┃┼──○──┼─────┼─────" in autumn
 
 
-def test_each_fire_is_told_by_local_day_and_offset_and_in_utc() -> None:
+def test_each_fire_shows_its_local_day_and_offset_and_utc() -> None:
     shown = paris("--from", "2027-03-26T00:00:00Z", "--count", "4").out
     rows = [" ".join(line.split()) for line in shown.splitlines()]
     assert any(row.startswith("1 Fri 26 Mar 2027 02:30 +01:00 2027-03-26 01:30 in ") for row in rows)
@@ -79,7 +79,7 @@ def test_every_kind_of_trigger_has_a_preview(arguments: list[str], times: list[s
     assert [fire["nominal_at"] for fire in answer["fires"]] == times
 
 
-def test_what_is_over_is_said_so() -> None:
+def test_a_schedule_that_is_over_says_so() -> None:
     shown = preview("--cron", "0 0 1 1 *", "--end-at", "2028-06-01T00:00:00Z", "--from", "2028-02-01T00:00:00Z").out
     assert "It will not fire any more." in shown
 
@@ -110,7 +110,7 @@ def test_jitter_is_shown_and_follows_from_the_name() -> None:
     assert dues[0] != dues[2]
 
 
-def test_a_zone_without_clock_changes_is_said_to_have_none() -> None:
+def test_a_zone_without_clock_changes_says_so() -> None:
     assert "Clocks in Asia/Tokyo do not change" in preview("--cron", "@daily", "--timezone", "Asia/Tokyo").out
 
 

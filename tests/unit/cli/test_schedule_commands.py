@@ -151,7 +151,7 @@ async def test_verdicts_tell_what_came_of_each_time(replica: Replica, world: Wor
     assert "No such time was decided yet." in none.out
 
 
-async def test_deleting_asks_unless_it_is_told_not_to(replica: Replica, world: World) -> None:
+async def test_deleting_asks_unless_yes_is_given(replica: Replica, world: World) -> None:
     await replica.done(*_TICK)
     refused = await replica.run("schedule", "delete", "tick")
     assert (refused.status, refused.err.count("\n")) == (2, 1)

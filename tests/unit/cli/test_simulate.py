@@ -53,7 +53,7 @@ def test_the_summary_has_the_figures(tmp_path: Path) -> None:
     assert "\x1b" not in ended.out
 
 
-def test_many_keys_are_not_all_told(tmp_path: Path) -> None:
+def test_many_keys_are_not_all_shown(tmp_path: Path) -> None:
     file = scenario(tmp_path, job("g", count=50, fairness_key=[f"k{n}" for n in range(50)]))
     ended = invoke("simulate", file)
     assert "30 more, which waited less" in ended.out
@@ -75,7 +75,7 @@ def test_many_keys_are_not_all_told(tmp_path: Path) -> None:
         (["--example", "rarity", "--plot", "/nowhere/out.png"], "--plot: /nowhere/out.png: No such file or directory"),
     ],
 )
-def test_what_can_not_be_done_is_told_in_one_line(arguments: list[str], line: str) -> None:
+def test_an_impossible_request_is_one_line(arguments: list[str], line: str) -> None:
     ended = invoke("simulate", *arguments)
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith(f"hascheduler: {line}")
@@ -93,7 +93,7 @@ def test_what_can_not_be_done_is_told_in_one_line(arguments: list[str], line: st
         ("7", "7; expected an object"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_told_with_its_place(text: str, line: str, tmp_path: Path) -> None:
+def test_an_error_in_a_file_names_its_place(text: str, line: str, tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(text, "utf-8")
     for ended, source in (

@@ -63,7 +63,7 @@ async def test_they_are_listed_and_revoked(replica: Replica) -> None:
     assert (refused.status, "the token is unknown" in refused.err) == (2, True)
 
 
-async def test_without_a_token_one_is_told_where_it_belongs(replica: Replica) -> None:
+async def test_without_a_token_the_error_names_the_variable(replica: Replica) -> None:
     refused = await replica.run("schedule", "list")
     assert refused.status == 2
     assert refused.err.count("\n") == 1
@@ -92,7 +92,7 @@ async def test_a_role_that_is_too_low_is_one_line(replica: Replica) -> None:
         (["audit-log", "--since", "yesterday"], "since: "),
     ],
 )
-async def test_a_mistake_is_told_with_status_2(replica: Replica, arguments: list[str], said: str) -> None:
+async def test_wrong_usage_exits_with_status_2(replica: Replica, arguments: list[str], said: str) -> None:
     refused = await replica.run(*arguments, HASCHEDULER_TOKEN=ADMIN)
     assert refused.status == 2
     assert said in refused.err

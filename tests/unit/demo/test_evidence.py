@@ -120,7 +120,7 @@ def test_an_output_is_read_as_it_grows_whole_lines_only(tmp_path: Path) -> None:
     assert len(effects.all) == 2
 
 
-def test_jobs_of_others_are_nobodys_business(tmp_path: Path) -> None:
+def test_jobs_of_others_are_ignored(tmp_path: Path) -> None:
     output, effects = tmp_path / "log", Effects("fire:demo-1-")
     line = {"effect": "log", "attempt": 1, "nominal_ms": 1_000, "at_ms": 1_005}
     jobs = ["fire:demo-1-tick:1000", "fire:demo-2-tick:1000", "job:0194"]
@@ -129,7 +129,7 @@ def test_jobs_of_others_are_nobodys_business(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ['{"effect": "log"}', '{"effect"', '{"effect": "log", "job": }'])
-def test_a_line_that_is_half_an_effect_is_said(tmp_path: Path, line: str) -> None:
+def test_a_line_that_is_half_an_effect_is_an_error(tmp_path: Path, line: str) -> None:
     output = tmp_path / "log"
     output.write_text(line + "\n")
     with pytest.raises(WorldError, match="holds a line that is no effect"):

@@ -99,7 +99,7 @@ async def test_what_can_be_done_without_is_left_out(
         ({"processor": _deployment("processor", ready=0)}, "not enough pods are ready"),
     ],
 )
-async def test_what_is_missing_is_said_and_nothing_is_touched(
+async def test_the_first_missing_thing_is_an_error_and_nothing_is_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Says], said: str
 ) -> None:
     with pytest.raises(CallerError) as refused:
@@ -113,7 +113,7 @@ async def test_with_an_address_no_port_has_to_be_forwarded(tmp_path: Path, monke
     assert (await _check(tmp_path, monkeypatch, _answers(forward=_NO), forwards=False)).replicas == 3
 
 
-async def test_no_kubectl_is_said_with_where_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_kubectl_the_error_says_where_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CallerError, match=r"kubectl: is not on the PATH; expected https://kubernetes\.io/"):
         Kubectl(None, None)

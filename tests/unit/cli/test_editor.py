@@ -57,9 +57,7 @@ async def test_after_a_mistake_the_editor_opens_again_with_what_was_written(repl
     assert world.schedule()["trigger"]["every_ms"] == 3_000
 
 
-async def test_what_somebody_changed_meanwhile_is_not_replaced_and_the_text_is_kept(
-    replica: Replica, world: World
-) -> None:
+async def test_a_concurrent_change_is_not_replaced_and_the_text_is_kept(replica: Replica, world: World) -> None:
     await replica.done(*_TICK)
     terminal = editing(replica, "sed -i 's/every: 1s/every: 2s/'")
     await terminal.until("Write this?")

@@ -61,7 +61,7 @@ def test_the_way_to_the_token(deployment: dict[str, Any], found: SecretKey | Non
 
 
 @pytest.mark.parametrize("deployment", [{}, {"spec": {"template": {"spec": {"containers": []}}}}, {"spec": 3}])
-def test_what_is_no_deployment_of_ours_is_said(deployment: dict[str, Any]) -> None:
+def test_a_deployment_that_is_not_ours_is_an_error(deployment: dict[str, Any]) -> None:
     with pytest.raises(WorldError, match="no container scheduler"):
         find_admin_token(deployment)
 

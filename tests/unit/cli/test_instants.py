@@ -34,7 +34,7 @@ _S, _M, _H, _D = 1_000, 60_000, 3_600_000, 86_400_000
         (126 * _D + 3 * _H, "126d 3h"),
     ],
 )
-def test_a_span_is_told_by_its_two_largest_units(span_ms: int, text: str) -> None:
+def test_a_span_shows_its_two_largest_units(span_ms: int, text: str) -> None:
     assert span_text(span_ms) == text
 
 
@@ -43,7 +43,7 @@ def test_how_far_away_an_instant_is(at_ms: int, text: str) -> None:
     assert relative_span(at_ms, _H) == text
 
 
-def test_a_local_time_is_told_with_its_day_and_offset() -> None:
+def test_a_local_time_shows_its_day_and_offset() -> None:
     local = datetime(2027, 3, 28, 1, 0, tzinfo=UTC).astimezone(ZoneInfo("Europe/Paris"))
     assert (day_text(local), clock_text(local), offset_text(local)) == ("Sun 28 Mar 2027", "03:00", "+02:00")
 
