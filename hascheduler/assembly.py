@@ -397,7 +397,7 @@ def broker_tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def _cluster(settings: Settings) -> KubernetesApi | None:
-    """None where leases are in MongoDB: then nobody speaks to the API server."""
+    """None where leases are in MongoDB: then the API server is not used."""
     if settings.lease_store == "mongodb":
         return None
     return KubernetesApi(in_cluster(os.environ, settings.service_account_dir, settings.lease_namespace))
@@ -440,7 +440,7 @@ def _auth_config(settings: Settings) -> AuthConfig:
 
 async def _there(prepare: Callable[[], Awaitable[None]], settings: Settings) -> bool:
     """Whether the database is ready, which may be starting, being initiated or given its users; False where a signal
-    came first. A container's first process has no default action: unless it is told to, it would not end."""
+    came first. A container's first process has no default action for signals: without a handler it would not end."""
     waiting = asyncio.create_task(_prepared(prepare, settings.startup_patience_ms), name="wait for MongoDB")
     try:
         with _on_signal(waiting.cancel):

@@ -1,6 +1,6 @@
 """When Python looks for cyclic garbage: seldom, because there is next to none and much that lives.
 
-What a process makes of each event, message and request is freed as soon as nobody refers to it. The search for cycles
+What a process makes of each event, message and request is freed with its last reference. The search for cycles
 goes through all that lives again and again: by default after every 700 new objects, a third of the time that following
 a busy stream takes.
 """

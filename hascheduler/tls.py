@@ -1,9 +1,9 @@
 """Certificates: files in, an `ssl.SSLContext` out. What is wrong with a file is one line that names it.
 
-TLS 1.2 is the least; whom one connects to must have a certificate for its name, signed by somebody trusted.
+TLS 1.2 is the least; a server must show a certificate for its name, signed by a trusted authority.
 
-Who listens has new files with the next handshake (`ServedCertificates`): a certificate ends after a year or a month,
-and no connection has to. Who connects reads the authorities at its start; to change those, let the file hold the old
+A server takes up new files with the next handshake (`ServedCertificates`): a certificate ends after a year or a month,
+and no connection has to. A client reads the authorities at its start; to change those, let the file hold the old
 and the new one, restart one after the other, and sign with the new one then.
 """
 
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 _LOOK_EVERY_S = 5.0
 _LEAST = ssl.TLSVersion.TLSv1_2
-"""Debian leaves it to the configuration of OpenSSL, which anybody may have changed."""
+"""Debian leaves it to the configuration of OpenSSL, which may have been changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PemFile:
 
 
 class ServedCertificates:
-    """Owner of the ``context`` of who listens; `renew` brings it up to date with its files.
+    """Owner of a server's ``context``; `renew` brings it up to date with its files.
 
     `InvalidInput` where a file can't be used, from the start as from `renew`, which leaves all as it was then.
     """
@@ -82,7 +82,7 @@ class ServedCertificates:
         return True
 
     async def keep_fresh(self, every_s: float = _LOOK_EVERY_S) -> None:
-        """Until cancelled. Files that can't be used are told of once, and tried again when they have changed."""
+        """Until cancelled. Files that can't be used are logged once, and tried again when they have changed."""
         refused: tuple[tuple[int, ...], ...] | None = None
         while True:
             await asyncio.sleep(every_s)
@@ -102,7 +102,7 @@ class ServedCertificates:
 
 
 def server_context(cert: PemFile, key: PemFile, client_ca: PemFile) -> ssl.SSLContext:
-    """For who listens; with ``client_ca``, only for clients with a certificate that was signed by it."""
+    """For servers; with ``client_ca``, only for clients with a certificate that was signed by it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = _LEAST
     _load_own(context, cert, key)
@@ -113,9 +113,9 @@ def server_context(cert: PemFile, key: PemFile, client_ca: PemFile) -> ssl.SSLCo
 
 
 def client_context(ca: PemFile, cert: PemFile, key: PemFile) -> ssl.SSLContext:
-    """For who connects: trusts ``ca``, where there is none those that this machine trusts, and shows ``cert``."""
+    """For clients: trusts ``ca``, where there is none those that this machine trusts, and shows ``cert``."""
     if ca:
-        # Not those of the machine as well: who names an authority means that one.
+        # Not those of the machine as well: naming an authority means that one.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         _load_trusted(context, ca)
     else:

@@ -22,7 +22,7 @@ _one_line_at_a_time = threading.Lock()
 
 @handlers.handler("log")
 def log(job: JobContext) -> None:
-    """A plain function, so it runs in a thread: whoever reads the output slowly must not stop the heartbeat."""
+    """A plain function, so it runs in a thread: a slow reader of the output must not stop the heartbeat."""
     line = orjson.dumps(
         {
             "effect": "log",

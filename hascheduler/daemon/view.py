@@ -1,4 +1,4 @@
-"""What this replica sees of the whole, for people: read from its mirror, never from the database."""
+"""What this replica sees of the whole, for the API: read from its mirror and its core, never from the database."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ from hascheduler.ports import Clock, Cluster, Gauges, Recording
 _QUARANTINE_SHOWN_MAX = 100
 _WEDGED_AFTER_MS = 60_000
 _LOOK_AGAIN_MS = 1_000
-_NOBODY_LEADS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment", "when one takes the lease")
+_LEADERLESS = Block(BlockReason.NOT_LEADING, "no replica leads at the moment", "when one takes the lease")
 
 
 class ReplicaView:
@@ -204,15 +204,15 @@ class ReplicaView:
 
     def explain(self, job_id: str, only: str | None = None) -> Explanation | None:
         explanation = self._core.explain(job_id, self._clock.wall_ms(), only)
-        if explanation is None or explanation.state != "waiting" or self._somebody_leads():
+        if explanation is None or explanation.state != "waiting" or self._has_leader():
             return explanation
         others = [block for block in explanation.blocks if block.rule is not BlockReason.NOT_LEADING]
-        return replace(explanation, blocks=(_NOBODY_LEADS, *others))
+        return replace(explanation, blocks=(_LEADERLESS, *others))
 
     def unschedulable(self) -> SomeOf[str]:
         now = self._clock.mono_ms()
         if now >= self._look_again_at_ms:
-            # Each look goes through the jobs that wait, and there may be a great many of them.
+            # Each look goes through all pending jobs, and there may be a great many.
             self._unschedulable = frozenset(self._core.unschedulable())
             self._look_again_at_ms = now + _LOOK_AGAIN_MS
         return self._unschedulable
@@ -225,13 +225,13 @@ class ReplicaView:
         return heading, self._recorder.record(for_ms)
 
     def _last_audit(self) -> LastCheck | None:
-        """Of whoever leads: what this replica found, or what another one says that it did."""
-        told = [replica.audited for replica in self._feeder.mirror.nouns(Collection.REPLICAS).values()]
-        found = [audited for audited in (self._invariants.audited, *told) if audited is not None]
+        """The leader's newest check: this replica's own, or the newest that another replica's record shows."""
+        others = [replica.audited for replica in self._feeder.mirror.nouns(Collection.REPLICAS).values()]
+        found = [audited for audited in (self._invariants.audited, *others) if audited is not None]
         return max(found, key=lambda audited: audited.at_ms, default=None)
 
-    def _somebody_leads(self) -> bool:
-        """As far as people are concerned: here alone a remote clock's word is taken."""
+    def _has_leader(self) -> bool:
+        """For people: here alone a remote clock's word is taken."""
         lease = self._leader.lease
         if self._leader.leads():
             return True

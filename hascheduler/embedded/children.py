@@ -1,7 +1,8 @@
 """Child processes: started with a log file, ended by pid, and never outliving their parent.
 
 A child gets a session of its own, so that Ctrl-C reaches only the parent, which then stops its children in order. If
-the parent is killed, the kernel kills the children (Linux; elsewhere they have to be found by hand).
+the parent is killed, the kernel kills the children (Linux; elsewhere they have to be found by hand). A coroutine that
+owns children runs in the foreground (`run_in_foreground`): whatever ends it, its children are taken down in order.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def free_port() -> int:
-    """A TCP port on loopback that nobody listens on right now."""
+    """A TCP port on loopback that is free right now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -49,7 +50,7 @@ class Child:
         return await self.process.wait()
 
     async def listens(self, port: int) -> None:
-        """Wait until somebody takes connections at that port, or the process has ended; the caller sets the limit."""
+        """Wait until that port takes connections, or the process has ended; the caller sets the limit."""
         while self.running:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -43,7 +43,7 @@ class StackPlan:
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """What the processes are told to use; ``shown`` says where each is, without anybody's password."""
+    """What the processes use; ``shown`` says where each is, without passwords."""
 
     mongodb_uri: str
     transport: str

@@ -10,7 +10,7 @@
 Only the lease moves here. Everything that keeps jobs safe stays in MongoDB: the journal fences the leaders of this
 lease as it fences those of the other, so what happens to the Lease (edited, deleted, held by two in turn) costs time,
 never a job. An API server that is away takes the leader with it at its renew deadline, although MongoDB works; and as
-the change stream does not tell of a Lease, whoever follows looks at it once in a retry period
+the change stream has no Leases, a follower polls it once a retry period
 (`hascheduler.daemon.leadership.lease_poller`).
 
 =========================== ==========================================================================================
@@ -30,7 +30,7 @@ What must hold:
 * every write names the resource version *and* the uid of what was read: without a uid, a PUT to a Lease that was
   deleted makes a new one;
 * what others have put into the object (labels, owners, annotations) stays;
-* nothing that somebody writes into a Lease ends a process, and nothing in it is needed to go on: the term that counts
+* nothing that is written into a Lease ends a process, and nothing in it is needed to go on: the term that counts
   is the journal's;
 * every exchange has a time limit, every error ends in `faults`, and no text of an error holds the token.
 """

@@ -1,4 +1,4 @@
-"""Where the API server is, and who we are there: what every pod is told by its environment and its service account."""
+"""Where the API server is, and who we are there: from a pod's environment and its service account."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """A `LeaseRecord` as a Lease, and whatever is found in a Lease as a `LeaseRecord`.
 
-Reading never fails, as anybody with the right to may edit a Lease, and other programs take one too. What is missing or
-makes no sense is 0 or empty: a version that no candidate takes for a newer one than its own, held by whoever is named
+Reading never fails, as people with the right to may edit a Lease, and other programs take one too. What is missing or
+makes no sense is 0 or empty: a version that no candidate takes for a newer one than its own, held by the holder named
 there, free once that holder has let it rest for a lease.
 """
 
@@ -22,7 +22,7 @@ _INT32_MAX = 2**31 - 1
 _WHOLE_MAX = 2**53 - 2**32
 """All terms that will ever follow still fit; and it is no number that people type, so that none follows it beyond."""
 _DURATION_MS_MAX = 600_000
-"""Nobody waits for longer for a holder that may be gone; who was told of a longer one in the settings does."""
+"""No candidate waits for longer for a holder that may be gone, unless its own settings say a longer time."""
 
 
 def new_lease(record: LeaseRecord, name: str) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _seconds(duration_ms: int) -> int:
 
 
 def _duration_ms(seconds: object, exact: object) -> int:
-    """The annotation's, unless it is not what the field was rounded from: somebody has changed the field since."""
+    """The annotation's, unless it is not what the field was rounded from: the field was edited since."""
     rounded, exact_ms = _count(seconds), _whole(exact)
     return min(exact_ms if exact_ms and _seconds(exact_ms) == rounded else rounded * 1_000, _DURATION_MS_MAX)
 

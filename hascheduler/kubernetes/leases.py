@@ -1,7 +1,7 @@
 """Who leads each shard, as one Lease a shard. Every write is one compare-and-set on its resource version.
 
 A resource version changes with every edit, a label's too; (holder, term, renewals) are what the port compares. So a
-write is tried on the version that was last seen here, which is the present one as long as nobody else has written: one
+write is tried on the version that was last seen here, which is the present one as long as no other has written: one
 exchange for a renewal. Where it is not, the Lease is read, compared, and written once more.
 """
 

@@ -121,9 +121,9 @@ class MemoryWorkStore:
                 if job is not None and job.get("state") == JobState.RUNNING and is_held(job, attempt, processor_id):
                     database.update(Collection.JOBS, job, {"progress": encode_progress(progress)})
 
-    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
+    async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
         cancelled, revoked = set(), set()
-        async with self._connection.exchange("work.standing") as database:
+        async with self._connection.exchange("work.stop_requests") as database:
             for job_id, attempt in running:
                 job = database.find(Collection.JOBS, job_id)
                 if job is None or job.get("state") not in OCCUPYING or not is_held(job, attempt, processor_id):

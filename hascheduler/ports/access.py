@@ -30,7 +30,7 @@ class TokenStore(Protocol):
 class AuditRecord:
     """One request that was to change something, whether it did or not. Never its body, never a secret.
 
-    ``id`` sorts by time. ``token_id``, ``role`` and ``tenant`` are None where nobody was let in.
+    ``id`` sorts by time. ``token_id``, ``role`` and ``tenant`` are None where the caller was not identified.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""What happens to jobs, as it is told to those who listen: from this replica's memory, and to a broker."""
+"""Events of jobs for their followers: from this replica's memory, and on a broker."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -10,7 +10,7 @@ from hascheduler.model.event import Event, EventType
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are wanted; None, or no types: any. An event that does not say whose it is, is nobody's."""
+    """Which events are wanted; None, or no types: any. An event without a tenant matches no tenant."""
 
     types: frozenset[EventType] = frozenset()
     definition: str | None = None
@@ -38,7 +38,7 @@ class NewEvents:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """What happened up to ``position`` can't be told, for that ``reason``; it goes on from there."""
+    """The events up to ``position`` are not known here, for that ``reason``; the feed goes on from there."""
 
     reason: str
     position: str
@@ -46,23 +46,23 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Lagging:
-    """Who asks was too slow: ``missed`` events were forgotten before he took them. The last thing he is told."""
+    """The follower was too slow: ``missed`` events were forgotten before it took them. The last answer it gets."""
 
     missed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """This replica ends, and tells nothing any more."""
+    """This replica ends, and the feed with it."""
 
 
 class Follower(Protocol):
-    """One who follows the events; only for one task."""
+    """One follower of the events; only for one task."""
 
     async def next(self, wait_ms: int) -> NewEvents | Missed | Lagging | Closing:
         """What comes next; after ``wait_ms``, as a rule, a `NewEvents` without events.
 
-        Before this replica knows where it stands it waits for that, and tells a `NewEvents` at the position "".
+        Before this replica knows its position it waits for that, and answers with a `NewEvents` at the position "".
         """
         ...
 
@@ -71,14 +71,14 @@ class EventFeed(Protocol):
     def follow(self, after: str | None, which: EventFilter) -> AbstractContextManager[Follower]:
         """Follow the wanted events after that position, or, with None, from now on.
 
-        `Overloaded` where too many follow already, or this replica ends. A position that this replica can't go on from
-        is told as `Missed`.
+        `Overloaded` where too many follow already, or this replica ends. Where this replica can't go on from the
+        position, the first answer is `Missed`.
         """
         ...
 
 
 class EventExchange(Protocol):
-    """Where all events are published, for whoever wants them: each at least once, a repeated one with the same id."""
+    """Where all events are published: each at least once, a repeated one with the same id."""
 
     async def run(self) -> None:
         """Keep the connection, until cancelled; never raises because of the broker."""

@@ -1,7 +1,7 @@
-"""Jobs as the API writes and reads them.
+"""Jobs as the API writes and reads them, and whether one more may be written: the API asks right before the write.
 
-What concerns many jobs at once goes in slices: each call does a bounded part of the work, and whoever asked goes on
-until there is nothing left. A slice never meets the same job twice, as what it changes no longer matches.
+What concerns many jobs at once goes in slices: each call does a bounded part of the work, and the caller goes on until
+there is nothing left. A slice never meets the same job twice, as what it changes no longer matches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -162,7 +162,7 @@ class BucketStore(Protocol):
     async def take(self, tenant: str, limit: RateLimit, tokens: int) -> int:
         """0: taken. Otherwise nothing was taken, and it is how many milliseconds until the bucket holds so many.
 
-        A bucket begins full, and anew when its limit is another. ``tokens`` are at most ``limit.count``. After an
+        A bucket begins full, and full again when its limit changes. ``tokens`` are at most ``limit.count``. After an
         unknown answer they may be gone.
         """
         ...

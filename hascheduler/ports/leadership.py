@@ -1,4 +1,4 @@
-"""Who leads, what was decided, and how it is carried out."""
+"""Who leads, what was decided, how it is carried out, and the record of each change of leadership, for people."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ class AccountStore(Protocol):
 
 
 class ReplicaBoard(Protocol):
-    """Where replicas write their own account; a record nobody renews for a minute disappears."""
+    """Where each replica writes its own record; one that is not renewed for a minute disappears."""
 
     async def beat(self, status: ReplicaStatus) -> WallMs | None:
         """What the database's clock said at that write, where it tells."""

@@ -1,4 +1,4 @@
-"""Messages: how promises reach processors."""
+"""Messages: how dispatched attempts reach processors, and which traces they belong to."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -58,7 +58,7 @@ class VerdictStore(Protocol):
         """Those records with one of ``verdicts`` that begin strictly between the instants, the newest first; none of
         another schedule by the same name.
 
-        Fired ones are told by their jobs, the others by their own records; both are kept for the retention time. An
+        Fired ones are known by their jobs, the others by their own records; both are kept for the retention time. An
         unstorable one that has a job after all has fired.
         """
         ...

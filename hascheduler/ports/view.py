@@ -1,4 +1,4 @@
-"""What the API may ask of the replica it runs in."""
+"""What the API may ask of the replica it runs in: what it sees of the whole, and its gauges, cheap at any time."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -39,7 +39,7 @@ class Gauges:
     jobs_of_lane: Mapping[str, Mapping[str, int]]
     jobs_of_tenant: Mapping[str, Mapping[str, int]]
     definitions: Collection[str]
-    """Those that are defined; whoever submits may name others. So too the next two."""
+    """Those that are defined; jobs may name others. So too the next two."""
     lanes: Collection[str]
     tenants: Collection[str]
     unschedulable: int
@@ -92,7 +92,7 @@ class Cluster:
 
 
 Recording = tuple[RecordingHeading, AsyncIterator[RecordedStep | RecordingEnd]]
-"""What a leader is told and decides from now on; whoever reads it too slowly is told that it ended."""
+"""The leader's inputs and decisions from now on; for a reader that is too slow it ends, with the reason."""
 
 
 class Waiter(Protocol):
@@ -108,7 +108,7 @@ class ClusterView(Protocol):
     """What the API may ask of the replica it runs in; reads only."""
 
     def ended(self, job_id: str) -> AbstractContextManager[Waiter]:
-        """A bell for the end of that job, as the stream shows it; `Overloaded` where too many wait already."""
+        """A waiter for the end of that job, as the stream shows it; `Overloaded` where too many wait already."""
         ...
 
     def promised(self, processor_id: str) -> Sequence[tuple[str, int]]:
@@ -116,7 +116,7 @@ class ClusterView(Protocol):
         ...
 
     def promises(self, processor_id: str) -> AbstractContextManager[Waiter]:
-        """A bell for attempts that are dispatched to that processor; `Overloaded` where too many wait already."""
+        """A waiter for attempts dispatched to that processor; `Overloaded` where too many wait already."""
         ...
 
     def pending(self, tenant: str | None = None) -> int:
@@ -124,23 +124,23 @@ class ClusterView(Protocol):
         ...
 
     def tenant(self, name: str) -> Tenant | None:
-        """The tenant of that name, as far as the stream has told; None where it has no limits."""
+        """The tenant of that name, as far as the stream has delivered; None where it has no limits."""
         ...
 
     def lane(self, name: str) -> Lane | None:
-        """The lane of that name, as far as the stream has told; None where nobody has defined it."""
+        """The lane of that name, as far as the stream has delivered; None where it is not defined."""
         ...
 
     def processor(self, id: str) -> ProcessorRef | None:
-        """The registration by that id, as far as the stream has told."""
+        """The registration by that id, as far as the stream has delivered."""
         ...
 
     def processors(self) -> Iterable[ProcessorRef]:
-        """All registrations that the stream has told of; a dead one is among them until it is deleted."""
+        """All registrations that the stream has delivered; a dead one is among them until it is deleted."""
         ...
 
     def token(self, digest: str) -> Token | None:
-        """The token whose secret hashes to that, as far as the stream has told; it may have expired."""
+        """The token whose secret hashes to that, as far as the stream has delivered; it may have expired."""
         ...
 
     def cluster(self) -> Cluster: ...

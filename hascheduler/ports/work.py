@@ -33,7 +33,7 @@ class StartedJob:
     rules: Definition
     """As its definition was a moment ago, at most: its timeouts and retries."""
     trace: TraceContext | None = None
-    """Where its attempts belong, if somebody has said so."""
+    """The trace its attempts belong to, if its submit or its fire named one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,7 @@ class FinishAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StopRequests:
-    """What has become of attempts that a processor still runs: ``cancelled`` are asked to stop, ``revoked`` are no
-    longer its own."""
+    """Attempts that a processor runs and must stop: ``cancelled`` on request, ``revoked`` as no longer its own."""
 
     cancelled: frozenset[tuple[str, int]]
     revoked: frozenset[tuple[str, int]]
@@ -110,7 +109,7 @@ class WorkStore(Protocol):
     ) -> FinishAnswer:
         """Running → the outcome's state for that attempt, or LATE. A repeat of a finish that happened is DONE.
 
-        A failed attempt that is to be tried again is cancelled instead where somebody asked for that.
+        A failed attempt that is to be tried again is cancelled instead where its cancellation was requested.
         """
         ...
 
@@ -119,8 +118,10 @@ class WorkStore(Protocol):
         ...
 
     async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:
-        """Show how far attempts have come; those that it does not hold any more are passed over.
-        No mirror is told."""
+        """Show how far attempts have come; attempts that it does not hold any more are passed over. No mirror
+        has it."""
         ...
 
-    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests: ...
+    async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
+        """Which of the attempts that it runs must stop, and why."""
+        ...

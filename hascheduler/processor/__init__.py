@@ -1,4 +1,4 @@
-"""The processor SDK: write handlers, and this room runs them for the jobs that the leader promises to this process.
+"""The processor SDK: write handlers, and this room runs them for the jobs that the leader dispatches to this process.
 
 ::
 
@@ -12,10 +12,10 @@
 
 What comes in, and where it goes::
 
-    Deliveries ─► Intake ─► Attempts ─► Runner ─► WorkStore
-                    │ parks     │ holds     │ start, handler, finish
-                    ▼ garbage   ▼           ▼
-                     Standing, Progress  Heartbeat ─► Fence: no beat written in time, all handlers stop
+    Deliveries ─► Intake ─► HeldAttempts ─► Runner ─► WorkStore
+                    │ parks     │ holds       │ start, handler, finish
+                    ▼ garbage   ▼             ▼
+          StopPoller, ProgressReporter   Heartbeat ─► SelfFence: no beat written in time, all handlers stop
 
 The protocol of one attempt. A message names a job and an attempt; nothing else in it is believed. The processor waits
 for one of its slots, *starts* the attempt by compare-and-set (which returns the payload, or says that it is not its
@@ -32,12 +32,12 @@ What must hold:
   answered what became of it.
 * A handler runs only while this processor is alive in the eyes of the leader. The heartbeat deadline is shorter than
   the leader's heartbeat timeout and is counted from the *beginning* of the last beat that was written; when it passes,
-  all handlers are stopped and their results dropped (`fence`), before the leader gives their jobs to others. They are
-  then given back, as the leader may never have noticed.
+  all handlers are stopped and their results dropped (`self_fence`), before the leader gives their jobs to others. They
+  are then given back, as the leader may never have noticed.
 * No failure of one job or one message stops the others; no outage stops the process.
 
 Each line that a handler logs carries its job and attempt, through ``structlog`` or ``logging``. Where tracing is on,
-the attempt's span is current in it, so that whatever it traces by itself is part of its job's trace.
+the attempt's span is current in it, so that the handler's own spans are part of its job's trace.
 
 Delivery is at least once. A handler that must have its effect once gives ``job.idempotency_key`` and
 ``job.fencing_token`` to whatever it changes.

@@ -1,7 +1,7 @@
-"""What becomes of a message once it has been dealt with: acknowledged, or parked with the reason.
+"""What becomes of a message once it has been handled: acknowledged, or parked with the reason.
 
-Neither may fail anybody: a message that could not be acknowledged comes again, and meets an attempt that is held or a
-start that is lost.
+Neither may fail an attempt: a message that could not be acknowledged comes again, and meets an attempt that is held or
+a start that is lost.
 """
 
 import structlog

@@ -1,4 +1,8 @@
-"""Tells how far the running attempts have come: once an interval one write for all that said something new."""
+"""Two loops over the running attempts, once a heartbeat interval: what they report goes out, what stops them comes in.
+
+One write reports the progress of all that have new progress. One read asks which attempts must stop: the net under
+cancel notices, which may be lost.
+"""
 
 import asyncio
 
@@ -13,6 +17,8 @@ log = structlog.get_logger(__name__)
 
 
 class ProgressReporter:
+    """Stores what running attempts have reported since the last interval."""
+
     def __init__(self, work: WorkStore, config: ProcessorConfig, attempts: HeldAttempts) -> None:
         self._work = work
         self._config = config
@@ -32,6 +38,8 @@ class ProgressReporter:
 
 
 class StopPoller:
+    """Stops running attempts that were cancelled or revoked, as the database says."""
+
     def __init__(self, work: WorkStore, config: ProcessorConfig, attempts: HeldAttempts) -> None:
         self._work = work
         self._config = config
@@ -44,11 +52,11 @@ class StopPoller:
             if not running:
                 continue
             try:
-                standing = await self._work.standing(self._config.id, running)
+                requests = await self._work.stop_requests(self._config.id, running)
             except WorldError as error:
                 log.debug("standing_unknown", error=str(error))
                 continue
-            for key in standing.cancelled:
+            for key in requests.cancelled:
                 self._attempts.stop(key, StopReason.CANCELLED)
-            for key in standing.revoked:
+            for key in requests.revoked:
                 self._attempts.stop(key, StopReason.REVOKED)

@@ -28,14 +28,14 @@ class Phase(IntEnum):
 
 
 class StopReason(IntEnum):
-    """Why an attempt was told to stop; of several reasons the highest decides what becomes of it."""
+    """Why an attempt must stop; of several reasons the highest decides what becomes of it."""
 
     DRAINED = 1
     """Give it back: this process ends."""
     TIMED_OUT = 2
     """It took too long; it failed, unless a result comes first."""
     CANCELLED = 3
-    """Somebody asked; finish it as cancelled, unless a result comes first."""
+    """Its cancellation was requested; finish it as cancelled, unless a result comes first."""
     REVOKED = 4
     """It is no longer ours: say nothing more about it."""
     FENCED = 5
@@ -43,28 +43,28 @@ class StopReason(IntEnum):
 
 
 class HeldAttempt:
-    """One held attempt; its runner moves it through the phases, anybody may `stop` it."""
+    """One held attempt; its runner moves it through the phases, any part may `stop` it."""
 
     def __init__(self, key: Key) -> None:
         self.key = key
         self.phase = Phase.WAITING
-        self.ending: StopReason | None = None
+        self.stop_reason: StopReason | None = None
         self.cancel_requested = False
         self.definition = ""
         """Known once it has started."""
         self.progress: HandlerProgress | None = None
         """What its handler said last."""
-        self.progress_told: HandlerProgress | None = None
+        self.progress_reported: HandlerProgress | None = None
         self._wait: asyncio.Timeout | None = None
         self._handler: asyncio.Task[Any] | None = None
         self._abandoned: asyncio.Future[None] | None = None
 
-    def stop(self, ending: StopReason) -> None:
-        if self.ending is None and self._handler is not None:
+    def stop(self, reason: StopReason) -> None:
+        if self.stop_reason is None and self._handler is not None:
             self._handler.cancel()
-        self.ending = ending if self.ending is None else max(ending, self.ending)
-        self.cancel_requested = self.cancel_requested or ending is StopReason.CANCELLED
-        if self._wait is not None and ending is StopReason.DRAINED:
+        self.stop_reason = reason if self.stop_reason is None else max(reason, self.stop_reason)
+        self.cancel_requested = self.cancel_requested or reason is StopReason.CANCELLED
+        if self._wait is not None and reason is StopReason.DRAINED:
             self._wait.reschedule(asyncio.get_running_loop().time())
 
     def let_go(self) -> None:
@@ -76,11 +76,11 @@ class HeldAttempt:
     @property
     def let_go_for(self) -> StopReason:
         """Why a handler was let go that had not ended; without any other reason this process ends."""
-        return StopReason.DRAINED if self.ending is None else self.ending
+        return StopReason.DRAINED if self.stop_reason is None else self.stop_reason
 
     async def waited(self, room: Callable[[], Awaitable[None]], limit_s: float) -> bool:
         """Whether ``room`` came within the limit, and before a drain."""
-        if self.ending is StopReason.DRAINED:
+        if self.stop_reason is StopReason.DRAINED:
             return False
         try:
             async with asyncio.timeout(limit_s) as self._wait:
@@ -159,18 +159,18 @@ class HeldAttempts:
         """What the running ones have said since the last call."""
         news = {}
         for key, attempt in self._held.items():
-            progress, told = attempt.progress, attempt.progress_told
+            progress, reported = attempt.progress, attempt.progress_reported
             if attempt.phase is not Phase.RUNNING or progress is None:
                 continue
-            if told is None or (progress.percent, progress.text) != (told.percent, told.text):
-                news[key] = attempt.progress_told = progress
+            if reported is None or (progress.percent, progress.text) != (reported.percent, reported.text):
+                news[key] = attempt.progress_reported = progress
         return news
 
-    def stop(self, key: Key, ending: StopReason) -> None:
+    def stop(self, key: Key, reason: StopReason) -> None:
         """Stop it if it is held."""
         attempt = self._held.get(key)
         if attempt is not None:
-            attempt.stop(ending)
+            attempt.stop(reason)
 
     def stop_waiting(self) -> None:
         """The drain begins: those that have not started go back at once."""
@@ -178,7 +178,7 @@ class HeldAttempts:
             if attempt.phase is Phase.WAITING:
                 attempt.stop(StopReason.DRAINED)
 
-    def stop_started(self, ending: StopReason) -> None:
+    def stop_started(self, reason: StopReason) -> None:
         for attempt in self.held:
             if attempt.phase in (Phase.STARTING, Phase.RUNNING):
-                attempt.stop(ending)
+                attempt.stop(reason)

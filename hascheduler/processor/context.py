@@ -1,4 +1,4 @@
-"""What a handler is given."""
+"""The argument of a handler: one attempt of one job."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ from hascheduler.model.instants import WallMs
 class JobContext:
     """One attempt of one job.
 
-    A coroutine handler is told to stop by a cancellation. A plain function runs in a thread, which nobody can stop:
-    it asks `stop_requested` now and then, and raises whatever it likes.
+    A coroutine handler is stopped by a cancellation. A plain function runs in a thread, which can't be stopped: it
+    asks `stop_requested` now and then, and raises whatever it likes.
     """
 
     id: str
@@ -44,14 +44,14 @@ class JobContext:
     def progress(self, percent: float | None = None, text: str = "") -> None:
         """Show how far this attempt has come: ``percent`` from 0 to 100 and a short text, or either.
 
-        From a coroutine or a thread, as often as you like: the newest is told about once a second. `InvalidInput` for
+        From a coroutine or a thread, as often as you like: the newest is stored about once a second. `InvalidInput` for
         what is no percentage.
         """
         self._report(percent, text)
 
     @property
     def cancel_requested(self) -> bool:
-        """Somebody asked for this job to be cancelled. A result that is returned all the same stands."""
+        """The cancellation of this job was requested. A result that is returned all the same stands."""
         return self._cancel_requested()
 
     @property

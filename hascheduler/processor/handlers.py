@@ -1,4 +1,4 @@
-"""Which function carries out which definition."""
+"""Which function carries out which definition: a registry, and how it is loaded from modules of a command line."""
 
 import importlib
 import inspect
@@ -90,7 +90,7 @@ def load_handlers(modules: Sequence[str]) -> Handlers:
 def _handlers_of(module: str) -> Handlers:
     try:
         imported = importlib.import_module(module)
-    except Exception as error:  # the module is anybody's code, and may fail in any way
+    except Exception as error:  # the module is the user's code, and may fail in any way
         reason = " ".join(str(error).split())[:200]
         raise InvalidInput((module,), f"can't be imported: {type(error).__name__}: {reason}") from None
     found = getattr(imported, "handlers", None)

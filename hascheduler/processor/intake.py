@@ -1,6 +1,6 @@
 """Reads what arrives and hands it on. Garbage is parked, duplicates are forgotten, and neither holds up the others.
 
-Draining does not end it: what arrives then is given back at once, which is sooner than anybody else could notice, and
+Draining does not end it: what arrives then is given back at once, which is sooner than the leader could notice, and
 requests to cancel still come through.
 """
 

@@ -1,4 +1,9 @@
-"""Calls a handler, and judges what came of it."""
+"""Calls a handler within its time limit, and decides how its attempt ended.
+
+A coroutine function runs in the event loop, a plain function in a thread of its own. Daemon threads rather than a pool:
+at the end of the process a pool waits for its threads, and a function that never returns would keep a drained processor
+alive for ever.
+"""
 
 import asyncio
 import contextvars
@@ -29,7 +34,7 @@ class GiveBack:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The attempt is somebody else's by now: there is nothing to say about it."""
+    """The attempt is another processor's by now: nothing is written about it."""
 
 
 End = AttemptOutcome | Failure | GiveBack | Drop
@@ -46,28 +51,28 @@ async def invoke(handler: Handler, job: JobContext) -> Any:
         raise RuntimeError("the handler raised SystemExit") from error  # it may end its job, not the event loop
 
 
-def end_of(handler: asyncio.Task[Any], ending: StopReason | None, timeout: Failure) -> End:
-    """How an attempt ended whose handler is done, and which was told to stop for ``ending``, or for a ``timeout``.
+def end_of(handler: asyncio.Task[Any], reason: StopReason | None, timeout: Failure) -> End:
+    """How an attempt ended whose handler is done, and which was stopped for ``reason``, or for a ``timeout``.
 
     A result stands even after a request to cancel or a drain: it was there first. An error does not: a handler that is
     being stopped may raise anything.
     """
-    if ending is StopReason.REVOKED or ending is StopReason.FENCED:
-        return unfinished(ending, timeout)
+    if reason is StopReason.REVOKED or reason is StopReason.FENCED:
+        return unfinished(reason, timeout)
     error = asyncio.CancelledError("by the handler itself") if handler.cancelled() else handler.exception()
     if error is None:
         try:
             return AttemptOutcome(JobState.SUCCEEDED, result=checked_result(handler.result()))
         except InvalidInput as refused:
             return failure_of(refused)
-    if ending is not None:
-        return unfinished(ending, timeout)
+    if reason is not None:
+        return unfinished(reason, timeout)
     return failure_of(error)
 
 
-def unfinished(ending: StopReason, timeout: Failure) -> End:
+def unfinished(reason: StopReason, timeout: Failure) -> End:
     """How an attempt ends that was stopped before it had a result."""
-    match ending:
+    match reason:
         case StopReason.DRAINED:
             return GiveBack("the processor is draining")
         case StopReason.TIMED_OUT:

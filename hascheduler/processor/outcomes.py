@@ -1,4 +1,4 @@
-"""How an attempt failed, and whether it may be tried again.
+"""How an attempt ended, as it may be stored, and whether a failed one may be tried again.
 
 What a handler raises is tried again, with the pause that the definition's back-off says, as long as tries are left. It
 says otherwise by what it raises: `PermanentError`, `RetryLater`, or an error that is the caller's own fault
@@ -99,7 +99,7 @@ TEXT_LENGTH_MAX = 500
 
 
 def shown_text(text: object) -> str:
-    """``text`` as it may be stored and shown in one line."""
+    """``text`` as it may be stored and shown in one line, at most `TEXT_LENGTH_MAX` characters."""
     return " ".join(str(text)[:TEXT_LENGTH_MAX].encode("utf-8", "replace").decode().split())
 
 

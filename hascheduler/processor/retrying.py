@@ -1,4 +1,4 @@
-"""Asking the database until it answers. Every question here may be repeated: the compare-and-set sees to that."""
+"""Retries a question to the database until it answers. Each may be repeated: it is a compare-and-set."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -81,7 +81,7 @@ class Runner:
                 finally:
                     self._slots.release()
             else:
-                reason = "the processor is draining" if attempt.ending is not None else "no slot became free"
+                reason = "the processor is draining" if attempt.stop_reason is not None else "no slot became free"
                 await self._settle(attempt, GiveBack(reason))
                 await self._receipts.acknowledge(delivery)
         except Exception:  # a defect, of this code or of a document: this attempt must not take the others along
@@ -103,7 +103,7 @@ class Runner:
             await self._receipts.park(delivery, str(error))
             return
         except WorldError:
-            # It may have started; nobody will run it, so it must not stay so.
+            # It may have started; nothing will run it, so it must not stay so.
             await self._receipts.acknowledge(delivery)
             await self._settle(attempt, GiveBack("whether it started is unknown"))
             return
@@ -120,7 +120,7 @@ class Runner:
         attempt.definition = started.definition
         with attempt_span(self._tracer, delivery, started, self._config.id) as span:
             end = await self._execute(attempt, started)
-            say_end(span, end)
+            record_end(span, end)
             if isinstance(end, Failure):
                 end = outcome_of(end, started, self._clock.wall_ms())
             await self._settle(attempt, end)
@@ -140,8 +140,8 @@ class Runner:
             return GiveBack(f"no handler for {started.definition!r} here")
         attempt.phase = Phase.RUNNING
         self._fence.check()
-        if attempt.ending is not None:
-            return unfinished(attempt.ending, limit.failure)
+        if attempt.stop_reason is not None:
+            return unfinished(attempt.stop_reason, limit.failure)
         if not self._fence.trusted:
             return unfinished(StopReason.FENCED, limit.failure)
         log.debug("started", job=started.id, attempt=started.attempt, definition=started.definition)
@@ -153,7 +153,7 @@ class Runner:
         if not has_ended:
             log.error("handler_abandoned", job=started.id, attempt=started.attempt, definition=started.definition)
             return unfinished(attempt.let_go_for, limit.failure)
-        return end_of(task, attempt.ending, limit.failure)
+        return end_of(task, attempt.stop_reason, limit.failure)
 
     async def _settle(self, attempt: HeldAttempt, end: AttemptOutcome | GiveBack | Drop) -> None:
         """Tell the database how it ended, however long that takes: until then the attempt is held."""
@@ -178,8 +178,8 @@ class Runner:
         )
         is_late = answer is FinishAnswer.LATE
         self._metrics.ended(attempt.definition, "late" if is_late else outcome.state.value)
-        told = log.info if is_late else log.debug
-        told("finished", job=job_id, attempt=number, state=outcome.state, answer=answer, error=outcome.error)
+        write = log.info if is_late else log.debug
+        write("finished", job=job_id, attempt=number, state=outcome.state, answer=answer, error=outcome.error)
 
     async def _give_back(self, attempt: HeldAttempt, reason: str) -> None:
         job_id, number = attempt.key
@@ -208,13 +208,14 @@ class Runner:
             deadline_ms=limit.at_ms,
             _report=report,
             _cancel_requested=lambda: attempt.cancel_requested,
-            _stop_requested=lambda: attempt.ending is not None or not self._fence.trusted,
+            _stop_requested=lambda: attempt.stop_reason is not None or not self._fence.trusted,
         )
 
 
 def attempt_span(
     tracer: Tracer, delivery: Delivery, started: StartedJob, processor_id: str
 ) -> AbstractContextManager[Span]:
+    """From the attempt's start in the database until the database knows its end; current in its handler."""
     attributes: dict[str, Attribute] = {
         JOB_ID: started.id,
         JOB_ATTEMPT: started.attempt,
@@ -226,7 +227,7 @@ def attempt_span(
     return traced(tracer, SpanKind.ATTEMPT, started.definition, _parent(delivery, started), attributes)
 
 
-def say_end(span: Span, end: End) -> None:
+def record_end(span: Span, end: End) -> None:
     """How the attempt ended."""
     match end:
         case AttemptOutcome(state):
@@ -241,8 +242,8 @@ def say_end(span: Span, end: End) -> None:
 
 
 def _parent(delivery: Delivery, started: StartedJob) -> TraceContext | None:
-    """What the message says, but where the job itself says that it belongs elsewhere: a message may be anybody's."""
-    told, kept = delivery.trace, started.trace
-    if told is not None and (kept is None or told.trace_id == kept.trace_id):
-        return told
+    """The message's trace, unless the job itself names another one: a message may come from anywhere."""
+    sent, kept = delivery.trace, started.trace
+    if sent is not None and (kept is None or sent.trace_id == kept.trace_id):
+        return sent
     return kept

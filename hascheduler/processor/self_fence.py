@@ -2,11 +2,11 @@
 
 The leader gives a processor's jobs to others when its heartbeat has stood still for the heartbeat timeout. This fence
 closes earlier: ``deadline_ms`` after the beginning of the last beat that was written, on a clock that only grows. The
-leader can't have seen that beat before it began, so the two spans never overlap, whatever the pauses and whoever woke
-first: whoever is about to rely on trust asks `check`, which looks at the clock before anything else.
+leader can't have seen that beat before it began, so the two spans never overlap, whatever the pauses and whichever side
+woke first: code that is about to rely on trust asks `check`, which looks at the clock before anything else.
 
 Once closed it opens with the second beat, not the first: the leader may be about to find this processor lost while the
-first is on its way, and what was started in between would be run by somebody else as well.
+first is on its way, and what was started in between would run at another processor as well.
 """
 
 import asyncio

@@ -11,8 +11,8 @@ The job document is the outbox, so this room may lose any message and deliver an
 persistent, a queue that expired takes its messages along, and a publish of which the fate is unknown is just said to
 be `Confirm.UNKNOWN`. What it must not do is claim a confirmation that it does not have, hang, or stay away.
 
-* `topology` owns the names and the declarations; whoever needs a thing declares it, as often as it connects.
-* `RabbitEventExchange` tells what happens to jobs to whoever binds a queue to its topic exchange: see `events`.
+* `topology` owns the names and the declarations; each connection declares the things it needs, every time it connects.
+* `RabbitEventExchange` publishes the events of jobs to every queue that is bound to its topic exchange: see `events`.
 * `BrokerConnection` keeps one connection alive. Publishing and consuming have separate ones: a broker that is short of
   memory stops reading from those that publish, and acknowledgements must still get through.
 * Errors of the driver end in `faults`; no text of an error or a log line holds a URL.

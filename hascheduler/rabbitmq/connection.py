@@ -23,7 +23,7 @@ from hascheduler.rabbitmq.faults import EXCHANGE_LIMIT_S, faults
 
 log = structlog.get_logger(__name__)
 
-# A lost connection is daily life here and told below, in one line; the driver tells it as errors with tracebacks.
+# A lost connection is daily life here and logged below, in one line; the driver logs errors with tracebacks.
 logging.getLogger("aiormq").setLevel(logging.CRITICAL)
 
 HEARTBEAT_S = 5
@@ -58,7 +58,7 @@ class BrokerConnection:
         self._url = _checked(url)
         self._name = name
         self._tls = tls
-        self._told = ""
+        self._logged = ""
 
     async def run(self, use: Callable[[Session], Awaitable[None]]) -> None:
         """``use`` each connection until it returns (it should, once the session is lost); until cancelled."""
@@ -93,15 +93,15 @@ class BrokerConnection:
         began_at = asyncio.get_running_loop().time()
         try:
             async with self.session() as session:
-                self._told = ""
+                self._logged = ""
                 log.info("broker_connected", connection=self._name)
                 await use(session)
             log.warning("broker_lost", connection=self._name)
         except BrokerUnavailable as error:
-            # An outage is told once, not with every try.
-            tell = log.debug if str(error) == self._told else log.warning
+            # An outage is logged once, not with every try.
+            tell = log.debug if str(error) == self._logged else log.warning
             tell("broker_unavailable", connection=self._name, error=str(error))
-            self._told = str(error)
+            self._logged = str(error)
         return asyncio.get_running_loop().time() - began_at >= _LASTED_S
 
 

@@ -1,4 +1,4 @@
-"""Puts what nobody can read aside, where people find it: body, reason, processor, time."""
+"""Puts unreadable messages aside, where people find them: body, reason, processor, time."""
 
 import asyncio
 import ssl

@@ -29,7 +29,7 @@ def bundle_key(processor_id: str) -> str:
 
 
 async def declare_processor_queue(channel: AbstractChannel, processor_id: str) -> AbstractQueue:
-    """The queue of one processor, bound; it goes away by itself once nobody has consumed it for a minute."""
+    """The queue of one processor, bound; the broker deletes it once it has had no consumer for a minute."""
     await declare_dispatch(channel)
     queue = await channel.declare_queue(
         queue_name(processor_id), durable=True, arguments={"x-expires": QUEUE_EXPIRES_MS}
@@ -42,5 +42,5 @@ async def declare_processor_queue(channel: AbstractChannel, processor_id: str) -
 
 
 async def declare_parked(channel: AbstractChannel) -> AbstractQueue:
-    """Where messages end that nobody can read; when it is full the oldest go."""
+    """Where unreadable messages end; when it is full the oldest go."""
     return await channel.declare_queue(PARKED_QUEUE, durable=True, arguments={"x-max-length": PARKED_MAX})

@@ -1,4 +1,4 @@
-"""What a process tells of itself to whoever runs it: metrics, health, traces, and what stands on every line of its log.
+"""What a process shows its operators: metrics, health, traces, and the fields on every line of its log.
 
 ::
 
@@ -8,6 +8,6 @@
     view, processor ◄────── gauges           ┘    (one a process)  the health port, beside /livez /readyz /leaderz
                   are asked                                        that answers before the database does
 
-It decides nothing, and fails alone. Counters move where a thing happens; gauges are read when somebody asks, and one
+It decides nothing, and fails alone. Counters move where a thing happens; gauges are read at each scrape, and one
 that can't be read is missing and counted. Names that callers choose are bounded (`labels`).
 """

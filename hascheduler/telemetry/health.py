@@ -3,8 +3,8 @@
 =========  ======================================================================  ====================
 question   no means                                                                who asks
 =========  ======================================================================  ====================
-alive      its loops no longer turn: only a restart helps                          whoever restarts it
-ready      not now: others should be asked, or it be given no work; it may mend    whoever routes to it
+alive      its loops no longer turn: only a restart helps                          a supervisor
+ready      not now: others should be asked, or it be given no work; it may mend    a load balancer
 leading    another one decides, which is the rule and nothing to be mended         people, and scripts
 =========  ======================================================================  ====================
 

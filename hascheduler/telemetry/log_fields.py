@@ -1,4 +1,4 @@
-"""What stands on every line of a log without anybody saying it: whose process, and within which span.
+"""The fields on every line of the log: which process, and which span it is in.
 
 As steps of structlog rather than fields of the context, which threads of libraries do not inherit.
 """
@@ -23,7 +23,7 @@ def add_process(_logger: object, _method: str, event: EventDict) -> EventDict:
 
 def add_span(_logger: object, _method: str, event: EventDict) -> EventDict:
     """``trace_id`` and ``span_id`` while a span is current: ours, or one of a handler within it."""
-    # What nobody has imported has no current span.
+    # Without the import there is no current span.
     api = sys.modules.get("opentelemetry.trace")
     if api is not None:
         context = api.get_current_span().get_span_context()

@@ -1,4 +1,4 @@
-"""What a processor counts while it works, and what it tells of itself when asked."""
+"""What a processor counts while it works, and the gauges it shows of the moment."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -10,8 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from hascheduler.telemetry.registry import NAMESPACE, BoundedLabel, GuardedCollector, new_registry
 
 OUTCOMES = ("succeeded", "failed", "cancelled", "given_back", "lost_race", "late", "revoked", "unreadable")
-"""``lost_race``: not this processor's to start; ``late``: not its own any more when it ended; ``revoked``: it was told
-so meanwhile; ``unreadable``: the job could not be read."""
+"""``lost_race``: not this processor's to start; ``late``: not its own any more when it ended; ``revoked``: it
+learned so meanwhile; ``unreadable``: the job could not be read."""
 NOT_KNOWN = "unknown"
 """The definition of an attempt that ended before the job was read."""
 _BUCKETS_S = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 14_400)
@@ -69,7 +69,7 @@ class ProcessorMetrics:
         return self._handler.labels(self._definitions.of(definition)).time()
 
     def watch(self, state: ProcessorState) -> None:
-        """Tell of it with every scrape from now on."""
+        """Show its gauges with every scrape from now on."""
         self.registry.register(GuardedCollector("processor", lambda: _gauges(state)))
 
 

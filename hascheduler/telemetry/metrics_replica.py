@@ -1,6 +1,7 @@
-"""What a replica counts while it leads; on the others all of it stays where it was.
+"""What a replica counts while it leads, and the gauges it shows of the moment.
 
-Each of the daemon's loops moves its own, so there is no loop here.
+Counters stay where they were on replicas that do not lead; each of the daemon's loops moves its own, so there is no
+loop here. Gauges of shared state are the same on all replicas: a dashboard takes the largest.
 """
 
 from collections import Counter as Tally
@@ -140,7 +141,7 @@ class ReplicaMetrics:
         self._takeover.set(took_ms / 1_000)
 
     def failed_over(self, failover: Failover) -> None:
-        """The account of a takeover here is closed."""
+        """A takeover here is over, and reported."""
         self._failovers.labels(failover.cause.value).inc()
         self._failover_fires_late.set(failover.backlog.fires_late)
         # What did not happen this time would show the time before: nothing is shown.
@@ -170,7 +171,7 @@ class ReplicaMetrics:
 
 _LIVE = (JobState.PENDING.value, JobState.DISPATCHED.value, JobState.RUNNING.value)
 DEFAULT_LANE = "default"
-"""Shown even where nobody has said anything of it."""
+"""Shown even where it is not defined."""
 
 
 class ReplicaGauges(GuardedCollector):
@@ -255,7 +256,7 @@ def _table(label: str, rows: Iterable[tuple[str, Mapping[str, int]]]) -> Metric:
 
 
 def _longest(waits: Mapping[str, float], lanes: Iterable[str]) -> Mapping[str, float]:
-    """By lane, zeros where nobody waits; of too many the worst, and what the worst of all others has, as `OTHER`."""
+    """By lane, zeros where no job waits; of too many the worst, and what the worst of all others has, as `OTHER`."""
     shown = {**dict.fromkeys((DEFAULT_LANE, *lanes), 0.0), **waits}
     if len(shown) <= VALUES_MAX:
         return shown

@@ -1,4 +1,17 @@
-"""Our spans as OpenTelemetry's, named and described by its semantic conventions."""
+"""OpenTelemetry as the recorder of traces, behind `hascheduler.telemetry.tracing.Tracer`.
+
+::
+
+    Tracer ─► BatchSpanProcessor ─► Exporter ─► OTLPSpanExporter ─► a collector, over HTTP
+    in the    a queue with bounds,  logs        retries for
+    loop      the oldest spans go   trouble     a while
+                                    once
+
+Spans have the names and attributes of OpenTelemetry's semantic conventions, and go to a collector as OpenTelemetry's
+own ``OTEL_…`` variables say. Recording must never slow or stop the scheduler: a span costs memory until it is exported,
+a thread of the SDK exports, and a collector that does not answer costs spans. The optional extra ``otel`` brings what
+this module imports; it is imported only where tracing is switched on, so it is no part of `hascheduler.telemetry`.
+"""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +81,7 @@ class OpenTelemetryTracer:
         )
 
     def close(self) -> None:
-        # A collector that is away has the SDK wait for longer than a process has that was told to end.
+        # With its collector away the SDK waits for longer than an ending process may.
         closing = Thread(target=self._provider.shutdown, name="closing the traces", daemon=True)
         closing.start()
         closing.join(CLOSE_LIMIT_S)
@@ -131,7 +144,7 @@ def otlp_tracer(
 
 
 class Exporter(SpanExporter):
-    """``exporter``, but what does not get through is told once, not with every batch, and raises nothing."""
+    """``exporter``, but what does not get through is logged once, not with every batch, and raises nothing."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter

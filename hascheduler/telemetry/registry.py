@@ -1,4 +1,7 @@
-"""One process's metrics, and their text for Prometheus."""
+"""One process's metrics, and their text for Prometheus.
+
+Names that callers choose are bounded as labels, so that no metric grows with the number of callers.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
@@ -26,7 +29,7 @@ NAMESPACE = "hascheduler"
 
 def new_registry() -> CollectorRegistry:
     """With what every process tells: its version, and its use of the machine."""
-    # When each counter began is a second series for each, and nobody asks for it.
+    # When each counter began is a second series for each, and of no use.
     disable_created_metrics()  # type: ignore[no-untyped-call]
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
@@ -71,7 +74,7 @@ OTHER = "other"
 
 
 class BoundedLabel:
-    """For counters, which can't forget: the first `VALUES_MAX` names are told as they are, later ones as `OTHER`."""
+    """For counters, which can't forget: the first `VALUES_MAX` names stand as they are, later ones as `OTHER`."""
 
     def __init__(self, values_max: int = VALUES_MAX) -> None:
         self._values_max = values_max
@@ -87,7 +90,7 @@ class BoundedLabel:
 
 
 class BoundedRows:
-    """For gauges: which names are shown now. Who has something to show goes first, then who was shown before."""
+    """For gauges: which names are shown now. Names with something to show go first, then names shown before."""
 
     def __init__(self, values_max: int = VALUES_MAX) -> None:
         self._values_max = values_max

@@ -1,4 +1,4 @@
-"""The port of traces: what the rooms say of a job's way, and nothing of who records it.
+"""The port of traces: the spans of a job's way, whatever records them.
 
 ::
 
@@ -42,7 +42,7 @@ class SpanKind(StrEnum):
 
 
 class Span(Protocol):
-    """One piece of work from its `Tracer.start` to `end`; one that is never ended is never told of."""
+    """One piece of work from its `Tracer.start` to `end`; one that is never ended is never recorded."""
 
     @property
     def context(self) -> TraceContext | None:
@@ -63,7 +63,7 @@ class Span(Protocol):
 
 
 class Tracer(Protocol):
-    """None of its methods raises, or waits for whoever collects what is recorded."""
+    """None of its methods raises, or waits for the collector of spans."""
 
     @property
     def enabled(self) -> bool:
@@ -104,7 +104,7 @@ def traced(
 
 
 class _Untraced:
-    """`Span` of which nobody hears."""
+    """`Span` that records nothing."""
 
     __slots__ = ("context",)
 

@@ -13,7 +13,7 @@ The result is ``{"exit_code", "stdout", "stderr", "truncated"}``; of each output
 kept. Another exit code, a signal and the time-out fail the attempt, with the last line of stderr in the error. They
 are a `WorldError`, as the next attempt may succeed; what can never run is an `InvalidInput`.
 
-What may run is for whoever runs the processor to say: ``HASCHEDULER_COMMAND_ALLOW`` lists absolute paths of programs,
+The operator of the processor says what may run: ``HASCHEDULER_COMMAND_ALLOW`` lists absolute paths of programs,
 comma-separated, each with what its arguments have to begin with (`processors.command.allowed`). Unset, nothing runs.
 A program that starts others (a shell, an interpreter, env, find, git) is not taken without such a beginning. The safest
 is a script of your own that takes no arguments.
@@ -23,7 +23,7 @@ The child sees PATH and LANG of the processor, ``HASCHEDULER_JOB_ID`` (the same 
 ``HASCHEDULER_NOMINAL_AT`` (RFC 3339); and of ``env`` the names that ``HASCHEDULER_COMMAND_ENV`` lists, which are TZ,
 LANG and LC_* unless it is set (`processors.command.environment`).
 
-It runs in a session of its own. At the time-out, when somebody cancels the job, and when the processor gives it up,
+It runs in a session of its own. At the time-out, when the job is cancelled, and when the processor gives it up,
 all of its process group gets SIGTERM, and SIGKILL after a grace: 5 s, or half a second when the processor gives the
 job up, as another may have it by then. What a program leaves running in its group when it ends is killed too. A
 program that makes a session of its own (a daemon) escapes, and if the processor itself is killed, the program lives

@@ -30,7 +30,7 @@ class CommandFailed(WorldError):
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """``executable`` is what runs; ``argv[0]`` is what it is told that it is called."""
+    """``executable`` is what runs; ``argv[0]`` is the name it is called by."""
 
     executable: str
     argv: Sequence[str]
@@ -40,7 +40,7 @@ class Invocation:
 
 
 class Child:
-    """Started on construction, inside a running event loop. Whoever makes one calls `kill`, `gone` and `close`."""
+    """Started on construction, inside a running event loop. Its maker calls `kill`, `gone` and `close`."""
 
     def __init__(self, invocation: Invocation) -> None:
         self._loop = asyncio.get_running_loop()
@@ -77,8 +77,8 @@ class Child:
     async def gone(self) -> None:
         """After `kill`: returns once the leader has ended and the output with it.
 
-        Somebody who left the group may hold the output open: that is waited for only a moment. A leader that can't die
-        is a `CommandFailed`.
+        A process that left the group may hold the output open: that is waited for only a moment. A leader that can't
+        die is a `CommandFailed`.
         """
         try:
             async with asyncio.timeout(_KILLED_LIMIT_S):
@@ -117,7 +117,7 @@ class Child:
         os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         try:
             self._loop.call_soon_threadsafe(self._on_exit)
-        except RuntimeError:  # the loop is closed: nobody signals any more
+        except RuntimeError:  # the loop is closed: no signals come any more
             self._process.wait()
 
     def _on_exit(self) -> None:
@@ -129,7 +129,7 @@ class Child:
 class _Reading:
     """The owner of one end of a pipe, which reads it into ``capture`` until its end or until `close`.
 
-    Not a transport of the event loop: those take a pipe over in an await, and where that is cancelled, nobody can tell
+    Not a transport of the event loop: those take a pipe over in an await, and where that is cancelled, it is unknown
     who has to close it.
     """
 
@@ -183,7 +183,7 @@ def _started(invocation: Invocation) -> "subprocess.Popen[bytes]":
 
 
 def _stdin(text: str) -> IO[bytes]:
-    """A file, as whoever writes into a pipe has to wait for a child that may never read."""
+    """A file, as a writer into a pipe has to wait for a child that may never read."""
     file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
     file.write(text.encode("utf-8", "replace"))
     file.seek(0)

@@ -1,7 +1,7 @@
 """The environment of the child: built from nothing, so that no secret of the processor leaks into it.
 
-Whoever may submit a job is often trusted less than whoever lists the programs, and a variable may make an allowed
-program load other code. So the payload sets those variables alone that whoever runs the processor has listed:
+A submitter of jobs is often trusted less than the operator who lists the programs, and a variable may make an allowed
+program load other code. So the payload sets those variables alone that the operator has listed:
 ``HASCHEDULER_COMMAND_ENV``, names with commas, where ``APP_*`` stands for all that begin so; without it ``TZ``,
 ``LANG`` and ``LC_*``. Those known to decide which code runs are refused even where a pattern would let them in.
 """
@@ -27,7 +27,7 @@ _RESERVED = frozenset(
 _RESERVED_PREFIXES = (
     "HASCHEDULER_",  # they must be true, and are the processor's
     *("LD_", "DYLD_"),  # the dynamic loader
-    *("PYTHON", "PERL", "RUBY", "GIT_"),  # what loads code, or starts programs, on being told to
+    *("PYTHON", "PERL", "RUBY", "GIT_"),  # what loads code, or starts programs, on request
 )
 
 

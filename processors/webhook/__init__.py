@@ -23,7 +23,7 @@ How an attempt fails: what can never succeed is a `CallerError` (a bad payload o
 not allowed, a status that is neither expected nor in ``retry_on``); what may succeed later is a `WorldError` (no
 connection, no answer in time, a status in ``retry_on``).
 
-Where requests may go is for whoever runs the processor to say:
+The operator of the processor says where requests may go:
 
 * ``HASCHEDULER_WEBHOOK_ALLOW``: host names, comma-separated; ``*.example.com`` is every name below example.com, ``*``
   every name. Unset or empty: every name.

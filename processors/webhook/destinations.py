@@ -1,4 +1,4 @@
-"""Where requests may go: the two settings of whoever runs the processor, and the judgement by them."""
+"""Where requests may go: the operator's two settings, and the decision by them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -157,11 +157,11 @@ async def test_stop_requests_name_cancelled_and_revoked_attempts(backend: Backen
     await start(backend, "second", 2)
     await finish(backend, "ended")
     running = [(id, 1) for id in ("runs", "asked", "requeued", "elsewhere", "ended", "second", "nobody")]
-    assert await backend.work.standing("p1", [*running, ("second", 2)]) == StopRequests(
+    assert await backend.work.stop_requests("p1", [*running, ("second", 2)]) == StopRequests(
         cancelled=frozenset({("asked", 1)}),
         revoked=frozenset((id, 1) for id in ("requeued", "elsewhere", "ended", "second", "nobody")),
     )
 
 
 async def test_without_running_jobs_there_are_no_stop_requests(backend: Backend) -> None:
-    assert await backend.work.standing("p1", []) == StopRequests(frozenset(), frozenset())
+    assert await backend.work.stop_requests("p1", []) == StopRequests(frozenset(), frozenset())

@@ -83,7 +83,7 @@ class WorkWithoutAttemptCheck:
         self.beat = work.beat
         self.deregister = work.deregister
         self.give_back = work.give_back
-        self.standing = work.standing
+        self.stop_requests = work.stop_requests
         self.report = work.report
         self.touch = work.touch
 

@@ -185,8 +185,8 @@ async def _held_attempts(processor: str, running: list[tuple[str, int]], service
     """Which of the ``running`` attempts the processor is to stop."""
     if not running:
         return HeldAttemptsResponse(cancelled=[], revoked=[])
-    standing = await services.work.standing(processor, running)
-    return HeldAttemptsResponse(cancelled=_names(sorted(standing.cancelled)), revoked=_names(sorted(standing.revoked)))
+    requests = await services.work.stop_requests(processor, running)
+    return HeldAttemptsResponse(cancelled=_names(sorted(requests.cancelled)), revoked=_names(sorted(requests.revoked)))
 
 
 def _timeout_ms(started: StartedJob, now: WallMs) -> int | None:

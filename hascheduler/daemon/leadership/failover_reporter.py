@@ -1,4 +1,4 @@
-"""Tells of each change of leadership: a line in the log, the figures, a record for all; and knows the newest one.
+"""Reports each change of leadership: a line in the log, metrics, a record for all replicas; and knows the newest one.
 
 The replica that took over writes; the others read what it wrote, once they see the new term in their stream. None of it
 holds anything up: what can't be stored is in the log, and is tried again, with an end.
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 _LOOK_EVERY_S = 1.0
 _SAVE_FOR_S = 300.0
 _LOOK_AGAIN_TIMES = 2 * BEHIND_MAX_MS // 1_000
-"""For another's: that is when it must have told of it, if it is still there."""
+"""For another replica's report: it must have been written by then, if that replica is still there."""
 _TERMS_BACK_MAX = 20
 """Terms that ended before they decided anything, one after the other."""
 
@@ -46,10 +46,10 @@ class FailoverReporter:
         self._journal = journal
         self._store = store
         self._metrics = metrics
-        self._to_tell: deque[Failover] = deque(maxlen=FAILOVERS_MAX)
-        self._to_keep: deque[Failover] = deque(maxlen=FAILOVERS_MAX)
-        self._some_to_tell = asyncio.Event()
-        self._some_to_keep = asyncio.Event()
+        self._to_report: deque[Failover] = deque(maxlen=FAILOVERS_MAX)
+        self._to_save: deque[Failover] = deque(maxlen=FAILOVERS_MAX)
+        self._some_to_report = asyncio.Event()
+        self._some_to_save = asyncio.Event()
         self._term_seen = 0
         self._later = asyncio.Event()
         self._newest: Failover | None = None
@@ -61,8 +61,8 @@ class FailoverReporter:
 
     def report(self, failover: Failover) -> None:
         """A takeover of this replica is over."""
-        self._to_tell.append(failover)
-        self._some_to_tell.set()
+        self._to_report.append(failover)
+        self._some_to_report.set()
 
     def journal_seen(self, head: JournalHead) -> None:
         """There is a term, and an account of how it began will come."""
@@ -73,35 +73,35 @@ class FailoverReporter:
     async def run(self, close_if_over: Callable[[], None]) -> None:
         """Until cancelled; ``close_if_over`` is called about once a second."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._telling(close_if_over), name="failovers-telling")
+            tasks.create_task(self._reporting(close_if_over), name="failovers-reporting")
             if self._store is not None:
-                tasks.create_task(self._keeping(self._store), name="failovers-keeping")
+                tasks.create_task(self._saving(self._store), name="failovers-saving")
                 tasks.create_task(self._following(self._store), name="failovers-following")
 
-    # One's own
+    # This replica's own
 
-    async def _telling(self, close_if_over: Callable[[], None]) -> None:
+    async def _reporting(self, close_if_over: Callable[[], None]) -> None:
         while True:
             try:
                 async with asyncio.timeout(_LOOK_EVERY_S):
-                    await self._some_to_tell.wait()
+                    await self._some_to_report.wait()
             except TimeoutError:
                 close_if_over()
-            self._some_to_tell.clear()
-            while self._to_tell:
-                failover = await self._completed(self._to_tell.popleft())
+            self._some_to_report.clear()
+            while self._to_report:
+                failover = await self._completed(self._to_report.popleft())
                 log.info("failover", **_fields(failover))
                 self._metrics.failed_over(failover)
                 self._know(failover)
-                self._to_keep.append(failover)
-                self._some_to_keep.set()
+                self._to_save.append(failover)
+                self._some_to_save.set()
 
-    async def _keeping(self, store: FailoverStore) -> None:
+    async def _saving(self, store: FailoverStore) -> None:
         while True:
-            await self._some_to_keep.wait()
-            self._some_to_keep.clear()
-            while self._to_keep:
-                failover = self._to_keep.popleft()
+            await self._some_to_save.wait()
+            self._some_to_save.clear()
+            while self._to_save:
+                failover = self._to_save.popleft()
                 try:
                     await self._keep(store, failover)
                 except (StoreUnavailable, InvalidInput) as error:
@@ -130,7 +130,7 @@ class FailoverReporter:
             return failover
 
     async def _last_decision_at(self, before_seq: int) -> WallMs | None:
-        """By the clock of whoever made it; None where there is none, or the journal was trimmed."""
+        """By the clock of the leader that made it; None where there is none, or the journal was trimmed."""
         for seq in range(before_seq - 1, max(before_seq - 1 - _TERMS_BACK_MAX, 0), -1):
             entry = await self._journal.get(self._shard, seq)
             if entry is None:
@@ -139,7 +139,7 @@ class FailoverReporter:
                 return entry.at_ms
         return None
 
-    # Others'
+    # Other replicas'
 
     async def _following(self, store: FailoverStore) -> None:
         while True:
@@ -161,7 +161,7 @@ class FailoverReporter:
 
 
 def _fields(failover: Failover) -> dict[str, Any]:
-    """All that there is to say, flat."""
+    """Every field and figure, flat, for the log."""
     fields = asdict(failover)
     return {
         **{name: value for name, value in fields.items() if name != "backlog"},

@@ -1,15 +1,15 @@
-"""The account of a takeover: told what happens, it gives one `Failover` for each term that begins here.
+"""Follows a takeover by its transitions, and gives one `Failover` for each term that begins here.
 
 ::
 
     won ─► began ─► reapplied ─► deciding ─► stepped ─► journaled ─► applied ─┬─► caught up ─┐
-     └────────────────────────── ended ───────────────────────────────────────┴─► too long ──┴─► told
+     └────────────────────────── ended ───────────────────────────────────────┴─► too long ──┴─► reported
 
 *Caught up* is the first moment at which all is carried out that was decided up to the first step after which the core
-had nothing more to do at once. Then, when that takes longer than `BEHIND_MAX_MS`, or when the term ends, the account is
-closed. A term that never began in the journal has none: nobody could tell it from none at all.
+had nothing more to do at once. Then, when that takes longer than `BEHIND_MAX_MS`, or when the term ends, the failover
+is reported. A term that never began in the journal has none: it left no trace in the world.
 
-No await, no I/O, no exception: nothing here can hold a takeover up.
+See `LeadershipObserver`: no await, no I/O, no exception.
 """
 
 from collections.abc import Callable, Iterable
@@ -55,7 +55,7 @@ class _Takeover:
 
 
 class FailoverTracker:
-    """Owner of the account of the present term, until it is closed. ``tell`` gets each when it is.
+    """A `LeadershipObserver`. Owner of the takeover of the present term, until it is reported to ``report``.
 
     What concerns a term names it, as its loops may have something to say after its end.
     """
@@ -121,7 +121,7 @@ class FailoverTracker:
         takeover = self._takeover
         if takeover is None or takeover.deciding_at is None:
             return
-        takeover.has_stepped = takeover.has_stepped or any(isinstance(told, TermBegan) for told in inputs)
+        takeover.has_stepped = takeover.has_stepped or any(isinstance(seen, TermBegan) for seen in inputs)
         if not takeover.has_stepped:
             return
         takeover.submitted += bool(step.decisions)

@@ -5,7 +5,7 @@ Taking over, step by step: win the lease with the next term; insert ``term_began
 delivered that ``term_began``, so that everything committed before it is in the mirror; only then tell the core to
 decide. All the while the lease is renewed beside it.
 
-Giving up happens by itself (the renew deadline passes, the journal shows another term, the mirror is stale) or on
+The leader gives up when it must (the renew deadline passes, the journal shows another term, the mirror is stale) or on
 request: then the core stops first, what is in flight is finished, and the lease is released, so that the next leader
 finds nothing to do but lead.
 """
@@ -87,7 +87,7 @@ class Leader:
         self._must_end = ""
         self._resigning = False
 
-    # What others see and tell
+    # What other parts see, and what they report
 
     @property
     def lease(self) -> LeaseRecord | None:
@@ -109,7 +109,7 @@ class Leader:
     def active_committer(self) -> Committer | None:
         """The present term's committer; None as soon as the lease can't be trusted, and then for the term's rest."""
         if self._committer is not None and not (self._trusted() and self._clock_trusted()):
-            # The core is told to stop now, and must not be left stopped in a term that a late renewal revives.
+            # The core stops now, and must not be left stopped in a term that a late renewal revives.
             self._committer = None
             self._must_end = "lease lapsed" if self._clock_trusted() else "time unknown"
             self._news.set()
@@ -133,7 +133,7 @@ class Leader:
         self._news.set()
 
     def restarted(self) -> None:
-        """The mirror begins anew: a term that was built on the old one must end."""
+        """The mirror is a new one: a term that was built on the old one must end."""
         self._delivered_seq = 0
         self._must_end = "resync"
         self._news.set()
@@ -183,7 +183,7 @@ class Leader:
                 answer = LeaseAnswer.WON if won else LeaseAnswer.LOST
                 if not won:
                     self._observe(await self._leases.get(self._config.shard))
-        except InvalidInput as error:  # somebody wrote it by hand: it must not end all replicas, one after the other
+        except InvalidInput as error:  # written by hand: it must not end all replicas, one after the other
             log.error("lease_unreadable", error=str(error))
         except (StoreUnavailable, TimeoutError) as error:
             log.warning("lease_write_unanswered", term=attempt.proposed.term, error=str(error) or "no answer in time")

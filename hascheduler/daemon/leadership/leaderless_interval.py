@@ -1,4 +1,4 @@
-"""Since when this replica knows that the lease is free, and why: told what it sees of the lease and of its holder.
+"""Since when the lease is free, and why, by what this replica sees of the lease and of its holder.
 
 ::
 
@@ -7,9 +7,10 @@
         ┌──────┐ ─────────────────────────────────────────────▶ ┌────────┐
         │ held │                                                │ vacant │   since its first reason;
         └──────┘ ◀───────────────────────────────────────────── └────────┘   its cause is the latest
-                      somebody else renews or takes it
+                      another replica renews or takes it
 
-One's own name in the lease is no holder: a term that has not begun in the journal is none, whoever won it.
+This replica's own name in the lease is no holder: a term that has not begun in the journal is none, whichever replica
+won it.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from hascheduler.model.lease import LeaseRecord
 
 @dataclass(frozen=True, slots=True)
 class LeaderlessInterval:
-    """``last_sign_at`` is when those who led before last showed life here; None: never since this replica is there."""
+    """``last_sign_at`` is when a leader before last showed life here; None: never since this replica's start."""
 
     cause: Cause
     since: MonoMs
@@ -30,7 +31,7 @@ class LeaderlessInterval:
 
 
 class LeaderlessTracker:
-    """Owner of what is known of why the lease is free. ``live``: the stream is not behind, what it brings is new."""
+    """Owner of why the lease is free, as far as known. ``live``: the stream is not behind, what it brings is new."""
 
     def __init__(self, replica_id: str) -> None:
         self._replica_id = replica_id
@@ -42,10 +43,10 @@ class LeaderlessTracker:
         self._since = MonoMs(0)
         self._last_sign_at: MonoMs | None = None
 
-    # What is seen
+    # What this replica sees
 
     def lease_known(self, record: LeaseRecord | None, now: MonoMs, *, live: bool) -> None:
-        """The newest version that is known here, as often as one likes."""
+        """The newest version that is known here; it may be the same as before."""
         before, self._lease = self._lease, record
         if record is None:
             self._open(Cause.DELETED, now)
@@ -102,7 +103,7 @@ class LeaderlessTracker:
             self._open(Cause.LAPSED, now)
 
     def before(self, term: int) -> JournalHead | None:
-        """The newest entry of the term before that one, as far as the stream has told."""
+        """The newest entry of the term before that one, as far as the stream has delivered."""
         return self._head if self._head is not None and self._head.term < term else self._before
 
     def _open(self, cause: Cause, now: MonoMs) -> None:

@@ -1,9 +1,9 @@
-"""Looks at the lease once in a retry period, where its store is not in the change stream.
+"""Polls the lease once a retry period, where its store is not in the change stream.
 
-What the stream tells of a lease that is a document of MongoDB, this loop finds out by asking: that it was renewed,
-given up, taken, deleted. It is what a follower's patience is measured by. Whoever leads learns of its lease by renewing
-it, so here nothing is asked meanwhile. A hand-over need not wait for the next look: the vigil sees the leader's process
-end.
+What the stream shows of a lease that is a document of MongoDB, this loop finds out by asking: that it was renewed,
+given up, taken, deleted. A follower's patience is measured by it. A leader learns of its lease by renewing it, so this
+loop does not ask while this replica leads. A hand-over need not wait for the next poll: the leader probe sees the
+leader's process end.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class LeasePoller:
         if not self._reachable:
             log.info("lease_in_sight")
         self._reachable = True
-        # A write of our own that ended meanwhile is newer than this answer: nothing is told of what was before it.
+        # A write of our own that ended meanwhile is newer than this answer, which is then dropped.
         if self._leader.lease is known and self._passed_on != [found]:
             self._passed_on = [found]
             self._seen(found)

@@ -1,9 +1,17 @@
-"""Where this process proves that it lives: a TCP port that greets with the candidate id and then holds the line.
+"""How a standby proves that the leader's process is dead: both ends of one TCP connection.
 
-When the process dies, by whatever means, the kernel closes the line. Nothing else is ever sent.
+**The server**, in every replica: a port that greets with the candidate id and then holds the connection. When the
+process dies, by whatever means, the kernel closes the connection. Nothing else is ever sent. Where there are
+`CONNECTIONS_MAX` connections, the address that holds the most loses its oldest: taking them all keeps no standby from
+its proof. A standby that loses a connection has no proof by that, and connects again.
 
-Where there are as many lines as there may be, the address that holds the most loses its oldest: nobody who takes them
-all keeps a standby from its proof. A standby that loses a line has no proof by that, and comes again.
+**The probe**, in every standby: it keeps a connection to the endpoint in the lease. Proof is only this: the process had
+greeted as the holder, the connection closed, and the same endpoint now *refuses* a connection or answers as another
+process. A time-out, an unreachable host or a connection that just stays silent proves nothing, and the standby waits
+for the lease. Without a greeting before, a refusal proves nothing either: the endpoint may be one that only the
+leader's own host can reach.
+
+An early challenge is safe in any case, because the journal fences the old leader; proof only makes it quick.
 """
 
 import asyncio
@@ -15,17 +23,21 @@ import structlog
 from hascheduler.errors import InvalidInput
 from hascheduler.model.lease import LeaseRecord
 
+log = structlog.get_logger(__name__)
+
 GREETING = "hascheduler {id}\n"
 CONNECTIONS_MAX = 64
 
 
 class LivenessServer:
+    """Owner of the port and its connections; `bind` comes before `run`."""
+
     def __init__(self, host: str, port: int, candidate_id: str) -> None:
         self._host = host
         self._port = port
         self._greeting = GREETING.format(id=candidate_id).encode()
         self._server: asyncio.Server | None = None
-        self._lines: dict[asyncio.StreamWriter, str] = {}
+        self._connections: dict[asyncio.StreamWriter, str] = {}
         """Oldest first, with the addresses at their other ends."""
 
     @property
@@ -47,14 +59,14 @@ class LivenessServer:
             await self._server.serve_forever()
         finally:
             self._server.close()
-            for line in list(self._lines):
-                line.close()
+            for connection in list(self._connections):
+                connection.close()
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._lines) >= CONNECTIONS_MAX:
+        if len(self._connections) >= CONNECTIONS_MAX:
             self._make_room()
         peer = writer.get_extra_info("peername")
-        self._lines[writer] = str(peer[0]) if peer else ""
+        self._connections[writer] = str(peer[0]) if peer else ""
         try:
             writer.write(self._greeting)
             await writer.drain()
@@ -63,28 +75,28 @@ class LivenessServer:
         except OSError:
             pass
         finally:
-            self._lines.pop(writer, None)
+            self._connections.pop(writer, None)
             writer.close()
 
     def _make_room(self) -> None:
-        counts = Counter(self._lines.values())
-        oldest = max(self._lines, key=lambda line: counts[self._lines[line]])  # the first of those with the most
-        del self._lines[oldest]
+        counts = Counter(self._connections.values())
+        oldest = max(
+            self._connections, key=lambda connection: counts[self._connections[connection]]
+        )  # the first of those with the most
+        del self._connections[oldest]
         oldest.transport.abort()
 
 
-log = structlog.get_logger(__name__)
-
 _CONNECT_TIMEOUT_S = 1.0
 _PAUSE_MIN_S, _PAUSE_MAX_S = 0.01, 0.5
-"""A process that dies may take a connection for the last time after it has closed its lines: short at first."""
+"""A dying process may accept one last connection after it has closed the others: short at first."""
 
 WaitForDeath = Callable[[str, str], Awaitable[None]]
-"""Returns when there is proof that the process of that holder, at that endpoint, is dead."""
+"""(holder, endpoint): returns when there is proof that the holder's process, at that endpoint, is dead."""
 
 
 class LeaderProbe:
-    """Owner of the one watch. ``died`` is called with the holder's id, at most once per holder."""
+    """Owner of the one watch. Calls ``died`` with the holder's id, at most once per holder."""
 
     def __init__(self, candidate_id: str, died: Callable[[str], None], wait_for_death: WaitForDeath) -> None:
         self._candidate_id = candidate_id
@@ -122,7 +134,7 @@ class LeaderProbe:
 
 
 async def wait_for_death_by_connection(holder: str, endpoint: str) -> None:
-    """`WaitForDeath`, by a connection that is kept."""
+    """`WaitForDeath`, by keeping a connection to the process."""
     host, _, port = endpoint.rpartition(":")
     expected = GREETING.format(id=holder).encode()
     greeted = False
@@ -144,7 +156,7 @@ async def wait_for_death_by_connection(holder: str, endpoint: str) -> None:
                     greeted, pause_s = True, _PAUSE_MIN_S
                     while await reader.read(256):
                         pass
-                    # The line closed: look again at once.
+                    # The connection closed: look again at once.
                     continue
                 if greeted and greeting.endswith(b"\n"):  # the holder's own, cut short, would prove nothing
                     return

@@ -1,17 +1,17 @@
 """The time that a replica goes by: nominal times are decided by it, and what fired early stays fired.
 
-Nobody's wall clock is believed alone. At each beat three say what time it is: this machine's wall clock, the
+No wall clock is believed alone. At each beat there are three readings of the time: this machine's wall clock, the
 database's, and the time so far, which went on with the monotonic clock since the last beat. Two that agree are right::
 
     wall, database          the time goes on as the wall clock has it
     time so far, database   the wall clock was set: it is not followed
     time so far, wall       the database's clock was set, or another primary has another one: it is not followed, and
                             what it is off is left out from then on; if instead it has drifted away bit by bit,
-                            nobody knows who is right
+                            there is no telling which is right
     none                    as at a start with a wrong clock: such a replica does not lead
 
 Between two beats the time is as good as the monotonic clock. Late fires are caught up with, early ones can't be taken
-back; so where nobody knows the time, nothing is decided.
+back; so where the time is unknown, nothing is decided.
 """
 
 import structlog
@@ -35,7 +35,7 @@ class TrustedClock:
         self._database_level_ms: tuple[int, int] | None = None
         self._database_off_ms = 0
         self._wrong_because = ""
-        self._told = ""
+        self._reported = ""
 
     @classmethod
     def over(cls, machine: Clock, skew_max_ms: int) -> "TrustedClock":
@@ -72,11 +72,11 @@ class TrustedClock:
             self._go_on(wall, f"the database's clock was set, or another primary's is {off_ms} ms behind")
         else:
             self._wrong_because = f"the clock is {off_ms} ms ahead of the database's"
-            self._tell(self._wrong_because)
+            self._log_change(self._wrong_because)
 
     def _go_on(self, level_ms: int, remark: str) -> None:
         self._level_ms, self._wrong_because = level_ms, ""
-        self._tell(remark)
+        self._log_change(remark)
 
     def _off(self, level_ms: int) -> int:
         """How far that level is ahead of the database's (behind: negative), if that is too far; else 0."""
@@ -93,9 +93,9 @@ class TrustedClock:
         low, high = self._database_level_ms
         return low - before[1] > self._skew_max_ms or before[0] - high > self._skew_max_ms
 
-    def _tell(self, remark: str) -> None:
-        if remark and not self._told:
+    def _log_change(self, remark: str) -> None:
+        if remark and not self._reported:
             log.warning("clocks_differ", reason=remark, believed=not self._wrong_because)
-        elif self._told and not remark:
+        elif self._reported and not remark:
             log.info("clocks_agree")
-        self._told = remark
+        self._reported = remark

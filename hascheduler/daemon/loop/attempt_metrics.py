@@ -1,4 +1,4 @@
-"""Counts how attempts begin and end, from what the stream tells the core and from what the leader decides.
+"""Counts how attempts begin and end, from the core's inputs and from what the leader decides.
 
 The stream says that a job waits again, and not always why: an attempt that this leader revoked is known by its
 decision, one that failed by the failure that is counted, and whatever else comes back was given back.
@@ -14,7 +14,7 @@ from hascheduler.telemetry.metrics_replica import ReplicaMetrics
 
 
 class AttemptMetrics:
-    """Owner of the attempts under way, as last told. It counts only while ``counting``: one replica of all does."""
+    """Owner of the attempts under way, as last seen. It counts only while ``counting``: one replica of all does."""
 
     def __init__(self, metrics: ReplicaMetrics, counting: Callable[[], bool]) -> None:
         self._metrics = metrics
@@ -56,7 +56,7 @@ class AttemptMetrics:
         if self._revoked.pop(job_id, None) == attempt.attempt:
             outcome = AttemptEnd.LOST
         elif waits is None:
-            outcome = state  # None: deleted by hand, and nobody knows how it ended
+            outcome = state  # None: deleted by hand, so its end is unknown
         elif waits.failures == attempt.failures:
             outcome = AttemptEnd.GIVEN_BACK
         else:

@@ -1,7 +1,7 @@
 """Keeps a record of the leader's accounts in the database, so that a start after an outage of all replicas has it.
 
 A replica that follows has the accounts from the stream; what this loop saves is read only before a snapshot. A record
-that is a few seconds old, or lost, costs a little fairness and nothing else, so a save that fails is only told.
+that is a few seconds old, or lost, costs a little fairness and nothing else, so a save that fails is only logged.
 """
 
 import asyncio

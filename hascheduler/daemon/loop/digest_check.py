@@ -2,18 +2,18 @@
 
 ::
 
-    stream   ──┬────────────┬──────────────┬──► a beat of some replica, which everybody folds: a *mark*
+    stream   ──┬────────────┬──────────────┬──► a beat of some replica, which all of them fold: a *mark*
     mirror     digest       digest         digest         noted there, and published with the next own beat
-    others     …            …              …              as they come by: equal at every mark, or somebody is wrong
+    others     …            …              …              as they come by: equal at every mark, or one is wrong
 
-A digest is compared only where the mirror holds what the stream has told up to there and nothing later: a document that
-was read beside the stream is ahead of it until the stream has passed the moment of the reading, which the return of an
-own beat shows that was sent after it. So an alarm is never made by the way a mirror was filled.
+A digest is compared only where the mirror holds what the stream has delivered up to there and nothing later: a document
+that was read beside the stream is ahead of it until the stream has passed the moment of the reading, which the return
+of an own beat shows that was sent after it. So an alarm is never made by the way a mirror was filled.
 
-Whoever is alone against a majority that agrees is wrong, and reads everything again: a mirror is no more than a copy,
+A replica that is alone against a majority that agrees is wrong, and reads everything again: a mirror is only a copy,
 the database is the truth, and that is what it would do after lost history. Of two it is the one that does not lead, as
-nobody waits for it; should the leader be wrong, they still differ afterwards, and that is for people. It is done once
-in `_AGAIN_MS` at most: where something makes mirrors differ for good, reading again and again helps nobody.
+nothing waits for it; should the leader be wrong, they still differ afterwards, and that is for people. It is done once
+in `_AGAIN_MS` at most: where something makes mirrors differ for good, reading again and again helps nothing.
 
 Replicas of another version are not compared with: what they mirror may be something else.
 """
@@ -92,7 +92,7 @@ class DigestCheck:
         return [id for id, at_ms in self._differed.items() if at_ms > since_ms]
 
     def folded(self, mirror: Mirror, marks: Iterable[Mark]) -> None:
-        """The mirror has folded some more of the stream; what was folded before was told."""
+        """The mirror has folded some more of the stream; each batch comes here."""
         for mark in marks:
             if self._is_exact(mark):
                 _note(self._own, mark.point, mark.digest, _NOTED)
@@ -112,7 +112,7 @@ class DigestCheck:
         if status.version != self._version:
             return
         if not status.marks:
-            # It has begun anew: what it said before is of another mirror.
+            # It has started over: what it published before is of another mirror.
             self._others.pop(status.id, None)
             return
         digests = self._others.setdefault(status.id, OrderedDict())
@@ -126,7 +126,7 @@ class DigestCheck:
         self._there.discard(replica_id)
 
     def restarted(self) -> None:
-        """The mirror begins anew."""
+        """The mirror is a new one."""
         self._own.clear()
         self._there.clear()
         self._passed = None
@@ -147,7 +147,7 @@ class DigestCheck:
             if id not in already:
                 log.error("mirrors_differ", other=id, at=point, digest=own, other_digest=digest)
         if different and self._is_wrong(said, own):
-            self._begin_anew(point, now)
+            self._read_again(point, now)
 
     def _is_wrong(self, said: dict[str, str], own: str) -> bool:
         if len(self._there) == 1:
@@ -156,7 +156,7 @@ class DigestCheck:
         is_majority = 2 * agreeing > len(self._there) + 1
         return agreeing > 1 and is_majority and own not in said.values()
 
-    def _begin_anew(self, point: str, now: MonoMs) -> None:
+    def _read_again(self, point: str, now: MonoMs) -> None:
         if self._started_over_at is not None and now - self._started_over_at < _AGAIN_MS:
             return
         self._started_over_at = now

@@ -8,7 +8,7 @@
         └──────────────────────────────────────────┘
 
 Opening comes before reading, so nothing falls between the two. After a resync the mirror is a new one; the core is
-told `Resynced` first, so it forgets and does not lead. The owner loop retries for ever, with backoff and jitter:
+given `Resynced` first, so it forgets and does not lead. The owner loop retries for ever, with backoff and jitter:
 without a stream a replica has nothing else to do.
 """
 
@@ -95,11 +95,11 @@ class Feeder:
         self._hurry.set()
 
     def start_over(self, reason: str) -> None:
-        """Read everything anew, as after lost history; the stream's next turn sees to it."""
+        """Read everything again, as after lost history; the next turn of `run` does it."""
         self._start_over = reason
 
     def want(self, job_ids: Iterable[str]) -> None:
-        """Have those jobs read again; the stream's next turn sees to it."""
+        """Have those jobs read again; the next turn of `run` does it."""
         for job_id in job_ids:
             self.mirror.want(Collection.JOBS, job_id)
 
@@ -147,7 +147,7 @@ class Feeder:
             if batch.changes:
                 self._delay.passed(len(batch.changes), self._clock.mono_ms())
                 await self._rest(latency_sensitive=sink.latency_sensitive())
-            # Back-off begins anew after every batch that got through.
+            # Back-off starts over after every batch that got through.
             retry_state.attempt_number = 1
 
     async def _rest(self, *, latency_sensitive: bool) -> None:

@@ -1,4 +1,4 @@
-"""What the core has still to be told: one ordered, bounded queue with one reader, the stepper."""
+"""The inputs that wait for the core: one ordered, bounded queue with one reader, the stepper."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ INPUTS_MAX = 20_000
 
 
 class Inbox:
-    """Facts wait for room, which holds the stream back; what this process has to say about itself never waits."""
+    """Facts wait for room, which holds the stream back; what this process reports of itself never waits."""
 
     def __init__(self) -> None:
         self._inputs: list[Input] = []
@@ -29,7 +29,7 @@ class Inbox:
         self._append(inputs)
 
     def wake(self) -> None:
-        """Have the stepper take a turn although there is nothing to tell."""
+        """Have the stepper take a turn although there are no inputs."""
         self._some.set()
 
     async def wait(self, timeout_s: float) -> None:

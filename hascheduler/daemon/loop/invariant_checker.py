@@ -1,7 +1,7 @@
 """The leader's own look through the database, every now and then: bounded, beside its work, and read-only.
 
-What it finds is told once in the log, and as counts by kind: with the replica's account of itself, so that all replicas
-can show them, and as a metric. It never decides by what it finds, and a look that fails is told and left at that.
+Each finding is logged once, and counted by kind: in the replica's own record, so that all replicas can show the counts,
+and as a metric. Nothing is decided by what it finds, and a look that fails is logged and left at that.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from hascheduler.ports.invariant_scan import LIGHT, InvariantScan
 
 log = structlog.get_logger(__name__)
 
-_TOLD_MAX = 20
-"""New findings of one look that are told one by one."""
+_LOGGED_MAX = 20
+"""New findings of one look that are logged one by one."""
 
 Key = tuple[FindingKind, str]
 
@@ -52,16 +52,16 @@ class InvariantChecker:
         except StoreUnavailable as error:
             log.warning("audit_unanswered", error=str(error))
             return
-        except Exception:  # whatever is stored, it must not end the one who leads
+        except Exception:  # whatever is stored, it must not end the leader
             log.exception("audit_failed")
             return
-        self._tell(report)
+        self._log_new(report)
         self._known = frozenset(finding.key for finding in report.findings)
         self._audited = LastCheck(WallMs(report.at_ms), dict(report.counts))
 
-    def _tell(self, report: CheckReport) -> None:
+    def _log_new(self, report: CheckReport) -> None:
         new = [finding for finding in report.findings if finding.key not in self._known]
-        for finding in new[:_TOLD_MAX]:
+        for finding in new[:_LOGGED_MAX]:
             log.error(
                 "audit_finding",
                 kind=finding.kind.value,
@@ -69,7 +69,7 @@ class InvariantChecker:
                 what=finding.what,
                 hint=finding.hint,
             )
-        if len(new) > _TOLD_MAX:
-            log.error("audit_findings", more=len(new) - _TOLD_MAX, **report.counts)
+        if len(new) > _LOGGED_MAX:
+            log.error("audit_findings", more=len(new) - _LOGGED_MAX, **report.counts)
         if self._known and not report.counts:
             log.info("audit_clean", was=len(self._known))

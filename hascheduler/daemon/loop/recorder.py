@@ -1,7 +1,7 @@
-"""Lets somebody see what the leader is told and what it decides, from one moment on, complete or not at all.
+"""Records the leader's inputs and decisions from one moment on, complete or not at all.
 
 A recording begins with what the core knows, between two of its steps, and goes on with each step. It is a bounded
-queue: who reads too slowly loses the recording, never the leader its time.
+queue: a reader that is too slow loses the recording, never the leader its time.
 """
 
 import asyncio

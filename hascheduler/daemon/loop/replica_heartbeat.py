@@ -1,7 +1,7 @@
-"""This replica's own account of itself: written once a retry period, and awaited in its own stream.
+"""This replica's own record: written once a retry period, and awaited in its own stream.
 
 The echo is worth more than the record. It measures how far the stream lags, it shows that the mirror is fresh even
-when nobody else writes, and it is the barrier after a snapshot: what was written before this beat has been folded
+when nothing else is written, and it is the barrier after a snapshot: what was written before this beat has been folded
 when the beat comes back.
 """
 
@@ -23,6 +23,8 @@ _SENT_MAX = 64
 
 
 class ReplicaHeartbeat:
+    """Owner of the beats that were sent, and of the newest that came back."""
+
     def __init__(self, config: ReplicaConfig, board: ReplicaBoard, clock: TrustedClock) -> None:
         self._config = config
         self._board = board

@@ -8,5 +8,5 @@
     router ─► waiters ─► requests that wait for the end of a job, or for work
 
 Nothing here may hold up a decision: queues are bounded, what does not fit is dropped and repaired (a message is
-published again by the core, a follower that is too slow is told so).
+published again by the core, a follower that is too slow gets `Lagging`).
 """

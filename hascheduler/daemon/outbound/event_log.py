@@ -1,14 +1,14 @@
-"""The newest events of jobs, and who follows them.
+"""The newest events of jobs, and their followers.
 
-A follower has no queue of its own: it has a place in the ring, so a hundred of them cost no more memory than one. Who
-is still at a place that the ring has given to a newer event was too slow.
+A follower has no queue of its own: it has a place in the ring, so a hundred of them cost no more memory than one. A
+follower whose place the ring has given to a newer event was too slow.
 
 ::
 
     floor                                        position
       │ [ oldest … … … … … … … … … … … newest ]    │
       │    ▲ a follower takes from here on         │
-      └ of what happened up to here nothing is known, so nobody can go on from before it
+      └ the events up to here are forgotten, so no follower can go on from before it
 """
 
 import asyncio
@@ -23,7 +23,7 @@ EVENTS_MAX = 10_000
 FOLLOWERS_MAX = 100
 _AT_ONCE_MAX = 500
 _AHEAD_MAX_S = 60
-"""Another replica may have told of what this one has not heard of yet, but not for so long."""
+"""Another replica may be ahead of this one in the stream, but not for so long."""
 _COME_AGAIN_S = 5
 
 TOO_OLD = "more has happened since than this replica remembers"
@@ -34,7 +34,7 @@ READ_ANEW = "this replica had to read everything anew, and does not know what ha
 class EventLog:
     """`hascheduler.ports.EventFeed`. Owner of the ring and of the number of followers.
 
-    It is *open* while events are told without a gap: from `begin` to the next `restart`.
+    It is *open* while it has every event, without a gap: from `begin` to the next `restart`.
     """
 
     def __init__(self, events_max: int = EVENTS_MAX) -> None:
@@ -50,7 +50,7 @@ class EventLog:
         self._news = asyncio.Event()
         self._followers = 0
 
-    # What is told
+    # What comes in
 
     def begin(self, position: str) -> None:
         """From now on every event after ``position`` is appended."""
@@ -75,11 +75,11 @@ class EventLog:
         self._wake()
 
     def restart(self) -> None:
-        """Everything is read anew: what happens until the next `begin` is not told."""
+        """The mirror is read again: events until the next `begin` are missing."""
         self._is_open = False
 
     def close(self) -> None:
-        """Tell everybody that this is the end."""
+        """This replica ends: every follower gets `Closing`."""
         self._is_closed = True
         self._wake()
 
@@ -95,12 +95,12 @@ class EventLog:
 
     @property
     def position(self) -> str:
-        """Everything up to here was told; "" before the first `begin`."""
+        """Every event up to here was appended; "" before the first `begin`."""
         return self._position
 
     @property
     def floor(self) -> str:
-        """Nothing is known of what happened up to here."""
+        """The events up to here are forgotten."""
         return self._floor
 
     @property
@@ -120,7 +120,7 @@ class EventLog:
 
     @property
     def news(self) -> asyncio.Event:
-        """Set when there is something new. Take it before you look, and wait for it after."""
+        """Set at the next change. Take it before you look, and wait for it after."""
         return self._news
 
     def at(self, place: int) -> Event:
@@ -139,7 +139,7 @@ class EventLog:
                 high = middle
         return low
 
-    # Who follows
+    # Followers
 
     @property
     def followers(self) -> int:
@@ -163,7 +163,7 @@ class EventLog:
 
 
 class LogFollower:
-    """`hascheduler.ports.Follower`. Owner of its place; ``after`` is how far it was told everything."""
+    """`hascheduler.ports.Follower`. Owner of its place; ``after`` is the position up to which it has everything."""
 
     def __init__(self, log: EventLog, after: str | None, which: EventFilter) -> None:
         self._log = log
@@ -171,7 +171,7 @@ class LogFollower:
         self._era = 0
         self._place = 0
         if after is None:
-            # From now on, which is nowhere while nobody knows what happens.
+            # From now on, which is nowhere while the log is not open.
             after = log.position if log.is_open else ""
         self._after = after
 
@@ -180,9 +180,9 @@ class LogFollower:
         until = loop.time() + wait_ms / 1_000
         while True:
             news = self._log.news
-            told = self._look()
-            if told is not None:
-                return told
+            answer = self._look()
+            if answer is not None:
+                return answer
             try:
                 async with asyncio.timeout_at(until):
                     await news.wait()
@@ -190,7 +190,7 @@ class LogFollower:
                 return NewEvents((), self._after)
 
     def _look(self) -> NewEvents | Missed | Lagging | Closing | None:
-        """What there is to tell, or None; what was not wanted is passed over in silence."""
+        """The next answer, or None; events that are not wanted are passed over."""
         log = self._log
         if log.is_closed:
             return Closing()
@@ -214,7 +214,7 @@ class LogFollower:
         return None
 
     def _begin(self) -> Missed | None:
-        """Find the place to go on from; where there is none, it is the end."""
+        """Find the place to go on from; where there is none, go on from the newest event."""
         log = self._log
         is_first, self._era = self._era == 0, log.era
         reason = ""

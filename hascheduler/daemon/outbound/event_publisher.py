@@ -1,9 +1,9 @@
-"""Has the leader publish all events on the broker; without an exchange it does nothing.
+"""The leader publishes all events of jobs on the broker; without an exchange it does nothing.
 
-Whoever begins to lead goes on from `_OVERLAP_S` before the last sign of life of the one before, in its own log: what
-was published twice has the same ids. The log is the queue, so it is bounded and a slow broker disturbs nobody; what
-leaves the log unpublished is counted and given up. A log begins where its replica began: one that leads within moments
-of its own start can't tell what the leader before it had not yet told.
+A new leader goes on from `_OVERLAP_S` before the old one's last sign of life, in its own log: events that are published
+twice have the same ids. The log is the queue, so it is bounded and a slow broker disturbs no other loop; what leaves
+the log unpublished is counted and given up. A log begins where its replica began: a replica that leads within moments
+of its own start can't publish what the leader before it had not yet published.
 """
 
 import asyncio
@@ -24,10 +24,7 @@ _AGAIN_MAX_S = 3.0
 
 
 class EventPublisher:
-    """Owner of how far the events are published, here or by another leader.
-
-    ``leading`` says whether that is this replica's task.
-    """
+    """Owner of how far the events are published, by this leader or another. ``leading``: this replica leads."""
 
     def __init__(self, events: EventLog, exchange: EventExchange | None, leading: Callable[[], bool]) -> None:
         self._log = events
@@ -44,20 +41,20 @@ class EventPublisher:
             return
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._exchange.run(), name="event-exchange")
-            tasks.create_task(self._announce(self._exchange), name="announce")
+            tasks.create_task(self._publish_while_leading(self._exchange), name="publish-events")
 
-    async def _announce(self, exchange: EventExchange) -> None:
+    async def _publish_while_leading(self, exchange: EventExchange) -> None:
         while True:
-            while not (self._leading() and self._log.is_open):  # noqa: ASYNC110  # nobody tells who leads
+            while not (self._leading() and self._log.is_open):  # noqa: ASYNC110  # leading is asked for, not signalled
                 await asyncio.sleep(_LOOK_MS / 1_000)
-            await self._announce_term(exchange)
+            await self._publish_term(exchange)
 
-    async def _announce_term(self, exchange: EventExchange) -> None:
+    async def _publish_term(self, exchange: EventExchange) -> None:
         """Until this replica leads no more, or its log has left the follower behind."""
         follower = LogFollower(self._log, self._begin_after(), EventFilter())
         while self._leading():
-            told = await follower.next(_LOOK_MS)
-            match told:
+            answer = await follower.next(_LOOK_MS)
+            match answer:
                 case NewEvents(events, upto):
                     if not events or await self._publish(exchange, events):
                         self._published_to = upto
@@ -72,7 +69,7 @@ class EventPublisher:
                     return
 
     async def _publish(self, exchange: EventExchange, events: Sequence[Event]) -> bool:
-        """Until the broker has them, or another replica has to see to it: whether it has."""
+        """Until the broker has them, or this replica leads no more; whether the broker has them."""
         pause_s = _AGAIN_S
         while self._leading():
             if await exchange.publish(events):

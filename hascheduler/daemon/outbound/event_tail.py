@@ -1,8 +1,8 @@
-"""Brings what the mirror saw happen to jobs into the log of events, whole and in order.
+"""Brings the mirror's events of jobs into the log of events, whole and in order.
 
-It looks after every batch of the stream. A change that was told of a job unknown here does not say whose it is: a
-failed job that begins anew, or one that was read ahead of the stream and has ended. Then the document is read, on the
-side, and what happened later waits; where it can't be read, the event is told as it is.
+It looks after every batch of the stream. A change of a job that is unknown here does not say whose it is: a failed job
+that is retried, or one that was read ahead of the stream and has ended. Then the document is read, on the side, and
+later events wait; where it can't be read, the event goes out as it is.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class EventTail:
         self._seen_to = ""
 
     def look(self, events: list[Event]) -> None:
-        """The mirror has folded some more of the stream. What came before it was complete is not told."""
+        """The mirror has folded some more of the stream. Events from before it was complete are left out."""
         position = self._fold.position
         if not self._fold.complete:
             self._seen_to = position
@@ -74,7 +74,7 @@ class EventTail:
             self._give_up()
 
     def restarted(self) -> None:
-        """The mirror begins anew."""
+        """The mirror is a new one."""
         self._waiting.clear()
         self._log.restart()
 
@@ -125,6 +125,6 @@ class EventTail:
 def _identified(event: Event, job: JobRef | None) -> Event:
     if job is None or event.is_identified:
         return event
-    # A job that has ended as told had that attempt; of one that lives on, the number may be a later one.
+    # A job that has ended as the event says had that attempt; of one that lives on, the number may be a later one.
     attempt = job.attempt if event.attempt is None and job.state == event.type.value else event.attempt
     return replace(event, tenant=job.tenant, definition=job.definition, attempt=attempt)

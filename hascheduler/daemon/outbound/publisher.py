@@ -1,4 +1,4 @@
-"""Tells processors: dispatched attempts, and cancel requests. Bounded, and never in anybody's way.
+"""Sends messages to processors: dispatched attempts, and cancel requests. Bounded; it holds no other loop up.
 
 The job document is the outbox, so a message may be lost: a dispatched job that does not start in time is published
 again by the core. Therefore a full queue drops, and a publish that stays unanswered is given up after a few tries.
@@ -28,6 +28,8 @@ _WATCH_S = 0.1
 
 
 class Publisher:
+    """Owner of the queue of messages."""
+
     def __init__(
         self,
         transport: Transport,
@@ -40,7 +42,7 @@ class Publisher:
         self._spans = spans or MessageSpans()
         self._metrics = metrics or ReplicaMetrics()
         self._queue: asyncio.Queue[Send] = asyncio.Queue(maxsize=QUEUE_MAX)
-        self._again: asyncio.Queue[list[tuple[str, Message]]] = asyncio.Queue(maxsize=1)
+        self._unconfirmed: asyncio.Queue[list[tuple[str, Message]]] = asyncio.Queue(maxsize=1)
 
     def offer(self, sends: Iterable[Send]) -> None:
         """Queue for publishing; what does not fit is dropped, and repaired later by its start timeout.
@@ -82,15 +84,15 @@ class Publisher:
             tasks.create_task(self._publish_again(), name="publish-again")
 
     async def _watch(self) -> None:
-        """Tell the core when the broker begins or ceases to take messages."""
-        told: bool | None = None
+        """Put into the inbox when the broker begins or ceases to take messages."""
+        known: bool | None = None
         while True:
             accepting = self._transport.accepting
-            if accepting is not told:
+            if accepting is not known:
                 self._inbox.put_now(TransportSeen(accepting))
-                if told is not None or not accepting:
+                if known is not None or not accepting:
                     log.info("transport", accepting=accepting)
-                told = accepting
+                known = accepting
             await asyncio.sleep(_WATCH_S)
 
     async def _publish(self, deciding_term: Callable[[], int | None]) -> None:
@@ -103,13 +105,13 @@ class Publisher:
             self._spans.end(batch, spans, {message.message_id for _, message in unsent})
             for _ in batch:
                 self._queue.task_done()
-            if self._again.empty() and unsent:
-                self._again.put_nowait(unsent)
+            if self._unconfirmed.empty() and unsent:
+                self._unconfirmed.put_nowait(unsent)
 
     async def _publish_again(self) -> None:
         """The second chance, on its own, so that a queue that is gone does not hold up the messages to the others."""
         while True:
-            unsent = await self._again.get()
+            unsent = await self._unconfirmed.get()
             try:
                 await AsyncRetrying(
                     retry=retry_if_result(bool),
@@ -122,7 +124,7 @@ class Publisher:
                 log.warning("publish_unknown", messages=still, job=first.job_id, attempt=first.attempt)
 
     async def _deliver(self, messages: list[tuple[str, Message]]) -> list[tuple[str, Message]]:
-        """Publish; the messages that nobody confirmed."""
+        """Publish; the messages that the broker did not confirm."""
         with self._metrics.publish_confirm_seconds.time():
             confirms = await self._transport.publish(messages)
         self._metrics.published(confirms)

@@ -118,7 +118,7 @@ class MongoWorkStore:
         with faults("report the progress"):
             await self._jobs.bulk_write(writes, ordered=False)
 
-    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
+    async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
         fields = {"state": True, "attempt": True, "processor": True, "cancel_requested_at_ms": True}
         ids = sorted({job_id for job_id, _ in running})
         with faults("read the standing of the running jobs"):

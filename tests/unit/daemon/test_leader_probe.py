@@ -154,7 +154,7 @@ async def test_another_process_on_the_same_port_proves_a_death(standby: Standby)
         one._server.close()  # type: ignore[union-attr]
         await successor.bind()
         serving = asyncio.create_task(successor.run())
-        for line in list(one._lines):
+        for line in list(one._connections):
             line.close()
         assert await standby.learns_of_a_death() == ["leader"]
         serving.cancel()
@@ -175,7 +175,7 @@ async def test_a_port_that_takes_a_last_connection_while_its_process_dies_is_soo
         await greeted_by(standby, one, "leader")
         one._server.close()  # type: ignore[union-attr]
         dying = await asyncio.start_server(say_nothing, HOST, one.port)
-        for line in list(one._lines):
+        for line in list(one._connections):
             line.close()
         async with asyncio.timeout(10):
             await met.wait()
@@ -213,7 +213,7 @@ async def test_a_line_that_breaks_while_the_process_lives_proves_nothing(standby
     async with process("leader") as one:
         await greeted_by(standby, one, "leader")
         for _ in range(3):
-            for line in list(one._lines):
+            for line in list(one._connections):
                 line.close()
             await hears(standby)
         assert standby.dead == []

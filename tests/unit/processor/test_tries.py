@@ -166,7 +166,7 @@ async def test_a_cancel_goes_before_a_timeout() -> None:
         job = stage.world.dispatch("a", "stubborn", rules=Definition("stubborn", timeout_ms=20))
         await until(lambda: job.state is JobState.RUNNING)
         job.cancel_requested = True
-        await until(lambda: stage.world.calls["standing"] > 2)
+        await until(lambda: stage.world.calls["stop_requests"] > 2)
         stopped.set()
         await until(lambda: job.outcome is not None)
         assert job.outcome == AttemptOutcome(JobState.CANCELLED)
@@ -193,12 +193,12 @@ async def test_the_newest_progress_is_told_once_an_interval() -> None:
         await said.wait()
         await until(lambda: bool(job.progress))
         told = stage.world.calls["report"]
-        await until(lambda: stage.world.calls["standing"] > 5)
+        await until(lambda: stage.world.calls["stop_requests"] > 5)
         assert [(each.percent, each.text) for each in job.progress] == [(30.0, "30 of 100")]
         assert stage.world.calls["report"] == told
         again.set()
-        beats = stage.world.calls["standing"]
-        await until(lambda: stage.world.calls["standing"] > beats + 3)
+        beats = stage.world.calls["stop_requests"]
+        await until(lambda: stage.world.calls["stop_requests"] > beats + 3)
         assert stage.world.calls["report"] == told
         go_on.set()
         await until(lambda: job.outcome is not None)

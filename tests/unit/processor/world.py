@@ -145,8 +145,8 @@ class World:
             for (job_id, _), progress in reports.items():
                 self.jobs[job_id].progress.append(progress)
 
-    async def standing(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
-        async with self._exchange("standing"):
+    async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
+        async with self._exchange("stop_requests"):
             ours = {key: self._held(*key, processor_id) for key in running}
             return StopRequests(
                 cancelled=frozenset(key for key, job in ours.items() if job and job.cancel_requested),
