@@ -1,19 +1,18 @@
-"""One lane, one kind, one flow (and one priority, where priorities age): its cells, and the one that goes first.
+"""The queue of one lane, scheduling class and aging rate (and one priority, where priorities age), and its first job.
 
 ::
 
-    Group ─► Tenancy     one tenant's cells, where the policy is fair
-              └─► Cell   one of its fairness keys, one priority
+    LaneTier ─► ClassQueue ─► TenantQueue     one tenant's buckets, where the policy is fair
+                               └─► FifoBucket one of its fairness keys, one priority
 
-Each tenancy has a heap with one entry per cell, the group one with an entry per tenancy, which says what the tenant has
-consumed, too. An entry may be too good for what it stands for (its first job has left, its tenant or key has consumed
-more since), never too bad: so when the entry at the top is what that is worth now, it is the first. That a tenant
-is charged changes the place of its tenancy, and nothing within that: no key is looked at again.
+Each tenant queue has a heap with one entry per bucket, the class queue one with an entry per tenant queue, in which the
+tenant's consumption stands too. An entry may be too good for what it stands for (its first job has left, its tenant or
+key has consumed more since), never too bad: so when the entry at the top equals what it should be now, it is the first.
+A charge to a tenant changes the place of its tenant queue and nothing within it: no key is looked at again.
 """
 
 import heapq
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass
@@ -22,26 +21,26 @@ from hascheduler.dispatch.queue.orders import CriteriaOrder
 from hascheduler.dispatch.queue.score import AgingRate
 from hascheduler.model.job import JobRef
 
-if TYPE_CHECKING:
-    from hascheduler.dispatch.queue.lane_tiers import LaneTier
-
+_FOUND_MAX = 64
 HeapEntry = tuple[object, ...]
 _Front = Callable[["ClassQueue", FifoBucket], JobRef | None]
-_Worth = Callable[["ClassQueue", FifoBucket, JobRef], HeapEntry]
-_Appraise = Callable[["TenantQueue", JobRef], None]
+_EntryOf = Callable[["ClassQueue", FifoBucket, JobRef], HeapEntry]
+_Note = Callable[["TenantQueue", JobRef], None]
 
 
 class TenantQueue:
-    """What competes: the first job of one tenant (of all, where the policy can't tell them apart) in its group.
+    """One tenant's buckets in a class queue (all of them, where the policy can't tell tenants apart).
 
-    ``best`` is that job, or None where it is not known, and ``worth`` the entry that it had. ``cost`` is what its key
-    had consumed then, ``rank`` what its score makes of it among jobs of its flow, and ``since_ms`` when it was
-    submitted. ``entry`` stands for it in the heap of its group, with ``tenant_cost`` in it.
+    It competes with its first job: ``best`` is that job, or None where it is not known, and ``bucket_entry`` the entry
+    of its bucket then. ``cost`` is what the job's key had consumed then, ``rank`` its `rank_key`, and ``since_ms`` when
+    it was submitted. ``entry`` stands for the tenant queue in the heap of its class queue, with ``tenant_cost`` in it.
     """
 
     __slots__ = (
         "aging",
+        "aging_rule",
         "best",
+        "bucket_entry",
         "class_queue",
         "cost",
         "entry",
@@ -49,10 +48,8 @@ class TenantQueue:
         "job_class",
         "rank",
         "since_ms",
-        "step",
         "tenant",
         "tenant_cost",
-        "worth",
     )
 
     def __init__(self, class_queue: "ClassQueue", tenant: str | None) -> None:
@@ -60,10 +57,10 @@ class TenantQueue:
         self.tenant = tenant
         self.job_class = class_queue.job_class
         self.aging = class_queue.aging
-        self.step = class_queue.step
+        self.aging_rule = class_queue.aging_rule
         self.heap: list[HeapEntry] = []
         self.best: JobRef | None = None
-        self.worth: HeapEntry = ()
+        self.bucket_entry: HeapEntry = ()
         self.entry: HeapEntry = ()
         self.cost = 0
         self.tenant_cost = 0
@@ -79,10 +76,10 @@ class TenantQueue:
 
 
 class ClassQueue:
-    """``top`` is the tenancy that goes first, or None where that is not known.
+    """``top`` is the tenant queue that goes first, or None where that is not known.
 
-    ``step`` is the lane and the priority, where priorities age: what one rule ages. ``lane_tier`` is where the group
-    competes.
+    ``aging_rule`` is the lane and the priority, where priorities age: the jobs that one rule ages. ``lane_tier`` is
+    where the class queue competes.
     """
 
     __slots__ = (
@@ -92,12 +89,12 @@ class ClassQueue:
         "_heap",
         "_tenant_queues",
         "aging",
+        "aging_rule",
         "is_active",
         "job_class",
         "lane",
         "lane_tier",
         "order",
-        "step",
         "top",
     )
 
@@ -106,7 +103,7 @@ class ClassQueue:
         lane: str | None,
         job_class: SchedulingClass,
         aging: AgingRate,
-        step: tuple[str | None, int] | None,
+        aging_rule: tuple[str | None, int] | None,
         order: CriteriaOrder,
         *,
         accounts: FairAccounts,
@@ -114,7 +111,7 @@ class ClassQueue:
         self.lane = lane
         self.job_class = job_class
         self.aging = aging
-        self.step = step
+        self.aging_rule = aging_rule
         self.order = order
         self._accounts = accounts
         self._buckets: dict[BucketKey, FifoBucket] = {}
@@ -140,13 +137,13 @@ class ClassQueue:
         if known is None:
             if len(self._tenant_queues) == 1:
                 for other in self._tenant_queues.values():
-                    self._offer(other, other.heap[0])  # it had no rival before, and so no entry
+                    self._offer(other, other.heap[0])  # it had no competitor before, and so no entry
             known = self._tenant_queues[tenant] = TenantQueue(self, tenant)
         return known
 
     @property
     def is_shared(self) -> bool:
-        """Whether several tenants may have jobs here that could go."""
+        """Whether several tenants may have jobs here that could go next."""
         return len(self._tenant_queues) > 1
 
     @property
@@ -159,7 +156,7 @@ class ClassQueue:
         return not self._buckets
 
     def sweep(self, is_waiting: Callable[[JobRef], bool]) -> None:
-        """Drop the cells in which nobody waits any more."""
+        """Drop the buckets in which no job waits any more."""
         for bucket in list(self._buckets.values()):
             if not bucket.sweep(is_waiting):
                 del self._buckets[bucket.key]
@@ -172,7 +169,7 @@ class ClassQueue:
         self._full_at = max(SWEEP_MIN, 2 * len(self._buckets))
 
     def push(self, bucket: FifoBucket, entry: HeapEntry) -> None:
-        """The cell has a new first job."""
+        """The bucket has a new first job."""
         bucket.entry = entry
         self._enter(bucket)
 
@@ -180,26 +177,26 @@ class ClassQueue:
         for tenant_queue in self._tenant_queues.values():
             tenant_queue.forget_best()
 
-    def choose(self, front: _Front, entry: _Worth, appraise: _Appraise) -> TenantQueue | None:
-        """Work out the top; ``front`` gives a cell's first job, None where it has none that may go."""
+    def choose(self, front: _Front, entry: _EntryOf, note: _Note) -> TenantQueue | None:
+        """Work out the top; ``front`` gives a bucket's first job, None where none of its jobs may go."""
         heap = self._heap
         while len(self._tenant_queues) > 1:
             top = heap[0]
-            tenant_queue: TenantQueue = top[-1]  # type: ignore[assignment]  # every entry ends in its tenancy
+            tenant_queue: TenantQueue = top[-1]  # type: ignore[assignment]  # every entry ends in its tenant queue
             if top is not tenant_queue.entry:
                 heapq.heappop(heap)
                 continue
-            if tenant_queue.best is None and not self._refresh(tenant_queue, front, entry, appraise):
+            if tenant_queue.best is None and not self._refresh(tenant_queue, front, entry, note):
                 continue
             tenant_queue.tenant_cost = self._accounts.tenant_cost(tenant_queue.tenant)
-            now_worth = self._among_tenants(tenant_queue, tenant_queue.worth)
-            if now_worth == top:
+            entry_now = self._among_tenants(tenant_queue, tenant_queue.bucket_entry)
+            if entry_now == top:
                 self.top = tenant_queue
                 return tenant_queue
-            tenant_queue.entry = now_worth
-            heapq.heapreplace(heap, now_worth)
+            tenant_queue.entry = entry_now
+            heapq.heapreplace(heap, entry_now)
         for only in list(self._tenant_queues.values()):
-            if only.best is not None or self._refresh(only, front, entry, appraise):
+            if only.best is not None or self._refresh(only, front, entry, note):
                 only.tenant_cost = self._accounts.tenant_cost(only.tenant)
                 self.top = only
                 return only
@@ -207,15 +204,15 @@ class ClassQueue:
         return None
 
     def drop(self, bucket: FifoBucket) -> None:
-        """It has no job that may go."""
+        """The bucket has no job that may go."""
         del self._buckets[bucket.key]
 
-    def _refresh(self, tenant_queue: TenantQueue, front: _Front, entry: _Worth, appraise: _Appraise) -> bool:
-        """Work out its first job anew; one that has none is gone."""
+    def _refresh(self, tenant_queue: TenantQueue, front: _Front, entry: _EntryOf, note: _Note) -> bool:
+        """Work out its first job again; a tenant queue without one is dropped."""
         heap = tenant_queue.heap
         while heap:
             top = heap[0]
-            bucket: FifoBucket = top[-1]  # type: ignore[assignment]  # every entry ends in its cell
+            bucket: FifoBucket = top[-1]  # type: ignore[assignment]  # every entry ends in its bucket
             if top is not bucket.entry:
                 heapq.heappop(heap)
                 continue
@@ -224,14 +221,14 @@ class ClassQueue:
                 heapq.heappop(heap)
                 del self._buckets[bucket.key]
                 continue
-            now_worth = entry(self, bucket, job)
-            if now_worth == top:
+            entry_now = entry(self, bucket, job)
+            if entry_now == top:
                 tenant_queue.best = job
-                tenant_queue.worth = now_worth
-                appraise(tenant_queue, job)
+                tenant_queue.bucket_entry = entry_now
+                note(tenant_queue, job)
                 return True
-            bucket.entry = now_worth
-            heapq.heapreplace(heap, now_worth)
+            bucket.entry = entry_now
+            heapq.heapreplace(heap, entry_now)
         tenant_queue.entry = ()
         del self._tenant_queues[tenant_queue.tenant]
         if not self.is_shared:
@@ -241,7 +238,7 @@ class ClassQueue:
         return False
 
     def _enter(self, bucket: FifoBucket) -> None:
-        """What stands for the cell has changed, or is new."""
+        """The entry of the bucket has changed, or is new."""
         tenant_queue = self.tenant_queue_of(bucket)
         tenant_queue.forget_best()
         if self.order.is_fixed:
@@ -249,14 +246,60 @@ class ClassQueue:
             if self.is_shared:
                 self._offer(tenant_queue, bucket.entry)
 
-    def _offer(self, tenant_queue: TenantQueue, worth: HeapEntry) -> None:
-        """It is worth no less than that."""
+    def _offer(self, tenant_queue: TenantQueue, bucket_entry: HeapEntry) -> None:
+        """Its first job is not after that entry."""
         tenant_queue.tenant_cost = self._accounts.tenant_cost(tenant_queue.tenant)
-        entry = self._among_tenants(tenant_queue, worth)
+        entry = self._among_tenants(tenant_queue, bucket_entry)
         if not tenant_queue.entry or entry < tenant_queue.entry:
             tenant_queue.entry = entry
             heapq.heappush(self._heap, entry)
 
-    def _among_tenants(self, tenant_queue: TenantQueue, worth: HeapEntry) -> HeapEntry:
+    def _among_tenants(self, tenant_queue: TenantQueue, bucket_entry: HeapEntry) -> HeapEntry:
         at = self.order.shares or 0
-        return (*worth[:at], tenant_queue.tenant_cost, *worth[at:-1], tenant_queue)
+        return (*bucket_entry[:at], tenant_queue.tenant_cost, *bucket_entry[at:-1], tenant_queue)
+
+
+class LaneTier:
+    """The class queues of one lane and one tier, as far as the policy begins with those; else there is one for all.
+
+    Owner of which of them are active: have a job that no lock holds back, as far as is known. ``mask`` has the bits of
+    their scheduling classes, ``rank`` is smaller the higher the tier.
+    """
+
+    __slots__ = ("_active", "_found", "lane", "mask", "rank", "tier")
+
+    def __init__(self, lane: str | None, tier: int | None) -> None:
+        self.lane = lane
+        self.tier = tier
+        self.rank = -(tier or 0)
+        self.mask = 0
+        self._active: dict[int, list[ClassQueue]] = {}
+        self._found: dict[int, list[ClassQueue]] = {}
+
+    def activate(self, class_queue: ClassQueue) -> None:
+        class_queue.is_active = True
+        bit = 1 << class_queue.job_class.bit
+        self._active.setdefault(bit, []).append(class_queue)
+        self.mask |= bit
+        self._found.clear()
+
+    def deactivate(self, class_queue: ClassQueue) -> None:
+        class_queue.is_active = False
+        bit = 1 << class_queue.job_class.bit
+        of_class = self._active[bit]
+        of_class.remove(class_queue)
+        if not of_class:
+            del self._active[bit]
+            self.mask &= ~bit
+        self._found.clear()
+
+    def of(self, ready: int) -> list[ClassQueue]:
+        """The active class queues of those scheduling classes."""
+        wanted = self.mask & ready
+        found = self._found.get(wanted)
+        if found is None:
+            found = [class_queue for bit, of_class in self._active.items() if wanted & bit for class_queue in of_class]
+            if len(self._found) >= _FOUND_MAX:
+                self._found.clear()
+            self._found[wanted] = found
+        return found

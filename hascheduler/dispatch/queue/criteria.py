@@ -1,4 +1,4 @@
-"""What each criterion makes of a waiting job now: one small class each, smaller values first.
+"""The value of a waiting job under each criterion: one small class a criterion, smaller values first.
 
 The formulas are those of `hascheduler.dispatch.queue.score` and `hascheduler.dispatch.capacity.dominant_share`.
 """
@@ -23,7 +23,7 @@ class Measure(Protocol):
         ...
 
     def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
-        """The value as people write it; without ``names``, for one who may not know whose job it is."""
+        """The value as people write it; without ``names`` it does not say whose job it is."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Waiting jobs that differ by age alone: first come, first served, whatever the policy. Only the first one competes.
+"""Waiting jobs that differ by age alone: first in, first out, whatever the policy. Only the first one competes.
 
-A job that leaves stays in its place as a tombstone. It is dropped when it comes to the front, or swept out before the
-tombstones outnumber the living.
+A job that leaves the queue stays in its place as a tombstone, which is dropped at the front, or swept out before the
+tombstones outnumber the jobs that wait.
 """
 
 from bisect import insort
@@ -21,7 +21,7 @@ def arrival(job: JobRef) -> Arrival:
 class FifoBucket:
     """``key``: tenant, fairness key, priority and deadline; None for what the policy does not compare.
 
-    ``entry`` is what stands for it in the heap of its group: at or before the place of its first job.
+    ``entry`` stands for it in the heap of its tenant queue: at or before the place of its first job.
     """
 
     __slots__ = ("_full_at", "_jobs", "_start", "entry", "key")
@@ -37,7 +37,7 @@ class FifoBucket:
         return False  # the end of a tuple whose parts before it are the same: an old entry and its successor
 
     def put(self, job: JobRef) -> bool:
-        """Whether it is the first now."""
+        """Add the job; whether it is the first now."""
         jobs = self._jobs
         if not jobs or self._start == len(jobs):
             jobs[:] = [job]
@@ -55,11 +55,11 @@ class FifoBucket:
 
     @property
     def first(self) -> JobRef | None:
-        """The one at the front, a tombstone or not."""
+        """The job at the front, a tombstone or not."""
         return self._jobs[self._start] if self._start < len(self._jobs) else None
 
     def drop(self) -> None:
-        """Take the first away."""
+        """Remove the first."""
         self._start += 1
         if self._start > 32 and self._start * 2 > len(self._jobs):
             del self._jobs[: self._start]
@@ -71,7 +71,7 @@ class FifoBucket:
         return len(self._jobs) >= self._full_at
 
     def sweep(self, is_waiting: Callable[[JobRef], bool]) -> int:
-        """Drop the tombstones; how many jobs are left."""
+        """Drop the tombstones; the number of jobs left."""
         self._jobs[:] = [job for job in self._jobs[self._start :] if is_waiting(job)]
         self._start = 0
         self._full_at = max(SWEEP_MIN, 2 * len(self._jobs))

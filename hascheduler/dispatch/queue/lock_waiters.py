@@ -1,7 +1,7 @@
-"""Waiting jobs that somebody's lock holds back, off the hot path until it is free.
+"""Waiting jobs that a lock holds back, off the hot path until the lock is free.
 
-They are kept by the lock that stopped them, and by the cell that they came from, oldest first. When the lock is free
-only the first of each cell goes back: it is the one that goes before the others of its cell in any case.
+They are kept by the lock that stopped them, and by the bucket that they came from, oldest first. When the lock is free
+only the first of each bucket goes back: it goes before the others of its bucket in any case.
 """
 
 from bisect import insort
@@ -16,21 +16,21 @@ Origin = tuple[ClassQueue, BucketKey]
 
 
 class LockWaiters:
-    """Owner of the parked jobs; those that have left the line are dropped when they would go back."""
+    """Owner of the jobs that wait for locks; a job that has left the queue is dropped when it would go back."""
 
     def __init__(self) -> None:
-        self._parked: dict[Lock, dict[Origin, list[JobRef]]] = {}
+        self._waiting: dict[Lock, dict[Origin, list[JobRef]]] = {}
         self._full_at: dict[tuple[Lock, Origin | None], int] = {}
 
     def __contains__(self, lock: Lock) -> bool:
-        return lock in self._parked
+        return lock in self._waiting
 
     def jobs(self) -> Iterator[tuple[Origin, list[JobRef]]]:
-        """All that are parked, by where they came from; some may have left the line."""
-        return (each for origins in self._parked.values() for each in origins.items())
+        """All of them, by the bucket that they came from; some may have left the queue."""
+        return (each for origins in self._waiting.values() for each in origins.items())
 
-    def park(self, lock: Lock, origin: Origin, job: JobRef, is_waiting: Callable[[ClassQueue, JobRef], bool]) -> None:
-        origins = self._parked.setdefault(lock, {})
+    def add(self, lock: Lock, origin: Origin, job: JobRef, is_waiting: Callable[[ClassQueue, JobRef], bool]) -> None:
+        origins = self._waiting.setdefault(lock, {})
         if len(origins) >= self._full_at.get((lock, None), SWEEP_MIN):
             self._sweep(lock, origins, is_waiting)
         jobs = origins.setdefault(origin, [])
@@ -42,7 +42,7 @@ class LockWaiters:
     def _sweep(
         self, lock: Lock, origins: dict[Origin, list[JobRef]], is_waiting: Callable[[ClassQueue, JobRef], bool]
     ) -> None:
-        """Drop the cells of which nobody waits any more."""
+        """Drop the buckets of which no job waits any more."""
         for origin, jobs in list(origins.items()):
             if not any(is_waiting(origin[0], job) for job in jobs):
                 del origins[origin]
@@ -50,8 +50,8 @@ class LockWaiters:
         self._full_at[lock, None] = max(SWEEP_MIN, 2 * len(origins))
 
     def take_first(self, lock: Lock, is_waiting: Callable[[ClassQueue, JobRef], bool]) -> list[tuple[Origin, JobRef]]:
-        """The first of each cell that waits for this lock."""
-        origins = self._parked.pop(lock, {})
+        """Remove and give the first job of each bucket that waits for this lock."""
+        origins = self._waiting.pop(lock, {})
         self._full_at.pop((lock, None), None)
         found: list[tuple[Origin, JobRef]] = []
         for origin, jobs in list(origins.items()):
@@ -63,20 +63,20 @@ class LockWaiters:
                 del origins[origin]
                 self._full_at.pop((lock, origin), None)
         if origins:
-            self._parked[lock] = origins
+            self._waiting[lock] = origins
         return found
 
     def take_of_definition(self, name: str) -> list[tuple[Origin, JobRef]]:
-        """All jobs of that definition: other locks may stop them now."""
+        """Remove and give all jobs of that definition: other locks may stop them now."""
         found = []
-        for lock, origins in list(self._parked.items()):
+        for lock, origins in list(self._waiting.items()):
             for origin in [origin for origin in origins if origin[0].job_class.definition.name == name]:
                 found += [(origin, job) for job in origins.pop(origin)]
                 self._full_at.pop((lock, origin), None)
             if not origins:
-                del self._parked[lock]
+                del self._waiting[lock]
         return found
 
     def clear(self) -> None:
-        self._parked.clear()
+        self._waiting.clear()
         self._full_at.clear()

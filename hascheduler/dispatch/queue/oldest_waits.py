@@ -1,7 +1,7 @@
-"""Since when the jobs that wait could have run, lane by lane: to the second, so that a million cost little.
+"""Since when the waiting jobs of each lane could have run: to the second, so that a million jobs cost little.
 
-A job is due from its submission, its ``not_before`` or the end of its back-off, whichever comes last; one that waited
-for others, from when the last of those ended as far as this mind saw it.
+A job is due from its submission, its ``not_before`` or the end of its back-off, whichever comes last; a job that
+depended on others is due from the end of the last of those, as this replica saw it.
 """
 
 import heapq
@@ -20,7 +20,7 @@ class OldestWaits:
         self._freed: dict[str, int] = {}
 
     def freed(self, job_id: str, now: int) -> None:
-        """What the job waited for has ended; to be told before it `began` to wait for its turn."""
+        """What the job depended on has ended; call it before the job `began` to wait for its turn."""
         self._freed[job_id] = now
 
     def forget(self, job_id: str) -> None:
@@ -34,14 +34,14 @@ class OldestWaits:
         lane.add(self._since(job) // 1_000)
 
     def ended(self, job: JobRef) -> None:
-        """The job as it was when it `began`."""
+        """The job left the queue; as it was when it `began`."""
         lane = self._lanes[job.lane]
         lane.remove(self._since(job) // 1_000)
         if not lane.counts:
             del self._lanes[job.lane]
 
     def oldest(self) -> Mapping[str, int]:
-        """By lane: the milliseconds since which somebody waits there, rounded down to a second."""
+        """By lane: the instant since which its oldest job waits, in ms, rounded down to a second."""
         return {name: lane.first() * 1_000 for name, lane in self._lanes.items()}
 
     def _since(self, job: JobRef) -> int:

@@ -1,17 +1,9 @@
-"""The jobs that wait, and which of them goes next.
+"""Chooses the job that goes next, among all that wait (the structure is drawn in `hascheduler.dispatch.queue`).
 
-::
-
-    Line ─► Node      one lane and one tier, as far as the policy begins with those
-             └─► Group    one kind, one flow (and one priority, where priorities age)
-                  └─► Tenancy  one tenant, where the policy is fair
-                       └─► Cell     one fairness key, one priority: oldest first
-    Parking: jobs that a lock holds back
-
-A decision looks at the nodes, and in the best of them at the first job of each group that may run now. What a group
-says of its first job may be too good, never too bad (see `class_queues`), so only the winner has to be looked at again:
-when it is not what was said, its group says anew, and the choice is made again. Adding and removing a job cost the same
-however many there are.
+A decision looks at the lane tiers, and in the best of them at the first job of each class queue that may run now. What
+a class queue says of its first job may be too good, never too bad (see `class_queues`), so only the winner has to be
+checked: when it is not what was said, its class queue is worked out again, and the choice is made again. Adding and
+removing a job cost the same however many wait.
 """
 
 import heapq
@@ -26,10 +18,9 @@ from hascheduler.dispatch.capacity.locks import Lock, LockTable
 from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, SchedulingClasses
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
 from hascheduler.dispatch.config import PolicyConfig
-from hascheduler.dispatch.queue.class_queues import ClassQueue, HeapEntry, TenantQueue
+from hascheduler.dispatch.queue.class_queues import ClassQueue, HeapEntry, LaneTier, TenantQueue
 from hascheduler.dispatch.queue.criteria import Measures
 from hascheduler.dispatch.queue.fifo_buckets import BucketKey, FifoBucket, arrival
-from hascheduler.dispatch.queue.lane_tiers import LaneTier
 from hascheduler.dispatch.queue.lock_waiters import LockWaiters, Origin
 from hascheduler.dispatch.queue.oldest_waits import OldestWaits
 from hascheduler.dispatch.queue.orders import CriteriaOrder, own_criteria
@@ -57,11 +48,11 @@ _LaneTierKey = tuple[str | None, int | None]
 _Item = TypeVar("_Item")
 _CLASS_QUEUES_MAX = 4_096
 _CLASSES_MAX = 1_024
-"""Before those that are empty are looked for."""
+"""Above these, empty class queues and unused scheduling classes are swept."""
 
 
 class PendingQueue:
-    """Owner of the waiting jobs. It reads the rest: rules, slots, gates, locks, costs and shares."""
+    """Owner of the waiting jobs. It reads the rest: rules, slots, limits, locks, costs and shares."""
 
     def __init__(
         self,
@@ -94,7 +85,7 @@ class PendingQueue:
         self.waits = OldestWaits()
         self._class_queues: dict[_ClassQueueKey, ClassQueue] = {}
         self._lane_tiers: dict[_LaneTierKey, LaneTier] = {}
-        self._parking = LockWaiters()
+        self._lock_waiters = LockWaiters()
         self._freed: dict[Lock, None] = {}
         self._tenant: str | None = None
         self._has_tenants = False
@@ -110,30 +101,30 @@ class PendingQueue:
         return job_id in self._queued
 
     def jobs(self) -> Iterable[JobRef]:
-        """All that wait, in no order that matters."""
+        """All that wait, in no particular order."""
         return self._queued.values()
 
     def jobs_of(self, classes: Collection[SchedulingClass]) -> Iterator[JobRef]:
-        """Those of these kinds that wait; one may come twice."""
+        """The waiting jobs of these scheduling classes; a job may come twice."""
         for class_queue in self._class_queues.values():
             if class_queue.job_class in classes:
                 for bucket in class_queue.buckets():
                     yield from (job for job in bucket.jobs() if self._is_waiting_in(class_queue, job))
-        for (class_queue, _), jobs in self._parking.jobs():
+        for (class_queue, _), jobs in self._lock_waiters.jobs():
             if class_queue.job_class in classes:
                 yield from (job for job in jobs if self._is_waiting_in(class_queue, job))
 
-    # What comes and goes
+    # Adding and removing
 
     def add(self, job: JobRef) -> None:
-        """Have the job wait, or move it if its place has changed."""
+        """Add the job, or move it where its place has changed."""
         known = self._queued.get(job.id)
         if known is not None:
             if known is job or _place(known) == _place(job):
                 return
             self.remove(job.id)
         if len(self._class_queues) > self._class_queues_max or len(self._classes) > self._classes_max:
-            self._tidy()
+            self._sweep()
         self._queued[job.id] = job
         self.waits.began(job)
         self._put(self._class_queue_for(job, self._classes.of(job)), job)
@@ -143,21 +134,21 @@ class PendingQueue:
         if job is None:
             return
         self.waits.ended(job)
-        self.freed(self._locks.wanted(job))  # it may have been the one that the others let go first
+        self.freed(self._locks.wanted(job))  # others may have waited behind it for the same lock
 
     def freed(self, locks: Iterable[Lock]) -> None:
-        """Nobody holds these any more, or who went first among those that wait for them does so no longer."""
+        """No job holds these any more, or the first of those that wait for them has left."""
         for lock in locks:
-            if lock in self._parking:
+            if lock in self._lock_waiters:
                 self._freed[lock] = None
 
     def redefined(self, name: str) -> None:
-        """The definition is another now: its tier and its conflict group may be."""
+        """The definition has changed; its tier and its conflict group may have."""
         classes = set(self._classes.redefined(name))
         for class_queue in self._class_queues.values():
             if class_queue.job_class in classes:
-                self._regroup(class_queue)
-        for (class_queue, key), job in self._parking.take_of_definition(name):
+                self._reactivate(class_queue)
+        for (class_queue, key), job in self._lock_waiters.take_of_definition(name):
             if self._is_waiting(job):
                 self._to_bucket(class_queue, key, job)
 
@@ -169,27 +160,27 @@ class PendingQueue:
         if own != (before.criteria if before else None):
             for key, class_queue in list(self._class_queues.items()):
                 if class_queue.lane == name:
-                    self._rest(class_queue)
+                    self._deactivate(class_queue)
                     del self._class_queues[key]
             self.replant(lambda job: job.lane == name)
 
     def replant(self, which: Callable[[JobRef], bool]) -> None:
-        """Other rules say where those jobs belong."""
+        """Move those jobs to where changed rules place them."""
         for job in [job for job in self._queued.values() if which(job)]:
             self.remove(job.id)
-            # As another object, so that it is not taken for the one that is still in its old cell.
+            # As another object, so that it is not taken for the one that is still in its old bucket.
             self.add(replace(job))
 
-    # What is next
+    # Choosing
 
     def first(self, now: int) -> tuple[JobRef, str] | None:
-        """The job that goes next and the processor that should take it, or None; it stays in the line."""
+        """The job that goes next and the processor that should take it, or None; the job stays in the queue."""
         self._advance(now)
         while True:
-            self._unpark()
+            self._take_freed()
             best = self._best(self._ready(now), now)
             if self._freed:
-                continue  # on the way a job was parked that others had waited behind
+                continue  # a job that others had waited behind was moved behind a lock meanwhile
             if best is None:
                 return None
             job = _best_of(best)
@@ -198,12 +189,12 @@ class PendingQueue:
                 continue
             processor_id = self._pool.choose(best.job_class.definition.name, best.job_class.needs)
             if processor_id is not None:
-                best.forget_best()  # most likely it goes now
+                best.forget_best()  # most likely it is dispatched now
                 return job, processor_id
             self._unfit |= 1 << best.job_class.bit
 
     def order_of(self, lane: str) -> CriteriaOrder:
-        """How the jobs of that lane are ordered among each other."""
+        """The order of that lane's jobs among each other."""
         return self._own_orders.get(lane, self._order) if self._own_orders else self._order
 
     def has_own_orders(self) -> bool:
@@ -216,7 +207,7 @@ class PendingQueue:
         return self._limits.open(now) & ~self._unfit
 
     def _best(self, ready: int, now: int) -> TenantQueue | None:
-        """The one whose first job goes first, if that is what it says."""
+        """The tenant queue whose first job goes first, if its first job is as noted."""
         while lane_tiers := [lane_tier for lane_tier in self._lane_tiers.values() if lane_tier.mask & ready]:
             order, lane_tiers = self._best_lane_tiers(lane_tiers)
             class_queues = (
@@ -236,10 +227,10 @@ class PendingQueue:
         return None
 
     def _firsts(self, class_queues: list[ClassQueue]) -> list[TenantQueue]:
-        """The top of each group, worked out where it is not known."""
+        """The top of each class queue, worked out where it is not known."""
         if self._has_tenants:
             cost = self._accounts.tenant_cost
-            # A tenant that was charged may have another one before it now.
+            # Another tenant may be before one that was charged meanwhile.
             tops = [
                 top
                 if (top := class_queue.top) is not None and top.tenant_cost == cost(top.tenant)
@@ -254,16 +245,16 @@ class PendingQueue:
         return [first for class_queue in class_queues if (first := self._scan(class_queue, now)) is not None]
 
     def _of_least_tenants(self, firsts: list[TenantQueue]) -> list[TenantQueue]:
-        """Those of the tenants that have consumed least by now."""
+        """Those whose tenants have consumed least by now."""
         tenants = [_best_of(first).tenant for first in firsts]
         costs = {tenant: self._accounts.tenant_cost(tenant) for tenant in set(tenants)}
         return _least(firsts, [costs[tenant] for tenant in tenants]) if len(costs) > 1 else firsts
 
     def _best_lane_tiers(self, lane_tiers: list[LaneTier]) -> tuple[CriteriaOrder, list[LaneTier]]:
-        """Those that may hold the next job, and the order that finds it among them."""
+        """The lane tiers that may hold the next job, and the order that finds it there."""
         order = self._order
         if self._own_orders:
-            # Lanes with orders of their own can't be compared job by job.
+            # Jobs of lanes with orders of their own can't be compared with each other.
             lane = min(self._shares.least({lane_tier.lane or "" for lane_tier in lane_tiers}))
             lane_tiers = [lane_tier for lane_tier in lane_tiers if lane_tier.lane == lane]
             order = self.order_of(lane)
@@ -278,9 +269,9 @@ class PendingQueue:
         return order, lane_tiers
 
     def _values(self, criterion: Criterion, firsts: list[TenantQueue], now: int) -> list[Any]:
-        """What the criterion makes of what each says of its first job."""
+        """The value, under the criterion, of each one's first job as noted."""
         if criterion is Criterion.FAIRNESS:
-            return [first.cost for first in firsts]  # of the key, as it was then: not more than it is now
+            return [first.cost for first in firsts]  # the key's, as noted: not more than it is now
         if criterion is Criterion.SCORE:
             return self._scores(firsts, now)
         if criterion is Criterion.AGED_PRIORITY:
@@ -289,7 +280,7 @@ class PendingQueue:
         return [measure.value(_best_of(first), now) for first in firsts]
 
     def _scores(self, firsts: list[TenantQueue], now: int) -> list[int]:
-        """Smaller goes first. Rarity, which is dear to work out, is left out where it can't make one the first."""
+        """Smaller goes first. Rarity, which is costly to work out, is left out where it can't change the first."""
         less = bonuses(now, self._bonus_max)
         values = [first.rank - less[first.aging] for first in firsts]
         within_reach = min(values) + RARITY_POINTS
@@ -301,27 +292,28 @@ class PendingQueue:
     def _aged(self, firsts: list[TenantQueue], now: int) -> list[int]:
         """0 for those of the highest aged priority, 1 for the others.
 
-        Of the jobs that one rule ages the oldest has the highest; and how old another must be for the same is one
+        Of the jobs that one rule ages the oldest has the highest; how old another must be to have the same is one
         number for each rule.
         """
         oldest: dict[tuple[str | None, int] | None, TenantQueue] = {}
         for first in firsts:
-            known = oldest.get(first.step)
+            known = oldest.get(first.aging_rule)
             if known is None or first.since_ms < known.since_ms:
-                oldest[first.step] = first
-        steps = [(step, _best_of(first)) for step, first in oldest.items()]
-        lanes = [self._rules.lane(job.lane) for _, job in steps]
-        highest = max(aged_priority(job, now, lane) for (_, job), lane in zip(steps, lanes, strict=True))
+                oldest[first.aging_rule] = first
+        eldest = [(aging_rule, _best_of(first)) for aging_rule, first in oldest.items()]
+        lanes = [self._rules.lane(job.lane) for _, job in eldest]
+        highest = max(aged_priority(job, now, lane) for (_, job), lane in zip(eldest, lanes, strict=True))
         old_enough = {
-            step: submitted_by(job.priority, highest, now, lane) for (step, job), lane in zip(steps, lanes, strict=True)
+            aging_rule: submitted_by(job.priority, highest, now, lane)
+            for (aging_rule, job), lane in zip(eldest, lanes, strict=True)
         }
-        return [0 if first.since_ms <= old_enough[first.step] else 1 for first in firsts]
+        return [0 if first.since_ms <= old_enough[first.aging_rule] else 1 for first in firsts]
 
-    # Groups
+    # Class queues and buckets
 
     def _class_queue_for(self, job: JobRef, job_class: SchedulingClass) -> ClassQueue:
         if job.tenant != self._tenant:
-            # Once there were several, what groups say may be of one that has no jobs any more.
+            # Once there were several tenants, a noted first job may be of one that has no jobs any more.
             self._has_tenants = self._tenant is not None
             self._tenant = job.tenant
         order = self.order_of(job.lane)
@@ -329,8 +321,10 @@ class PendingQueue:
         key = (lane, job_class, self._aging_of(job, order), job.priority if order.ages else None)
         known = self._class_queues.get(key)
         if known is None:
-            step = (lane, job.priority) if order.ages else None
-            known = self._class_queues[key] = ClassQueue(lane, job_class, key[2], step, order, accounts=self._accounts)
+            aging_rule = (lane, job.priority) if order.ages else None
+            known = self._class_queues[key] = ClassQueue(
+                lane, job_class, key[2], aging_rule, order, accounts=self._accounts
+            )
         return known
 
     def _aging_of(self, job: JobRef, order: CriteriaOrder) -> AgingRate:
@@ -348,7 +342,7 @@ class PendingQueue:
         key = (*account, job.priority, job.expires_at_ms if class_queue.order.has_deadline else None)
         lock = self._locks.held_of(job)
         if lock is not None:
-            self._park(lock, (class_queue, key), job)
+            self._move_behind(lock, (class_queue, key), job)
         else:
             self._to_bucket(class_queue, key, job)
 
@@ -358,7 +352,7 @@ class PendingQueue:
         bucket = class_queue.bucket_for(key)
         if bucket.is_full:
             bucket.sweep(self._is_waiting)
-        # An entry that stands for a tombstone may be from another life of its key, when that had consumed more.
+        # The entry of a tombstone may be from an earlier life of its key, which had consumed more then.
         while (first := bucket.first) is not None and not self._is_waiting_in(class_queue, first):
             bucket.drop()
         if bucket.put(job):
@@ -374,14 +368,14 @@ class PendingQueue:
             class_queue.lane_tier = self._lane_tiers.get(key) or self._lane_tiers.setdefault(key, LaneTier(*key))
         return class_queue.lane_tier
 
-    def _rest(self, class_queue: ClassQueue) -> None:
-        """It has nothing to offer."""
+    def _deactivate(self, class_queue: ClassQueue) -> None:
+        """It has no job that may go."""
         if class_queue.is_active and class_queue.lane_tier is not None:
             class_queue.lane_tier.deactivate(class_queue)
 
-    def _regroup(self, class_queue: ClassQueue) -> None:
+    def _reactivate(self, class_queue: ClassQueue) -> None:
         was_active = class_queue.is_active
-        self._rest(class_queue)
+        self._deactivate(class_queue)
         class_queue.forget_bests()
         if was_active:
             self._lane_tier_for(class_queue).activate(class_queue)
@@ -412,7 +406,7 @@ class PendingQueue:
                 return rank_key(job, aging)
 
     def _is_current(self, first: TenantQueue, job: JobRef) -> bool:
-        """Whether what it says of its first job is still so."""
+        """Whether its first job is still as noted."""
         class_queue = first.class_queue
         if class_queue.order.has_fairness and self._accounts.cost(job.tenant, job.fairness_key) != first.cost:
             return False
@@ -420,13 +414,13 @@ class PendingQueue:
         return self._is_waiting_in(class_queue, job) and not (has_locks and self._locks.held_of(job) is not None)
 
     def _choose(self, class_queue: ClassQueue) -> TenantQueue | None:
-        top = class_queue.choose(self._front, self._entry, self._appraise)
+        top = class_queue.choose(self._front, self._entry, self._note)
         if top is None:
-            self._rest(class_queue)
+            self._deactivate(class_queue)
         return top
 
     def _scan(self, class_queue: ClassQueue, now: int) -> TenantQueue | None:
-        """Compare the first jobs of all cells."""
+        """Compare the first jobs of all buckets."""
         criteria = [
             each for each in class_queue.order.rest if each is not Criterion.LANE and each is not Criterion.TIER
         ]
@@ -437,24 +431,25 @@ class PendingQueue:
             if job is None:
                 class_queue.drop(bucket)
                 continue
-            worth = (*(self._measures[each].value(job, now) for each in criteria), arrival(job))
-            if best is None or worth < best:
-                best = worth
+            bucket_entry = (*(self._measures[each].value(job, now) for each in criteria), arrival(job))
+            if best is None or bucket_entry < best:
+                best = bucket_entry
                 first = class_queue.tenant_queue_of(bucket)
                 first.best = job
         if first is None:
-            self._rest(class_queue)
+            self._deactivate(class_queue)
         else:
-            self._appraise(first, _best_of(first))
+            self._note(first, _best_of(first))
         return first
 
-    def _appraise(self, first: TenantQueue, job: JobRef) -> None:
+    def _note(self, first: TenantQueue, job: JobRef) -> None:
         first.cost = self._accounts.cost(job.tenant, job.fairness_key)
         first.rank = rank_key(job, first.aging)
         first.since_ms = job.submitted_at_ms
 
     def _front(self, class_queue: ClassQueue, bucket: FifoBucket) -> JobRef | None:
-        """The first of the cell that waits and that no lock holds back; those before it are dropped, or parked."""
+        """The first job of the bucket that waits and that no lock holds back; those before it are dropped, or moved
+        behind their locks."""
         queued, is_growing = self._queued, class_queue.aging == GROWING
         has_locks = class_queue.job_class.definition.conflict_group is not None
         while (job := bucket.first) is not None:
@@ -465,7 +460,7 @@ class PendingQueue:
             if lock is None:
                 return job
             bucket.drop()
-            self._park(lock, (class_queue, bucket.key), job)
+            self._move_behind(lock, (class_queue, bucket.key), job)
         return None
 
     def _is_waiting(self, job: JobRef) -> bool:
@@ -479,17 +474,17 @@ class PendingQueue:
 
     # Locks and time
 
-    def _park(self, lock: Lock, origin: Origin, job: JobRef) -> None:
-        self._parking.park(lock, origin, job, self._is_waiting_in)
-        # Those behind it that wait for another of its locks need not wait for it.
+    def _move_behind(self, lock: Lock, origin: Origin, job: JobRef) -> None:
+        self._lock_waiters.add(lock, origin, job, self._is_waiting_in)
+        # Jobs behind it that wait for another of its locks need not wait for it.
         self.freed(other for other in self._locks.wanted(job) if other != lock)
 
-    def _unpark(self) -> None:
+    def _take_freed(self) -> None:
         while self._freed:
             lock, _ = self._freed.popitem()
             if self._locks.is_held(lock):
                 continue
-            for (class_queue, key), job in self._parking.take_first(lock, self._is_waiting_in):
+            for (class_queue, key), job in self._lock_waiters.take_first(lock, self._is_waiting_in):
                 self._to_bucket(class_queue, key, job)
 
     def _advance(self, now: int) -> None:
@@ -502,17 +497,17 @@ class PendingQueue:
             job = self._queued.get(job_id)
             if job is not None and job.submitted_at_ms == submitted_at_ms and job.mode == ON_DEMAND:
                 self._put(self._class_queue_for(job, self._classes.of(job)), job)
-                self.freed(self._locks.wanted(job))  # others of its old cell may have waited for it to go first
+                self.freed(self._locks.wanted(job))  # others of its old bucket may have waited behind it
 
-    def _tidy(self) -> None:
-        """Forget the groups that nobody is in any more, and now and then the kinds."""
+    def _sweep(self) -> None:
+        """Forget the class queues without jobs, and now and then the scheduling classes."""
         if len(self._classes) > self._classes_max and len(self._queued) <= _CLASS_QUEUES_MAX:
             self._rebuild_all()
-        parked = {class_queue for (class_queue, _), _ in self._parking.jobs()}
+        with_waiters = {class_queue for (class_queue, _), _ in self._lock_waiters.jobs()}
         for key, class_queue in list(self._class_queues.items()):
             class_queue.sweep(self._is_waiting)
-            if class_queue.is_empty and class_queue not in parked:
-                self._rest(class_queue)
+            if class_queue.is_empty and class_queue not in with_waiters:
+                self._deactivate(class_queue)
                 del self._class_queues[key]
         used = {class_queue.lane_tier for class_queue in self._class_queues.values()}
         self._lane_tiers = {key: lane_tier for key, lane_tier in self._lane_tiers.items() if lane_tier in used}
@@ -520,13 +515,13 @@ class PendingQueue:
         self._classes_max = max(_CLASSES_MAX, 2 * len(self._classes))
 
     def _rebuild_all(self) -> None:
-        """Kinds are bits in masks, which can only be given out again all together."""
+        """Scheduling classes are bits in masks, which can only be given out again all together."""
         jobs = list(self._queued.values())
         for job in jobs:
             self.waits.ended(job)
         for table in (self._queued, self._class_queues, self._lane_tiers, self._growing, self._freed):
             table.clear()
-        self._parking.clear()
+        self._lock_waiters.clear()
         self._tenant, self._has_tenants = None, False
         self._classes.forget()
         for job in jobs:
@@ -534,7 +529,7 @@ class PendingQueue:
 
 
 def _place(job: JobRef) -> tuple[object, ...]:
-    """All that says where a job belongs."""
+    """All fields that say where a job belongs."""
     return (
         job.definition, job.target, job.tenant, job.lane, job.fairness_key, job.priority, job.mode, job.submitted_at_ms,
         job.sequence, job.serial, job.resources, job.schedule_created_at_ms, job.expires_at_ms,

@@ -1,6 +1,6 @@
 """The formulas by which jobs are compared: score, aged priority and deadline, in whole milli-points and milliseconds.
 
-A job's age is the time since its submission. Jobs of one *flow* age alike, so their order stays as it is::
+A job's age is the time since its submission. Jobs of one *aging rate* gain alike, so their order stays as it is::
 
     queued     16 points a second
     growing    48: an on-demand job whose bonus still grows
@@ -40,7 +40,7 @@ def score(job: JobRef, now: int, compatible_free_slots: int, bonus_max: int | No
 
 
 def rarity(compatible_free_slots: int) -> int:
-    """Few slots to choose from are worth more; without any the job waits, whatever its score."""
+    """More points the fewer free slots there are; 0 without any: then the job waits, whatever its score."""
     return RARITY_POINTS // compatible_free_slots if compatible_free_slots > 0 else 0
 
 
@@ -50,7 +50,7 @@ def on_demand_bonus(age_ms: int, bonus_max: int | None) -> int:
 
 
 def bonuses(now: int, bonus_max: int | None) -> tuple[int, int, int]:
-    """By flow: a `rank_key` less that, and less the points for rarity, orders all jobs as their scores do then."""
+    """By aging rate: a `rank_key` less that, and less the points for rarity, orders all jobs as their scores do."""
     return (0, ON_DEMAND_POINTS + ON_DEMAND_POINTS_PER_MS * now, bonus_max or 0)
 
 
@@ -62,15 +62,17 @@ def grown_after_ms(policy: PolicyConfig) -> int | None:
 
 
 def overtaken_for_ms(policy: PolicyConfig) -> int | None:
-    """A job that has waited longer has a score that none which comes after it can reach; None: no score decides, or an
-    on-demand job's grows without end."""
+    """How long a job has to wait until no job submitted later can reach its score.
+
+    None: no score decides, or that of an on-demand job grows without end.
+    """
     if Criterion.SCORE not in policy.criteria or policy.on_demand_bonus_max is None:
         return None
     return (policy.on_demand_bonus_max + PRIORITY_MAX * PRIORITY_POINTS) // AGE_POINTS_PER_MS
 
 
 def rank_key(job: JobRef, aging: AgingRate) -> int:
-    """The smaller, the higher the score among jobs of that flow and one definition, at any time."""
+    """Orders jobs of that aging rate and one definition as their scores do at any time: the smaller, the higher."""
     points_per_ms = AGE_POINTS_PER_MS + (ON_DEMAND_POINTS_PER_MS if aging == GROWING else 0)
     return points_per_ms * job.submitted_at_ms - PRIORITY_POINTS * job.priority
 
@@ -81,7 +83,7 @@ def deadline_ms(job: JobRef) -> int:
 
 
 def aged_priority(job: JobRef, now: int, lane: Lane) -> int:
-    """The job's priority, one step higher for every span of the lane's that it has waited, 10 at most."""
+    """The job's priority, one step higher for every ``promote_after`` of its lane that it has waited, 10 at most."""
     age_ms = now - job.submitted_at_ms
     if age_ms <= 0 or job.priority >= PRIORITY_MAX:
         return min(PRIORITY_MAX, job.priority)
@@ -89,6 +91,6 @@ def aged_priority(job: JobRef, now: int, lane: Lane) -> int:
 
 
 def submitted_by(priority: int, level: int, now: int, lane: Lane) -> int:
-    """By when a job of that priority was submitted that has reached the aged priority ``level``."""
+    """The latest submission of a job of that priority whose aged priority is ``level`` or more now."""
     steps = level - min(PRIORITY_MAX, priority)
     return FAR_FUTURE_MS if steps <= 0 else now - steps * lane.promote_after(priority)

@@ -4,7 +4,7 @@ import pytest
 
 from hascheduler.dispatch import timers
 from hascheduler.dispatch.capacity import admission_limits, slot_pool
-from hascheduler.dispatch.queue import class_queues, fifo_buckets, lane_tiers, lock_waiters, pending_queue
+from hascheduler.dispatch.queue import class_queues, fifo_buckets, lock_waiters, pending_queue
 from tests.tiers import in_tier
 from tests.unit.dispatch.core_vs_oracle_faults import CoreVsOracleFaults
 from tests.unit.dispatch.test_against_oracle import check
@@ -25,7 +25,7 @@ def test_nor_does_forgetting_what_is_empty_as_soon_as_can_be(part: int, monkeypa
         monkeypatch.setattr(room, "SWEEP_MIN", 2)
     for owner, limit in (
         (pending_queue, "_CLASS_QUEUES_MAX"), (pending_queue, "_CLASSES_MAX"),
-        (admission_limits, "_PROFILES_KEPT_MAX"), (lane_tiers, "_FOUND_MAX"),
+        (admission_limits, "_PROFILES_KEPT_MAX"), (class_queues, "_FOUND_MAX"),
         (slot_pool, "_SWEEP_MIN"), (timers, "_SWEEP_MIN"),
     ):  # fmt: skip
         monkeypatch.setattr(owner, limit, 2)

@@ -36,7 +36,7 @@ def test_jobs_that_come_and_go_behind_one_that_is_stuck_leave_nothing_behind() -
     buckets = [bucket for class_queue in queue._class_queues.values() for bucket in class_queue.buckets()]
     assert len(buckets) < 500
     assert sum(len(bucket.jobs()) for bucket in buckets) < 1_000
-    assert sum(len(jobs) for _, jobs in queue._parking.jobs()) < 1_000
+    assert sum(len(jobs) for _, jobs in queue._lock_waiters.jobs()) < 1_000
     assert dispatched(core) == []
     assert dispatched(core, JobGone("runs", JobState.SUCCEEDED)) == ["parked"]
 
