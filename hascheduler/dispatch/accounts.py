@@ -1,14 +1,14 @@
 """What each tenant and each of its fairness keys has consumed, and what jobs of a definition cost on a target.
 
-An account is a tenant's, or that of one fairness key of one tenant: a key is free text, so it counts for nothing
-outside of its tenant. A dispatch charges both accounts of its job the estimated cost at that moment: the learned cost
-of (definition, target), else the definition's default. An attempt that ends teaches its cost, by an exponentially
-weighted moving average. Every replica keeps these accounts from the same stream, so that a new leader goes on with
-them; an `AccountsSnapshot` carries them over a time without any replica. They decide which job goes first, never
-whether one is lost or doubled: accounts that are a few charges apart on two replicas are no harm.
+An *account* is the accumulated cost of a tenant, or of one fairness key of one tenant: a key is free text, so it has no
+meaning outside of its tenant. A dispatch charges both accounts of its job the estimated cost at that moment: the
+learned cost of (definition, target), else the definition's default. The learned cost is an exponentially weighted
+moving average over attempts that ended. Every replica keeps these accounts from the same stream, so that a new leader
+goes on with them; an `AccountsSnapshot` carries them over a time without any replica. They decide which job goes first,
+never whether one is lost or doubled: accounts that are a few charges apart on two replicas are no harm.
 
-How much one tenant makes every replica remember is bounded: keys with jobs by its jobs, and together with them those
-without by `KEYS_MAX`. Which keys are forgotten follows from the history alone.
+The memory for one tenant is bounded: keys with jobs by its jobs, and keys without jobs are kept only while all its keys
+are at most `KEYS_MAX`. Which keys are forgotten follows from the history alone.
 """
 
 import heapq
@@ -40,7 +40,7 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 @dataclass(frozen=True, slots=True)
 class AccountsSnapshot:
-    """What the tenants, and the keys of each, had consumed, and what had been learned.
+    """The accounts of tenants and keys, and the learned costs, at one time.
 
     ``accumulated`` are (tenant, key, cost_ms, touched_at_ms), ``learned`` (definition, target, cost_ms, touched_at_ms),
     ``tenants`` (tenant, cost_ms, touched_at_ms). Attempts dispatched by ``as_of_ms`` are in them.
@@ -71,8 +71,8 @@ def encode_accounts(accounts: AccountsSnapshot) -> dict[str, Any]:
 def decode_accounts(fields: Mapping[str, Any]) -> AccountsSnapshot:
     """Nothing stored is empty accounts; what is wrong with the rest is an `InvalidInput`.
 
-    In what 0.2.0 stored a key stands for itself. It continues as the key of the tenant ``default``, and, as a key is
-    its tenant's name unless a job says otherwise, as the tenant of that name with that key; other accounts start new.
+    In what 0.2.0 stored, a key has no tenant. It continues as the key of the tenant ``default``, and, as a key is its
+    tenant's name unless a job says otherwise, as the tenant of that name with that key; other accounts start new.
     """
     by_key = _rows(fields, "accumulated", (str, int, int))
     accumulated = _rows(fields, "by_tenant", (str, str, int, int))
@@ -101,7 +101,7 @@ def _rows(fields: Mapping[str, Any], name: str, types: tuple[type, ...]) -> Any:
 class CompetingAccounts:
     """Accounts that compete with each other: those of all tenants, or those of one tenant's keys.
 
-    Owner of what each has consumed and how many jobs each has. What one has consumed never falls while it has jobs.
+    Owner of what each has consumed and how many jobs each has. The cost of an account never falls while it has jobs.
     """
 
     __slots__ = ("_lowest", "_restored", "costs", "idle", "live")
@@ -114,7 +114,7 @@ class CompetingAccounts:
         self._restored: set[str] = set()
 
     def arrive(self, name: str, start: IdleKeyStart) -> None:
-        """One more job of it is there."""
+        """The account has one more job."""
         count = self.live.get(name, 0)
         if count:
             self.live[name] = count + 1
@@ -130,7 +130,7 @@ class CompetingAccounts:
         self._restored.discard(name)
 
     def leave(self, name: str, now: int) -> bool:
-        """One of its jobs has ended; whether that was the last, and there is something to remember."""
+        """A job of the account has ended; whether it was the last, and there is a cost to remember."""
         count = self.live.get(name, 0) - 1
         if count > 0:
             self.live[name] = count
@@ -145,10 +145,10 @@ class CompetingAccounts:
         self.costs[name] = self.costs.get(name, 0) + cost
 
     def restore(self, name: str, cost: int, at_ms: int, *, had_jobs: bool) -> bool:
-        """Begin with that: what is known already and is more, stays. Whether it has no jobs."""
+        """Set the account to at least ``cost``; whether it has no jobs."""
         cost = self.costs[name] = max(self.costs.get(name, 0), cost)
         if had_jobs:
-            self._restored.add(name)  # so it does not begin with those that are read now
+            self._restored.add(name)  # so it does not start again at the minimum of those read now
         if name in self.live:
             heapq.heappush(self._lowest, (cost, name))
             return False
@@ -160,7 +160,7 @@ class CompetingAccounts:
         self._restored.discard(name)
 
     def known(self, now: int) -> Iterator[tuple[str, int, int]]:
-        """(name, cost_ms, touched_at_ms): those with jobs first, and then the others, the newest first."""
+        """(name, cost_ms, touched_at_ms): accounts with jobs first, then the others, the newest first."""
         active = ((name, self.costs.get(name, 0), now) for name in self.live)
         return chain(active, ((name, self.costs[name], at_ms) for name, at_ms in reversed(self.idle.items())))
 
@@ -194,11 +194,11 @@ class FairAccounts:
         self._as_of_ms = 0
 
     def tenant_cost(self, tenant: str | None) -> int:
-        """What the tenant has accumulated, in ms; of None, which is no tenant, 0."""
+        """What the tenant has consumed, in ms; 0 for None, which is no tenant."""
         return self._tenants.costs.get(tenant, 0)  # type: ignore[arg-type]
 
     def cost(self, tenant: str, key: str) -> int:
-        """What that key of the tenant has accumulated, in ms."""
+        """What that key of the tenant has consumed, in ms."""
         keys = self._keys.get(tenant)
         return keys.costs.get(key, 0) if keys is not None else 0
 
@@ -207,14 +207,14 @@ class FairAccounts:
         return known[0] if known is not None else None
 
     def estimate(self, definition: str, target: str) -> int:
-        """What a dispatch would be charged, in ms."""
+        """The charge of a dispatch now, in ms."""
         known = self._learned.get((definition, target))
         return known[0] if known is not None else self._rules.definition(definition).default_cost_ms
 
     # Tenants and keys
 
     def arrive(self, tenant: str, key: str) -> None:
-        """One more job of that key of the tenant is there."""
+        """That key of the tenant has one more job."""
         self._tenants.arrive(tenant, self._policy.idle_key_start)
         keys = self._keys.get(tenant)
         if keys is None:
@@ -224,7 +224,7 @@ class FairAccounts:
         self._bound(tenant, keys)
 
     def leave(self, tenant: str, key: str, now: int) -> None:
-        """One of its jobs has ended."""
+        """A job of that key of the tenant has ended."""
         keys = self._keys[tenant]
         if keys.leave(key, now):
             self._idle[(tenant, key)] = now
@@ -237,7 +237,7 @@ class FairAccounts:
         return dispatched_at_ms is not None and dispatched_at_ms <= self._as_of_ms
 
     def charge(self, tenant: str, key: str, definition: str, target: str) -> None:
-        """A job of that key of the tenant was dispatched."""
+        """Charge both accounts for a dispatch."""
         cost = self.estimate(definition, target)
         self._tenants.charge(tenant, cost)
         self._keys[tenant].charge(key, cost)
@@ -245,7 +245,7 @@ class FairAccounts:
     # Costs
 
     def learn(self, definition: str, target: str, elapsed_ms: int, now: int) -> None:
-        """An attempt ran for so long."""
+        """An attempt ended after ``elapsed_ms``: update the learned cost."""
         if not self._policy.learn_cost:
             return
         known = self.learned(definition, target)
@@ -258,7 +258,7 @@ class FairAccounts:
     # Memory
 
     def advance(self, now: int) -> None:
-        """Forget what has been idle for too long."""
+        """Forget what has been idle for ``idle_ttl_ms``."""
         before = now - self._policy.idle_ttl_ms
         while self._idle:
             (tenant, key), since_ms = next(iter(self._idle.items()))
@@ -278,9 +278,9 @@ class FairAccounts:
             self._learned.popitem(last=False)
 
     def snapshot(self, now: int, rows_max: int, characters_max: int = maxsize) -> AccountsSnapshot:
-        """What a start after a time without replicas needs: of each kind the newest, within both limits.
+        """The accounts to begin with after a time without replicas: the newest of each kind, within both limits.
 
-        Of the keys the tenants have room by turns, so that the many of one leave room for the few of another.
+        The tenants' keys are taken by turns, so that the many of one tenant leave room for the few of another.
         """
         limits = (rows_max, characters_max)
         rows = [zip(repeat(tenant), keys.known(now)) for tenant, keys in self._keys.items()]
@@ -293,7 +293,7 @@ class FairAccounts:
         )
 
     def restore(self, accounts: AccountsSnapshot) -> None:
-        """Begin with these: what is known already and is more, stays."""
+        """Set every account to at least what it was then; learned costs that are known already stay."""
         self._as_of_ms = as_of_ms = accounts.as_of_ms
         for tenant, cost, at_ms in sorted(accounts.tenants, key=lambda row: row[2]):
             self._tenants.restore(tenant, cost, at_ms, had_jobs=at_ms >= as_of_ms)
@@ -330,7 +330,7 @@ def _within(rows: Iterable[_Row], rows_max: int, characters_max: int) -> Iterato
 
 
 def _by_turns(rows: Iterable[Iterator[_Item]]) -> Iterator[_Item]:
-    """One of each, as long as there are any."""
+    """One of each in turn, until all are exhausted."""
     left = list(rows)
     while left:
         going = []

@@ -13,12 +13,12 @@ from hascheduler.model.policy import (
 
 @dataclass(frozen=True, slots=True)
 class PolicyConfig:
-    """Which job goes first, and how many may run.
+    """Which job goes first, and how many jobs may run.
 
     ``criteria`` are compared one after the other. ``max_concurrency`` caps all dispatched and running jobs together
     (None: no cap). ``on_demand_bonus_max`` is in milli-points (None: the bonus grows for ever). ``cost_alpha`` is the
-    weight of the newest elapsed time in a learned cost, in thousandths. What a tenant or a fairness key has consumed,
-    and a learned cost, that nothing has touched for ``idle_ttl_ms`` is forgotten.
+    weight of the newest elapsed time in a learned cost, in thousandths. Accounts and learned costs that nothing has
+    touched for ``idle_ttl_ms`` are forgotten. Recordings hold these names.
     """
 
     criteria: Criteria = PRESETS[DEFAULT_PRESET]
@@ -33,14 +33,14 @@ class PolicyConfig:
 @dataclass(frozen=True, slots=True)
 class DispatchConfig:
     """``fires_max`` and ``dispatches_max`` bound one step, so that one journal entry stays small. Fires cost most, and
-    slots stand empty while what is to fill them waits behind them: with twice the fires that could be done, 1,000 in an
-    entry let 300 jobs a second start, 200 let 750.
+    slots stand empty while the dispatches wait behind them: with twice the fires that could be done, 1,000 in an entry
+    let 300 jobs a second start, 200 let 750.
 
-    A dispatched job that has not started is sent again every ``start_timeout_ms`` and moved after three of them, in
-    which this leader could tell its processor. A
-    promise that has not come back for ``echo_timeout_ms`` is decided again. A job whose claim was lost is left alone
-    for ``doubt_ms``, unless the stream brings news of it first. A processor that has not ended an attempt
-    ``timeout_grace_ms`` after its timeout never will. One that is not registered may live for ``unknown_spared_ms``.
+    A dispatched job that has not started is sent again every ``start_timeout_ms``, and moved after three of them in
+    which the broker took this leader's messages. A promise that has not come back for ``echo_timeout_ms`` is decided
+    again. A job whose claim was lost is left alone for ``doubt_ms``, unless the stream brings news of it first. A
+    processor that has not ended an attempt ``timeout_grace_ms`` after its timeout never will. A processor that is not
+    registered may live for ``unknown_spared_ms``. Recordings hold these names.
     """
 
     fires_max: int = 200

@@ -1,7 +1,7 @@
-"""What the core decides. A `Decision` is an order that must pass the journal; a `Send` is a message that need not.
+"""The decisions of the core. A `Decision` is an order that must pass the journal; a `Send` is a message that need not.
 
 Every decision is idempotent: it names the attempt (or the deterministic id) it holds for, so that carrying it out
-twice, late, or by another leader changes nothing the second time.
+twice, late, or by another leader changes nothing the second time. Their stored names ("pass_over", …) never change.
 """
 
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ class Fire:
     """Insert the job of that nominal time and advance the schedule's cursor to it.
 
     It holds for a schedule of that ``basis`` only (see `hascheduler.dispatch.schedules.cursor_steps`); ``tally`` is the
-    schedule's after this. Neither makes it another decision.
+    schedule's after this. Decisions that differ in these alone are equal.
     """
 
     schedule: str
@@ -46,7 +46,7 @@ class Dispatch:
 
 NOT_STARTED = "not started in time"
 UNREGISTERED = "its processor is not registered"
-"""The reasons of a `Requeue` that concerns an attempt as long as it has not started."""
+"""The reasons of a `Requeue` that holds only for an attempt that has not started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Requeue:
 
     @property
     def move(self) -> Move:
-        """What it may be applied to: one that had not started stays where it is if it starts meanwhile."""
+        """The transition it makes: an attempt that had not started stays where it is if it starts meanwhile."""
         return Move.RECALL if self.reason in (NOT_STARTED, UNREGISTERED) else Move.REQUEUE
 
 
@@ -74,7 +74,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class RecordVerdict:
-    """Record why these nominal times do not fire, and advance the schedule's cursor past the last of them.
+    """Record the verdict on nominal times that do not fire, and advance the schedule's cursor past the last of them.
 
     ``basis`` and ``tally`` as for `Fire`.
     """
@@ -106,8 +106,8 @@ class Cancel:
 class CountFailures:
     """The schedule's jobs failed ``failures`` times in a row; pause it at ``pause_at_ms`` if there is one.
 
-    A pause demands revision ``rev``: who edits a schedule after its failures were counted decides anew. Both hold for
-    the schedule of that creation only (None: the entry was written by 0.2.0, which did not say).
+    A pause demands revision ``rev``: an edit after the failures were counted overrules it. Both hold for the schedule
+    of that creation only (None: 0.2.0 wrote the entry, and did not store the creation).
     """
 
     schedule: str
@@ -118,24 +118,24 @@ class CountFailures:
 
 
 TimeOutcome = Fire | RecordVerdict
-"""What becomes of nominal times: each moves the cursor of its schedule."""
+"""What becomes of nominal times; each moves the cursor of its schedule."""
 
 
 def throttled(outcome: TimeOutcome) -> int:
-    """How many times it adds to those that a schedule counts as throttled, in the write that moves the cursor."""
+    """How many times it adds to the schedule's count of throttled ones, in the write that moves the cursor."""
     if isinstance(outcome, RecordVerdict) and outcome.run.verdict is Verdict.THROTTLED:
         return outcome.run.count
     return 0
 
 
 JobMove = Dispatch | Requeue | Fail | Cancel
-"""What becomes of a job that is there; each names the attempt it holds for."""
+"""What becomes of an existing job; each names the attempt it holds for."""
 Decision = TimeOutcome | JobMove | CountFailures
 
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Tell ``processor`` (again) of an attempt that is already promised to it."""
+    """Send ``processor`` the message (again) of an attempt that is already promised to it."""
 
     job_id: str
     attempt: int
@@ -144,7 +144,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class CancelNotice:
-    """Tell ``processor`` that the running attempt is asked to stop."""
+    """Send ``processor`` the request to stop the running attempt."""
 
     job_id: str
     attempt: int
@@ -155,19 +155,19 @@ Send = Publish | CancelNotice
 
 
 class Settlement(StrEnum):
-    """What became of a decision that was applied."""
+    """The result of applying a decision."""
 
     DONE = "done"
     LOST = "lost"
-    """The document was no longer as the decision demands: somebody else was first."""
+    """The document was no longer as the decision demands: another writer was first."""
     UNKNOWN = "unknown"
-    """No answer: it may have happened. The promise stands until the stream tells."""
+    """No answer: it may have happened. The promise stands until the stream shows which."""
     REFUSED = "refused"
     """Of a `Fire`: no database can hold its job. The time has the verdict unstorable, and the cursor passes it."""
 
 
 def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
-    """The compact form that the journal stores: one list per decision, its kind first."""
+    """The compact form that the journal stores: one list per decision, its type first."""
     rows: list[list[Any]] = []
     for decision in decisions:
         match decision:
@@ -191,14 +191,14 @@ def encode_decisions(decisions: tuple[Decision, ...]) -> list[list[Any]]:
 
 
 def encode_creations(decisions: tuple[Decision, ...]) -> dict[str, list[int | None]]:
-    """When the schedules were created that ``decisions`` are about, one for each that is about one: a field of its own
-    beside the rows, whose form 0.2.0 reads exactly. No field where none is about a schedule."""
+    """The creations of the schedules that ``decisions`` are about, one for each decision about a schedule: a field of
+    its own beside the rows, whose form 0.2.0 reads exactly. No field where no decision is about a schedule."""
     creations = [_creation(each) for each in decisions if isinstance(each, Fire | RecordVerdict | CountFailures)]
     return {"creations": creations} if creations else {}
 
 
 def decode_decisions(rows: list[list[Any]], creations: object = None) -> tuple[Decision, ...]:
-    """The decisions of a stored entry; a kind of a newer version is an `InvalidInput`, never skipped.
+    """The decisions of a stored entry; a type of a newer version is an `InvalidInput`, never skipped.
 
     ``creations`` are those of `encode_creations`; None in an entry of 0.2.0.
     """
@@ -208,20 +208,20 @@ def decode_decisions(rows: list[list[Any]], creations: object = None) -> tuple[D
     about = [number for number, each in enumerate(decisions) if isinstance(each, Fire | RecordVerdict | CountFailures)]
     if not isinstance(creations, list) or len(creations) != len(about):
         raise InvalidInput(("creations",), f"{str(creations)[:64]!r}", f"a list of {len(about)} instants")
-    told = list(decisions)
+    dated = list(decisions)
     for number, created_at_ms in zip(about, creations, strict=True):
-        told[number] = _of_creation(decisions[number], created_at_ms)
-    return tuple(told)
+        dated[number] = _of_creation(decisions[number], created_at_ms)
+    return tuple(dated)
 
 
 def _creation(decision: TimeOutcome | CountFailures) -> int | None:
     return decision.created_at_ms if isinstance(decision, CountFailures) else decision.basis.created_at_ms
 
 
-def _of_creation(decision: Decision, said: object) -> Decision:
-    if not (said is None or is_integer(said)):
-        raise InvalidInput(("creations",), f"{str(said)[:64]!r}", "an instant or nothing")
-    created_at_ms = None if said is None else WallMs(said)
+def _of_creation(decision: Decision, value: object) -> Decision:
+    if not (value is None or is_integer(value)):
+        raise InvalidInput(("creations",), f"{str(value)[:64]!r}", "an instant or nothing")
+    created_at_ms = None if value is None else WallMs(value)
     match decision:
         case Fire() | RecordVerdict():
             return replace(decision, basis=replace(decision.basis, created_at_ms=created_at_ms))

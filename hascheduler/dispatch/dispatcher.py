@@ -1,12 +1,12 @@
 """The dispatcher: one synchronous state machine that every replica runs, and that decides only while it leads.
 
-Theory of operation. `step` first folds what it is told; every replica does this alike. Then, while leading, it decides
-in this order: promises that did not come back, jobs whose processor is gone, jobs that did not start, jobs whose time
-is over or whose dependencies failed, due nominal times, jobs that a later fire replaces, counts of failures, and last
+Theory of operation. `step` first folds its inputs; every replica does this alike. Then, while leading, it decides in
+this order: promises that did not come back, jobs whose processor is gone, jobs that did not start, jobs whose time is
+over or whose dependencies failed, due nominal times, jobs that a later fire replaces, counts of failures, and last
 dispatches, which see the effects of all the others. Each decision becomes a promise at once.
 
-What must hold: at most one move is promised per job; a nominal time is concluded once; a slot is held by one job;
-nothing is decided before `TermBegan` or after `TrustLost`.
+What must hold: at most one move is promised per job; a nominal time is decided once; a slot is held by one job; nothing
+is decided before `TermBegan` or after `TrustLost`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ class Dispatcher:
         self._config = config or DispatchConfig()
         self._leading = False
         self._accepting = True
-        self._telling_since_ms = 0
+        self._accepting_since_ms = 0
         self._more = False
         self._forget()
 
@@ -84,7 +84,7 @@ class Dispatcher:
         return self._leading
 
     def occupied(self, processor_id: str) -> int:
-        """How many slots of that processor are held, promises included."""
+        """The number of that processor's slots that are held, promises included."""
         return len(self._pool.occupants(processor_id))
 
     def occupants(self, processor_id: str) -> list[str]:
@@ -92,11 +92,11 @@ class Dispatcher:
         return list(self._pool.occupants(processor_id))
 
     def pending(self, tenant: str | None = None) -> int:
-        """How many jobs wait, of that tenant or in all."""
+        """The number of pending jobs, of that tenant or in all."""
         return self._jobs.pending.total() if tenant is None else self._jobs.pending[tenant]
 
     def oldest_waits(self) -> Mapping[str, int]:
-        """By lane: since when the oldest of the jobs that could run by now has waited, to the second."""
+        """By lane: since when its oldest job that could run by now has waited, in ms, to the second."""
         return self._jobs.queue.waits.oldest()
 
     def is_live(self, processor_id: str) -> bool:
@@ -104,22 +104,22 @@ class Dispatcher:
 
     @property
     def unreadable_schedules(self) -> Mapping[str, str]:
-        """Why some schedules never fire: their triggers can't be read."""
+        """By schedule: why its trigger can't be read, so that it never fires."""
         return self._times.unreadable
 
     def explain(self, job_id: str, now: WallMs, only: str | None = None) -> Explanation | None:
-        """Why that job waits, as far as this mind knows; None: no live job of that id is known here.
+        """Why that job waits, as far as this replica knows; None: it knows no live job of that id.
 
-        With ``only``, jobs of other tenants are not named.
+        With ``only``, jobs of other tenants than that are not named.
         """
         return self._state.explainer.explain(job_id, now, is_silent=self._leading and not self._accepting, only=only)
 
     def unschedulable(self) -> list[str]:
-        """The ids of waiting jobs that no processor that is there could ever run, in order; at most 10,000."""
+        """The ids of waiting jobs that no registered processor could ever run, in order; at most 10,000."""
         return self._state.explainer.unschedulable()
 
     def accumulated_cost_ms(self, tenant: str, fairness_key: str | None = None) -> int:
-        """What the tenant has consumed, or that key of it."""
+        """What the tenant, or that fairness key of it, has consumed."""
         accounts = self._state.accounts
         return accounts.tenant_cost(tenant) if fairness_key is None else accounts.cost(tenant, fairness_key)
 
@@ -127,11 +127,11 @@ class Dispatcher:
         return self._state.accounts.learned(definition, target)
 
     def accounts(self, now: WallMs, rows_max: int, characters_max: int) -> AccountsSnapshot:
-        """What the next start without any replica should begin with; of each kind the newest, within both limits."""
+        """The accounts to begin with after a time without replicas; the newest of each kind, within both limits."""
         return self._state.accounts.snapshot(now, rows_max, characters_max)
 
     def state_snapshot(self, now: WallMs) -> Iterator[Input]:
-        """What another mind would have to be told to know what this one knows, and to lead."""
+        """The inputs that would reproduce this state in another dispatcher, and make it lead."""
         return state_snapshot(self._state, now, accepting=self._accepting)
 
     def step(self, now: WallMs, inputs: Sequence[Input]) -> Step:
@@ -147,17 +147,17 @@ class Dispatcher:
             retried = bool(decisions)
             decisions += self._orphaned(now)
             decisions += self._unstarted(now)
-            decisions += self._overtime(now)
-            decisions += self._doomed(now)
+            decisions += self._past_deadline(now)
+            decisions += self._dependency_failed(now)
             decisions += self._times.take_due(now, self._config.fires_max)
             decisions += self._replaced(now)
             decisions += self._times.take_counts(now)
             if self._accepting:
                 decisions += self._dispatches(now)
-            self._sends += self._jobs.take_notices()
+            self._sends += self._jobs.take_cancel_notices()
             self._refetch |= dict.fromkeys(self._jobs.unknown_dependencies())
         else:
-            self._jobs.take_notices()
+            self._jobs.take_cancel_notices()
         sends, self._sends = tuple(self._sends), []
         refetch, self._refetch = tuple(self._refetch), {}
         return Step(
@@ -206,7 +206,7 @@ class Dispatcher:
                 self._jobs.orphan(processor_id)
             case TransportSeen(accepting):
                 if accepting and not self._accepting:
-                    self._telling_since_ms = now
+                    self._accepting_since_ms = now
                 self._accepting = accepting
             case Settled(decision, settlement):
                 self._settle(decision, settlement, now)
@@ -230,7 +230,7 @@ class Dispatcher:
             return
         if isinstance(decision, Fire):
             # Lost: the schedule was deleted or edited. Refused: there can be no job. Done again: the job may have
-            # ended, and the reading tells.
+            # ended, which reading it shows.
             if settlement in (Settlement.LOST, Settlement.REFUSED) and self._is_only_promised(decision.job_id):
                 self._jobs.remove(decision.job_id)
             else:
@@ -244,9 +244,9 @@ class Dispatcher:
         return job is not None and job.rev == 1 and job.attempt == 0 and self._ledger.move(job_id) is None
 
     def _begin(self, reapplied: tuple[Decision, ...], now: WallMs) -> None:
-        """Lead. What was applied again is durable, so only what the stream has still to show is promised on top."""
+        """Lead. What was applied again is durable, so only what the stream has yet to show is promised on top."""
         self._leading = True
-        self._telling_since_ms = now
+        self._accepting_since_ms = now
         fired: dict[str, Fire] = {}
         latest: dict[str, JobMove] = {}
         self._times.begin([decision for decision in reapplied if isinstance(decision, Fire | RecordVerdict)])
@@ -267,7 +267,7 @@ class Dispatcher:
                 self._ledger.job_seen(job)
                 self._jobs.reconsider(job.id)
                 continue
-            # Inserted a moment ago, or ended before: the reading tells, and until then its slot is kept.
+            # Inserted a moment ago, or ended before: reading it shows which, and until then its slot is kept.
             self._refetch[job_id] = None
             if isinstance(move, Dispatch):
                 fire = fired[job_id]
@@ -276,10 +276,10 @@ class Dispatcher:
                     schedule.created_at_ms
                 ):  # else the reading alone can tell what it holds
                     self._jobs.occupy_unseen(fired_job(schedule, fire.nominal_ms), move.processor)
-        self._sends += self._jobs.tell_again(now)
+        self._sends += self._jobs.resend_all(now)
 
     def _stop(self) -> None:
-        """Follow. Promises that are in the journal will be carried out by the next leader and seen in the stream."""
+        """Follow. The next leader carries out the promises that are in the journal, and the stream shows them."""
         self._leading = False
         unseen = self._ledger.unseen_fires()
         moved = self._ledger.moves()
@@ -306,11 +306,11 @@ class Dispatcher:
         ]
         for job in orphans[: self._config.repairs_max]:
             may_start = job.state is JobState.DISPATCHED and self._jobs.processor_may_live(job)
-            decisions.append(self._tried_in_vain(job, UNREGISTERED if may_start else "processor lost", now))
+            decisions.append(self._requeue_or_fail(job, UNREGISTERED if may_start else "processor lost", now))
         return decisions
 
-    def _tried_in_vain(self, job: JobRef, reason: str, now: WallMs) -> Decision:
-        """The attempt is over and has failed: again, or never."""
+    def _requeue_or_fail(self, job: JobRef, reason: str, now: WallMs) -> Decision:
+        """The attempt is lost: requeue the job, or fail it where its attempts are used up."""
         # A dispatched attempt never ran: moving it does not use up the job's attempts.
         attempts_max = self._state.rules.definition(job.definition).retry.attempts_max
         is_wanted = job.cancel_requested_at_ms is None
@@ -318,26 +318,27 @@ class Dispatcher:
             return self._move(Fail(job.id, job.attempt, f"{reason}; attempts used up"), now)
         return self._move(Requeue(job.id, job.attempt, reason), now)
 
-    def _overtime(self, now: WallMs) -> list[Decision]:
+    def _past_deadline(self, now: WallMs) -> list[Decision]:
         overdue = self._jobs.take_overdue(self._config.repairs_max)
         self._more |= len(overdue) >= self._config.repairs_max
         return [
-            self._tried_in_vain(job, reason, now)
+            self._requeue_or_fail(job, reason, now)
             if job.state is JobState.RUNNING and reason == TIMED_OUT
             else self._move(Fail(job.id, job.attempt, reason), now)
             for job, reason in overdue
         ]
 
-    def _doomed(self, now: WallMs) -> list[Decision]:
-        doomed = self._jobs.doomed()
-        self._more |= len(doomed) > self._config.repairs_max
+    def _dependency_failed(self, now: WallMs) -> list[Decision]:
+        dependency_failed = self._jobs.dependency_failed()
+        self._more |= len(dependency_failed) > self._config.repairs_max
         return [
-            self._move(Fail(job.id, job.attempt, reason), now) for job, reason in doomed[: self._config.repairs_max]
+            self._move(Fail(job.id, job.attempt, reason), now)
+            for job, reason in dependency_failed[: self._config.repairs_max]
         ]
 
     def _unstarted(self, now: WallMs) -> list[Decision]:
-        telling_since_ms = self._telling_since_ms if self._accepting else None
-        sends, moved = self._jobs.take_unstarted(now, telling_since_ms, self._config.repairs_max)
+        accepting_since_ms = self._accepting_since_ms if self._accepting else None
+        sends, moved = self._jobs.take_unstarted(now, accepting_since_ms, self._config.repairs_max)
         self._sends += sends
         return [self._move(requeue, now) for requeue in moved]
 

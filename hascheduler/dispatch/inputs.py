@@ -1,4 +1,4 @@
-"""What the core is told: facts from the mirror, and the few things only this process knows."""
+"""The inputs of the core: facts from the mirror, and the few things only this process knows."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ from hascheduler.mirror.changes import (
 class TermBegan:
     """This replica leads from here on: its stream has delivered the ``term_began`` entry.
 
-    ``reapplied`` are the decisions of earlier terms that it has just applied again and that the stream has still to
+    ``reapplied`` are the decisions of earlier terms that it has just applied again and that the stream has yet to
     confirm; the ledger starts from them.
     """
 
@@ -34,7 +34,7 @@ class TermBegan:
 
 @dataclass(frozen=True, slots=True)
 class TrustLost:
-    """Stop deciding. Whatever was promised and is not in the journal never happened."""
+    """Stop deciding. A promise that is not in the journal never happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class Resynced:
 
 @dataclass(frozen=True, slots=True)
 class AccountsRestored:
-    """What tenants and their keys had consumed, and what had been learned, by an earlier leader's newest record."""
+    """The accounts of tenants and keys, and the learned costs, as an earlier leader recorded them last."""
 
     accounts: AccountsSnapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of ``decision`` when it was applied."""
+    """The result of applying ``decision``."""
 
     decision: Decision
     settlement: Settlement
@@ -59,9 +59,9 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorLost:
-    """Its heartbeat has not changed for the heartbeat timeout of this replica's monotonic clock.
+    """The processor's heartbeat has not changed for the heartbeat timeout, on this replica's monotonic clock.
 
-    ``beat`` is the one that stood still: a later one brings the processor back.
+    ``beat`` is its last heartbeat: a later one brings the processor back.
     """
 
     id: str

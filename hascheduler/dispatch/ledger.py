@@ -1,18 +1,17 @@
 """What was promised and has not come back: at most one fire and one move (dispatch, requeue, fail, cancel) per job.
 
-A *fire* is fulfilled when the stream has shown its job and a cursor that reached it; times that were *passed over*,
-when their record is written and the stream has shown such a cursor; a *move* when the stream shows the job at or past
-what was promised; a *count* of failures when the stream shows it on its schedule. Then the decision is reported as
-settled, which lets the journal's ``applied_through`` advance: whatever is not settled would be applied again by a
-successor.
+A *fire* is fulfilled when the stream has shown its job and a cursor that reached it; a *verdict* on times that do not
+fire, when its record is written and the stream has shown such a cursor; a *move* when the stream shows the job at or
+past what was promised; a *count* of failures when the stream shows it on its schedule. Then the decision is reported as
+settled, which lets the journal's ``applied_through`` advance: a successor would apply again what is not settled.
 
 A promise that is overdue is handed out again, to be decided again with writes that wait for a majority. If that ends
 DONE the outcome is durable. It fulfils a fire, even if this replica's stream never shows the job (it had ended before),
 and whatever else concerns a schedule. A move is fulfilled by the reading of its job, which is asked for then: the job
-keeps its slot until it is known.
+keeps its slot until its state is known.
 
-Nor is a move lost whose job exists only as the promise of a fire: where a primary's end took the job back, both are
-applied again, by this leader or by a successor, and the job will hold its slot then.
+Nor is a move lost whose job exists only as the promise of a fire: where the end of a primary took the job back, both
+are applied again, by this leader or by a successor, and the job will hold its slot then.
 """
 
 from dataclasses import dataclass
@@ -58,7 +57,7 @@ class Ledger:
         return len(self._promises)
 
     def move(self, job_id: str) -> JobMove | None:
-        """What was promised for that job, and has not been seen yet."""
+        """The move that is promised for that job and not seen yet."""
         return self._moves.get(job_id)
 
     def is_unseen_fire(self, job_id: str) -> bool:
@@ -78,11 +77,11 @@ class Ledger:
         return schedule in self._outcomes_of
 
     def count(self, schedule: str) -> CountFailures | None:
-        """What was promised for the failures of that schedule, and has not been seen yet."""
+        """The count that is promised for that schedule and not seen yet."""
         return self._counts.get(schedule)
 
     def promises(self) -> list[Decision]:
-        """What was promised and has not come back, oldest first."""
+        """All decisions that have not come back, oldest first."""
         return list(self._promises)
 
     def promise(self, decision: Decision, now: WallMs) -> None:
@@ -125,7 +124,7 @@ class Ledger:
             self._fulfil(count)
 
     def settle(self, decision: Decision, settlement: Settlement) -> bool:
-        """What applying ``decision`` said; True when that ended its promise, or what it promised of a job."""
+        """Applying ``decision`` ended so; True when that ended its promise, or what it promised of a job."""
         promise = self._promises.get(decision)
         if promise is None:
             # Its promise ended before it was applied, perhaps even before it was journaled; that entry is done too.

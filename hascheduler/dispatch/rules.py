@@ -1,4 +1,4 @@
-"""What people set: definitions, lanes and tenants as last seen. Whoever is unknown has the defaults."""
+"""What people set: definitions, lanes and tenants as last seen. An unknown name has the defaults."""
 
 from functools import lru_cache
 
@@ -8,7 +8,7 @@ from hascheduler.model.tenant import Tenant
 
 
 class Rules:
-    """Owner of the three tables; who derives something from them is told by whoever changes them."""
+    """Owner of the three tables. `CoreState` informs those parts that derive something from them."""
 
     def __init__(self) -> None:
         self.definitions: dict[str, Definition] = {}
@@ -22,7 +22,7 @@ class Rules:
         return self.lanes.get(name) or _default_lane(name)
 
     def quota(self, tenant: str) -> int | None:
-        """How many of its jobs may run."""
+        """The number of the tenant's jobs that may run at once; None: no quota."""
         known = self.tenants.get(tenant)
         return known.max_running if known is not None else None
 

@@ -1,7 +1,7 @@
-"""What became of a decision, judged from the job's document after the write was tried.
+"""The settlement of a decision about a job, read from the job's document after the write was tried.
 
 DONE when the document shows that this decision was carried out, now or earlier; UNKNOWN when it still could be (the
-write met the document in between two other changes, so it is to be tried again); LOST otherwise: somebody else was
+write met the document in between two other changes, so it is to be tried again); LOST otherwise: another writer was
 first, or the job is gone.
 """
 
@@ -31,7 +31,7 @@ _SOURCES: Mapping[type[JobMove], frozenset[JobState]] = {
 
 
 def classify_outcome(decision: JobMove, job: Mapping[str, Any] | None) -> Settlement:
-    """The settlement of ``decision`` by what ``job`` (with `CLASSIFIED_FIELDS`, or None when gone) says."""
+    """The settlement of ``decision`` by ``job``, with its `CLASSIFIED_FIELDS`; None: the job is gone."""
     if job is None:
         return Settlement.LOST
     if is_carried_out(decision, job):
@@ -55,7 +55,7 @@ def is_carried_out(decision: JobMove, job: Mapping[str, Any]) -> bool:
     match decision:
         case Dispatch(_, attempt, processor):
             if state == JobState.CANCELLED:
-                return False  # whether or not it was promised once, nothing is to be sent any more
+                return False  # whether or not it was promised once, no message may be sent any more
             if state in OCCUPYING and newest == attempt:
                 return bool(job.get("processor") == processor)
             return has_attempt_record(job, number=attempt, processor=processor)

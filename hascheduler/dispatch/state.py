@@ -2,10 +2,10 @@
 
 ::
 
-    rules ──► kinds ──► gates ─┐
-      │                        ├─► line ──► jobs ──► times
-      └─► pool ─► shares ──────┤
-          accounts ── locks ───┘             ledger: what was promised, read by jobs and times
+    rules ──► scheduling classes ──► limits ─┐
+      │                                      ├─► queue ──► live jobs ──► schedules
+      └─► pool ─► lane shares ───────────────┤
+          accounts ── locks ─────────────────┘      ledger: what was promised, read by live jobs and schedules
 """
 
 from typing import TypeVar
@@ -83,7 +83,7 @@ class CoreState:
         )
 
     def advance(self, now: int) -> None:
-        """It is ``now``."""
+        """Time has passed: it is ``now``."""
         self.jobs.advance(now)
         self.accounts.advance(now)
 
@@ -117,7 +117,7 @@ class CoreState:
         self.jobs.ended(gone.id, gone.state)
 
     def _learn(self, gone: JobGone, now: int) -> None:
-        """What a job costs, from one whose work has ended; a target that is the job itself never comes again."""
+        """Learn the cost of a job whose work has ended; a target that is the job itself never occurs again."""
         job = self.jobs.get(gone.id)
         if job is None or job.started_at_ms is None or gone.finished_at_ms is None or job.target == job.id:
             return

@@ -1,9 +1,9 @@
-"""What one would have to be told to know what a mind knows: the first part of a recording.
+"""The inputs that would reproduce this state: the first part of a recording.
 
-The facts as it has them, then what it has promised on top. A promised dispatch is told as if its job had come back:
-it was charged already, and what the database says of it comes later, as it did to the mind itself. Left out are doubts
-that last a second, and the levels of rate limits, which begin full; and jobs that run hold what their definitions say
-today.
+The facts as the core has them, then what it has promised on top. A promised dispatch is written as if its job had come
+back: it was charged already, and what the database has of it comes later, as it did to the core itself. Left out are
+doubts that last a second, and the levels of rate limits, which begin full; and jobs that run hold what their
+definitions say today.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from hascheduler.model.job import JobRef, JobState
 
 
 def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator[Input]:
-    """The inputs, in order; `TermBegan` is the last. All is read at once, and told while the mind goes on."""
+    """The inputs, in order; `TermBegan` is the last. All is read at once, and may be encoded while the core goes on."""
     promises = core.ledger.promises()
     dispatches = {move.job_id: move for move in promises if isinstance(move, Dispatch)}
     others = tuple(decision for decision in promises if not isinstance(decision, Dispatch))
@@ -41,7 +41,7 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
 
 
 def _as_held(job: JobRef, unmet: Sequence[str]) -> JobRef:
-    """What it waited for and has ended, nobody will be told of again."""
+    """Without the dependencies that have ended: no input will report those again."""
     return job if len(unmet) == len(job.waits_for) else replace(job, waits_for=tuple(unmet))
 
 

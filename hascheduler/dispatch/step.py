@@ -1,4 +1,4 @@
-"""What one step of the core hands out, and the order in which its effects must happen."""
+"""The output of one step of the core, and the order in which its effects must happen."""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,10 @@ class Step:
     """First ``decisions`` go into the journal, as one entry; then they are applied; then dispatches are published.
 
     ``retried``: some of them were decided before and did not come back, so applying waits for a majority.
-    ``sends`` concern attempts that are long since promised, and need no journal.
-    ``settled`` decisions have come back, or lost: a journal entry whose decisions are all settled is done with.
-    ``refetch`` jobs were met in another state than the mirror shows: have them read again.
-    ``wake_at_ms`` is when the next step has something to do even if nothing is seen before; None: nothing will.
+    ``sends`` concern attempts that were promised before, and need no journal.
+    ``settled`` decisions have come back, or lost: a journal entry whose decisions are all settled is finished.
+    ``refetch`` jobs have another state in the database than the mirror shows: read them again.
+    ``wake_at_ms`` is when the next step has something to do even without new inputs; None: it will have nothing.
     """
 
     decisions: tuple[Decision, ...] = ()

@@ -58,7 +58,7 @@ class Timers:
         return None
 
     def take_due(self, now: int, limit: int) -> Iterator[tuple[str, int]]:
-        """Remove and give the names that are due, earliest first and then by name, at most ``limit``."""
+        """Remove and yield the names that are due, earliest first and then by name, at most ``limit``."""
         for _ in range(limit):
             at_ms = self.next_at()
             if at_ms is None or at_ms > now:

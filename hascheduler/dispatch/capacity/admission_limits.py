@@ -1,6 +1,6 @@
-"""Which kinds of jobs may run now: caps in total, by tier and by definition, quotas, rate limits, and free slots.
+"""Which scheduling classes may run now: caps in total, by tier and by definition, quotas, rate limits, and free slots.
 
-Each gate is a mask with a bit for every kind that it holds back. A count that changes moves its own bits, so what may
+Each limit is a mask with a bit for every class that it holds back. A count that changes moves its own bits, so what may
 run now is a few operations on whole numbers, however many jobs wait.
 """
 

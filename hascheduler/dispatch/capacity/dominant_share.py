@@ -1,4 +1,4 @@
-"""How much of the processors each lane uses: the lane with the smallest weighted dominant share goes first.
+"""The weighted dominant share of each lane: the fraction of the processors that it uses; the smallest goes first.
 
 Source: Ghodsi et al., Dominant Resource Fairness, NSDI 2011; weights as in its section 4.3, one for all resources.
 """
@@ -12,8 +12,8 @@ from hascheduler.dispatch.rules import Rules
 from hascheduler.model.resources import SLOTS, Resources
 
 Share = tuple[float, int, int]
-"""A fraction, and the float nearest to it. Rounding keeps the order: only where two floats are equal the whole numbers
-have to be compared; a `Fraction`, which is dear to make, is made for people alone."""
+"""The float nearest to a fraction, and the fraction. Rounding keeps the order: only where two floats are equal the
+whole numbers have to be compared; a `Fraction`, which is costly to make, is made for people alone."""
 _IDLE: Share = (0.0, 0, 1)
 
 
@@ -32,7 +32,7 @@ def dominant_share(used: Mapping[str, int], total: Mapping[str, int], weight: in
 
 
 class LaneShares:
-    """Owner of what each lane uses of the pool's processors; a share is worked out when it is asked for."""
+    """Owner of what each lane uses of the pool's processors; a share is worked out when it is read."""
 
     def __init__(self, rules: Rules, pool: SlotPool) -> None:
         self._rules = rules
@@ -42,7 +42,7 @@ class LaneShares:
         self._shares: dict[str, Share] = {}
 
     def take(self, lane: str, needs: Resources) -> None:
-        """One of its jobs holds a slot, and ``needs``."""
+        """A job of the lane holds a slot, and ``needs``."""
         used = self._used.setdefault(lane, Counter())
         used[SLOTS] += 1
         for name, amount in needs:
@@ -63,7 +63,7 @@ class LaneShares:
         return Fraction(numerator, denominator)
 
     def least(self, lanes: Iterable[str]) -> list[str]:
-        """Those of ``lanes`` whose share no other is below."""
+        """The lanes with the smallest share."""
         found: list[str] = []
         least = _IDLE
         for lane in lanes:
@@ -91,5 +91,5 @@ class LaneShares:
         return known
 
     def reweighed(self, lane: str) -> None:
-        """Its weight is another now."""
+        """The lane's weight has changed."""
         self._shares.pop(lane, None)

@@ -1,7 +1,7 @@
 """Which processors have fallen silent, on this replica's own monotonic clock.
 
 A processor is silent while its beat does not change. Only time in which this replica was listening counts: a pause of
-its own, or a stream that stood still, must not look like the death of everybody else.
+its own, or a stream that stood still, must not look like the death of all processors.
 
 And a beat may be on its way in the stream. So the silence is measured up to the moment before which everything that
 was written has been *heard*: a processor that is declared lost has then written nothing for the whole timeout, and its
@@ -43,12 +43,12 @@ class Heartbeats:
         self._reported.clear()
 
     def newly_lost(self, now: MonoMs, *, listening: bool, heard: MonoMs | None) -> list[tuple[str, int]]:
-        """The processors whose silence has reached the timeout since the last call, with the beat that stood still.
+        """The processors whose silence has reached the timeout since the last call, with their last beat.
 
-        Whatever was written before ``heard`` has been told here; None: nobody knows since when.
+        Everything that was written before ``heard`` has been seen here; None: that instant is not known.
         """
         if self._checked_at is not None and listening:
-            # A gap of more than a quarter of the timeout was ours, not theirs.
+            # A gap of more than a quarter of the timeout was this replica's, not the processors'.
             self._listened_ms += min(now - self._checked_at, self._timeout_ms // 4)
         self._checked_at = now
         if heard is None:

@@ -25,7 +25,7 @@ _NONE: Locks = ()
 
 
 class LockTable:
-    """Owner of who holds what."""
+    """Owner of the holders of each lock."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -45,7 +45,7 @@ class LockTable:
             self._holders.setdefault(lock, {})[job_id] = None
 
     def give_back(self, job_id: str, locks: Iterable[Lock]) -> list[Lock]:
-        """Those of ``locks`` that nobody holds any more."""
+        """Release ``locks``; those that no job holds any more."""
         freed = []
         for lock in locks:
             holders = self._holders[lock]
@@ -59,11 +59,11 @@ class LockTable:
         return lock in self._holders
 
     def holders(self, lock: Lock) -> list[str]:
-        """The ids of the jobs that hold it, the first that took it first."""
+        """The ids of the jobs that hold it, in the order in which they took it."""
         return list(self._holders.get(lock, ()))
 
     def held_of(self, job: JobRef) -> Lock | None:
-        """The first of its locks that somebody holds."""
+        """The first of the locks it wants that another job holds."""
         for lock in self.wanted(job):
             if lock in self._holders:
                 return lock

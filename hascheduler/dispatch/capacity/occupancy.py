@@ -1,4 +1,4 @@
-"""Who holds a slot, and all that a job holds with it: resources, locks, its part of caps, quotas and shares."""
+"""All that a job holds while it has a slot: resources, locks, and its part of caps, quotas and lane shares."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from hascheduler.model.resources import Resources
 
 
 class _Held(NamedTuple):
-    """What a job took; it gives back the same, whatever the rules say by then."""
+    """What a job took; it gives back the same, even if the rules have changed."""
 
     definition: str
     tenant: str
@@ -23,7 +23,7 @@ class _Held(NamedTuple):
 
 
 class Occupancy:
-    """Owner of what each job holds; the pool, the gates, the lanes and the locks count it."""
+    """Owner of what each job holds; the pool, the limits, the lane shares and the locks count it."""
 
     def __init__(
         self, rules: Rules, pool: SlotPool, limits: AdmissionLimits, shares: LaneShares, locks: LockTable
@@ -36,7 +36,7 @@ class Occupancy:
         self._held: dict[str, _Held] = {}
 
     def take(self, job: JobRef, processor_id: str) -> None:
-        """The job holds a slot of that processor, and none of another."""
+        """Give the job a slot of that processor, and what goes with it; it gives up the slot of any other."""
         held = self._held.get(job.id)
         if held is None:
             needs = self._rules.definition(job.definition).needs(job.resources)
@@ -48,7 +48,7 @@ class Occupancy:
         self._pool.occupy(job.id, processor_id, held.needs)
 
     def release(self, job_id: str) -> Sequence[Lock]:
-        """Give everything back, if it holds something; the locks that are free now."""
+        """Give back all that the job holds; the locks that are free now."""
         held = self._held.pop(job_id, None)
         if held is None:
             return ()

@@ -28,7 +28,7 @@ class _TokenBucket:
 
     @property
     def wait_ms(self) -> int:
-        """How long until it holds a token."""
+        """The time until the bucket holds a token."""
         return max(0, -((self.level - self.limit.per_ms) // self.limit.count))
 
 
@@ -40,13 +40,13 @@ class DispatchRates:
         self._buckets: dict[str, _TokenBucket] = {}
 
     def take(self, definition: str, now: int) -> None:
-        """A job of it was dispatched; there may be no token where another mind decided that."""
+        """A job of it was dispatched; the bucket may be empty where another replica decided that."""
         bucket = self._bucket(definition, now)
         if bucket is not None:
             bucket.level = max(0, bucket.level - bucket.limit.per_ms)
 
     def next_at(self, definition: str, now: int) -> int | None:
-        """When the next token is there: ``now`` or later; None where there is no limit."""
+        """The instant of the next token: ``now`` or later; None: no limit."""
         bucket = self._bucket(definition, now)
         return None if bucket is None else now + bucket.wait_ms
 
@@ -75,12 +75,12 @@ class FireRates:
         self._buckets: dict[str, _TokenBucket] = {}
 
     def tokens(self, tenant: str, now: int) -> int | None:
-        """How many fires there may be now; None: no limit."""
+        """The number of fires that are allowed now; None: no limit."""
         bucket = self._bucket(tenant, now)
         return None if bucket is None else bucket.tokens
 
     def take(self, tenant: str, now: int) -> None:
-        """A schedule of it fired."""
+        """A schedule of the tenant fired."""
         bucket = self._bucket(tenant, now)
         if bucket is not None:
             bucket.level = max(0, bucket.level - bucket.limit.per_ms)

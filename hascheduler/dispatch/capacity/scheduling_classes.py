@@ -1,7 +1,8 @@
-"""Jobs that the same rules admit: one kind for each definition, demand for resources, and tenant with a quota.
+"""Jobs that the same rules admit: one scheduling class for each definition, demand for resources, and tenant with a
+quota.
 
-Whether a job may run now depends on its kind alone, but for the locks on its target. So each kind is one bit, and what
-may run now is one number: no job that can't run is ever looked at.
+Whether a job may run now depends on its class alone, but for the locks on its target. So each class is one bit, and
+what may run now is one number: no job that can't run is ever looked at.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +27,7 @@ class SchedulingClass:
 
 
 class SchedulingClasses:
-    """Owner of the kinds there are. ``changes`` grows when one is added or forgotten, or its definition changes."""
+    """Owner of the classes. ``changes`` grows when one is added or forgotten, or its definition changes."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -37,12 +38,12 @@ class SchedulingClasses:
 
     @property
     def of_definition(self) -> Mapping[str, int]:
-        """The bits of each definition's kinds."""
+        """The bits of each definition's classes."""
         return self._of_definition
 
     @property
     def of_tenant(self) -> Mapping[str, int]:
-        """The bits of the kinds of each tenant with a quota."""
+        """The bits of the classes of each tenant with a quota."""
         return self._of_tenant
 
     def __len__(self) -> int:
@@ -66,7 +67,7 @@ class SchedulingClasses:
         return known
 
     def redefined(self, name: str) -> list[SchedulingClass]:
-        """The definition is another now; the kinds that follow it."""
+        """The definition has changed; its classes, updated."""
         definition = self._rules.definition(name)
         found = [job_class for job_class in self._classes.values() if job_class.definition.name == name]
         for job_class in found:
@@ -76,7 +77,7 @@ class SchedulingClasses:
         return found
 
     def forget(self) -> None:
-        """All of them; each comes back with its next job."""
+        """Drop all of them; each comes back with its next job."""
         for table in (self._classes, self._of_definition, self._of_tenant):
             table.clear()
         self.changes += 1

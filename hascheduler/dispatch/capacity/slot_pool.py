@@ -1,8 +1,11 @@
-"""Processors that support the same definitions, and which of them should take the next job.
+"""Processors, their slots and resources: which could take a job of a definition, and which should.
 
-The least busy first, then the smaller id. The order is kept in a heap of (busy / slots, id), to which every change
-pushes; an entry that is not its processor's newest is skipped. Ratios are floats, and still exact: equal fractions
-divide to the same float, and those of up to 10,000 slots are further apart than two floats.
+An inverted index leads from a definition to the `ProcessorProfile`s of processors that support it. Among those with a
+free slot and the resources the most specialised goes first (fewest definitions; ``*`` counts as infinitely many), then
+the least busy, then the smaller id: versatile processors stay free for the jobs that only they can take.
+
+A job occupies its slot by id, whether or not its processor is known (yet, or any more): releasing an unknown job is a
+no-op, and a processor that comes back finds its slots as they are.
 """
 
 import heapq
@@ -16,7 +19,12 @@ _SWEEP_MIN = 64
 
 
 class ProcessorProfile:
-    """Owner of the order among its members. ``free`` is how many slots they have left together."""
+    """The processors that support the same definitions, and the order among them: the least busy first, then by id.
+
+    The order is kept in a heap of (busy / slots, id), to which every change pushes; an entry that is not its
+    processor's newest is skipped. Ratios are floats, and still exact: equal fractions divide to the same float, and
+    those of up to 10,000 slots are further apart than two floats. ``free`` is the number of their free slots.
+    """
 
     __slots__ = ("_heap", "_ratios", "breadth", "definitions", "free", "takes_any")
 
@@ -32,7 +40,7 @@ class ProcessorProfile:
         return supports(self.definitions, definition)
 
     def offer(self, processor_id: str, busy: int, slots: int) -> None:
-        """It can take a job."""
+        """The processor can take a job."""
         ratio = busy / slots
         if self._ratios.get(processor_id) != ratio:
             self._ratios[processor_id] = ratio
@@ -42,11 +50,11 @@ class ProcessorProfile:
                 heapq.heapify(self._heap)
 
     def withdraw(self, processor_id: str) -> None:
-        """It can take none."""
+        """The processor can take no job."""
         self._ratios.pop(processor_id, None)
 
     def first(self) -> tuple[float, str] | None:
-        """The one that should take the next job."""
+        """The processor that should take the next job, and its ratio."""
         heap = self._heap
         while heap:
             ratio, processor_id = heap[0]
@@ -60,8 +68,10 @@ class ProcessorProfile:
 
 
 class SlotPool:
-    """Three counts say what has not changed since: ``arrivals`` of processors that came, went or changed, ``changes``
-    in which profiles have free slots, and how often it was ``relieved``: a slot or a processor is there again.
+    """Owner of the processors and their slots.
+
+    Three counts let readers see whether something changed: ``arrivals`` (processors came, went or changed), ``changes``
+    (which profiles have free slots) and ``relieved`` (a slot was freed, or a processor came).
     """
 
     def __init__(self) -> None:
@@ -77,7 +87,7 @@ class SlotPool:
         self._used: dict[str, Counter[str]] = {}
         self._places: dict[str, tuple[str, Resources]] = {}
         self.totals: Counter[str] = Counter()
-        """What the processors that live have of each resource, slots included."""
+        """What the live processors have of each resource, slots included."""
         self.arrivals = 0
         self.changes = 0
         self.relieved = 0
@@ -98,7 +108,7 @@ class SlotPool:
         self._enter(processor)
 
     def lost(self, processor_id: str, beat: int) -> None:
-        """Its heartbeat stood still at ``beat``; news of a later one has precedence."""
+        """The processor is lost: its heartbeat stopped at ``beat``. A later heartbeat that was seen has precedence."""
         known = self._processors.get(processor_id)
         if known is not None and known.beat <= beat:
             self._leave(processor_id)
@@ -116,11 +126,11 @@ class SlotPool:
         return processor_id in self._processors
 
     def known(self) -> list[tuple[ProcessorRef, int | None]]:
-        """All that are registered, by id; with the beat at which they stood still, for those that are lost."""
+        """All registered processors, by id; with the beat at which those that are lost stopped."""
         return [(self._processors[id], self._lost.get(id)) for id in sorted(self._processors)]
 
     def live(self) -> list[ProcessorRef]:
-        """Those whose heartbeat goes on, by id; draining ones too."""
+        """The processors that are not lost, by id; draining ones too."""
         return [processor for processor, lost_at_beat in self.known() if lost_at_beat is None]
 
     # Slots
@@ -137,7 +147,7 @@ class SlotPool:
         self._recount(processor_id)
 
     def processor_of(self, job_id: str) -> str | None:
-        """Whose slot the job holds."""
+        """The processor whose slot the job holds; None: it holds none."""
         place = self._places.get(job_id)
         return None if place is None else place[0]
 
@@ -162,7 +172,7 @@ class SlotPool:
         return sorted(self._busy.get(processor_id, ()))
 
     def left(self, processor: ProcessorRef) -> tuple[int, Resources]:
-        """The slots and resources that it has left."""
+        """The free slots and resources of the processor."""
         used = self._used.get(processor.id, Counter())
         resources = tuple((name, amount - used[name]) for name, amount in processor.resources)
         return processor.slots - len(self._busy.get(processor.id, ())), resources
@@ -182,11 +192,11 @@ class SlotPool:
         return best[2] if best else None
 
     def free(self, definition: str) -> int:
-        """How many slots a job of ``definition`` could take."""
+        """The number of free slots that a job of ``definition`` could take."""
         return self._free_for_any + self._free_for.get(definition, 0)
 
     def could_run(self, definition: str, needs: Resources) -> bool:
-        """Whether some processor that takes new jobs could run it, were it idle."""
+        """Whether some live processor that is not draining could run it, were it idle."""
         for id, processor in self._processors.items():
             takes_jobs = id not in self._lost and not processor.draining and processor.slots > 0
             if takes_jobs and processor.supports(definition) and _has(processor, needs):
@@ -194,7 +204,7 @@ class SlotPool:
         return False
 
     def supporting(self, definition: str) -> list[ProcessorProfile]:
-        """Those whose processors run jobs of ``definition``, the most specialised first."""
+        """The profiles that support ``definition``, the most specialised first."""
         known = self._supporting.get(definition)
         if known is None:
             found = [profile for profile in self._profiles.values() if profile.supports(definition)]
@@ -228,7 +238,7 @@ class SlotPool:
         self._recount(processor.id)
 
     def _leave(self, processor_id: str) -> None:
-        """Nothing of it counts any more."""
+        """Remove the processor from all counts."""
         free = self._free.pop(processor_id, None)
         if free is None:
             return
@@ -264,7 +274,7 @@ class SlotPool:
             profile.withdraw(processor_id)
 
     def _give(self, profile: ProcessorProfile, more: int) -> None:
-        """The profile has so many more free slots, or fewer."""
+        """The profile has ``more`` free slots than before (fewer, if negative)."""
         had_free = profile.free > 0
         profile.free += more
         if profile.takes_any:

@@ -1,9 +1,9 @@
-"""Which live jobs come from one schedule: from that one, and no other of its name (see `ScheduleId`)."""
+"""The live jobs of each schedule: of that schedule, and no other of its name (see `ScheduleId`)."""
 
 from hascheduler.model.job import JobRef, ScheduleId
 
 _Maker = tuple[str, int | str]
-"""The name of a schedule and its creation; the tenant for jobs that do not say a creation."""
+"""The name of a schedule and its creation; the tenant for jobs without a creation (those of 0.2.0)."""
 
 
 class JobsBySchedule:
@@ -13,17 +13,17 @@ class JobsBySchedule:
         self._of: dict[_Maker, dict[str, None]] = {}
 
     def of(self, schedule: ScheduleId) -> dict[str, None]:
-        """Its jobs, in the order in which they were added, those that do not say a creation first; read only, and true
-        until the next change."""
-        own, unsaid = self._of.get(_maker(schedule), _NONE), self._of.get((schedule.name, schedule.tenant))
-        return own if unsaid is None or unsaid is own else {**unsaid, **own}
+        """Its jobs, in the order in which they were added, those without a creation first; read only, and valid until
+        the next change."""
+        own, undated = self._of.get(_maker(schedule), _NONE), self._of.get((schedule.name, schedule.tenant))
+        return own if undated is None or undated is own else {**undated, **own}
 
     def add(self, job: JobRef) -> None:
         if job.made_by is not None:
             self._of.setdefault(_maker(job.made_by), {})[job.id] = None
 
     def move(self, before: JobRef | None, job: JobRef) -> None:
-        """``job`` was known as ``before``; None: it was not."""
+        """``job`` was known as ``before``; None: it was not known."""
         known, now = None if before is None else before.made_by, job.made_by
         if known is not None and now is not None and _maker(known) == _maker(now):
             return

@@ -1,8 +1,8 @@
 """When a job's time is over: it expires before it has begun, or its attempt or all its attempts take too long.
 
-Whoever runs an attempt ends it at its timeout himself; this mind is the net under that, `timeout_grace_ms` later. The
-clocks of processors differ from the leader's, so an attempt is taken to have begun neither before it was dispatched nor
-after it was seen to run.
+The processor itself ends an attempt at its timeout; the leader does so `timeout_grace_ms` later, where the processor
+did not. The clocks of processors differ from the leader's, so an attempt is taken to have begun neither before it was
+dispatched nor after it was seen to run.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ TIMED_OUT_IN_ALL = "timed out in all"
 
 
 class Deadlines:
-    """Owner of one timer a job whose time may be over some day."""
+    """Owner of one timer for each job that has a deadline."""
 
     def __init__(self, config: DispatchConfig, rules: Rules) -> None:
         self._config = config
@@ -31,7 +31,7 @@ class Deadlines:
         if job.expires_at_ms is None:
             rules = self._rules.definitions.get(job.definition)
             if rules is None or (rules.timeout_ms is None and rules.total_timeout_ms is None):
-                # Most jobs, whenever there is news of them.
+                # Most jobs, at every change.
                 if job.id in self._timers:
                     self.gone(job.id)
                 return
@@ -44,7 +44,7 @@ class Deadlines:
         self._set(job)
 
     def redefined(self, job: JobRef) -> None:
-        """The rules of a live job are others now."""
+        """The rules of a live job have changed."""
         self._set(job)
 
     def gone(self, job_id: str) -> None:
@@ -52,11 +52,11 @@ class Deadlines:
         self._began.pop(job_id, None)
 
     def postpone(self, job_id: str, until_ms: int) -> None:
-        """Look again then."""
+        """Give the job again at ``until_ms``."""
         self._timers.set(job_id, until_ms)
 
     def take_due(self, now: int, limit: int) -> Sequence[str]:
-        """The ids of jobs that are to be looked at now."""
+        """Remove and give the ids of jobs with a deadline that is due."""
         return [job_id for job_id, _ in self._timers.take_due(now, limit)]
 
     def next_at(self) -> int | None:

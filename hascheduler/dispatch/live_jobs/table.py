@@ -1,8 +1,8 @@
-"""Where each live job stands in this mind: waiting, holding a slot, set apart, or orphaned.
+"""The table of live jobs, and the place of each: waiting, holding a slot, set apart, or orphaned.
 
-Owner of the job table, of the line and the slots that follow from it, and of the timers on jobs. `reconsider` derives
-a job's place from three things only: what the stream shows, what the ledger has promised on top, and whether the job
-is in doubt. It may be called at any time, and twice is once.
+Owner of the table, of the queue and the slots that follow from it, and of the timers on jobs. `reconsider` derives a
+job's place from three things only: what the stream shows, what the ledger has promised on top, and whether the job is
+in doubt. It may be called at any time, and calling it twice changes nothing.
 """
 
 from collections import Counter
@@ -67,7 +67,7 @@ class LiveJobs:
         return list(self._table.values())
 
     def of_schedule(self, schedule: ScheduleId) -> dict[str, None]:
-        """The ids of its jobs that have not ended, oldest first; read only, and true until the next change."""
+        """The ids of the schedule's live jobs, oldest first; read only, and valid until the next change."""
         return self._by_schedule.of(schedule)
 
     def put(self, job: JobRef) -> None:
@@ -78,7 +78,7 @@ class LiveJobs:
         elif (known.tenant, known.fairness_key) != (job.tenant, job.fairness_key):
             self._accounts.arrive(job.tenant, job.fairness_key)
             self._accounts.leave(known.tenant, known.fairness_key, self._now)
-        if known is not None and _maker_said(known) != _maker_said(job):
+        if known is not None and _origin(known) != _origin(job):
             self._by_schedule.move(known, job)
         if known is None or known.state is not job.state:
             self._count(known, -1)
@@ -111,20 +111,20 @@ class LiveJobs:
             timers.clear(job_id)
 
     def ended(self, job_id: str, state: JobState | None) -> None:
-        """It ended so, or is not there: those that waited for it, and for nothing else, go on."""
+        """The job ended in ``state`` (None: it does not exist): jobs whose last dependency it was go on."""
         for waiting in self.dependencies.gone(job_id, state):
             if waiting not in self.queue:
                 self.queue.waits.freed(waiting, self._now)
             self.reconsider(waiting)
 
     def redefined(self, definition: str) -> None:
-        """Its rules are others now."""
+        """The rules of the definition's jobs have changed."""
         for job in self._table.values():
             if job.definition == definition:
                 self._deadlines.redefined(job)
 
     def doubt(self, job_id: str, until_ms: int) -> None:
-        """Leave the job alone until then, or until news of it: the database did not show what we thought."""
+        """Leave the job alone until then, or until the stream shows it: its document was not as expected."""
         if job_id in self._table:
             self._doubted.set(job_id, until_ms)
             self.reconsider(job_id)
@@ -138,7 +138,7 @@ class LiveJobs:
         if isinstance(move, Dispatch):
             self._place(job, move.processor, move.attempt)
         elif job.state in OCCUPYING and (isinstance(move, Cancel) or _is_recall(move)):
-            pass  # it keeps its slot until it has ended; one that is recalled may start all the same
+            pass  # it keeps its slot until it has ended; a recalled one may start all the same
         elif move is not None:
             self._set_apart(job)
         elif job.state in OCCUPYING and job.processor is not None:
@@ -158,19 +158,19 @@ class LiveJobs:
         return job_id in self._doubted
 
     def is_replaced(self, job_id: str) -> bool:
-        """Whether a later fire takes its place."""
+        """Whether a later fire replaces the job."""
         return job_id in self._replaced
 
     def orphan(self, processor_id: str) -> None:
-        """The processor is gone or lost: what holds its slots must be looked at."""
+        """The processor is gone or lost: the jobs that hold its slots are orphans."""
         for job_id in self._pool.occupants(processor_id):
             self._orphans.setdefault(job_id, self._now)
 
     def orphans(self) -> list[JobRef]:
-        """Jobs whose attempt belongs to a processor that does not live, in order of id.
+        """Jobs whose attempt belongs to a processor that is lost or not registered, in order of id.
 
-        That a registration is gone, or not there yet, proves nothing: whoever lives registers again with its next beat,
-        and what it runs is spared until then.
+        That a registration is gone, or not there yet, proves nothing: a live processor registers again with its next
+        beat, and its jobs are spared until then.
         """
         found = []
         for job_id in sorted(self._orphans):
@@ -182,7 +182,7 @@ class LiveJobs:
         return found
 
     def processor_may_live(self, job: JobRef) -> bool:
-        """Of an orphan: its processor is not registered, rather than lost."""
+        """Whether the processor of an orphan is not registered, rather than lost."""
         return not self._pool.is_known(job.processor or "")
 
     def _is_spared(self, job: JobRef) -> bool:
@@ -190,7 +190,7 @@ class LiveJobs:
         return may_run and self._now < self._orphans[job.id] + self._config.unknown_spared_ms
 
     def cancelled_while_running(self) -> list[JobRef]:
-        """Pending jobs that were asked to stop while they ran, and came back instead: they must not run again."""
+        """Jobs that became pending again after they were asked to stop while running: they must not run again."""
         found = []
         for job_id in sorted(self._cancelled_while_running):
             job = self._table.get(job_id)
@@ -200,21 +200,21 @@ class LiveJobs:
                 found.append(job)
         return found
 
-    def doomed(self) -> list[tuple[JobRef, str]]:
+    def dependency_failed(self) -> list[tuple[JobRef, str]]:
         """Pending jobs whose dependencies failed, and why."""
         found = []
-        for job_id, reason in self.dependencies.doomed():
-            job = self._free(job_id)
+        for job_id, reason in self.dependencies.dependency_failed():
+            job = self._unpromised(job_id)
             if job is not None and job.state is JobState.PENDING:
                 found.append((job, reason))
         return found
 
     def take_overdue(self, limit: int) -> list[tuple[JobRef, str]]:
-        """Jobs whose time is over, and why; each comes again in a while if nothing becomes of it."""
+        """Jobs whose time is over, and why; a job that stays as it is comes again after ``doubt_ms``."""
         found = []
         for job_id in self._deadlines.take_due(self._now, limit):
             self._deadlines.postpone(job_id, self._now + self._config.doubt_ms)
-            job = self._free(job_id)
+            job = self._unpromised(job_id)
             if job is not None:
                 why = self._deadlines.over(job, self._now)
                 if why:
@@ -222,17 +222,17 @@ class LiveJobs:
         return found
 
     def unknown_dependencies(self) -> Sequence[str]:
-        """What somebody waits for, and is not known here; each is told once."""
+        """Dependencies that are not live here: to be read. Each is given once."""
         return self.dependencies.take_unknown(lambda job_id: job_id in self._table)
 
     def replace(self, job_id: str, reason: str) -> None:
-        """A later fire takes its place: it is to be cancelled."""
+        """Mark the job to be cancelled: a later fire replaces it."""
         job = self._table.get(job_id)
         if job is not None and job.cancel_requested_at_ms is None:
             self._replaced[job_id] = reason
 
     def replaced(self) -> list[tuple[JobRef, str]]:
-        """The jobs that are to be cancelled for that, and why."""
+        """The replaced jobs that are not cancelled yet, and why."""
         found = []
         for job_id, reason in list(self._replaced.items()):
             job = self._table.get(job_id)
@@ -246,7 +246,7 @@ class LiveJobs:
         self._replaced.clear()
 
     def occupy_unseen(self, job: JobRef, processor_id: str) -> None:
-        """A job that has yet to be read holds a slot already."""
+        """Give a slot to a job that has yet to be read."""
         self._by_schedule.add(job)
         self._unread[job.id] = job
         self._occupancy.take(job, processor_id)
@@ -254,7 +254,7 @@ class LiveJobs:
     # Time
 
     def advance(self, now: int) -> None:
-        """It is ``now``: let jobs whose time has come go on."""
+        """Time has passed: jobs whose ``not_before`` or back-off is over go on."""
         self._now = now
         for timers in (self._not_before, self._doubted):
             for job_id, _ in timers.take_due(now, len(timers)):
@@ -266,11 +266,11 @@ class LiveJobs:
         instants.append(min((at_ms for at_ms in spared if at_ms > self._now), default=None))
         return min((at for at in instants if at is not None), default=None)
 
-    def take_unstarted(self, now: int, telling_since_ms: int | None, limit: int) -> tuple[list[Send], list[Requeue]]:
-        """Dispatched jobs that should have started by now: those to tell their processor of again, those to move.
+    def take_unstarted(self, now: int, accepting_since_ms: int | None, limit: int) -> tuple[list[Send], list[Requeue]]:
+        """Dispatched jobs that should have started by now: messages to send again, and jobs to move.
 
-        A processor is blamed only for the time since this mind can tell it (None: it can't). Before that the message
-        may never have left, and the job is only looked at again later.
+        Only the time since ``accepting_since_ms`` counts against a processor: since when the broker takes this leader's
+        messages (None: it does not). Before that the message may never have left, and the job is looked at again later.
         """
         sends: list[Send] = []
         moved: list[Requeue] = []
@@ -278,9 +278,9 @@ class LiveJobs:
             job = self._table.get(job_id)
             if job is None or job.state is not JobState.DISPATCHED or self._ledger.move(job_id) is not None:
                 continue
-            if telling_since_ms is not None:
-                told_at_ms = max(job.dispatched_at_ms or 0, telling_since_ms)
-                if now - told_at_ms >= self._config.move_after_ms:
+            if accepting_since_ms is not None:
+                sent_since_ms = max(job.dispatched_at_ms or 0, accepting_since_ms)
+                if now - sent_since_ms >= self._config.move_after_ms:
                     moved.append(Requeue(job.id, job.attempt, NOT_STARTED))
                     continue
                 if job.processor is not None:
@@ -288,8 +288,8 @@ class LiveJobs:
             self._starts.set(job_id, now + self._config.start_timeout_ms)
         return sends, moved
 
-    def tell_again(self, now: int) -> list[Send]:
-        """What a new leader's processors must know: every dispatched attempt, and every one that is asked to stop."""
+    def resend_all(self, now: int) -> list[Send]:
+        """The messages of a new leader: for every dispatched attempt, and every running one that is asked to stop."""
         sends: list[Send] = []
         for job in self._table.values():
             if job.processor is None or self._ledger.move(job.id) is not None:
@@ -302,13 +302,13 @@ class LiveJobs:
         self._notices.clear()
         return sends
 
-    def take_notices(self) -> list[CancelNotice]:
-        """Cancel requests that their processors have not been told of by this mind yet."""
+    def take_cancel_notices(self) -> list[CancelNotice]:
+        """Remove and give the cancel requests that this dispatcher has not sent yet."""
         notices, self._notices = self._notices, []
         return notices
 
-    def _free(self, job_id: str) -> JobRef | None:
-        """The job, if nothing is promised for it and there is no doubt about it."""
+    def _unpromised(self, job_id: str) -> JobRef | None:
+        """The job, if nothing is promised for it and it is not in doubt."""
         if self._ledger.move(job_id) is not None or job_id in self._doubted:
             return None
         return self._table.get(job_id)
@@ -339,12 +339,12 @@ class LiveJobs:
     def _place(self, job: JobRef, processor_id: str, attempt: int) -> None:
         self._not_before.clear(job.id)
         self._charge(job, attempt)
-        # Its locks first: nothing that waits for them need be looked at when it leaves the line.
+        # Its locks first: jobs that wait for them need not be looked at when it leaves the queue.
         self._occupancy.take(job, processor_id)
         self.queue.remove(job.id)
 
     def _charge(self, job: JobRef, attempt: int) -> None:
-        """Every attempt is charged once, by the leader that promises it or when the stream shows it."""
+        """Charge each attempt once: when this leader promises it, or when the stream shows it."""
         if self._charged.get(job.id) == attempt:
             return
         self._charged[job.id] = attempt
@@ -354,7 +354,7 @@ class LiveJobs:
             self._limits.spend(job.definition, self._now)
 
     def _release(self, job_id: str) -> None:
-        """Give back what it holds, if it holds something, and let those go on that waited for that."""
+        """Give back what the job holds; jobs that waited for its locks go on."""
         self.queue.freed(self._occupancy.release(job_id))
 
     def _watch(self, job: JobRef, processor_id: str) -> None:
@@ -370,7 +370,7 @@ class LiveJobs:
             self._notices.append(CancelNotice(job.id, job.attempt, processor_id))
 
 
-def _maker_said(job: JobRef) -> tuple[str, int | None]:
+def _origin(job: JobRef) -> tuple[str, int | None]:
     return (job.tenant, job.schedule_created_at_ms)
 
 

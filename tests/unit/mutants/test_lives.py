@@ -53,14 +53,14 @@ def _unknown_ones_that_count_as_met(patch: pytest.MonkeyPatch) -> None:
 
     def seen(self: Dependencies, job: Any) -> None:
         sound(self, job)
-        for id in list(self._unasked):
+        for id in list(self._unread):
             self.gone(id, None)
 
     patch.setattr(Dependencies, "seen", seen)
 
 
 def _doomed_jobs_that_nobody_fails(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Dependencies, "doomed", lambda self: [])
+    patch.setattr(Dependencies, "dependency_failed", lambda self: [])
 
 
 @pytest.mark.parametrize(
