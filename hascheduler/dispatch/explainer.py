@@ -1,6 +1,6 @@
-"""Why a job waits, worked out from what decides: the same gates, locks, slots and measures, read and not changed.
+"""Why a job waits, worked out from what decides: the same limits, locks, slots and criteria, read and not changed.
 
-Rules that can be broken down say so: who holds the lock, which processor lacks what, how many of how many run.
+Each reason comes with its numbers: the holders of the lock, what each processor lacks, how many of how many run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,12 +22,12 @@ from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
 
 LOOKED_AT_MAX = 5_000
-"""Waiting jobs that are compared with the one in question: an answer must not hold up decisions."""
+"""Waiting jobs that are compared with the one in question; more would hold up decisions."""
 UNSCHEDULABLE_MAX = 10_000
 _NAMED_MAX = 5
 NOT_NAMED = "a job of another tenant"
 _CAPACITY = frozenset({BlockReason.NO_SLOT, BlockReason.TOTAL})
-"""What holds everybody back alike."""
+"""What holds all jobs back alike."""
 
 
 class Explainer:
@@ -55,7 +55,7 @@ class Explainer:
         self._measures = measures
 
     def explain(self, job_id: str, now: WallMs, *, is_silent: bool, only: str | None = None) -> Explanation | None:
-        """``is_silent``: nobody can be told of a dispatch at the moment. None: no such job is known.
+        """``is_silent``: the broker takes no messages at the moment. None: no such job is known.
 
         With ``only``, jobs of other tenants are not named.
         """
@@ -72,10 +72,10 @@ class Explainer:
                 0, Block(BlockReason.TRANSPORT, "the broker takes no messages", "when it accepts messages again")
             )
         blocks += self._blocks(job, self._classes.of(job), now, only)
-        rank = None
+        position = None
         if job_id in self._queue and {block.rule for block in blocks} <= _CAPACITY:
-            rank = self._standing(job, now, only, is_admissible=not blocks)
-        return Explanation(job_id, "waiting", None, tuple(blocks), rank)
+            position = self._position(job, now, only, is_admissible=not blocks)
+        return Explanation(job_id, "waiting", None, tuple(blocks), position)
 
     def _named(self, ids: Sequence[str], only: str | None) -> list[str]:
         return [id if only is None or self._tenant_of(id) == only else NOT_NAMED for id in ids]
@@ -85,7 +85,7 @@ class Explainer:
         return None if job is None else job.tenant
 
     def unschedulable(self) -> list[str]:
-        """The ids of waiting jobs that no processor that is there could ever run, in order; not all where many."""
+        """The ids of waiting jobs that no registered processor could ever run, in order; at most 10,000."""
         stuck = {
             job_class
             for job_class in self._classes
@@ -96,7 +96,7 @@ class Explainer:
     # What holds it back
 
     def _own_blocks(self, job: JobRef, now: WallMs, only: str | None) -> list[Block]:
-        """What concerns this job alone."""
+        """What holds back this job alone."""
         blocks = []
         if self._jobs.is_in_doubt(job.id):
             because = "the database did not show the job as expected, so it is being read again"
@@ -177,7 +177,7 @@ class Explainer:
         return Block(BlockReason.UNSCHEDULABLE, because, f"when {wanted} joins", {"processors": lacks})
 
     def _lack(self, processor: ProcessorRef, job_class: SchedulingClass, *, idle: bool) -> str:
-        """What that processor lacks to run such a job now, or were it ``idle``; of those that are no help otherwise."""
+        """What the processor lacks to run such a job now, or were it ``idle``; "" where it could."""
         name = processor.name
         if not processor.supports(job_class.definition.name):
             return f"{name} does not run {job_class.definition.name!r}" if idle else ""
@@ -192,20 +192,20 @@ class Explainer:
         ]
         return f"{name} has {', '.join(short)}" if short else ""
 
-    # Where it stands
+    # Its position
 
-    def _standing(self, job: JobRef, now: int, only: str | None, *, is_admissible: bool) -> QueuePosition:
-        own = self._worth(job, now)
-        first, first_worth, ahead = job, own, 0
-        for other in self._rivals(now, is_admissible=is_admissible):
-            worth = self._worth(other, now)
-            if worth < own:
+    def _position(self, job: JobRef, now: int, only: str | None, *, is_admissible: bool) -> QueuePosition:
+        own = self._rank_key(job, now)
+        first, first_rank, ahead = job, own, 0
+        for other in self._competitors(now, is_admissible=is_admissible):
+            rank = self._rank_key(other, now)
+            if rank < own:
                 ahead += 1
-                if worth < first_worth:
-                    first, first_worth = other, worth
+                if rank < first_rank:
+                    first, first_rank = other, rank
         criteria = self._queue.order_of(job.lane).criteria
         names = only is None or first.tenant == only
-        worths = [
+        values = [
             CriterionValue(
                 each, self._measures[each].shown(job, now), self._measures[each].shown(first, now, names=names)
             )
@@ -216,11 +216,11 @@ class Explainer:
             exact=len(self._queue) <= LOOKED_AT_MAX,
             first=self._named([first.id], only)[0],
             deciding=None if first is job else self._deciding(criteria, job, first, now),
-            worths=tuple(worths),
+            values=tuple(values),
         )
 
-    def _rivals(self, now: int, *, is_admissible: bool) -> Iterable[JobRef]:
-        """Those who wait and that nothing holds back, or nothing but what holds everybody back."""
+    def _competitors(self, now: int, *, is_admissible: bool) -> Iterable[JobRef]:
+        """The waiting jobs that nothing holds back; if not ``is_admissible``, nothing but what holds all back."""
         may_go: dict[SchedulingClass, bool] = {}
         for job in islice(self._queue.jobs(), LOOKED_AT_MAX):
             job_class = self._classes.of(job)
@@ -234,7 +234,7 @@ class Explainer:
             if may_go[job_class] and self._locks.held_of(job) is None:
                 yield job
 
-    def _worth(self, job: JobRef, now: int) -> tuple[Any, ...]:
+    def _rank_key(self, job: JobRef, now: int) -> tuple[Any, ...]:
         """Smaller goes first."""
         criteria = self._queue.order_of(job.lane).criteria
         values = [self._measures[each].value(job, now) for each in criteria]

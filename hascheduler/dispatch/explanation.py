@@ -11,18 +11,18 @@ Figure = int | str | list[str]
 
 
 class BlockReason(StrEnum):
-    """Each can hold a job back; in the order in which they are looked at."""
+    """What can hold a job back, in the order in which it is checked. The API sends these values."""
 
     NOT_LEADING = "not_leading"
-    """Nobody decides at the moment."""
+    """No replica leads at the moment."""
     TRANSPORT = "transport"
     """The broker takes no messages."""
     IN_DOUBT = "in_doubt"
-    """The database did not show what was expected; the job is being read again."""
+    """Its document was not as expected; the job is being read again."""
     CANCELLING = "cancelling"
-    """It is to be cancelled."""
+    """It is about to be cancelled."""
     DEPENDENCY = "dependency"
-    """Another job has to succeed first."""
+    """Another job has to end or succeed first."""
     NOT_BEFORE = "not_before"
     BACKOFF = "backoff"
     """Its last attempt failed, and the next one comes later."""
@@ -35,16 +35,16 @@ class BlockReason(StrEnum):
     SERIAL = "serial"
     """A job of its schedule has not ended."""
     UNSCHEDULABLE = "unschedulable"
-    """No processor that lives could ever run it."""
+    """No live processor could ever run it."""
     NO_SLOT = "no_slot"
-    """Those that could run it have no slot or not the resources left."""
+    """The processors that could run it have no free slot, or not the resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """``because`` is a sentence with the ``numbers`` in it, ``unblocked_by`` says what would end it.
 
-    ``until_ms`` is when it ends by itself, where that is known.
+    ``until_ms`` is when it ends without another event, where that is known.
     """
 
     rule: BlockReason
@@ -56,7 +56,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class CriterionValue:
-    """What one criterion makes of the job, and of the one that goes first; as people write it (``7/12``, ``20 s``)."""
+    """The value of one criterion for the job, and for the one that goes first; as people write it (``20 s``)."""
 
     criterion: Criterion
     value: str
@@ -65,29 +65,30 @@ class CriterionValue:
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """``ahead`` such jobs go before it (at least so many, where not ``exact``); ``first`` is next.
+    """Its place among the jobs that could go: ``ahead`` go before it (at least, where not ``exact``); ``first`` is
+    next.
 
-    ``deciding`` is the first criterion in which the two differ; None: it is the first itself.
+    ``deciding`` is the first criterion in which the job and ``first`` differ; None: it is the first itself.
     """
 
     ahead: int
     exact: bool
     first: str
     deciding: Criterion | None
-    worths: tuple[CriterionValue, ...]
+    values: tuple[CriterionValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """``state`` is ``waiting``, ``dispatched`` or ``running``, as this replica knows it.
 
-    A job that waits has ``blocks``, or nothing holds it back. Where that is so, or only what holds everybody back
-    (slots, the cap on all), it has a ``standing`` among those of whom the same is true: it goes when those before it
-    have gone.
+    A job that waits has ``blocks``, unless nothing holds it back. Without blocks, or with only those that hold all jobs
+    back (slots, the cap on all), it has a ``position`` among the jobs of which the same is true: it goes when those
+    before it have gone.
     """
 
     job_id: str
     state: str
     processor: str | None = None
     blocks: tuple[Block, ...] = ()
-    standing: QueuePosition | None = None
+    position: QueuePosition | None = None

@@ -1,4 +1,4 @@
-"""A recording: what a leader was told and what it decided, step by step, as lines of JSON.
+"""A recording: the inputs and decisions of a leader, step by step, as lines of JSON.
 
 ::
 
@@ -7,7 +7,8 @@
     {"now": …, "inputs": […], "decisions": […]}   one line a step
     {"end": "…"}                                  why it ended; missing where it was cut off
 
-Inputs are lists, their kind first; nouns are in the form in which they are stored, without payloads.
+Inputs are lists, their type first; nouns are in the form in which they are stored, without payloads. The types are
+strings of their own, so renaming a class does not change what is recorded.
 """
 
 import json
@@ -59,7 +60,7 @@ _GONE_NAMES = {kind: name for name, kind in _GONE.items()}
 
 @dataclass(frozen=True, slots=True)
 class RecordingHeading:
-    """Whose recording it is, and by which limits and policy it decided."""
+    """The replica and term of a recording, and the limits and policy by which it decided."""
 
     at_ms: WallMs
     replica: str
@@ -69,7 +70,7 @@ class RecordingHeading:
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """``decisions`` is None for what the leader knew already."""
+    """``decisions`` is None where the inputs are what the leader knew at the beginning."""
 
     now: WallMs
     inputs: tuple[Input, ...]
@@ -99,14 +100,14 @@ def step_line(step: RecordedStep) -> dict[str, Any]:
     return line if step.decisions is None else line | {"decisions": encode_decisions(step.decisions)}
 
 
-def _encode(told: Input) -> list[Any]:
-    noun = _NOUNS.get(type(told))
+def _encode(each: Input) -> list[Any]:
+    noun = _NOUNS.get(type(each))
     if noun is not None:
         collection, name = noun
-        value = getattr(told, name)
+        value = getattr(each, name)
         fields = {**TABLES[collection].encode(value)}
         return [collection.value, fields.pop("_id", None) or _id_of(value), fields]
-    match told:
+    match each:
         case seen.JobGone(id, state, finished_at_ms):
             return ["job_gone", id, state, finished_at_ms]
         case ProcessorLost(id, beat):
@@ -127,7 +128,7 @@ def _encode(told: Input) -> list[Any]:
         case seen.ProcessorGone(id):
             return ["processor_gone", id]
         case _:
-            return [_GONE_NAMES[type(told)], told.name]  # type: ignore[union-attr]  # the others have a name
+            return [_GONE_NAMES[type(each)], each.name]  # type: ignore[union-attr]  # the others have a name
 
 
 def _id_of(noun: Any) -> str:
@@ -138,7 +139,7 @@ def _id_of(noun: Any) -> str:
 
 
 def is_recording(text: str) -> bool:
-    """Whether that is the beginning of one, and not a scenario."""
+    """Whether ``text`` is the beginning of a recording, and not of a scenario."""
     return text.lstrip()[:64].startswith(f'{{"{MARK}"')
 
 

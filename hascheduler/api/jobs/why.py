@@ -90,7 +90,7 @@ def show_explanation(explanation: Explanation) -> WhyResponse:
         processor=explanation.processor,
         finished_at=None,
         blocks=[_block(block) for block in explanation.blocks],
-        standing=None if explanation.standing is None else _standing(explanation.standing),
+        standing=None if explanation.position is None else _standing(explanation.position),
     )
 
 
@@ -124,7 +124,7 @@ def _summary(explanation: Explanation) -> str:
         return f"it is promised to {explanation.processor}, which has not started it yet"
     if explanation.state == "running":
         return f"it runs at {explanation.processor}"
-    place = _place(explanation.standing)
+    place = _place(explanation.position)
     if explanation.blocks:
         return f"it waits: {'; '.join([*(block.because for block in explanation.blocks), *place])}"
     return ", ".join(["nothing holds it back", *place])
@@ -157,6 +157,6 @@ def _standing(standing: QueuePosition) -> QueuePositionResponse:
         deciding=standing.deciding,
         criteria=[
             CriterionResponse(criterion=worth.criterion, value=worth.value, first=worth.first)
-            for worth in standing.worths
+            for worth in standing.values
         ],
     )

@@ -1,7 +1,7 @@
-"""How many jobs of a schedule failed in a row, for the schedules that are to be paused after too many.
+"""The number of jobs of a schedule that failed in a row, for schedules that are paused after too many.
 
-Every replica counts what it sees end; the leader writes the count down, so that it outlives them all. A job that ended
-while no replica was looking is not counted.
+Every replica counts the ends that it sees; the leader stores the count, so that it outlives all replicas. A job that
+ended while no replica ran is not counted.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from hascheduler.model.schedule import ScheduleRef
 
 
 class ConsecutiveFailures:
-    """Owner of the counts that are not yet on their schedules."""
+    """Owner of the counts that are not stored yet."""
 
     def __init__(self) -> None:
         self._counted: dict[str, int] = {}
@@ -27,7 +27,7 @@ class ConsecutiveFailures:
         self._counted.pop(name, None)
 
     def job_ended(self, schedule: ScheduleRef, state: JobState | None) -> None:
-        """``state`` None, or cancelled: that says nothing about the work."""
+        """Count the end of a job; ``state`` None or cancelled says nothing about its work."""
         if schedule.policy.pause_after_failures is None:
             return
         known = self._counted.get(schedule.name, schedule.failures)
@@ -39,7 +39,7 @@ class ConsecutiveFailures:
     def to_count(
         self, now: WallMs, schedule_of: Callable[[str], ScheduleRef | None], is_promised: Callable[[str], bool]
     ) -> list[CountFailures]:
-        """What is to be written down, and which schedules are to be paused for it."""
+        """The counts to store, and with them the schedules to pause."""
         decisions = []
         for name, failures in self._counted.items():
             schedule = schedule_of(name)

@@ -1,9 +1,9 @@
-"""Whether the conclusions about a schedule's times may still be carried out, judged from the stored schedule.
+"""Whether outcomes of nominal times may still be carried out, judged from the stored schedule.
 
-Each conclusion says what it was based on: the cursor before it, and which times were in force. So they form a chain
-that begins at the stored cursor, and the cursor moves only along it. Therefore what is at or before the cursor is
-decided *and* carried out, whatever got lost on the way, and an edit that came in between loses nothing: what was
-decided before the edit and not carried out by then is left to be decided anew.
+Each outcome says what it was based on: the cursor before it, and which times were in force. So the outcomes form a
+chain of steps that begins at the stored cursor, and the cursor moves only along it. Therefore what is at or before the
+cursor is decided *and* carried out, whatever got lost on the way, and an edit that came in between loses nothing: what
+was decided before the edit and not carried out by then is left to be decided again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ from hascheduler.dispatch.decisions import Settlement, TimeOutcome
 
 
 class CursorStep(StrEnum):
-    """Where a conclusion stands."""
+    """The state of one outcome in the chain."""
 
     NEXT = "next"
     """It follows the one before it: write its job or record, and let the cursor move to it."""
@@ -24,9 +24,9 @@ class CursorStep(StrEnum):
     DECIDED = "decided"
     """It was carried out: the cursor has passed it, or it is written and its schedule is gone since."""
     EARLY = "early"
-    """One before it is missing: it has to wait for that."""
+    """An outcome before it is missing: it has to wait for that."""
     OTHER = "other"
-    """The schedule is gone, made anew, or was edited in between."""
+    """The schedule is gone, is another one of that name, or was edited in between."""
 
 
 SETTLEMENT_OF = {
@@ -35,12 +35,12 @@ SETTLEMENT_OF = {
     CursorStep.EARLY: Settlement.UNKNOWN,
     CursorStep.OTHER: Settlement.LOST,
 }
-"""What a conclusion that stands there comes to, without anything being written for it; a `NEXT` one has to be."""
+"""The settlement of an outcome for which nothing is to be written; a `NEXT` one has to be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class CursorSteps:
-    """``links`` of one schedule in the order of their times, from the stored cursor on."""
+    """The steps of one schedule in the order of their times, from the stored cursor on."""
 
     cursor_ms: int
     links: Sequence[tuple[TimeOutcome, CursorStep]]
@@ -49,9 +49,9 @@ class CursorSteps:
 def cursor_steps(
     schedule: Mapping[str, Any] | None, outcomes: Sequence[TimeOutcome], written: Collection[TimeOutcome]
 ) -> CursorSteps:
-    """The standing of ``outcomes`` of one stored schedule (None: gone).
+    """The steps of ``outcomes`` of one stored schedule (None: gone).
 
-    Those of ``written`` have their job or record already; only of those that are not `is_current` it must be known.
+    ``written`` are those whose job or record is stored already; only outcomes that are not `is_current` need it.
     """
     if schedule is None or not isinstance(schedule.get("cursor_ms"), int):
         return CursorSteps(
@@ -68,7 +68,7 @@ def cursor_steps(
 
 
 def is_current(schedule: Mapping[str, Any], outcome: TimeOutcome) -> bool:
-    """Whether the same times are in force as when the conclusion was drawn, and it is the same schedule."""
+    """Whether it is the same schedule, and the same times are in force as when the outcome was decided."""
     basis = outcome.basis
     since_ms = schedule.get("since_ms", schedule.get("created_at_ms"))
     in_force = (since_ms, schedule.get("paused_at_ms")) == (basis.since_ms, basis.paused_at_ms)
@@ -88,7 +88,7 @@ def _step(schedule: Mapping[str, Any], outcome: TimeOutcome, cursor_ms: int, is_
 
 def _is_same(schedule: Mapping[str, Any], outcome: TimeOutcome) -> bool:
     """A schedule of another creation is another one by the same name; so is one that was made at or after a nominal
-    time, which is all that the journal of 0.2.0 tells."""
+    time, which is all that the journal of 0.2.0 has."""
     created_at_ms = schedule.get("created_at_ms")
     if not isinstance(created_at_ms, int) or not outcome.basis.is_of(created_at_ms):
         return False

@@ -1,8 +1,8 @@
-"""When each schedule has something to decide next, and what it decides then.
+"""When each schedule has something to decide next, and the decisions about its due times.
 
-One timer per schedule: when its first undecided nominal time is due; for times that will not fire anyway, when the
-stretch that they lie in is over. A conclusion that was decided and has not come back yet is remembered as a promised
-cursor and tally, so that nothing is decided again from the older ones that the stream still shows.
+One timer per schedule: for when its first undecided nominal time is due; for times that will not fire anyway, for when
+the period that they lie in is over. A decision that has not come back yet is remembered as a promised cursor and
+counts, so that nothing is decided again from the older ones that the stream still shows.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,7 @@ from hascheduler.model.verdict import FireCounts
 from hascheduler.triggers import due_ms
 
 _AT_ONCE_MAX = 100
-"""Times of one schedule, before those of another that are due may be decided."""
+"""Times of one schedule decided at once, before the due times of another."""
 
 
 class DueTimes:
@@ -31,7 +31,7 @@ class DueTimes:
         self._lost: set[str] = set()
         self._timers = Timers()
         self.unreadable: dict[str, str] = {}
-        """Why the times of some schedules can't be told: their triggers were written by hand, and never fire."""
+        """By schedule: why its trigger can't be read. It was written by hand, and never fires."""
 
     def schedule(self, name: str) -> ScheduleRef | None:
         return self._schedules.get(name)
@@ -48,7 +48,7 @@ class DueTimes:
             promised = None
         is_edited = before is not None and before.basis_at(0) != schedule.basis_at(0)
         if schedule.name in self._held or (promised is not None and is_edited):
-            # What was decided before the edit may be lost, and nothing later may move the cursor past it.
+            # A decision from before the edit may be lost, and no later one may move the cursor past it.
             self._held[schedule.name] = 0
             self._timers.clear(schedule.name)
         else:
@@ -63,7 +63,7 @@ class DueTimes:
         self.unreadable.pop(name, None)
 
     def promise(self, outcome: TimeOutcome) -> None:
-        """That is decided, whatever the stream still says."""
+        """Take the outcome as decided, whatever the stream still shows."""
         schedule = self._schedules.get(outcome.schedule)
         if schedule is None or not outcome.basis.is_of(schedule.created_at_ms):
             return
@@ -81,18 +81,18 @@ class DueTimes:
             self._arm(self._schedules[name])
 
     def hold(self, name: str) -> None:
-        """Something promised may not have been carried out: decide nothing until `resume`."""
+        """A promise may not have been carried out: decide nothing of that schedule until `resume`."""
         if name in self._schedules:
             self._held.setdefault(name, 0)
             self._timers.clear(name)
 
     def lose(self, outcome: TimeOutcome, until_ms: int) -> None:
-        """The database has another schedule than the one known here: hold it, and then go back to what is known."""
+        """The stored schedule is not the one known here: hold it, and then go back to what the stream showed."""
         schedule = self._schedules.get(outcome.schedule)
         if schedule is not None and outcome.basis.is_of(schedule.created_at_ms):
             self.hold(schedule.name)
             self._lost.add(schedule.name)
-            # Until there is news of it, or, where that was overlooked, for a while.
+            # Until the stream shows it again, or, where it did so already, until then.
             basis = outcome.basis
             is_known = (schedule.since_ms, schedule.paused_at_ms) != (basis.since_ms, basis.paused_at_ms)
             self._held[schedule.name] = 0 if is_known else until_ms
@@ -101,7 +101,7 @@ class DueTimes:
         return list(self._held)
 
     def resume(self, name: str) -> None:
-        """Nothing is promised of that schedule any more: decide again."""
+        """No promise about that schedule is open any more: decide again."""
         until_ms = self._held.pop(name)
         if name in self._lost:
             self._lost.discard(name)
@@ -116,7 +116,7 @@ class DueTimes:
         allowance: Callable[[ScheduleRef], FireAllowance | None] = lambda _: None,
         fell_short: Callable[[ScheduleRef], int] = lambda _: 0,
     ) -> Iterator[list[TimeOutcome]]:
-        """What becomes of the times that are due, each promised from here on; of one schedule in their order.
+        """Decide the times that are due, and promise each; those of one schedule in their order.
 
         ``live`` gives the jobs of a schedule that have not ended, ``allowance`` what its tenant's limits leave (None:
         there are none), ``fell_short`` when to look again at one that found no room. A schedule may come more than
@@ -134,14 +134,14 @@ class DueTimes:
             try:
                 live_ids = live(schedule.identity)
                 new = decide_due_times(schedule, cursor_ms, tally, now, live=live_ids, limit=at_once, allowance=left)
-            except InvalidInput as error:  # a trigger in its past, written by hand
+            except InvalidInput as error:  # a trigger in its past that was written by hand
                 self.unreadable[schedule.name] = str(error)
                 continue
             if new:
                 self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally)
             if left is not None and left.was_short:
                 self._arm(schedule, not_before_ms=fell_short(schedule))
-                limit -= 1  # looking costs something too
+                limit -= 1  # looking has a cost too
             else:
                 self._arm(schedule, not_before_ms=0 if new else now + 1)
             limit -= len(new)

@@ -1,7 +1,7 @@
-"""What an edit makes of a schedule's times: nothing before the edit is decided otherwise, nothing is lost.
+"""The effect of an edit on a schedule's times: no time before the edit is decided otherwise, none is lost.
 
-Each function gives the schedule after the edit at ``now``. What is undecided up to then goes into ``past`` with the
-trigger that was in force; a stretch in which nothing is undecided is left out.
+Each function gives the schedule after the edit at ``now``. Times that are undecided by then go into ``past`` with the
+trigger that was in force; a period without undecided times is left out.
 """
 
 from dataclasses import replace
@@ -38,9 +38,9 @@ def resumed(schedule: ScheduleRef, now: WallMs, *, from_now: bool) -> ScheduleRe
 
 
 def _closed(schedule: ScheduleRef, now: WallMs) -> ScheduleRef:
-    """What is in force begins after ``now``, and what came before is past."""
-    # A leader whose clock is ahead may have decided a time after now: what is in force begins after that too. And
-    # never when the one before began: the basis of a decision tells two triggers apart by since_ms alone.
+    """The times in force begin after ``now``; those before are past."""
+    # A leader whose clock is ahead may have decided a time after now: the new period begins after that too. And never
+    # at the beginning of the one before: the basis of a decision tells two triggers apart by since_ms alone.
     end_ms = WallMs(max(now, schedule.cursor_ms, schedule.since_ms + 1))
     paused_at_ms = schedule.paused_at_ms if schedule.paused_at_ms is not None else end_ms
     periods = [

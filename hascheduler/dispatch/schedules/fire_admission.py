@@ -1,10 +1,10 @@
-"""Whether a tenant's limits leave room for a fire: its `max_pending`, and the rate of its fires.
+"""Admission of fires: whether a tenant's `max_pending` and the rate of its fires leave room for another one.
 
-A fire makes a job that waits, so it is admitted like a submit. Nobody comes again for it with a Retry-After, though: so
-the newest time that is due waits for room by itself (`time_outcomes`), and its schedule is looked at
-again after a second. The more schedules of a tenant wait, the longer each does, so that looking costs the same.
+A fire makes a job that waits, so it is admitted like a submit. No client repeats it after a Retry-After, though: so the
+newest due time itself waits for room (`time_outcomes`), and its schedule is looked at again after a second. The more
+schedules of a tenant wait, the longer each waits, so that looking costs the same.
 
-Fires do not take from `submit_rate`, whose bucket the replicas share in the database: `fire_rate` is theirs.
+Fires take nothing from `submit_rate`, whose bucket the replicas share in the database; they have `fire_rate`.
 """
 
 from collections import Counter
@@ -16,38 +16,38 @@ from hascheduler.model.schedule import ScheduleRef
 
 MAX_PENDING = "max_pending"
 FIRE_RATE = "fire_rate"
-"""The limits of a tenant that a throttled time may have met, as the tenant calls them."""
+"""The limits of a tenant that throttle times, by the names of their settings."""
 
 _AGAIN_MS = 1_000
 
 
 @dataclass(slots=True)
 class FireAllowance:
-    """For how many fires there is room, and which limit says so; ``was_short``: there were more to fire."""
+    """The number of fires that are admitted, and the limit that says so; ``was_short``: there were more to fire."""
 
     fires: int
     limit: str
     was_short: bool = False
 
     def take(self) -> bool:
-        """Take the room of one fire, if there is some."""
+        """Admit one fire, if there is room."""
         self.was_short |= self.fires <= 0
         self.fires -= not self.was_short
         return not self.was_short
 
 
 class FireAdmission:
-    """Owner of the fire rates, and of which schedules wait for room."""
+    """Owner of the fire rates, and of the schedules that wait for room."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._rates = FireRates(rules)
         self._short: dict[str, str] = {}
-        """By its name, the tenant of each schedule that waits."""
+        """The tenant of each schedule that waits, by the schedule's name."""
         self._short_of: Counter[str] = Counter()
 
     def allowance(self, tenant: str, pending: int, now: int) -> FireAllowance | None:
-        """None: there is no limit. ``pending`` are its jobs that wait, promised ones among them."""
+        """None: no limit. ``pending`` is the number of its jobs that wait, with those promised."""
         known = self._rules.tenants.get(tenant)
         if known is None or (known.max_pending is None and known.fire_rate is None):
             return None
@@ -61,15 +61,15 @@ class FireAdmission:
         self._rates.take(tenant, now)
 
     def fell_short(self, schedule: ScheduleRef, now: int) -> int:
-        """There was no room for it: when to look at it again."""
+        """The schedule found no room; the instant to look at it again."""
         self.waits_no_more(schedule.name)
         tenant = self._short[schedule.name] = schedule.template.tenant
         self._short_of[tenant] += 1
-        # One with a shorter grace must not be too late because of that.
+        # Not so late that a shorter grace would be over.
         return now + min(_AGAIN_MS, schedule.policy.grace_ms) + self._short_of[tenant]
 
     def waits_no_more(self, schedule: str) -> None:
-        """It has room, or is gone."""
+        """The schedule has room, or is gone."""
         tenant = self._short.pop(schedule, None)
         if tenant is not None:
             self._short_of[tenant] -= 1
@@ -77,6 +77,6 @@ class FireAdmission:
                 del self._short_of[tenant]
 
     def forget(self) -> None:
-        """Nothing is decided here any more."""
+        """This replica does not lead any more."""
         self._short.clear()
         self._short_of.clear()

@@ -1,7 +1,7 @@
-"""The schedules of this mind: what becomes of their times, which jobs a later fire replaces, what failed too often.
+"""What becomes of schedules: their due times, the jobs that a later fire replaces, the failures in a row.
 
-Owner of `DueTimes`, `ConsecutiveFailures` and `FireAdmission`. It decides nothing before it is asked, and each decision
-is a promise from then on.
+Owner of `DueTimes`, `ConsecutiveFailures` and `FireAdmission`. It decides only when it is called, and promises each
+decision in the ledger.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ class SchedulePlanner:
 
     @property
     def unreadable(self) -> Mapping[str, str]:
-        """Why some schedules never fire."""
+        """By schedule: why it never fires."""
         return self._due_times.unreadable
 
     def schedule(self, name: str) -> ScheduleRef | None:
@@ -46,7 +46,7 @@ class SchedulePlanner:
     def seen(self, schedule: ScheduleRef) -> None:
         before = self._due_times.schedule(schedule.name)
         if before is not None and before.created_at_ms != schedule.created_at_ms:
-            self.gone(schedule.name)  # that was overlooked, and this is another one by the same name
+            self.gone(schedule.name)  # its deletion was missed: this is another schedule of that name
         self._failures.schedule_seen(schedule, self._due_times.schedule(schedule.name))
         self._due_times.seen(schedule)
         self._ledger.schedule_seen(schedule)
@@ -58,7 +58,7 @@ class SchedulePlanner:
         self._ledger.schedule_gone(name)
 
     def job_ended(self, job_id: str, state: JobState | None) -> None:
-        """To be told before the job is forgotten: of one that is not known any more this may be told again."""
+        """A job ended; call it before the job is removed (for a job that is not known it does nothing)."""
         job = self._jobs.get(job_id)
         made_by = None if job is None else job.made_by
         schedule = None if made_by is None else self._due_times.schedule(made_by.name)
@@ -74,7 +74,7 @@ class SchedulePlanner:
     # Leading
 
     def begin(self, reapplied: Sequence[TimeOutcome]) -> None:
-        """Lead: ``reapplied`` is decided, and what an earlier leader did not get to replace is replaced."""
+        """Lead: ``reapplied`` is decided, and jobs that an earlier leader left to be replaced are replaced."""
         for outcome in reapplied:
             self._due_times.promise(outcome)
         for schedule in self._due_times.schedules():
@@ -86,7 +86,7 @@ class SchedulePlanner:
         self._admission.forget()
 
     def take_due(self, now: WallMs, limit: int) -> list[Decision]:
-        """What becomes of the times that are due."""
+        """Decide the times that are due."""
         for name in self._due_times.held():
             if not self._ledger.has_outcomes(name):
                 self._due_times.resume(name)
@@ -110,7 +110,7 @@ class SchedulePlanner:
         return decisions
 
     def take_counts(self, now: WallMs) -> list[CountFailures]:
-        """The failures that are to be written down, and the schedules to be paused for them."""
+        """Decide the counts of failures to store, and the schedules to pause for them."""
         counts = self._failures.to_count(
             now, self._due_times.schedule, lambda name: self._ledger.count(name) is not None
         )
@@ -121,8 +121,8 @@ class SchedulePlanner:
     def _fire(self, fire: Fire, schedule: ScheduleRef, now: WallMs) -> None:
         known = self._jobs.get(fire.job_id)
         if known is not None:
-            # An earlier leader inserted it and the cursor did not follow; deciding it again mends that. That of an
-            # earlier schedule (clocks differ) is in the way: the store finds that out, and settles the fire.
+            # An earlier leader inserted it and the cursor did not follow; deciding it again mends that. A job of an
+            # earlier schedule of that name (clocks differ) is in the way: the store finds it, and settles the fire.
             if known.made_by is not None and schedule.identity.is_same(known.made_by):
                 self._ledger.job_seen(known)
             return
@@ -132,7 +132,7 @@ class SchedulePlanner:
             self._replace_all_but_newest(schedule)
 
     def _replace_all_but_newest(self, schedule: ScheduleRef) -> None:
-        """Of the jobs that fires made: one that somebody asked for by hand is not in the way."""
+        """Among the jobs of fires: a backfilled or manual one stays."""
         fired = sorted(job_id for job_id in self._jobs.of_schedule(schedule.identity) if job_id.startswith("fire:"))
         for job_id in fired[:-1]:
             self._jobs.replace(job_id, f"replaced by {fired[-1]}")

@@ -1,8 +1,8 @@
-"""What becomes of the nominal times of one schedule that are due: each fires, or is passed over with its verdict.
+"""The outcome of the nominal times of one schedule that are due: each fires, or gets the verdict for which it does not.
 
 The *backlog* is all that is due and undecided. As long as its first time is not later than the grace, every time of it
 fires, however many there are. Otherwise the catch-up policy draws one line through the backlog; what is before the
-line is passed over, what is behind it fires::
+line does not fire, what is behind it fires::
 
     none      before the line: later than the grace       missed
     latest    before the line: all but the newest         coalesced (into the next fire)
@@ -11,10 +11,10 @@ line is passed over, what is behind it fires::
 A time that would fire may still be skipped for a job that is in its way. Times are decided in their order, as the
 cursor is all that says what is decided: one whose jitter is not over holds up those after it.
 
-And it may find its tenant over a limit (`fire_admission`). Of the times that are due then, all but
-the newest are *throttled*, in one record. The newest waits for room, undecided, until the next one is due, its grace is
-over or half a minute has passed, and is throttled too if none came. So a daily schedule is late rather than left out,
-and one that asks for too much gets what there is room for, with times that are fresh.
+And its tenant may be at a limit (`fire_admission`). Of the times that are due then, all but the newest are *throttled*,
+in one record. The newest waits for room, undecided, until the next one is due, its grace is over or half a minute has
+passed, and is throttled too if no room came. So a daily schedule is late rather than left out, and one that asks for
+too much gets what there is room for, with times that are fresh.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,7 @@ from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from hascheduler.triggers import due_ms, latest_nominal, next_nominal
 
 ROOM_WAIT_MS_MAX = 30_000
-"""For so long the newest time waits for room: no longer than an audit takes for what a leader does at once."""
+"""How long the newest time waits for room: no longer than the check of invariants allows for what is done at once."""
 
 
 def decide_due_times(
@@ -43,10 +43,10 @@ def decide_due_times(
     limit: int,
     allowance: FireAllowance | None = None,
 ) -> list[TimeOutcome]:
-    """The conclusions about the times after ``cursor_ms`` that are due by ``now``; of fires at most ``limit``.
+    """The outcomes of the times after ``cursor_ms`` that are due by ``now``; at most ``limit`` fires.
 
     ``live`` are the ids of the schedule's jobs that have not ended, oldest first; it is read, not changed. Each fire
-    takes of ``allowance``; None: the tenant has no limit.
+    uses up ``allowance``; None: the tenant has no limit.
     """
     backlog = [times for times in undecided(schedule, cursor_ms, now) if not times.is_exhausted(tally)]
     late_through = _line(schedule, [times for times in backlog if times.verdict is None], now)
@@ -81,7 +81,7 @@ def decide_due_times(
 def _throttled_through(
     schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], times: UndecidedTimes, now: int
 ) -> int:
-    """Through which instant the times of that part of the backlog are not to wait for room."""
+    """The instant through which the times of that part of the backlog do not wait for room."""
     newest_ms = next(iter(_newest_due(schedule, [each for each in backlog if each.verdict is None], now)), None)
     last_ms = _last_due(schedule, times, now) or 0
     if newest_ms != last_ms:
@@ -91,7 +91,7 @@ def _throttled_through(
 
 
 def _line(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now: int) -> Callable[[UndecidedTimes], int]:
-    """Through which instant the times of each part of the backlog are passed over as late."""
+    """The instant through which the times of each part of the backlog are too late to fire."""
     policy = schedule.policy
     if not _is_overdue(schedule, backlog, now):
         return lambda times: times.after_ms
@@ -130,7 +130,7 @@ def _newest_due(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now: i
 
 
 class _Deciding:
-    """The conclusions so far, the tally after them, and the live jobs if they were carried out."""
+    """The outcomes so far, the counts after them, and the live jobs as if they were carried out."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class _Deciding:
         self._fired: list[str] = []
 
     def fire(self, nominal_ms: WallMs) -> bool:
-        """False: there is no room for it, and nothing was concluded."""
+        """False: there is no room for it, and nothing was decided."""
         job_id = fire_job_id(self._schedule.name, nominal_ms)
         is_made = job_id in self._live
         in_the_way = None if is_made else self._in_the_way()
@@ -164,7 +164,7 @@ class _Deciding:
         return True
 
     def throttle(self, times: UndecidedTimes, first_ms: WallMs, through_ms: int) -> WallMs:
-        """Pass over the times from ``first_ms`` on, until one that has its job already; the last of them."""
+        """Throttle the times from ``first_ms`` on, until one that has its job already; the last of them."""
         assert self._allowance is not None
         made = [nominal_ms for nominal_ms in map(fired_at, self._live) if nominal_ms is not None]
         end_ms = min([through_ms, *(each - 1 for each in made if each > first_ms)])
@@ -190,7 +190,7 @@ class _Deciding:
         self.tally = self.tally.plus(verdict, count)
         before = self.outcomes[-1] if self.outcomes else None
         if isinstance(before, RecordVerdict) and (before.run.verdict, before.run.because_of) == (verdict, because_of):
-            # The same goes on: one record for both.
+            # The same verdict goes on: one record for both.
             first_ms, count = before.run.first_ms, before.run.count + count
             self.outcomes.pop()
         run = VerdictRun(self._schedule.name, verdict, first_ms, last_ms, count, because_of)

@@ -1,8 +1,8 @@
-"""Which nominal times of a schedule are in force and not decided yet: the stretches after its cursor, in order.
+"""The nominal times of a schedule that are in force and undecided: the trigger periods after its cursor, in order.
 
-The times of one stretch have one trigger and are paused or not. An exclusion window makes stretches of its own. This
-is where "an edit is not retroactive" is said once: for the core, which decides the times, for the edits, which must
-keep what is undecided, and for the API, which shows it.
+The times of one period have one trigger, and are paused or not. An exclusion window makes periods of its own. Here
+"an edit is not retroactive" is implemented once: for the core, which decides the times, for the edits, which must keep
+what is undecided, and for the API, which shows it.
 """
 
 from bisect import bisect_right
@@ -60,14 +60,13 @@ class UndecidedSummary:
 
 
 def undecided(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Iterable[UndecidedTimes]:
-    """The open times after ``cursor_ms`` through ``through_ms``, in order; some of them may turn out to be empty.
+    """The undecided times after ``cursor_ms`` through ``through_ms``, in order; some of the parts may be empty.
 
-    While the schedule is paused, the times since then are not among them: what becomes of them is settled when it is
-    resumed.
+    While the schedule is paused, the times since the pause are not among them: they are decided when it is resumed.
     """
     if schedule.past or schedule.trigger.exclude or schedule.paused_at_ms is not None:
         return _of_periods(schedule, cursor_ms, through_ms)
-    # Nearly always.
+    # Nearly all schedules.
     after_ms = max(cursor_ms, schedule.since_ms)
     return (UndecidedTimes(schedule.trigger, WallMs(after_ms), WallMs(through_ms)),) if after_ms < through_ms else ()
 
@@ -131,7 +130,7 @@ def _periods(schedule: ScheduleRef, through_ms: int) -> Iterator[TriggerPeriod]:
 
 def _without_windows(trigger: Trigger, after_ms: int, until_ms: int) -> Iterator[UndecidedTimes]:
     for window in trigger.exclude:
-        # A window is from its first millisecond until before its last; open times are after, through.
+        # A window is from its first millisecond until before its last; undecided times are after, through.
         before_ms, inside_ms = window.from_ms - 1, window.to_ms - 1
         if before_ms > after_ms:
             yield UndecidedTimes(trigger, WallMs(after_ms), WallMs(min(before_ms, until_ms)))

@@ -57,7 +57,7 @@ async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: httpx.As
 
 
 async def test_a_job_without_blocks_has_its_place_in_the_queue(client: httpx.AsyncClient, world: World) -> None:
-    world.view.explanations[ID] = Explanation(ID, "waiting", standing=standing(2))
+    world.view.explanations[ID] = Explanation(ID, "waiting", position=standing(2))
     shown = await get(client, WHY)
     assert shown["standing"] == {
         "ahead": 2,
@@ -71,15 +71,15 @@ async def test_a_job_without_blocks_has_its_place_in_the_queue(client: httpx.Asy
 @pytest.mark.parametrize(
     ("explanation", "summary"),
     [
-        (Explanation(ID, "waiting", standing=standing(0)), "nothing holds it back, and it is next"),
-        (Explanation(ID, "waiting", standing=standing(1)), "nothing holds it back, 1 job goes before it"),
-        (Explanation(ID, "waiting", standing=standing(2)), "nothing holds it back, 2 jobs go before it"),
+        (Explanation(ID, "waiting", position=standing(0)), "nothing holds it back, and it is next"),
+        (Explanation(ID, "waiting", position=standing(1)), "nothing holds it back, 1 job goes before it"),
+        (Explanation(ID, "waiting", position=standing(2)), "nothing holds it back, 2 jobs go before it"),
         (
-            Explanation(ID, "waiting", standing=standing(9, exact=False)),
+            Explanation(ID, "waiting", position=standing(9, exact=False)),
             "nothing holds it back, at least 9 jobs go before it",
         ),
         (
-            Explanation(ID, "waiting", blocks=(CAP,), standing=standing(2)),
+            Explanation(ID, "waiting", blocks=(CAP,), position=standing(2)),
             "it waits: 3 of 3 jobs of log run; 2 jobs go before it",
         ),
         (Explanation(ID, "dispatched", "p-1"), "it is promised to p-1, which has not started it yet"),

@@ -97,7 +97,7 @@ async def test_why_tells_what_holds_a_job_back_and_what_would_end_that(replica: 
 async def test_why_compares_a_job_with_the_next_in_line(replica: Replica, world: World) -> None:
     worths = (CriterionValue(Criterion.LANE, "1/8", "1/8"), CriterionValue(Criterion.FAIRNESS, "40 s", "3 s"))
     standing = QueuePosition(2, True, "job:0000", Criterion.FAIRNESS, worths)
-    world.view.explanations[ID] = Explanation(ID, "waiting", standing=standing)
+    world.view.explanations[ID] = Explanation(ID, "waiting", position=standing)
     lines = (await replica.done("why", ID)).out.splitlines()
     assert "nothing holds it back, 2 jobs go before it" in lines
     assert any("next: job:0000" in line for line in lines)
@@ -108,7 +108,7 @@ async def test_why_compares_a_job_with_the_next_in_line(replica: Replica, world:
 async def test_a_job_that_waits_for_a_slot_has_its_place_too(replica: Replica, world: World) -> None:
     full = Block(BlockReason.NO_SLOT, "no slot is free: p-1 has 8 of 8 slots taken", "when a job there ends")
     standing = QueuePosition(0, True, ID, None, (CriterionValue(Criterion.TIER, "1", "1"),))
-    world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(full,), standing=standing)
+    world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(full,), position=standing)
     assert (await replica.done("why", ID)).out.endswith("  → when a job there ends\nit is next\n")
 
 

@@ -180,7 +180,7 @@ class CoreVsOracleFaults(CoreVsOracle):
             assert named == blocks[id], id
             assert (BlockReason.UNSCHEDULABLE in rules) == (not oracle.could_run(oracle.waiting[id])), id
             rivals = may_go if not rules else in_line
-            standing = explanation.standing
+            standing = explanation.position
             assert (standing is None) == (oracle.waiting[id] not in rivals), id
             if standing is not None:
                 assert (standing.ahead, standing.first) == (rivals.index(oracle.waiting[id]), rivals[0].id), id

@@ -83,8 +83,8 @@ def test_why_names_the_deadlines_that_decide() -> None:
     for id, ahead, shown in (("late", 1, "in 90 s"), ("never", 2, "none")):
         explanation = scene.core.explain(id, wall(0))
         assert explanation is not None
-        standing = explanation.standing
-        assert standing is not None
-        assert (standing.ahead, standing.first, standing.deciding) == (ahead, "soon", Criterion.DEADLINE)
-        [value, _] = standing.worths
+        position = explanation.position
+        assert position is not None
+        assert (position.ahead, position.first, position.deciding) == (ahead, "soon", Criterion.DEADLINE)
+        [value, _] = position.values
         assert (value.criterion, value.value, value.first) == (Criterion.DEADLINE, shown, "in 30 s")

@@ -74,7 +74,7 @@ def _doubt_that_never_ends(patch: pytest.MonkeyPatch) -> None:
 
 
 def _rank_among_those_that_may_not_run_either(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Explainer, "_rivals", lambda explainer, now, is_admissible: explainer._queue.jobs())
+    patch.setattr(Explainer, "_competitors", lambda explainer, now, is_admissible: explainer._queue.jobs())
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def test_who_sees_one_tenant_is_not_told_the_keys_of_the_job_that_goes_first() -
         core.step(wall(0), [JobSeen(make_job(id, tenant=tenant, fairness_key=key, target=id))])
     told = core.explain("waits", wall(1), only="acme")
     assert told is not None
-    assert told.standing is not None
-    [fairness] = [each for each in told.standing.worths if each.criterion is Criterion.FAIRNESS]
+    assert told.position is not None
+    [fairness] = [each for each in told.position.values if each.criterion is Criterion.FAIRNESS]
     assert fairness.value == "tenant 'acme': 1 s, key 'b': 1 s"
     assert fairness.first == "another tenant: 1 s, its key: 0 s"
