@@ -9,7 +9,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 
 from hascheduler.bootstrap.inputs import Passwords
 from hascheduler.bootstrap.member import MemberAccess, as_member, ask_member
-from hascheduler.bootstrap.replica_set import Complete, Initiate, Wait, add, initiate, next_action
+from hascheduler.bootstrap.replica_set import Complete, Initiate, Wait, add_member, initiate, next_action
 from hascheduler.bootstrap.users import ensure_users
 from hascheduler.errors import StoreUnavailable
 
@@ -78,7 +78,7 @@ class _BootstrapRun:
                 log.info("users_ready", **{name: change.value for name, change in done.items()})
                 self._users_made = True
             for host in action.addable:
-                await add(client, host)
+                await add_member(client, host)
                 log.info("member_added", member=host)
         if action.awaited:
             raise self._missing(f"no answer yet from {', '.join(action.awaited)}")

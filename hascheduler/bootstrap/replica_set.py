@@ -85,7 +85,7 @@ async def initiate(client: Client, replica_set: str, host: str) -> None:
                 raise
 
 
-async def add(client: Client, host: str) -> None:
+async def add_member(client: Client, host: str) -> None:
     """To the set that the member which ``client`` asks leads. `StoreUnavailable` where it can't be done just now."""
     with faults(f"add {host}", _CHANGE_LIMIT_S):
         configuration = (await client.admin.command("replSetGetConfig"))["config"]

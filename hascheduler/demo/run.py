@@ -38,7 +38,7 @@ async def run_demo(console: Console, open_environment: OpenEnvironment, *, keep:
             await DemoScenario(environment, effects, view.say, record, pause_s).run()
             for task in loops:
                 task.cancel()
-        good = report(console, record, effects.all)
+        good = print_report(console, record, effects.all)
         if keep:
             for listed in environment.listing():
                 console.print(listed, soft_wrap=True)
@@ -47,7 +47,7 @@ async def run_demo(console: Console, open_environment: OpenEnvironment, *, keep:
     return good
 
 
-def report(console: Console, record: RunRecord, effects: list[Effect]) -> bool:
+def print_report(console: Console, record: RunRecord, effects: list[Effect]) -> bool:
     """Print what was expected and what happened; whether nothing was lost or doubled."""
     assert record.until_ms is not None, "the scenario has ended"
     until_ms = record.until_ms

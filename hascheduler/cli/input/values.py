@@ -53,14 +53,14 @@ def read_payload(text: str) -> Any:
     try:
         if text.startswith("@"):
             text = sys.stdin.read() if text == "@-" else Path(text[1:]).read_text("utf-8")
-        return read_json(text)
+        return parse_json(text)
     except OSError as error:
         raise InvalidInput(path, f"{text[1:]}: {error.strerror}", "a file that can be read") from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(path, f"is not JSON: {error}", """such as '{"n": 1}', '"text"' or @FILE""") from None
 
 
-def read_json(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """A JSON value; `ValueError` or `RecursionError` where it is none, ``NaN`` and ``Infinity`` included."""
     return json.loads(text, parse_constant=_refuse_constant)
 

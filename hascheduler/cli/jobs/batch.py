@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hascheduler.cli.client import Client
 from hascheduler.cli.input.documents import read_documents
-from hascheduler.cli.input.values import read_json
+from hascheduler.cli.input.values import parse_json
 from hascheduler.cli.jobs.submit import sendable_key
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
@@ -145,7 +145,7 @@ def _json_lines(text: str, name: str) -> Iterator[Any]:
 
 def _json(text: str, where: str) -> Any:
     try:
-        return read_json(text)
+        return parse_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput((where,), f"is not JSON: {error}", "one job a line, as JSON") from None
 

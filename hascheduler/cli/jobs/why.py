@@ -30,10 +30,10 @@ def why(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch
         if as_json:
             print_json(client.get(path))
         else:
-            show_or_watch(lambda: show_why(client.get(path), SystemClock().wall_ms()), watch=watch)
+            show_or_watch(lambda: why_page(client.get(path), SystemClock().wall_ms()), watch=watch)
 
 
-def show_why(answer: Answer, now_ms: int) -> RenderableType:
+def why_page(answer: Answer, now_ms: int) -> RenderableType:
     head = Text.assemble((answer["job"], "bold"), f"  {answer['state']}")
     parts: list[RenderableType] = [head]
     standing = answer["standing"]

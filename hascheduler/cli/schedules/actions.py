@@ -13,7 +13,7 @@ from hascheduler.cli.input.values import read_payload
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
 from hascheduler.cli.output.console import console, print_json
-from hascheduler.cli.schedules.tables import show_schedule, trigger_text
+from hascheduler.cli.schedules.tables import schedule_page, trigger_text
 from hascheduler.clock import SystemClock
 from hascheduler.model.schedule import Overlap
 
@@ -53,7 +53,7 @@ def _change(url: str, name: str, action: str, body: dict[str, Any], *, as_json: 
     if as_json:
         print_json(answer)
     else:
-        console().print(show_schedule(answer, SystemClock().wall_ms()))
+        console().print(schedule_page(answer, SystemClock().wall_ms()))
 
 
 @example("hascheduler schedule delete nightly --yes")

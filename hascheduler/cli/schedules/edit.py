@@ -35,8 +35,8 @@ def edit(
 
     from hascheduler.cli.client import Client, path_of
     from hascheduler.cli.output.console import console, print_json
-    from hascheduler.cli.schedules.preview_page import show_preview
-    from hascheduler.cli.schedules.tables import show_schedule
+    from hascheduler.cli.schedules.preview_page import preview_page
+    from hascheduler.cli.schedules.tables import schedule_page
     from hascheduler.clock import SystemClock
 
     now_ms = SystemClock().wall_ms()
@@ -53,9 +53,9 @@ def edit(
     if as_json:
         print_json(answer)
     elif dry_run:
-        console().print(show_preview(f"Next fires of {name} if it is edited so", answer, now_ms))
+        console().print(preview_page(f"Next fires of {name} if it is edited so", answer, now_ms))
     else:
-        console().print(show_schedule(answer, now_ms))
+        console().print(schedule_page(answer, now_ms))
 
 
 def _in_editor(client: Any, name: str, *, yes: bool) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def add(
     from hascheduler.cli.client import Client
     from hascheduler.cli.output.console import console, print_json
     from hascheduler.cli.output.yaml_text import as_text
-    from hascheduler.cli.schedules.preview_page import show_preview
-    from hascheduler.cli.schedules.tables import show_schedule
+    from hascheduler.cli.schedules.preview_page import preview_page
+    from hascheduler.cli.schedules.tables import schedule_page
     from hascheduler.clock import SystemClock
 
     now_ms = SystemClock().wall_ms()
@@ -112,6 +112,6 @@ def add(
         print_json({"body": body, "preview": answer} if dry_run else answer)
     elif dry_run:
         console().print(as_text(body), "")
-        console().print(show_preview("Next fires", answer, now_ms))
+        console().print(preview_page("Next fires", answer, now_ms))
     else:
-        console().print(show_schedule(answer, now_ms))
+        console().print(schedule_page(answer, now_ms))

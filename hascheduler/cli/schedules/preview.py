@@ -39,7 +39,7 @@ def preview_schedule(
     replica (NAME then only decides the jitter).
     """
     from hascheduler.cli.output.console import console, print_json
-    from hascheduler.cli.schedules.preview_page import show_preview
+    from hascheduler.cli.schedules.preview_page import preview_page
     from hascheduler.clock import SystemClock
 
     now_ms = SystemClock().wall_ms()
@@ -55,7 +55,7 @@ def preview_schedule(
     if as_json:
         print_json(answer)
     else:
-        console().print(show_preview(title, answer, now_ms))
+        console().print(preview_page(title, answer, now_ms))
 
 
 def _computed(name: str | None, given: Given, now_ms: WallMs, after_ms: WallMs, count: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _DRAWN_MAX = 48
 _CHANGE = {"": "", "+": "green", "-": "red"}
 
 
-def show_preview(title: str, answer: Mapping[str, Any], now_ms: int) -> RenderableType:
+def preview_page(title: str, answer: Mapping[str, Any], now_ms: int) -> RenderableType:
     parts: list[RenderableType] = [Text(title, style="bold"), _fires(answer, now_ms)]
     changes = answer.get("clock_changes") or []
     zone = answer.get("timezone") or "UTC"

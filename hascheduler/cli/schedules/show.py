@@ -14,7 +14,7 @@ from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, LabelFilter, Url, Watch, label_query
 from hascheduler.cli.output.console import console, new_table, print_json, refuse_json_with_watch, show_or_watch
 from hascheduler.cli.output.yaml_text import as_yaml
-from hascheduler.cli.schedules.tables import VERDICT_STYLES, schedules_table, show_schedule
+from hascheduler.cli.schedules.tables import VERDICT_STYLES, schedule_page, schedules_table
 from hascheduler.clock import SystemClock
 from hascheduler.model.verdict import Verdict
 
@@ -47,7 +47,7 @@ def get(name: ScheduleName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_
     elif as_manifest:
         typer.echo(as_yaml({"kind": "Schedule", **normal_schedule(answer)}), nl=False)
     else:
-        console().print(show_schedule(answer, SystemClock().wall_ms()))
+        console().print(schedule_page(answer, SystemClock().wall_ms()))
 
 
 @example("hascheduler schedule verdicts nightly --verdict missed --verdict skipped")

@@ -42,7 +42,7 @@ def schedules_table(schedules: Sequence[Schedule], now_ms: int) -> RenderableTyp
     return table
 
 
-def show_schedule(schedule: Schedule, now_ms: int) -> RenderableType:
+def schedule_page(schedule: Schedule, now_ms: int) -> RenderableType:
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")

@@ -165,7 +165,7 @@ ZoneOption = Annotated[
 ]
 
 
-def zone_of(name: str | None) -> ZoneInfo:
+def zone_or_default(name: str | None) -> ZoneInfo:
     """By its name, else that of the environment where it names one, else UTC."""
     import os
 

@@ -22,7 +22,7 @@ from hascheduler.cli.schedules.timeline_chart import (
     count_fires,
     draw_timeline,
     timeline_rows,
-    zone_of,
+    zone_or_default,
 )
 from hascheduler.clock import SystemClock
 from hascheduler.triggers import upcoming
@@ -42,7 +42,7 @@ def calendar(
     as_json: AsJson = False,
 ) -> None:
     """List the next days, and what fires on each."""
-    zone = zone_of(timezone)
+    zone = zone_or_default(timezone)
     now_ms = SystemClock().wall_ms()
     with Client(url) as client:
         rows = timeline_rows(client.items("/v1/schedules", label_query(labels)), now_ms)
@@ -115,7 +115,7 @@ def timeline(
     Nominal times: jitter is left out.
     """
     refuse_json_with_watch(as_json=as_json, watch=watch)
-    zone = zone_of(timezone)
+    zone = zone_or_default(timezone)
     with Client(url) as client:
 
         def picture() -> RenderableType:

@@ -14,7 +14,7 @@ from hascheduler.cli.simulate.input import (
     complete_policy,
     errors_located,
     read_source,
-    scenario_of,
+    scenario_from,
     scenarios_under,
 )
 from hascheduler.cli.simulate.output import ProgressBar, drawing, write_picture
@@ -84,7 +84,7 @@ def simulate(
             return
         # Another policy is worth nothing without the one that was recorded beside it.
         compare, policy = [*([policy] if policy else []), *(compare or [])], None
-    scenarios = scenarios_under(scenario_of(source), policy, compare or [])
+    scenarios = scenarios_under(scenario_from(source), policy, compare or [])
     draw = None if plot is None else drawing(plot)
     outcomes = _run_all(scenarios)
     if draw is not None and plot is not None:

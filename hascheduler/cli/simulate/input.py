@@ -46,7 +46,7 @@ def read_source(file: str | None, example: str | None) -> ScenarioSource:
     return ScenarioSource(source, _read(file) if file is not None else example_text(str(example)))
 
 
-def scenario_of(source: ScenarioSource) -> Scenario:
+def scenario_from(source: ScenarioSource) -> Scenario:
     """The scenario in the source, or the recorded work as one."""
     with errors_located(source):
         if source.is_recording:

@@ -32,10 +32,10 @@ def comparison(reports: Sequence[RunReport], note: str) -> RenderableType:
         ("still waiting", [_count(each.pending) for each in reports]),
         ("per hour", [_rate(each.per_hour) for each in reports]),
         ("utilisation", [_percent(each.utilisation) for each in reports]),
-        ("wait, mean", [span_text(each.waits.mean_ms) for each in reports]),
-        ("wait, median", [span_text(each.waits.p50_ms) for each in reports]),
-        ("wait, 95 %", [span_text(each.waits.p95_ms) for each in reports]),
-        ("wait, longest", [span_text(each.waits.longest_ms) for each in reports]),
+        ("wait, mean", [short_span_text(each.waits.mean_ms) for each in reports]),
+        ("wait, median", [short_span_text(each.waits.p50_ms) for each in reports]),
+        ("wait, 95 %", [short_span_text(each.waits.p95_ms) for each in reports]),
+        ("wait, longest", [short_span_text(each.waits.longest_ms) for each in reports]),
         *_of_groups("tenant", [each.waits_by_tenant for each in reports]),
         *_of_groups("key", [each.waits_by_key for each in reports]),
         *_of_groups("lane", [each.waits_by_lane for each in reports]),
@@ -60,7 +60,7 @@ def _moved(first: RunOutcome, other: RunOutcome) -> Text:
     text = Text(other.scenario.policy.name, style="bold").append(": ", "not bold")
     parts = []
     for count, most, how in ((found.sooner, found.most_sooner, "sooner"), (found.later, found.most_later, "later")):
-        by = f" (most: {most[0]}, by {span_text(most[1])})" if most is not None else ""
+        by = f" (most: {most[0]}, by {short_span_text(most[1])})" if most is not None else ""
         parts.append(f"{_count(count)} jobs start {how}{by}")
     parts.append(f"{_count(found.same)} at the same time")
     parts += [f"{_count(found.in_one_only)} in one of the two runs only"] if found.in_one_only else []
@@ -75,7 +75,7 @@ def examples_table(examples: Sequence[tuple[str, str]]) -> Table:
     return table
 
 
-def span_text(span_ms: int) -> str:
+def short_span_text(span_ms: int) -> str:
     """As short as possible: three digits below a minute, whole seconds above."""
     if span_ms < 59_950:
         return f"{span_ms / 1_000:.3g}s"
@@ -89,7 +89,7 @@ def _head(report: RunReport, note: str) -> Text:
     others = ("running", report.running), ("waiting", report.pending), ("gave up", report.gave_up)
     for name, count in (*others, ("expired", report.expired)):
         counts += [f"{_count(count)} {name}"] if count else []
-    figures = [f"in {span_text(report.ended_at_ms)}", f"{_rate(report.per_hour)} per hour"]
+    figures = [f"in {short_span_text(report.ended_at_ms)}", f"{_rate(report.per_hour)} per hour"]
     rest = [*counts, *figures, f"{_percent(report.utilisation)} of all slots used"]
     return text.append("   " + "   ".join(rest), style="not italic")
 
@@ -133,8 +133,8 @@ def _add_waits(table: Table, kind: str, found: Sequence[WaitFigures], *, some_wa
 
 
 def _figures(waits: WaitFigures, *, some_wait: bool) -> list[str]:
-    started = [span_text(each) for each in (waits.mean_ms, waits.p50_ms, waits.p95_ms, waits.max_ms)]
-    waiting = [_count(waits.waiting), span_text(waits.oldest_ms)] if waits.waiting else ["", ""]
+    started = [short_span_text(each) for each in (waits.mean_ms, waits.p50_ms, waits.p95_ms, waits.max_ms)]
+    waiting = [_count(waits.waiting), short_span_text(waits.oldest_ms)] if waits.waiting else ["", ""]
     figures = [_count(waits.jobs), *(started if waits.started else ["–"] * len(started))]
     return [*figures, *waiting] if some_wait else figures
 
@@ -154,7 +154,7 @@ def _uses(found: Sequence[ProcessorUse]) -> Table:
 def _lines(report: RunReport) -> list[Text]:
     lines = []
     if report.starved is not None:
-        lines.append(Text(f"longest wait: {span_text(report.waits.longest_ms)}, {report.starved}"))
+        lines.append(Text(f"longest wait: {short_span_text(report.waits.longest_ms)}, {report.starved}"))
     overtakes = report.overtakes
     if overtakes.times:
         lines.append(
@@ -182,8 +182,8 @@ def _promise(promise: Promise) -> Text:
     if closest is None:
         return text.append("; there was no such overtaking")
     return text.append(
-        f"; closest: {closest.by}, which came {span_text(closest.after_ms)} after {closest.job}; "
-        f"bound: {'-' if closest.bound_ms < 0 else ''}{span_text(abs(closest.bound_ms))}"
+        f"; closest: {closest.by}, which came {short_span_text(closest.after_ms)} after {closest.job}; "
+        f"bound: {'-' if closest.bound_ms < 0 else ''}{short_span_text(abs(closest.bound_ms))}"
     )
 
 
@@ -198,7 +198,9 @@ def _of_groups(kind: str, found: Sequence[Sequence[WaitFigures]]) -> list[tuple[
     if not 1 < len(names) <= _ROWS_MAX // 2:
         return []
     means = [{each.name: each.mean_ms for each in waits} for waits in found]
-    return [(f"mean, {kind} {name or '(none)'}", [span_text(each.get(name, 0)) for each in means]) for name in names]
+    return [
+        (f"mean, {kind} {name or '(none)'}", [short_span_text(each.get(name, 0)) for each in means]) for name in names
+    ]
 
 
 def _count(count: int) -> str:
