@@ -100,7 +100,8 @@ docs: .venv/.ready ## the site of docs/, in site/; a broken link or a stale gene
 	$(BIN)/python -m docs.generate --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-reference: .venv/.ready ## write the generated pages of docs/ from the code
+reference: .venv/.ready ## write what follows from the code: the SDK's types and synchronous half, the pages of docs/
+	$(BIN)/python scripts/generate-client
 	$(BIN)/python -m docs.generate
 
 monitoring: .venv/.ready ## write the dashboard and the rule object of k8s/monitoring anew

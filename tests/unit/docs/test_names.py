@@ -1,5 +1,6 @@
 """What the documentation names is there: modules, paths, make targets, settings, commands, problem types."""
 
+import builtins
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -30,6 +31,7 @@ COMMAND = re.compile(
     r"(?:^|(?<=[\s`(|]))(?<!-n )(?<!namespace )hascheduler ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", re.MULTILINE
 )
 HOSTS_AND_FILES = re.compile(r"hascheduler\.(svc|hascheduler|example|toml|yaml)\b")
+IDENTIFIER = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)+|_\w+|[A-Z]+_[A-Z_]+|[a-z]+_[a-z_]+")
 ANYTHING_IN = ("job", "schedule", "definition", "lane", "tenant", "token", "cluster", "bootstrap")
 """Groups: their next word is a command of theirs."""
 
@@ -50,6 +52,12 @@ def test_what_a_page_names_is_there(page: Path) -> None:
         *(" ".join(words) for code in codes(text) for words in COMMAND.findall(code) if not is_command(words)),
     ]
     assert missing == []
+
+
+def is_unknown(name: str) -> bool:
+    """Whether it looks like an identifier of the code, and is none."""
+    is_ours = IDENTIFIER.fullmatch(name) and not SETTING.fullmatch(name) and not hasattr(builtins, name)
+    return bool(is_ours) and name not in identifiers()
 
 
 def is_importable(name: str) -> bool:
@@ -75,6 +83,12 @@ def is_path(name: str) -> bool:
 
 
 @cache
+def identifiers() -> frozenset[str]:
+    sources = (path for room in ("hascheduler", "tests", "processors") for path in (ROOT / room).rglob("*.py"))
+    return frozenset(name for path in sources for name in re.findall(r"\w+", path.read_text(encoding="utf-8")))
+
+
+@cache
 def settings() -> str:
     return settings_page()
 
@@ -94,6 +108,12 @@ def is_command(words: tuple[str, str]) -> bool:
         return True
     group: Any = root.get_command(context, name)
     return not hasattr(group, "list_commands") or next_name in group.list_commands(context)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_name_of_the_code_on_a_page_is_in_the_code(page: Path) -> None:
+    inline = [found["inline"] or "" for found in CODE.finditer(page.read_text(encoding="utf-8"))]
+    assert [name for name in inline if is_unknown(name)] == []
 
 
 @pytest.mark.parametrize("name", ["hascheduler.no.such", "hascheduler.errors.NoSuch"])
