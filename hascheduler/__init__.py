@@ -2,18 +2,20 @@
 
 ::
 
-    client   the SDK for whoever submits jobs: HTTP, nothing else of this package but its errors
+    client   the SDK: HTTP, nothing else of this package but its errors
+    testing  a whole scheduler in a test's own process, on virtual time
 
-    cli ─► demo ─► assembly      the only module that knows both sides
+    cli ─► demo ─► assembly      the only module that knows both the daemon and the technologies
             bootstrap │          a replica set and its users, before anything else runs
-      ┌───────┬───────┼────────┬────────┬──────────┬────────┬────────┬─────────────┬──────┐
-    daemon   api  processor  mongo  rabbitmq  kubernetes  memory  embedded  opentelemetry clock  the world, one
-      └───────┴───────┴────┬───┴────────┴──────────┴────────┴────────┴─────────────┴──────┘      technology a room
-              tls  garbage │   telemetry    certificates;  memory;  what a process tells of itself
-                         ports   all that the pure side asks of the world
+      ┌───────┬───────┼────────┬────────┬──────────┬────────┬────────┬────────┐
+    daemon   api  processor  mongo  rabbitmq  kubernetes  memory  embedded  clock   the world, one technology a room
+      └───────┴───────┴────┬───┴────────┴──────────┴────────┴────────┴────────┘
+           tls  gc_tuning  │  lifecycle  telemetry    a process: certificates, memory, signals, what it shows
                        ┌───┴────┐
-                    simulate  audit   what would happen;  what must never be    ┐
-                       └───┬────┘                                               │
+                     ports      │     all that the pure side asks of the world
+                       │     simulate        what would happen                  ┐
+                       ├────────┘                                               │
+                     check      what must never be                              │
                         dispatch   what to do: facts in, decisions out          │
                            │                                                    │ pure: no await, clock,
                          mirror    what MongoDB said, from one ordered stream   │ randomness, logging, driver
@@ -28,7 +30,7 @@ Imports point downwards only; a linter checks it. Data goes round one way::
     HTTP ─► MongoDB ─► change stream ─► mirror ─► dispatch ─► journal ─► MongoDB ─► broker ─► processor ─► MongoDB
 
 Three walls keep it safe, each sufficient without the ones before it: the lease (`election`), the journal as a fence
-(`daemon.fence`), and a compare-and-set on every job (`model.job`).
+(`daemon.leadership.fence`), and a compare-and-set on every job (`model.job`).
 """
 
 __version__ = "0.2.0"

@@ -6,16 +6,12 @@ order, and a second signal ends the process at once.
 
 import asyncio
 import os
-import signal
 import ssl
-import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
 import structlog
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
@@ -33,10 +29,11 @@ from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
-from hascheduler.errors import InvalidInput, StoreUnavailable
+from hascheduler.errors import InvalidInput
 from hascheduler.kubernetes.access import in_cluster
 from hascheduler.kubernetes.api import KubernetesApi
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
+from hascheduler.lifecycle import database_ready, on_signal
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
@@ -102,12 +99,10 @@ async def serve(settings: Settings) -> None:
     try:
         await health.open()
         database = open_database(client, settings.database)
-        if not await _there(lambda: prepare(database), settings):
+        if not await database_ready(lambda: prepare(database), settings.startup_patience_ms):
             return
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
-        ids = _JobIds(clock)
-
         replica = _replica(
             settings,
             replica_id,
@@ -119,56 +114,21 @@ async def serve(settings: Settings) -> None:
             cluster=cluster,
         )
         registry.register(ReplicaGauges(replica.view.gauges))
-        http_metrics = HttpMetrics(registry)
-        admission = AdmissionControl(
-            replica.view, MongoBucketStore(database), clock, settings.max_pending, http_metrics.refused
-        )
-
-        def count_arrival(job: JobRef) -> None:
-            admission.arrived(job.tenant, own=ids.made(job.id))
-
-        replica.on_job_arrival(count_arrival)
-        audit = MongoAuditStore(database, settings.audit_retention_ms)
-        audit_writer = AuditWriter(audit, clock, settings.audit_log_max)
+        services = _services(settings, database, replica, clock, tracer=tracer, metrics=HttpMetrics(registry))
         server = ApiServer(
-            create_app(
-                ApiServices(
-                    schedules=MongoScheduleStore(database),
-                    definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
-                    lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
-                    tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
-                    jobs=MongoJobStore(database, settings.job_retention_ms),
-                    admission=admission,
-                    verdicts=MongoVerdictStore(database),
-                    view=replica.view,
-                    events=replica.events,
-                    clock=clock,
-                    new_job_id=ids.new,
-                    auth=_auth_config(settings),
-                    tokens=MongoTokenStore(database),
-                    audit=audit,
-                    audit_writer=audit_writer,
-                    work=MongoWorkStore(database, settings.job_retention_ms),
-                    work_terms=_work_terms(settings),
-                    registrations=WorkerRegistrations(replica.view, clock),
-                    failovers=MongoFailoverStore(database),
-                    schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
-                    tracer=tracer,
-                    metrics=http_metrics,
-                )
-            ),
+            create_app(services),
             settings.http_host,
             settings.http_port,
             None if certificates is None else certificates.context,
-            metrics=http_metrics,
+            metrics=services.metrics,
         )
         await server.bind()
         replica.http_endpoint = f"{settings.advertise_host or settings.http_host}:{server.port}"
         log.info("serving", replica=replica_id, http=replica.http_endpoint, shard=settings.shard, **_access(settings))
         vitals.become(ReplicaHealth(replica.view))
-        with _on_signal(replica.stop):
+        with on_signal(replica.stop):
             async with asyncio.TaskGroup() as tasks:
-                recording = tasks.create_task(audit_writer.run(), name="audit")
+                recording = tasks.create_task(services.audit_writer.run(), name="audit")
                 serving = tasks.create_task(server.run(), name="api")
                 beside = [recording]
                 if certificates is not None:
@@ -211,7 +171,7 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         await health.open()
         database = open_database(client, settings.database)
         # The collections and indexes are the replicas' to make: a processor has no right to.
-        if not await _there(lambda: require_readable(database), settings):
+        if not await database_ready(lambda: require_readable(database), settings.startup_patience_ms):
             return
         processor = Processor(
             handlers,
@@ -223,7 +183,7 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
             metrics=ProcessorMetrics(registry),
         )
         vitals.become(processor.health)
-        with _on_signal(processor.drain):
+        with on_signal(processor.drain):
             await processor.run()
         log.info("stopped", processor=config.id)
     finally:
@@ -237,10 +197,10 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Migration | None:
     client = _connected(settings)
     try:
         database = open_database(client, settings.database)
-        if not await _there(lambda: reach(database), settings):
+        if not await database_ready(lambda: reach(database), settings.startup_patience_ms):
             return None
-        migrating = asyncio.create_task(migrate_database(database, _tell_of_step, dry_run=dry_run), name="migrate")
-        with _on_signal(migrating.cancel):
+        migrating = asyncio.create_task(migrate_database(database, _log_step, dry_run=dry_run), name="migrate")
+        with on_signal(migrating.cancel):
             await asyncio.wait([migrating])
         return None if migrating.cancelled() else migrating.result()
     finally:
@@ -252,7 +212,7 @@ async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | Non
     client = _connected(settings)
     try:
         database = open_database(client, settings.database)
-        if not await _there(lambda: reach(database), settings):
+        if not await database_ready(lambda: reach(database), settings.startup_patience_ms):
             return None
         return await MongoInvariantScan(database, _deployment(settings)).look(THOROUGH, progress)
     finally:
@@ -269,7 +229,7 @@ def _deployment(settings: Settings) -> Deployment:
     return Deployment(config, settings.shard, settings.lease_store == "mongodb", settings.max_concurrency)
 
 
-def _tell_of_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
+def _log_step(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
     log.info(event, step=str(step), **more)
 
 
@@ -325,6 +285,43 @@ def _replica(
             scan=MongoInvariantScan(database, _deployment(settings)),
             metrics=metrics,
         ),
+    )
+
+
+def _services(
+    settings: Settings, database: Database, replica: Replica, clock: Clock, *, tracer: Tracer, metrics: HttpMetrics
+) -> ApiServices:
+    ids = _JobIds(clock)
+    admission = AdmissionControl(replica.view, MongoBucketStore(database), clock, settings.max_pending, metrics.refused)
+
+    def count_arrival(job: JobRef) -> None:
+        admission.arrived(job.tenant, own=ids.made(job.id))
+
+    replica.on_job_arrival(count_arrival)
+    audit = MongoAuditStore(database, settings.audit_retention_ms)
+    return ApiServices(
+        schedules=MongoScheduleStore(database),
+        definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
+        lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
+        tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
+        jobs=MongoJobStore(database, settings.job_retention_ms),
+        admission=admission,
+        verdicts=MongoVerdictStore(database),
+        view=replica.view,
+        events=replica.events,
+        clock=clock,
+        new_job_id=ids.new,
+        auth=_auth_config(settings),
+        tokens=MongoTokenStore(database),
+        audit=audit,
+        audit_writer=AuditWriter(audit, clock, settings.audit_log_max),
+        work=MongoWorkStore(database, settings.job_retention_ms),
+        work_terms=_work_terms(settings),
+        registrations=WorkerRegistrations(replica.view, clock),
+        failovers=MongoFailoverStore(database),
+        schedule_limits=ScheduleLimits(settings.tenant_schedules_max, settings.least_interval_ms),
+        tracer=tracer,
+        metrics=metrics,
     )
 
 
@@ -436,63 +433,6 @@ def _auth_config(settings: Settings) -> AuthConfig:
         settings.own_hosts,
         any_address=not settings.listens_on_loopback,
     )
-
-
-async def _there(prepare: Callable[[], Awaitable[None]], settings: Settings) -> bool:
-    """Whether the database is ready, which may be starting, being initiated or given its users; False where a signal
-    came first. A container's first process has no default action for signals: without a handler it would not end."""
-    waiting = asyncio.create_task(_prepared(prepare, settings.startup_patience_ms), name="wait for MongoDB")
-    try:
-        with _on_signal(waiting.cancel):
-            await asyncio.wait([waiting])
-    finally:
-        waiting.cancel()
-    if waiting.cancelled():
-        log.info("stopped")
-        return False
-    waiting.result()
-    return True
-
-
-async def _prepared(prepare: Callable[[], Awaitable[None]], patience_ms: int) -> None:
-    async for attempt in AsyncRetrying(
-        retry=retry_if_exception_type(StoreUnavailable),
-        wait=wait_random_exponential(multiplier=0.2, max=3),
-        stop=stop_after_delay(patience_ms / 1_000),
-        before_sleep=_tell_of_waiting,
-        reraise=True,
-    ):
-        with attempt:
-            await prepare()
-
-
-def _tell_of_waiting(state: RetryCallState) -> None:
-    reason = str(state.outcome.exception()) if state.outcome else ""
-    log.warning("waiting_for_mongodb", tries=state.attempt_number, error=reason)
-
-
-@contextmanager
-def _on_signal(stop: Callable[[], object]) -> Iterator[None]:
-    """SIGTERM and SIGINT call ``stop``; a second one ends the process as if it had been killed."""
-    loop = asyncio.get_running_loop()
-    stopping = False
-
-    def receive(number: int) -> None:
-        nonlocal stopping
-        if stopping:
-            sys.stderr.write("hascheduler: second signal, leaving at once\n")
-            os._exit(128 + number)
-        stopping = True
-        log.info("stopping", signal=signal.Signals(number).name)
-        stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, receive, number)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
 
 
 class _JobIds:

@@ -14,6 +14,7 @@
 * `leadership`: who leads. The lease, the fence, a term from its beginning to its end, and what people learn of it.
 * `loop`: from the change stream to decisions that are carried out.
 * `outbound`: what leaves the process: messages to processors, events, and the ends that requests wait for.
+* `router` says where each fact of the stream goes.
 * `readiness` says whether this replica can answer and lead; `view` is what the API reads of it.
 
 Every replica runs all loops, all the time; leading only opens the committer. `replica.py` shows the whole.

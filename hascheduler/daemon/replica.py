@@ -19,7 +19,6 @@ from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.loop.invariant_checker import InvariantChecker
 from hascheduler.daemon.loop.recorder import Recorder
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
-from hascheduler.daemon.loop.router import FactRouter
 from hascheduler.daemon.loop.stepper import Stepper
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.outbound.event_publisher import EventPublisher
@@ -28,6 +27,7 @@ from hascheduler.daemon.outbound.message_spans import MessageSpans
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.daemon.outbound.waiters import Waiters
 from hascheduler.daemon.readiness import Readiness
+from hascheduler.daemon.router import FactRouter
 from hascheduler.daemon.view import ReplicaView
 from hascheduler.dispatch.capacity.heartbeats import Heartbeats
 from hascheduler.dispatch.dispatcher import Dispatcher

@@ -2,8 +2,8 @@
 
 ::
 
-    feeder ─► router ─► inbox ─► stepper ─► committer
-    mirror    facts     inputs   the core   journal, then apply
+    feeder ─► (router) ─► inbox ─► stepper ─► committer
+    mirror    facts       inputs   the core   journal, then apply
 
 Each stage hands on in order and is bounded: a full inbox holds the stream back, a busy committer lets decisions gather
 in the core. `batch_delay` spaces exchanges out where there are many.

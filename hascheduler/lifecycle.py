@@ -1,0 +1,75 @@
+"""The life of a process: it waits for its database at its start, and ends in good order on a signal."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import structlog
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from hascheduler.errors import StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+
+async def database_ready(prepare: Callable[[], Awaitable[None]], patience_ms: int) -> bool:
+    """Retry ``prepare`` until the database is ready: it may be starting, being initiated or given its users.
+
+    False where a signal came first: a container's first process has no default action for signals, so without a
+    handler it would not end. `StoreUnavailable` after ``patience_ms``.
+    """
+    waiting = asyncio.create_task(_prepared(prepare, patience_ms), name="wait for MongoDB")
+    try:
+        with on_signal(waiting.cancel):
+            await asyncio.wait([waiting])
+    finally:
+        waiting.cancel()
+    if waiting.cancelled():
+        log.info("stopped")
+        return False
+    waiting.result()
+    return True
+
+
+async def _prepared(prepare: Callable[[], Awaitable[None]], patience_ms: int) -> None:
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception_type(StoreUnavailable),
+        wait=wait_random_exponential(multiplier=0.2, max=3),
+        stop=stop_after_delay(patience_ms / 1_000),
+        before_sleep=_log_waiting,
+        reraise=True,
+    ):
+        with attempt:
+            await prepare()
+
+
+def _log_waiting(state: RetryCallState) -> None:
+    reason = str(state.outcome.exception()) if state.outcome else ""
+    log.warning("waiting_for_mongodb", tries=state.attempt_number, error=reason)
+
+
+@contextmanager
+def on_signal(stop: Callable[[], object]) -> Iterator[None]:
+    """SIGTERM and SIGINT call ``stop``; a second one ends the process as if it had been killed."""
+    loop = asyncio.get_running_loop()
+    stopping = False
+
+    def receive(number: int) -> None:
+        nonlocal stopping
+        if stopping:
+            sys.stderr.write("hascheduler: second signal, leaving at once\n")
+            os._exit(128 + number)
+        stopping = True
+        log.info("stopping", signal=signal.Signals(number).name)
+        stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, receive, number)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
