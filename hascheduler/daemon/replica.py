@@ -227,5 +227,5 @@ class Replica:
             version=__version__,
             reads=NEWEST_VERSION,
             marks=self._digests.published,
-            audited=self._invariants.audited,
+            last_check=self._invariants.last_check,
         )

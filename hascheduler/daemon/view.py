@@ -169,14 +169,14 @@ class ReplicaView:
             digest=mirror.digest,
             schema_version=stored_version(mirror),
             failover=self._failovers.newest,
-            audited=self._last_audit(),
+            last_check=self._newest_check(),
             differing=sorted(self._digests.differing),
         )
 
     def gauges(self) -> Gauges:
         mirror, lease = self._feeder.mirror, self._leader.lease
         processors, slots = processors_by_state(mirror, self._core)
-        audited = self._invariants.audited
+        last_check = self._invariants.last_check
         return Gauges(
             leading=self._leader.leads(),
             ready=self.ready,
@@ -198,7 +198,7 @@ class ReplicaView:
             schedules=schedules_by_state(mirror),
             processors=processors,
             slots=slots,
-            findings=None if audited is None else audited.counts,
+            findings=None if last_check is None else last_check.counts,
             mirrors_differ=len(self._digests.differing),
         )
 
@@ -224,11 +224,11 @@ class ReplicaView:
         heading = RecordingHeading(self._clock.wall_ms(), self._config.replica_id, term, self._config.dispatch)
         return heading, self._recorder.record(for_ms)
 
-    def _last_audit(self) -> LastCheck | None:
+    def _newest_check(self) -> LastCheck | None:
         """The leader's newest check: this replica's own, or the newest that another replica's record shows."""
-        others = [replica.audited for replica in self._feeder.mirror.nouns(Collection.REPLICAS).values()]
-        found = [audited for audited in (self._invariants.audited, *others) if audited is not None]
-        return max(found, key=lambda audited: audited.at_ms, default=None)
+        others = [replica.last_check for replica in self._feeder.mirror.nouns(Collection.REPLICAS).values()]
+        found = [last_check for last_check in (self._invariants.last_check, *others) if last_check is not None]
+        return max(found, key=lambda last_check: last_check.at_ms, default=None)
 
     def _has_leader(self) -> bool:
         """For people: here alone a remote clock's word is taken."""

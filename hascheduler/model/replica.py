@@ -41,4 +41,4 @@ class ReplicaStatus:
     version: str | None = None
     reads: int = UNSTATED_VERSION
     marks: tuple[tuple[str, str], ...] = ()
-    audited: LastCheck | None = None
+    last_check: LastCheck | None = None

@@ -85,7 +85,7 @@ class Cluster:
     """The database's."""
     failover: Failover | None = None
     """The latest change of leadership that this replica has an account of."""
-    audited: LastCheck | None = None
+    last_check: LastCheck | None = None
     """What the leader's last look through the database found."""
     differing: Sequence[str] = ()
     """The ids of replicas whose mirrors differ from this one's, or did a moment ago."""

@@ -139,7 +139,7 @@ async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
         replicas=[_replica(replica) for replica in cluster.replicas],
         counts=dict(cluster.counts),
         failover=None if cluster.failover is None else show_failover(cluster.failover),
-        findings=_findings(cluster.audited),
+        findings=_findings(cluster.last_check),
         mirrors_differ=list(cluster.differing),
         quarantine=[
             QuarantinedResponse(collection=collection, id=id, reason=reason)
@@ -156,10 +156,10 @@ def _leader(lease: LeaseRecord | None) -> LeaderResponse | None:
     )
 
 
-def _findings(audited: LastCheck | None) -> FindingsResponse | None:
-    if audited is None:
+def _findings(last_check: LastCheck | None) -> FindingsResponse | None:
+    if last_check is None:
         return None
-    return FindingsResponse(at=instant_text(audited.at_ms), counts=dict(audited.counts))
+    return FindingsResponse(at=instant_text(last_check.at_ms), counts=dict(last_check.counts))
 
 
 def _replica(replica: ReplicaStatus) -> ReplicaResponse:

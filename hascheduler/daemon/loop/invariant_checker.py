@@ -31,12 +31,12 @@ class InvariantChecker:
         self._interval_ms = interval_ms
         self._leading = leading
         self._known: frozenset[Key] = frozenset()
-        self._audited: LastCheck | None = None
+        self._last_check: LastCheck | None = None
 
     @property
-    def audited(self) -> LastCheck | None:
+    def last_check(self) -> LastCheck | None:
         """None while this replica does not lead, or has not looked yet."""
-        return self._audited if self._leading() else None
+        return self._last_check if self._leading() else None
 
     async def run(self) -> None:
         while self._scan is not None and self._interval_ms is not None:
@@ -44,7 +44,7 @@ class InvariantChecker:
             if self._leading():
                 await self.look(self._scan)
             else:
-                self._audited, self._known = None, frozenset()
+                self._last_check, self._known = None, frozenset()
 
     async def look(self, scan: InvariantScan) -> None:
         try:
@@ -57,7 +57,7 @@ class InvariantChecker:
             return
         self._log_new(report)
         self._known = frozenset(finding.key for finding in report.findings)
-        self._audited = LastCheck(WallMs(report.at_ms), dict(report.counts))
+        self._last_check = LastCheck(WallMs(report.at_ms), dict(report.counts))
 
     def _log_new(self, report: CheckReport) -> None:
         new = [finding for finding in report.findings if finding.key not in self._known]

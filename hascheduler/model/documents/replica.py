@@ -37,7 +37,7 @@ def encode_replica(status: ReplicaStatus) -> dict[str, Any]:
         "reads": status.reads,
         # As a text: the stream may deliver a part of an array, and a new field must never make the document unreadable.
         "marks": " ".join(f"{point}={digest}" for point, digest in status.marks),
-        "audited": _encode_audited(status.audited),
+        "audited": _encode_last_check(status.last_check),
     }
 
 
@@ -59,17 +59,17 @@ def decode_replica(id: object, fields: Document) -> ReplicaStatus:
         version=text_or_none(fields, "version"),
         reads=integer(fields, "reads", default=UNSTATED_VERSION),
         marks=tuple(_pairs(fields.get("marks"))),
-        audited=_decode_audited(fields.get("audited")),
+        last_check=_decode_last_check(fields.get("audited")),
     )
 
 
-def _encode_audited(audited: LastCheck | None) -> str | None:
-    if audited is None:
+def _encode_last_check(last_check: LastCheck | None) -> str | None:
+    if last_check is None:
         return None
-    return " ".join([f"at={audited.at_ms}", *(f"{kind}={count}" for kind, count in audited.counts.items())])
+    return " ".join([f"at={last_check.at_ms}", *(f"{kind}={count}" for kind, count in last_check.counts.items())])
 
 
-def _decode_audited(value: object) -> LastCheck | None:
+def _decode_last_check(value: object) -> LastCheck | None:
     counts = {name: int(text) for name, text in _pairs(value) if text.isascii() and text.isdecimal() and len(text) < 16}
     at_ms = counts.pop("at", None)
     return None if at_ms is None else LastCheck(WallMs(at_ms), counts)

@@ -225,7 +225,7 @@ class StandingView:
             stream_lag_ms=3,
             position="7.1",
             digest="d",
-            audited=LastCheck(NOW, {"overdue": 2}),
+            last_check=LastCheck(NOW, {"overdue": 2}),
             differing=["replica-2.bb"],
             failover=self.failover,
         )

@@ -13,9 +13,9 @@ MARKS = (("one.ab12/4", "00ff"), ("two.cd=e/8", "ffee"))
 
 
 @pytest.mark.parametrize("marks", [(), MARKS[:1], MARKS])
-@pytest.mark.parametrize("audited", [None, LastCheck(WallMs(5)), LastCheck(WallMs(7), {"overdue": 2, "index": 1})])
-def test_it_is_read_back_as_it_was_written(marks: tuple[tuple[str, str], ...], audited: LastCheck | None) -> None:
-    status = make_replica(marks=marks, audited=audited)
+@pytest.mark.parametrize("last_check", [None, LastCheck(WallMs(5)), LastCheck(WallMs(7), {"overdue": 2, "index": 1})])
+def test_it_is_read_back_as_it_was_written(marks: tuple[tuple[str, str], ...], last_check: LastCheck | None) -> None:
+    status = make_replica(marks=marks, last_check=last_check)
     stored = encode_replica(status)
     assert decode_replica(stored["_id"], stored) == status
     # The stream delivers a text whole; of an array it may deliver a part.
@@ -23,7 +23,7 @@ def test_it_is_read_back_as_it_was_written(marks: tuple[tuple[str, str], ...], a
 
 
 def test_a_heartbeat_of_an_older_release_has_no_marks_and_no_last_check() -> None:
-    stored = encode_replica(make_replica(marks=MARKS, audited=LastCheck(WallMs(5))))
+    stored = encode_replica(make_replica(marks=MARKS, last_check=LastCheck(WallMs(5))))
     del stored["marks"], stored["audited"]
     assert decode_replica(stored["_id"], stored) == make_replica()
 
@@ -36,4 +36,4 @@ def test_malformed_marks_or_checks_do_not_make_a_heartbeat_unreadable(nonsense: 
     status = decode_replica(stored["_id"], stored)
     assert status.id == "r1"
     assert all(isinstance(text, str) for mark in status.marks for text in mark)
-    assert status.audited in (None, LastCheck(WallMs(1)))
+    assert status.last_check in (None, LastCheck(WallMs(1)))

@@ -43,7 +43,7 @@ def auditor(office: Office, interval_ms: int | None = None) -> InvariantChecker:
 
 async def test_what_it_finds_is_shown_as_counts_and_told_once() -> None:
     scan, one = Scan([OVERDUE], [OVERDUE, GAP], [OVERDUE, GAP], []), auditor(Office())
-    assert one.audited is None
+    assert one.last_check is None
     told = []
     for _ in range(4):
         with capture_logs() as logs:
@@ -56,8 +56,8 @@ async def test_what_it_finds_is_shown_as_counts_and_told_once() -> None:
         [("audit_clean", None)],
     ]
     assert set(scan.bounds) == {LIGHT}
-    assert one.audited is not None
-    assert (one.audited.at_ms, one.audited.counts) == (1_000, {})
+    assert one.last_check is not None
+    assert (one.last_check.at_ms, one.last_check.counts) == (1_000, {})
 
 
 async def test_the_line_says_what_to_do() -> None:
@@ -85,8 +85,8 @@ async def test_a_look_that_fails_leaves_what_was_found_before(error: Exception, 
     with capture_logs() as logs:
         await one.look(scan)
     assert [line["event"] for line in logs] == [event]
-    assert one.audited is not None
-    assert one.audited.counts == {"overdue": 1}
+    assert one.last_check is not None
+    assert one.last_check.counts == {"overdue": 1}
 
 
 async def test_who_does_not_lead_shows_nothing() -> None:
@@ -94,7 +94,7 @@ async def test_who_does_not_lead_shows_nothing() -> None:
     one = auditor(office)
     await one.look(Scan([OVERDUE]))
     office.leading = False
-    assert one.audited is None
+    assert one.last_check is None
 
 
 async def test_it_looks_again_and_again_while_it_leads() -> None:
@@ -133,7 +133,7 @@ async def test_a_standby_does_not_look_and_forgets_what_it_found() -> None:
         running.cancel()
         await asyncio.wait({running})
     office.leading = True
-    assert (len(scan.bounds), one.audited) == (1, None)
+    assert (len(scan.bounds), one.last_check) == (1, None)
 
 
 @pytest.mark.parametrize(("scan", "interval_ms"), [(None, 1), (Scan(), None)])
