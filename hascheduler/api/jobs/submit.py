@@ -23,7 +23,7 @@ from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.responses import JobResponse, job_response
 from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.middleware.auth import Caller, Submitter
-from hascheduler.api.middleware.pools import held_open, take
+from hascheduler.api.middleware.pools import held_open, try_take
 from hascheduler.api.middleware.timeouts import WAIT_S_MAX
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.field_types import QueryDurationMs
@@ -135,7 +135,7 @@ async def _end_of(job_id: str, wait_ms: int, request: Request, services: ApiServ
 
     None if there is no such job, or the caller's share of the waits is used up. `ClientGone` if the client disconnects.
     """
-    slot = take(services.pools.waits, request.scope)
+    slot = try_take(services.pools.waits, request.scope)
     if isinstance(slot, PoolRefusal):
         return None
     loop = asyncio.get_running_loop()

@@ -121,9 +121,9 @@ def _record(scope: Scope, status: int, location: str | None, request_id: str) ->
     now = services.clock.mono_ms()
     if caller is None:
         services.metrics.left_out_of_audit("stranger")
-        left_out = writer.shares.stranger(now)
+        left_out = writer.budget.unidentified(now)
     elif _HTTP_REFUSED <= status < _DEFECT:
-        left_out = writer.shares.refusal(caller.id or caller.name, now)
+        left_out = writer.budget.refusal(caller.id or caller.name, now)
     else:
         left_out = 0
     if left_out is None:

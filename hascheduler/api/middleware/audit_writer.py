@@ -42,7 +42,7 @@ class AuditWriter:
         self._clock = clock
         self._records_max = records_max
         self._untrimmed = 0
-        self.shares = AuditBudget(SHARE_MAX)
+        self.budget = AuditBudget(SHARE_MAX)
         self._process = token_hex(4)
         self._count = 0
         self._waiting: deque[AuditRecord] = deque()
@@ -60,7 +60,7 @@ class AuditWriter:
 
     def add(self, record: AuditRecord) -> bool:
         """Queue ``record``; whether there was room."""
-        if len(self._waiting) >= QUEUE_MAX or not self.shares.wait(party_of(record)):
+        if len(self._waiting) >= QUEUE_MAX or not self.budget.wait(party_of(record)):
             self._dropped += 1
             if self._dropped.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
                 full = len(self._waiting) >= QUEUE_MAX
@@ -92,7 +92,7 @@ class AuditWriter:
             group: Sequence[AuditRecord] = [self._waiting[n] for n in range(min(GROUP_MAX, len(self._waiting)))]
             await self._store.append(group)
             for _ in group:
-                self.shares.stored(party_of(self._waiting.popleft()))
+                self.budget.stored(party_of(self._waiting.popleft()))
             self._untrimmed += len(group)
         if self._untrimmed >= TRIM_EVERY:
             await self._store.trim(self._records_max)
@@ -141,12 +141,12 @@ class AuditBudget:
     def __init__(self, waiting_max: int) -> None:
         self._waiting_max = waiting_max
         self._waiting: Counter[str] = Counter()
-        self._strangers = Sampler(_SAMPLE_BURST, _SAMPLE_EVERY_MS)
+        self._unidentified = Sampler(_SAMPLE_BURST, _SAMPLE_EVERY_MS)
         self._refusals: OrderedDict[str, Sampler] = OrderedDict()
 
-    def stranger(self, now: MonoMs) -> int | None:
+    def unidentified(self, now: MonoMs) -> int | None:
         """As `Sampler.take`, for the log line of a request without an identity."""
-        return self._strangers.take(now)
+        return self._unidentified.take(now)
 
     def refusal(self, party: str, now: MonoMs) -> int | None:
         """As `Sampler.take`, for the record of a request of ``party`` that was refused."""

@@ -162,7 +162,7 @@ class AuthConfig:
     address.
     """
 
-    demanded: bool = False
+    required: bool = False
     admin_digest: str | None = None
     hosts: frozenset[str] = frozenset()
     any_address: bool = False
@@ -191,7 +191,7 @@ class AuthMiddleware:
 def _identified(headers: Headers, config: AuthConfig, view: ClusterView, now: WallMs) -> Caller:
     given = headers.getlist("authorization")
     if not given:
-        if config.demanded:
+        if config.required:
             raise _unknown(_HOW_TO_SHOW_ONE, error=None)
         return ANONYMOUS
     scheme, _, secret = given[0].partition(" ")

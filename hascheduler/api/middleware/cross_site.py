@@ -68,9 +68,9 @@ def _refusal(scope: Scope, config: AuthConfig, public_page: str) -> Response | N
             values[name].append(value.decode("latin-1").lower())
     hosts, origins, sites = (values[name] for name in _BROWSER_HEADERS)
     # No browser leaves Host out.
-    if hosts and not config.demanded and not (len(hosts) == 1 and _is_ours(hosts[0], config)):
+    if hosts and not config.required and not (len(hosts) == 1 and _is_ours(hosts[0], config)):
         return _misdirected(", ".join(hosts))
-    if scope["method"] in _READING and (config.demanded or scope["path"] == public_page):
+    if scope["method"] in _READING and (config.required or scope["path"] == public_page):
         return None
     for origin in origins:
         if not (len(hosts) == 1 and _is_same(origin, hosts[0], scope["scheme"])):

@@ -99,7 +99,7 @@ def pool_request_of(scope: Scope) -> PoolRequest:
     return PoolRequest(parties, privileged=caller.only is None and caller.role in _PRIVILEGED)
 
 
-def take(pool: Pool, scope: Scope, units: int = 1) -> Slot | PoolRefusal:
+def try_take(pool: Pool, scope: Scope, units: int = 1) -> Slot | PoolRefusal:
     """A slot for the request, or a refusal, which is counted."""
     outcome = pool.admit(pool_request_of(scope), units)
     if isinstance(outcome, PoolRefusal):
@@ -108,9 +108,9 @@ def take(pool: Pool, scope: Scope, units: int = 1) -> Slot | PoolRefusal:
     return outcome
 
 
-def taken(pool: Pool, scope: Scope, units: int = 1) -> Slot:
-    """As `take`; raises 429 or 503."""
-    outcome = take(pool, scope, units)
+def take(pool: Pool, scope: Scope, units: int = 1) -> Slot:
+    """As `try_take`; raises 429 or 503."""
+    outcome = try_take(pool, scope, units)
     if isinstance(outcome, PoolRefusal):
         raise problem_of(outcome)
     return outcome
@@ -183,4 +183,4 @@ def _admitted(scope: Scope) -> Slot | PoolRefusal:
     if connection is not None and connection.is_reserved and not pool_request_of(scope).privileged:
         services.metrics.crowded_out("connections", RefusalReason.FULL.value)
         return PoolRefusal("connections", RefusalReason.FULL, 1)
-    return take(pools.in_flight, scope)
+    return try_take(pools.in_flight, scope)

@@ -19,9 +19,6 @@
     data: {"missed": 500}
 
 A stream ends after an hour, when the replica stops, and when its token is revoked; clients reconnect.
-
-FastAPI's own server-sent events are not used: their keep-alive has no id to resume from, and they wait for a client
-that does not read for as long as its connection lives.
 """
 
 import asyncio
@@ -37,7 +34,7 @@ from starlette.types import Receive, Scope, Send
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.http.shares import Pool
 from hascheduler.api.middleware.auth import SETTINGS_TOKEN_ID, Caller, Viewer
-from hascheduler.api.middleware.pools import held_open, taken
+from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
 from hascheduler.api.routing.field_types import Name, StrictModel, TextOrEmpty, invalid_value
 from hascheduler.api.services import ApiServices, Services
@@ -57,6 +54,8 @@ class EventStream(Response):
     """Follows ``feed`` for as long as the client is connected and ``is_authorized`` holds, in a slot of ``pool``;
     429 or 503 where there is none. Raises what `EventFeed.follow` raises."""
 
+    # Not FastAPI's `EventSourceResponse`: its keep-alive has no id to resume from, and it waits for a client that does
+    # not read for as long as the connection lives.
     media_type = MEDIA_TYPE
 
     def __init__(
@@ -72,7 +71,7 @@ class EventStream(Response):
         self._is_authorized = is_authorized
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        slot = taken(self._pool, scope)
+        slot = take(self._pool, scope)
         with held_open(slot, scope), self._feed.follow(self._after, self._which) as follower:
             sending = asyncio.create_task(self._send_all(follower, send), name="event stream")
             leaving = asyncio.create_task(_left(receive), name="event stream's client")
@@ -93,18 +92,18 @@ class EventStream(Response):
         wait_ms = 0  # until it has caught up: the first comment says so at once, with the position
         while not is_last:
             await _sent(send, piece)
-            told = await follower.next(wait_ms)
-            if isinstance(told, NewEvents) and not told.events:
+            message = await follower.next(wait_ms)
+            if isinstance(message, NewEvents) and not message.events:
                 wait_ms = _SILENCE_MS
             if loop.time() >= until or not self._is_authorized():
                 break
-            piece, is_last = _text(told)
+            piece, is_last = _text(message)
         await _sent(send, piece if is_last else "", more=False)
 
 
-def _text(told: NewEvents | Missed | Lagging | Closing) -> tuple[str, bool]:
+def _text(message: NewEvents | Missed | Lagging | Closing) -> tuple[str, bool]:
     """The text to send, and whether it is the last."""
-    match told:
+    match message:
         case NewEvents((), ""):
             return ": still here\n\n", False
         case NewEvents((), position):

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.http.shares import Slot
 from hascheduler.api.middleware.auth import OperatorOfAll
-from hascheduler.api.middleware.pools import held_open, taken
+from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import RECORDING_S_MAX
 from hascheduler.api.routing.field_types import QueryDurationMs, StrictModel
 from hascheduler.api.services import Services
@@ -43,7 +43,7 @@ async def record(
     query: Annotated[RecordingQuery, Query()], services: Services, caller: OperatorOfAll, request: Request
 ) -> StreamingResponse:
     """Record the leader: a line with its policy, lines with all it knows, then a line for each of its steps."""
-    slot = taken(services.pools.recordings, request.scope)
+    slot = take(services.pools.recordings, request.scope)
     recording = services.view.record(query.for_)
     if recording is None:
         slot.release()

@@ -182,7 +182,7 @@ class DefinitionBody(StrictModel):
             return self
         return self.model_copy(update={"conflict_scope": stored.conflict_scope.value})
 
-    def noun(self, name: str, rev: int = 0) -> Definition:
+    def resource(self, name: str, rev: int = 0) -> Definition:
         return Definition(
             name=name,
             rev=rev,

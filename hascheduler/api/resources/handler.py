@@ -25,19 +25,19 @@ from hascheduler.ports import ResourceStore, StoredDocument
 GET: Responses = {200: TAGGED, **NOT_MODIFIED, **problem_responses(404, 422)}
 PATCH: Responses = {200: TAGGED, **problem_responses(404, 409, 412, 413, 422)}
 
-Noun = TypeVar("Noun")
+Resource = TypeVar("Resource")
 Shown = TypeVar("Shown", bound=BaseModel)
-Noun_co = TypeVar("Noun_co", covariant=True)
+Resource_co = TypeVar("Resource_co", covariant=True)
 
 
-class ResourceBody(Protocol[Noun_co]):
+class ResourceBody(Protocol[Resource_co]):
     """The body of a request with everything about a resource but its name."""
 
-    def noun(self, name: str, rev: int = 0) -> Noun_co: ...
+    def resource(self, name: str, rev: int = 0) -> Resource_co: ...
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceHandler(Generic[Noun, Shown]):
+class ResourceHandler(Generic[Resource, Shown]):
     """``body`` is the model of a request, a `ResourceBody`; ``show`` gives the answer, with at least
     the body's fields.
 
@@ -46,16 +46,16 @@ class ResourceHandler(Generic[Noun, Shown]):
     """
 
     kind: str
-    store: Callable[[ApiServices], ResourceStore[Noun]]
+    store: Callable[[ApiServices], ResourceStore[Resource]]
     body: type[StrictModel]
-    decode: Callable[[object, StoredDocument], Noun]
-    show: Callable[[Noun], Shown]
-    over: Callable[[Any, Noun | None], Any] = lambda body, _: body
+    decode: Callable[[object, StoredDocument], Resource]
+    show: Callable[[Resource], Shown]
+    over: Callable[[Any, Resource | None], Any] = lambda body, _: body
 
     async def put(
         self,
         name: str,
-        body: ResourceBody[Noun],
+        body: ResourceBody[Resource],
         services: ApiServices,
         response: Response,
         *,
@@ -73,7 +73,7 @@ class ResourceHandler(Generic[Noun, Shown]):
             except NotFound:
                 raise RevisionMismatch(self.kind, name, None) from None
         if unless is not None:
-            created = await store.create(body.noun(name))
+            created = await store.create(body.resource(name))
             if created is None:
                 raise RevisionMismatch(self.kind, name, (await revisions.stored(self.kind, name, store)).get("rev"))
             document, is_new = created, True
@@ -82,7 +82,7 @@ class ResourceHandler(Generic[Noun, Shown]):
             body = self._over(stored, body)
             if stored is not None and self._is_same(stored, body):
                 return self._answer(stored, response)
-            document, is_new = await store.put(body.noun(name))
+            document, is_new = await store.put(body.resource(name))
         if is_new:
             response.status_code = HTTPStatus.CREATED
             response.headers["Location"] = f"/v1/{self.kind}s/{name}"
@@ -129,7 +129,7 @@ class ResourceHandler(Generic[Noun, Shown]):
         name: str,
         services: ApiServices,
         precondition: Precondition,
-        change: Callable[[StoredDocument], ResourceBody[Noun]],
+        change: Callable[[StoredDocument], ResourceBody[Resource]],
     ) -> StoredDocument:
         store = self.store(services)
 
@@ -141,21 +141,21 @@ class ResourceHandler(Generic[Noun, Shown]):
             body = self._over(stored, body)
             if self._is_same(stored, body):
                 return stored
-            return await store.replace(body.noun(name), revisions.revision(self.kind, stored))
+            return await store.replace(body.resource(name), revisions.revision(self.kind, stored))
 
         return await revisions.at_revision(self.kind, name, store, precondition, write)
 
-    def _over(self, stored: StoredDocument | None, body: ResourceBody[Noun]) -> ResourceBody[Noun]:
+    def _over(self, stored: StoredDocument | None, body: ResourceBody[Resource]) -> ResourceBody[Resource]:
         try:
             known = None if stored is None else self.decode(stored["_id"], stored)
         except InvalidInput:
             known = None
-        completed: ResourceBody[Noun] = self.over(body, known)
+        completed: ResourceBody[Resource] = self.over(body, known)
         return completed
 
-    def _is_same(self, stored: StoredDocument, body: ResourceBody[Noun]) -> bool:
+    def _is_same(self, stored: StoredDocument, body: ResourceBody[Resource]) -> bool:
         try:
-            return self.decode(stored["_id"], stored) == body.noun(stored["_id"], stored["rev"])
+            return self.decode(stored["_id"], stored) == body.resource(stored["_id"], stored["rev"])
         except InvalidInput:
             return False
 

@@ -106,7 +106,7 @@ class LaneBody(StrictModel):
         "or criteria one after the other; null: as the deployment's policy does",
     )
 
-    def noun(self, name: str, rev: int = 0) -> Lane:
+    def resource(self, name: str, rev: int = 0) -> Lane:
         return Lane(
             name=name,
             rev=rev,

@@ -53,7 +53,7 @@ class TenantBody(StrictModel):
         description="How fast its schedules fire, all together; times beyond it are throttled; null: no limit",
     )
 
-    def noun(self, name: str, rev: int = 0) -> Tenant:
+    def resource(self, name: str, rev: int = 0) -> Tenant:
         submits, fires = self.submit_rate, self.fire_rate
         return Tenant(
             name,

@@ -211,7 +211,7 @@ async def whoami(services: Services, caller: Authenticated) -> WhoamiResponse:
         role=caller.role,
         tenant=caller.tenant,
         may=[power for power in Power if _may(caller, power)],
-        tokens_demanded=services.auth.demanded,
+        tokens_demanded=services.auth.required,
     )
 
 

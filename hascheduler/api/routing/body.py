@@ -23,7 +23,7 @@ from hascheduler.api.http.problems import ProblemError
 from hascheduler.api.http.receive_rate import BYTES_PER_S_MIN, BodyInterrupted, BodyTooLarge, receive_body
 from hascheduler.api.http.strict_json import VALUES_MAX, JsonReader, MalformedJson, Oversized, UnstorableJson
 from hascheduler.api.middleware.auth import RequiredPower
-from hascheduler.api.middleware.pools import taken
+from hascheduler.api.middleware.pools import take
 from hascheduler.api.routing.time_slicing import run_in_slices
 
 BODY_BYTES_MAX = 512 * 1024
@@ -93,7 +93,7 @@ class LargeJsonRoute(JsonRoute):
             declared = request.headers.get("content-length", "")
             size = int(declared) if declared.isdecimal() and len(declared) < _LENGTH_DIGITS_MAX else self.bytes_max
             units = min(max(size, _LARGE_CHARGED_MIN), self.bytes_max)
-            with taken(request.app.state.services.pools.large_bodies, request.scope, units):
+            with take(request.app.state.services.pools.large_bodies, request.scope, units):
                 return await handle(request)
 
         return handle_within_share

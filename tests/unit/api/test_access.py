@@ -111,12 +111,12 @@ async def test_the_body_of_a_stranger_is_not_read(guarded: Guarded) -> None:
         ([("Authorization", "Bearer \xff\xfe")], "unknown"),
     ],
 )
-@pytest.mark.parametrize("demanded", [True, False])
-async def test_a_wrong_token_gets_in_nowhere_even_where_none_is_demanded(
-    app: FastAPI, world: World, headers: list[tuple[str, str]], said: str, demanded: bool
+@pytest.mark.parametrize("required", [True, False])
+async def test_a_wrong_token_gets_in_nowhere_even_where_none_is_required(
+    app: FastAPI, world: World, headers: list[tuple[str, str]], said: str, required: bool
 ) -> None:
     encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers]
-    async with Guarded(app, world, demanded=demanded).showing(None) as client:
+    async with Guarded(app, world, required=required).showing(None) as client:
         answer = await client.get("/v1/lanes", headers=encoded)
     problem = check_problem(answer, 401)
     assert said in problem["detail"]
@@ -248,8 +248,8 @@ async def test_without_tokens_anybody_is_an_admin(client: httpx.AsyncClient) -> 
     assert shown["tokens_demanded"] is False
 
 
-async def test_a_token_counts_where_none_is_demanded(app: FastAPI, world: World) -> None:
-    async with await Guarded(app, world, demanded=False).client("viewer") as client:
+async def test_a_token_counts_where_none_is_required(app: FastAPI, world: World) -> None:
+    async with await Guarded(app, world, required=False).client("viewer") as client:
         check_problem(await client.put("/v1/lanes/slow", json={}), 403)
 
 

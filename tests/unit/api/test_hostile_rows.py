@@ -147,7 +147,7 @@ HEADERS = [
 @pytest.mark.parametrize("header", HEADERS, ids=[header[:20] for header in HEADERS])
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/tokens", "/v1/work/fetch"])
 async def test_a_hostile_token_opens_nothing(client: httpx.AsyncClient, world: World, path: str, header: str) -> None:
-    world.auth = AuthConfig(demanded=True, admin_digest=digest_of("a secret of the settings"))
+    world.auth = AuthConfig(required=True, admin_digest=digest_of("a secret of the settings"))
     client._transport.app.state.services = world.services()  # type: ignore[attr-defined]  # the ASGI transport's
     headers = {b"authorization": header.encode("latin-1")}
     answer = await client.post(path, json=job(), headers=headers)

@@ -23,7 +23,7 @@ from tests.unit.api.promises import HEADERS, PROMISES, SECRET, STREAMS, aimed
 _EXAMPLES_MAX = in_tier(check=3, test=25)
 
 world = World()
-world.auth = AuthConfig(demanded=True, admin_digest=digest_of(SECRET))
+world.auth = AuthConfig(required=True, admin_digest=digest_of(SECRET))
 schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(world.services()))
 
 

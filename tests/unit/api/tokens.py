@@ -13,12 +13,12 @@ ADMIN_TOKEN = "an-admin-token-of-the-settings"
 
 
 class Guarded:
-    """The application where tokens are demanded; `client` makes a token and a client that shows it."""
+    """The application where tokens are required; `client` makes a token and a client that shows it."""
 
-    def __init__(self, app: FastAPI, world: World, *, demanded: bool = True) -> None:
+    def __init__(self, app: FastAPI, world: World, *, required: bool = True) -> None:
         self.app = app
         self.world = world
-        auth = replace(world.auth, demanded=demanded, admin_digest=digest_of(ADMIN_TOKEN))
+        auth = replace(world.auth, required=required, admin_digest=digest_of(ADMIN_TOKEN))
         app.state.services = replace(world.services(), auth=auth)
         self._count = 0
 

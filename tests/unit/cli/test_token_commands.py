@@ -17,7 +17,7 @@ ADMIN = "an-admin-token-of-the-settings"
 def world() -> World:
     """Where tokens are demanded."""
     world = World()
-    world.auth = AuthConfig(demanded=True, admin_digest=digest_of(ADMIN))
+    world.auth = AuthConfig(required=True, admin_digest=digest_of(ADMIN))
     return world
 
 

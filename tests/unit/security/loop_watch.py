@@ -93,7 +93,7 @@ def least_cost_of(app: FastAPI, asked: Asked, enough_ms: float, make: Callable[[
 
 def _measured(app: FastAPI, asked: Asked, world: World, memory: bool) -> Cost:
     jobs: Any = Unstoring() if asked.path.startswith("/v1/jobs") else world.jobs
-    app.state.services = replace(world.services(), auth=AuthConfig(demanded=True), jobs=jobs)
+    app.state.services = replace(world.services(), auth=AuthConfig(required=True), jobs=jobs)
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner, _quiet_garbage():
         runner.run(_admit(world, asked.role))
         runner.run(_asked(app, replace(asked, method="GET", path="/v1/whoami", body=b"")))  # whatever is made once

@@ -122,12 +122,12 @@ async def test_with_tokens_any_name_will_do(app: FastAPI, world: World) -> None:
 # Other sites
 
 
-@pytest.mark.parametrize("demanded", [False, True], ids=["without tokens", "with a token"])
+@pytest.mark.parametrize("required", [False, True], ids=["without tokens", "with a token"])
 @pytest.mark.parametrize(("method", "path"), CHANGES, ids=[f"{method} {path}" for method, path in CHANGES])
 async def test_no_other_site_changes_anything(
-    app: FastAPI, world: World, method: str, path: str, demanded: bool
+    app: FastAPI, world: World, method: str, path: str, required: bool
 ) -> None:
-    guarded = Guarded(app, world, demanded=demanded)
+    guarded = Guarded(app, world, required=required)
     secret = await guarded.token("admin")
     before = world.everything()
     async with guarded.showing(secret) as client:

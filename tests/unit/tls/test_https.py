@@ -30,7 +30,7 @@ def app() -> FastAPI:
 
 @asynccontextmanager
 async def served(app: FastAPI, tls: ssl.SSLContext) -> AsyncIterator[str]:
-    app.state.services = replace(World().services(), auth=AuthConfig(demanded=True, admin_digest=digest_of(ADMIN)))
+    app.state.services = replace(World().services(), auth=AuthConfig(required=True, admin_digest=digest_of(ADMIN)))
     server = ApiServer(app, "127.0.0.1", 0, tls)
     await server.bind()
     serving = asyncio.create_task(server.run())
