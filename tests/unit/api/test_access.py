@@ -1,4 +1,4 @@
-"""Who gets in, and what they may: every route demands something, and nobody without it gets further."""
+"""Authentication and authorization: every route requires a power, and a caller without it gets no further."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -81,7 +81,7 @@ async def test_a_stranger_gets_in_nowhere(guarded: Guarded, method: str, path: s
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/docs"])
-async def test_what_holds_nothing_of_anybodys_is_open(guarded: Guarded, path: str) -> None:
+async def test_routes_that_show_no_tenants_data_need_no_token(guarded: Guarded, path: str) -> None:
     async with guarded.showing(None) as stranger:
         assert (await stranger.get(path)).status_code == 200
 
@@ -145,7 +145,7 @@ async def test_no_request_reads_the_database_for_its_token(guarded: Guarded) -> 
         assert (await client.get("/v1/whoami")).status_code == 200
 
 
-async def test_a_replica_that_is_not_ready_can_not_tell_who_asks(guarded: Guarded) -> None:
+async def test_a_replica_that_is_not_ready_cannot_identify_the_caller(guarded: Guarded) -> None:
     guarded.world.view.ready = False
     async with await guarded.client("admin") as client, guarded.showing(ADMIN_TOKEN) as known:
         answer = await client.get("/v1/cluster")
@@ -220,7 +220,7 @@ async def test_a_token_of_one_tenant_does_not_do_what_concerns_all(guarded: Guar
     assert not any(guarded.world.everything()[noun] for noun in ("definitions", "lanes", "tenants"))
 
 
-async def test_a_role_that_is_too_low_is_told_before_the_fields_that_are_wrong(guarded: Guarded) -> None:
+async def test_a_role_that_is_too_low_is_refused_before_wrong_fields(guarded: Guarded) -> None:
     async with await guarded.client("viewer") as client:
         check_problem(await client.post("/v1/schedules", json={"nonsense": 1}), 403)
 
@@ -228,7 +228,7 @@ async def test_a_role_that_is_too_low_is_told_before_the_fields_that_are_wrong(g
 # Who one is
 
 
-async def test_whoami_tells_any_token_what_it_may(guarded: Guarded) -> None:
+async def test_whoami_shows_every_token_its_powers(guarded: Guarded) -> None:
     async with await guarded.client("worker") as client:
         assert (await client.get("/v1/whoami")).json() == {
             "name": "worker-1", "token": "token-1", "role": "worker", "tenant": "*", "may": ["work"],
@@ -242,7 +242,7 @@ async def test_whoami_tells_any_token_what_it_may(guarded: Guarded) -> None:
         assert (shown["name"], shown["token"]) == ("HASCHEDULER_ADMIN_TOKEN", "settings")
 
 
-async def test_without_tokens_anybody_is_an_admin(client: httpx.AsyncClient) -> None:
+async def test_without_tokens_every_caller_is_an_admin(client: httpx.AsyncClient) -> None:
     shown = (await client.get("/v1/whoami")).json()
     assert (shown["name"], shown["role"], shown["tenant"]) == ("anonymous", "admin", "*")
     assert shown["tokens_demanded"] is False
@@ -283,5 +283,5 @@ def test_openapi_shows_how_tokens_are_sent() -> None:
             assert ("security" in operation) == (path not in OPEN_PATHS), path
 
 
-def test_every_power_is_somebodys() -> None:
+def test_every_power_belongs_to_a_role() -> None:
     assert set().union(*POWERS.values()) == set(Power)

@@ -1,4 +1,4 @@
-"""A token of one tenant: all that is another's is to it as if it did not exist."""
+"""A token of one tenant: other tenants' jobs and schedules are invisible to it."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -42,7 +42,9 @@ async def names(client: httpx.AsyncClient, query: str = "") -> list[str]:
     return [item["name"] for item in answer.json()["items"]]
 
 
-async def test_what_it_makes_is_its_own(acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World) -> None:
+async def test_what_it_creates_belongs_to_its_tenant(
+    acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World
+) -> None:
     shown = await make(acme)
     assert (shown["job"]["tenant"], shown["job"]["fairness_key"]) == ("acme", "acme")
     assert world.schedule()["job"]["tenant"] == "acme"
@@ -63,7 +65,7 @@ async def test_it_acts_for_no_other(acme: httpx.AsyncClient, world: World) -> No
     assert world.schedule()["rev"] == 1
 
 
-async def test_its_edits_leave_it_its_own(acme: httpx.AsyncClient, world: World) -> None:
+async def test_an_edit_does_not_move_a_schedule_to_another_tenant(acme: httpx.AsyncClient, world: World) -> None:
     await make(acme)
     for answer in (
         await acme.patch("/v1/schedules/tick", json={"job": {"priority": 7}}),
@@ -155,7 +157,7 @@ async def test_one_that_is_taken_away_meanwhile_is_not_edited(
 
 
 @pytest.mark.parametrize("broken", [None, "text", {}, {"tenant": None}, {"tenant": ["acme"]}])
-async def test_one_that_somebody_broke_is_nobodys(
+async def test_a_corrupted_schedule_belongs_to_no_tenant(
     acme: httpx.AsyncClient, boss: httpx.AsyncClient, world: World, broken: object
 ) -> None:
     await make(acme)
@@ -178,7 +180,7 @@ async def test_it_sees_its_own_tenant_alone(acme: httpx.AsyncClient, boss: httpx
     assert [item["name"] for item in (await boss.get("/v1/tenants")).json()["items"]] == ["acme", "other"]
 
 
-async def test_it_is_not_told_which_documents_of_others_are_broken(
+async def test_unreadable_documents_of_other_tenants_are_invisible(
     acme: httpx.AsyncClient, boss: httpx.AsyncClient
 ) -> None:
     assert (await boss.get("/v1/cluster")).json()["quarantine"]

@@ -1,4 +1,4 @@
-"""Who is let in, who is told to come again and when, and that nothing is written for whom is not."""
+"""Admission control: which jobs are admitted, which get Retry-After, and that a refused request writes nothing."""
 
 import asyncio
 from typing import Any
@@ -99,7 +99,7 @@ async def test_a_batch_counts_all_of_its_jobs(client: httpx.AsyncClient, world: 
 
 
 @pytest.mark.parametrize("limits", [{"max_pending": 2}, {"submit_rate": {"count": 2, "per_ms": 1_000}}])
-async def test_a_batch_that_could_never_get_in_is_not_told_to_come_again(
+async def test_a_batch_that_can_never_be_admitted_gets_no_retry_after(
     client: httpx.AsyncClient, world: World, limits: dict[str, Any]
 ) -> None:
     limit(world, **limits)
@@ -123,7 +123,7 @@ async def test_what_a_schedule_is_asked_for_counts_as_submitted(client: httpx.As
     await post(client, "/v1/schedules/tick/backfill", {**span, "dry_run": True})
 
 
-async def test_a_backfill_that_could_never_get_in_says_which_span_would(
+async def test_a_backfill_that_can_never_be_admitted_names_a_span_that_can(
     client: httpx.AsyncClient, world: World
 ) -> None:
     await create(client, job={"definition": "log", "tenant": "acme"})
@@ -135,14 +135,12 @@ async def test_a_backfill_that_could_never_get_in_says_which_span_would(
 # What is counted
 
 
-async def test_what_was_let_in_counts_before_the_stream_brings_it_back(
-    world: World, admission: AdmissionControl
-) -> None:
+async def test_admitted_jobs_count_before_the_stream_shows_them(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=10)
     assert await admitted(admission, 15) == 10
 
 
-async def test_it_is_counted_once_when_it_has_come_back(world: World, admission: AdmissionControl) -> None:
+async def test_an_admitted_job_counts_once_when_the_stream_shows_it(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=10)
     for waiting in range(1, 11):
         await admission.admit("acme", 1)
@@ -152,7 +150,7 @@ async def test_it_is_counted_once_when_it_has_come_back(world: World, admission:
         await admission.admit("acme", 1)
 
 
-async def test_what_others_let_in_takes_nothing_from_ones_own_account(
+async def test_jobs_that_other_replicas_admit_do_not_settle_this_replicas_own(
     world: World, admission: AdmissionControl
 ) -> None:
     limit(world, max_pending=10)
@@ -189,7 +187,7 @@ async def test_nothing_is_forgotten_while_the_stream_is_silent(
     assert await admitted(admission, 1) == 0
 
 
-async def test_a_replica_that_reads_everything_again_goes_by_what_it_knew(
+async def test_a_replica_that_rereads_everything_uses_its_last_known_counts(
     world: World, admission: AdmissionControl
 ) -> None:
     limit(world, max_pending=10)
@@ -201,7 +199,7 @@ async def test_a_replica_that_reads_everything_again_goes_by_what_it_knew(
     assert await admitted(admission, 5) == 0
 
 
-async def test_a_replica_that_has_known_nothing_yet_lets_nobody_in(world: World, admission: AdmissionControl) -> None:
+async def test_a_replica_without_a_first_mirror_admits_nothing(world: World, admission: AdmissionControl) -> None:
     world.view.ready = False
     with pytest.raises(Overloaded, match="only just begun"):
         await admission.admit("acme", 1)
@@ -218,14 +216,14 @@ async def test_a_cap_that_is_taken_away_holds_no_longer(world: World, admission:
     assert await admitted(admission, 3) == 3
 
 
-async def test_who_gets_no_token_is_not_counted_as_waiting(world: World, admission: AdmissionControl) -> None:
+async def test_a_rate_limited_submit_does_not_count_as_pending(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=10, submit_rate={"count": 4, "per_ms": 1_000})
     assert await admitted(admission, 20) == 4
     limit(world, max_pending=10)
     assert await admitted(admission, 20) == 6
 
 
-async def test_a_database_that_is_away_lets_nobody_in_uncounted(world: World, admission: AdmissionControl) -> None:
+async def test_an_unavailable_database_leaves_no_job_uncounted(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=10, submit_rate={"count": 4, "per_ms": 1_000})
     world.go_away()
     for _ in range(20):
@@ -236,13 +234,13 @@ async def test_a_database_that_is_away_lets_nobody_in_uncounted(world: World, ad
     assert await admitted(admission, 20) == 10
 
 
-async def test_a_tenant_at_its_cap_keeps_nobody_else_out(world: World, admission: AdmissionControl) -> None:
+async def test_a_tenant_at_its_cap_keeps_no_other_tenant_out(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=10)
     assert await admitted(admission, 20) == 10
     assert await admitted(admission, 20, tenant="other") == 20
 
 
-async def test_more_than_the_shard_may_ever_hold_is_not_told_to_come_again(admission: AdmissionControl) -> None:
+async def test_more_jobs_than_the_shard_may_ever_hold_get_no_retry_after(admission: AdmissionControl) -> None:
     with pytest.raises(InvalidInput):
         await admission.admit("acme", 1_001)
 
@@ -286,13 +284,13 @@ async def test_the_time_to_come_again_follows_from_how_fast_the_queue_falls(
     assert await retry_after_s(admission, jobs) == expected_s
 
 
-async def test_who_is_the_first_to_come_too_early_is_told_a_guess(world: World, admission: AdmissionControl) -> None:
+async def test_the_first_refusal_gives_a_default_retry_after(world: World, admission: AdmissionControl) -> None:
     limit(world, max_pending=500)
     world.view.waiting["acme"] = 500
     assert await retry_after_s(admission) == 5
 
 
-async def test_a_bucket_that_is_empty_is_not_asked_again_before_it_can_have_a_token(
+async def test_an_empty_bucket_is_not_read_again_before_it_can_hold_a_token(
     world: World, admission: AdmissionControl, clock: MovingClock
 ) -> None:
     limit(world, submit_rate={"count": 2, "per_ms": 10_000})

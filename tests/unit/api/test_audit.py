@@ -1,4 +1,4 @@
-"""Who changed what: one record a request that was to change something, however it ended, and no secret in any."""
+"""The audit log: one record for each request that could change something, whatever its end, and no secret in any."""
 
 import asyncio
 import contextlib
@@ -114,7 +114,7 @@ async def test_the_pattern_of_the_path_is_recorded(
     assert record["route"] == pattern
 
 
-async def test_a_caller_who_may_not_is_recorded_and_a_stranger_is_not(app: FastAPI, world: World) -> None:
+async def test_a_forbidden_caller_is_recorded_and_an_unidentified_one_is_not(app: FastAPI, world: World) -> None:
     guarded = Guarded(app, world)
     secret = await guarded.token("viewer", "acme")
     async with guarded.showing("hsk_" + "x" * 43) as stranger, guarded.showing(secret) as viewer:
@@ -304,7 +304,7 @@ async def test_an_outage_loses_nothing_and_doubles_nothing(world: World, monkeyp
     assert writer.dropped == 0
 
 
-async def test_a_full_queue_drops_and_says_so_and_never_waits(world: World) -> None:
+async def test_a_full_queue_drops_records_logs_that_and_never_waits(world: World) -> None:
     writer = AuditWriter(HastyStore(world.connection), StandingClock())
     with structlog.testing.capture_logs() as lines:
         for number in range(audit_writer.QUEUE_MAX + 5):

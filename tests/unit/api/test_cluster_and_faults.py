@@ -1,4 +1,4 @@
-"""What the replica says of itself and of the others, and what it says when the world or it fails."""
+"""The replica's report of itself and the cluster, and its answers to failures of the database and to defects."""
 
 import asyncio
 
@@ -41,7 +41,7 @@ async def test_processors_are_shown(client: httpx.AsyncClient) -> None:
     assert (item["occupied"], item["alive"], item["resources"]) == (2, True, {"cpu": 8})
 
 
-async def test_health_says_why_not(client: httpx.AsyncClient, world: World) -> None:
+async def test_health_gives_the_reason_for_503(client: httpx.AsyncClient, world: World) -> None:
     assert (await client.get("/livez")).json() == {"alive": True, "reason": ""}
     assert (await client.get("/readyz")).status_code == 200
     world.view.ready = world.view.alive = False
@@ -85,7 +85,7 @@ async def test_a_database_that_is_away_is_503_with_a_time_to_come_again(
     assert ("unknown" in answer.json()["detail"]) == (method != "GET")
 
 
-async def test_a_defect_of_ours_tells_nothing(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_defect_reveals_nothing(client: httpx.AsyncClient, world: World) -> None:
     world.view.broken = True
     with capture_logs() as logs:
         answer = await client.get("/v1/cluster")

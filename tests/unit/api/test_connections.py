@@ -1,4 +1,4 @@
-"""Which connection gives way to which newcomer."""
+"""Which connection is evicted for a new one."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ def enter(here: ConnectionTable[str], *names: str) -> list[Admitted[str] | Refus
     return [here.enter(name, name[0]) for name in names]
 
 
-def test_while_there_is_room_nobody_evicts() -> None:
+def test_while_there_is_room_no_connection_is_evicted() -> None:
     here: ConnectionTable[str] = ConnectionTable(5, 1)
     assert enter(here, "a1", "a2", "b1", "a3") == [Admitted()] * 4
     assert len(here) == 4
@@ -27,7 +27,7 @@ def test_the_oldest_idle_one_of_the_address_with_the_most_evicts() -> None:
     assert enter(here, "d1") == [Admitted("c1")]
 
 
-def test_who_was_busy_meanwhile_has_not_been_idle_for_long() -> None:
+def test_a_connection_that_was_busy_meanwhile_has_not_been_idle_for_long() -> None:
     here: ConnectionTable[str] = ConnectionTable(4, 0)
     enter(here, "a1", "a2", "a3", "b1")
     here.set_busy("a1")

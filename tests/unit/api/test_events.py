@@ -88,7 +88,7 @@ async def until_nobody_follows(log: EventLog) -> None:
 # What is sent
 
 
-async def test_what_happens_is_sent_as_it_happens(server: ApiServer, log: EventLog) -> None:
+async def test_events_are_sent_as_they_happen(server: ApiServer, log: EventLog) -> None:
     async with following(server) as sent:
         assert sent.answer.headers["content-type"].startswith("text/event-stream")
         assert sent.answer.headers["cache-control"] == "no-store"
@@ -108,7 +108,7 @@ async def test_what_happens_is_sent_as_it_happens(server: ApiServer, log: EventL
         (f"after={position(12, 1)}", {"Last-Event-ID": position(10, 1)}, 11),
     ],
 )
-async def test_a_client_that_comes_back_goes_on_where_it_was(
+async def test_a_client_that_reconnects_resumes_where_it_was(
     server: ApiServer, query: str, headers: dict[str, str], first: int
 ) -> None:
     """A browser repeats the URL it began with, so what it says it has read comes first."""
@@ -116,7 +116,7 @@ async def test_a_client_that_comes_back_goes_on_where_it_was(
         assert (await sent.next())["id"] == position(first, 1)
 
 
-async def test_an_id_that_is_too_old_is_a_reset_and_it_goes_on_from_now(server: ApiServer, log: EventLog) -> None:
+async def test_an_id_that_is_too_old_causes_a_reset_from_now(server: ApiServer, log: EventLog) -> None:
     async with following(server, f"after={position(9, 1)}") as sent:
         reset = await sent.next()
         assert (reset["event"], reset["id"]) == ("reset", position(12, 1))
@@ -126,7 +126,7 @@ async def test_an_id_that_is_too_old_is_a_reset_and_it_goes_on_from_now(server: 
         assert (await sent.next())["id"] == position(13, 1)
 
 
-async def test_a_resync_is_a_reset_for_those_who_follow(server: ApiServer, log: EventLog) -> None:
+async def test_a_resync_is_a_reset_for_followers(server: ApiServer, log: EventLog) -> None:
     async with following(server) as sent:
         await sent.next()
         log.restart()
@@ -189,7 +189,7 @@ async def test_a_last_event_id_that_is_none_is_refused(client: httpx.AsyncClient
     check_problem(await client.get(PATH, headers={"Last-Event-ID": "7"}), 422)
 
 
-async def test_too_many_followers_are_told_when_to_come_again(server: ApiServer, log: EventLog) -> None:
+async def test_too_many_followers_get_retry_after(server: ApiServer, log: EventLog) -> None:
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
         with contextlib.ExitStack() as others:
             for _ in range(FOLLOWERS_MAX):
@@ -220,7 +220,7 @@ async def test_a_connection_that_is_cut_off_is_noticed(server: ApiServer, log: E
     await until_nobody_follows(log)
 
 
-async def test_who_reads_too_slowly_is_told_so_and_may_come_back(world: World) -> None:
+async def test_a_slow_reader_gets_lagging_and_may_reconnect(world: World) -> None:
     world.events = log = log_of(11, begun_at=10, events_max=3)
     async with serving(world) as server, following(server) as sent:
         await sent.next()

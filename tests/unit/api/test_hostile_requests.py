@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a problem that names the place, and nothing has been written."""
+"""Hostile requests: each is answered with a problem that names the place, and nothing has been written."""
 
 import json
 from collections.abc import AsyncIterator
@@ -337,7 +337,7 @@ async def test_a_body_that_never_ends_is_cut(client: httpx.AsyncClient, world: W
     assert world.everything() == EMPTY
 
 
-async def test_all_mistakes_are_told_at_once(client: httpx.AsyncClient) -> None:
+async def test_all_mistakes_are_reported_at_once(client: httpx.AsyncClient) -> None:
     body = {"name": "", "trigger": {"type": "interval", "every": "x"}, "job": {"priority": 11}, "x": 1}
     answer = await client.post("/v1/schedules", json=body)
     paths = {error["path"] for error in answer.json()["errors"]}
@@ -352,6 +352,6 @@ async def test_every_mistake_says_what_would_be_right(client: httpx.AsyncClient)
     assert "100ms" in error["expected"]
 
 
-async def test_a_wrong_method_is_told_the_right_ones(client: httpx.AsyncClient) -> None:
+async def test_a_wrong_method_is_answered_with_the_allowed_ones(client: httpx.AsyncClient) -> None:
     answer = await client.post("/v1/schedules/tick")
     assert answer.headers["allow"] == "GET, PUT, PATCH, DELETE"

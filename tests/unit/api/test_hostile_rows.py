@@ -48,7 +48,7 @@ async def test_a_hostile_job_of_a_batch_is_refused_in_its_place(
     assert [document["_id"] for document in world.everything()["jobs"]] == [good["job"]]
 
 
-async def test_a_circle_of_jobs_is_refused_and_who_waits_for_it_too(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_cycle_of_jobs_is_refused_with_all_that_depend_on_it(client: httpx.AsyncClient, world: World) -> None:
     circle = [
         job(ref="a", depends_on=["ref:c"]),
         job(ref="b", depends_on=["ref:a"]),

@@ -119,9 +119,7 @@ async def test_a_body_that_is_cut_off_writes_nothing(world: World) -> None:
     assert world.everything() == EMPTY
 
 
-async def test_more_connections_than_there_is_room_for_are_told_to_come_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_connections_beyond_the_limit_get_retry_after(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     entered, leave = asyncio.Event(), asyncio.Event()
 
     async def slow(job_id: str) -> None:
@@ -144,7 +142,7 @@ async def test_more_connections_than_there_is_room_for_are_told_to_come_again(
     assert b"application/problem+json" in answer
 
 
-async def test_more_requests_than_there_is_room_for_are_told_when_to_come_again(world: World) -> None:
+async def test_requests_beyond_the_limit_get_retry_after(world: World) -> None:
     world.pools.in_flight = Pool(IN_FLIGHT, 1)
     async with serving(world) as server:
         _, writer = await asyncio.open_connection("127.0.0.1", server.port)

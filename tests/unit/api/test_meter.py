@@ -1,4 +1,4 @@
-"""Every request is counted under its route's pattern, and so is every submit that is not let in."""
+"""Every request is counted under its route's pattern, and every refused submit by its reason."""
 
 import httpx
 import pytest
@@ -52,7 +52,7 @@ async def test_a_submit_is_counted_and_timed(client: httpx.AsyncClient, world: W
     assert told.of("hascheduler_http_request_seconds_count", method="POST", route="/v1/jobs") == 3
 
 
-async def test_who_is_turned_away_unread_is_counted_too(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_connection_that_is_refused_unread_is_counted(client: httpx.AsyncClient, world: World) -> None:
     world.pools.in_flight = Pool(IN_FLIGHT, 0)
     assert (await client.get("/v1/jobs")).status_code == 503
     assert await requests(world) == {("GET", "none", "503"): 1}
@@ -66,7 +66,7 @@ async def test_a_scrape_and_the_probes_are_answered_whatever_is_in_flight(
         assert (await client.get(path)).status_code == 200, path
 
 
-async def test_why_somebody_was_not_let_in(client: httpx.AsyncClient, world: World) -> None:
+async def test_refused_submits_are_counted_by_reason(client: httpx.AsyncClient, world: World) -> None:
     await client.put("/v1/tenants/small", json={"max_pending": 2})
     await client.put("/v1/tenants/slow", json={"submit_rate": {"count": 1, "per": "1h"}})
     world.view.waiting["small"] = 2
@@ -95,7 +95,7 @@ async def test_why_somebody_was_not_let_in(client: httpx.AsyncClient, world: Wor
         ("/leaderz", {"leading": False}, 503),
     ],
 )
-async def test_the_port_of_the_api_says_the_same_as_the_health_port(
+async def test_the_api_port_and_the_health_port_give_the_same_answers(
     client: httpx.AsyncClient, world: World, path: str, states: dict[str, bool], status: int
 ) -> None:
     for name, value in states.items():

@@ -1,4 +1,4 @@
-"""The OpenAPI document is the contract: nothing is left unsaid, and its examples are true."""
+"""The OpenAPI document is the contract: it is complete, and its examples are true."""
 
 from collections.abc import Iterator
 from typing import Any

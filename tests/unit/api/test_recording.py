@@ -18,7 +18,7 @@ STEPS: list[RecordedStep | RecordingEnd] = [
 ]
 
 
-async def test_what_is_told_can_be_read_again(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_recording_can_be_read_back(client: httpx.AsyncClient, world: World) -> None:
     world.view.heading, world.view.recorded = HEADING, [*STEPS]
     answer = await client.get(PATH, params={"for": "90s"})
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/x-ndjson")
@@ -27,7 +27,7 @@ async def test_what_is_told_can_be_read_again(client: httpx.AsyncClient, world: 
     assert world.view.recorded_for_ms == 90_000
 
 
-async def test_who_does_not_lead_cannot_be_recorded(client: httpx.AsyncClient) -> None:
+async def test_a_replica_that_does_not_lead_cannot_be_recorded(client: httpx.AsyncClient) -> None:
     check_problem(await client.get(PATH), 409)
 
 

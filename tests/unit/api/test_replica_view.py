@@ -1,4 +1,4 @@
-"""What a replica answers of jobs from its own mind, whoever leads."""
+"""A replica's answers about jobs from its own core, whichever replica leads."""
 
 from dataclasses import replace
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""``/v1/tokens``: a secret is shown once and stored nowhere, and nobody gives what he has not."""
+"""``/v1/tokens``: a secret is shown once and stored nowhere, and no token gives more than it has."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Clients with tokens, of a replica that demands them."""
+"""Clients with tokens, of a replica that requires them."""
 
 from dataclasses import replace
 from typing import Any

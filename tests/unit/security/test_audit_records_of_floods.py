@@ -1,4 +1,4 @@
-"""Nobody fills the audit log: strangers leave no record, refusals of one caller few, and no party takes all room."""
+"""No party can fill the audit log: unidentified callers leave no record, refusals of one caller few."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ async def test_strangers_are_counted_and_sampled_and_not_stored(app: FastAPI, wo
     assert {(line["who"], line["status"]) for line in shown} == {("anonymous", 401)}
 
 
-async def test_the_next_line_of_a_stranger_says_how_many_were_left_out(app: FastAPI, world: World) -> None:
+async def test_the_next_line_of_an_unidentified_caller_counts_those_left_out(app: FastAPI, world: World) -> None:
     guarded = Guarded(app, world)
     async with guarded.showing("hsk_" + "x" * 43) as stranger:
         for _ in range(FLOOD):
@@ -82,7 +82,7 @@ async def test_what_one_caller_is_refused_again_and_again_is_stored_now_and_then
     assert newest["left_out"] == FLOOD - 100
 
 
-async def test_what_a_caller_did_is_stored_although_it_was_refused_much(
+async def test_a_change_is_stored_although_many_requests_of_its_caller_were_refused(
     client: httpx.AsyncClient, world: World
 ) -> None:
     for _ in range(FLOOD):
@@ -119,7 +119,7 @@ async def test_the_collection_keeps_the_newest(world: World) -> None:
     assert not world.database.find(Collection.AUDIT, record(0, "ci-0").id)
 
 
-def test_a_sample_regains_what_it_took_and_counts_the_rest() -> None:
+def test_a_sampler_refills_and_counts_the_rest() -> None:
     sample = Sampler(2, 100)
     assert [sample.take(MonoMs(at)) for at in (0, 0, 50, 99, 100, 150, 200)] == [0, 0, None, None, 2, None, 1]
     assert [sample.take(MonoMs(at)) for at in (10_000, 10_000, 10_000)] == [0, 0, None]

@@ -97,7 +97,7 @@ def _taking_a_body(app: FastAPI) -> list[tuple[str, str]]:
     ]
 
 
-def test_no_route_reads_the_body_of_who_may_not_ask(app: FastAPI) -> None:
+def test_no_route_reads_the_body_of_a_caller_without_the_power(app: FastAPI) -> None:
     """Of all routes that OpenAPI says take a body; a worker may do nothing but work, and a viewer only look."""
     looking = {("POST", "/v1/schedules/preview"), ("POST", "/v1/schedules/{name}/preview")}
     taking = _taking_a_body(app)

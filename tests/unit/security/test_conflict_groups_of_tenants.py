@@ -60,7 +60,7 @@ async def test_a_new_definition_is_each_tenants_own_and_says_so(client: httpx.As
     assert (await client.put(LOG, json={"conflict_group": "git"})).json() == shown == await get(client, LOG)
 
 
-async def test_one_of_0_2_0_stays_shared_until_somebody_says_otherwise(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_definition_of_0_2_0_stays_shared_until_it_is_edited(client: httpx.AsyncClient, world: World) -> None:
     await client.put(LOG, json={"conflict_group": "git", "conflict_scope": "shared"})
     stored = world.stored(Collection.DEFINITIONS, "log")
     del stored["conflict_scope"]
@@ -79,7 +79,7 @@ async def test_another_scope_is_refused(client: httpx.AsyncClient, scope: object
     check_problem(await client.put(LOG, json={"conflict_scope": scope}), 422, "conflict_scope")
 
 
-async def test_one_that_somebody_broke_is_unreadable_and_repaired(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_corrupted_one_is_unreadable_until_it_is_replaced(client: httpx.AsyncClient, world: World) -> None:
     await client.put(LOG, json={})
     world.rewrite(Collection.DEFINITIONS, "log", conflict_scope="everybody")
     check_problem(await client.get(LOG), 500)

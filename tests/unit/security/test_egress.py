@@ -1,4 +1,4 @@
-"""What each component reaches, all of it: whoever takes one over gets no further than its work goes."""
+"""The egress of each component, all of it: an attacker who takes one over reaches no more than its work needs."""
 
 from itertools import product
 

@@ -109,7 +109,7 @@ def test_the_keys_of_one_tenant_share_what_it_has() -> None:
     assert outcome.tenant_cost_ms == {"acme": 10_000, "globex": 9_000}
 
 
-def test_who_comes_back_starts_at_the_least_of_those_it_competes_with() -> None:
+def test_a_key_that_returns_starts_at_the_least_of_its_competitors() -> None:
     """A tenant among the tenants, a key among the keys of its tenant."""
     accounts = FairAccounts(PolicyConfig(), Rules())
     for tenant, key, charges in (("acme", "a", 3), ("acme", "b", 5), ("globex", "a", 6)):
@@ -216,7 +216,7 @@ async def test_the_record_can_be_stored_however_long_keys_and_targets_are() -> N
 # What others are told
 
 
-def test_who_sees_one_tenant_is_not_told_the_keys_of_the_job_that_goes_first() -> None:
+def test_a_caller_of_one_tenant_does_not_see_the_key_of_the_job_that_goes_first() -> None:
     core = Dispatcher()
     core.step(wall(0), [TermBegan(1), ProcessorSeen(make_processor("p", slots=1))])
     for id, tenant, key in (("runs", "acme", "a"), ("first", "globex", "secret"), ("waits", "acme", "b")):

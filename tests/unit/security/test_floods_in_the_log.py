@@ -38,7 +38,7 @@ _CASES = {
 
 @pytest.mark.parametrize("resets", [False, True], ids=["closes", "resets"])
 @pytest.mark.parametrize("case", _CASES)
-async def test_who_breaks_off_leaves_no_traceback(
+async def test_a_client_that_disconnects_leaves_no_traceback(
     app: FastAPI,
     world: World,
     caplog: pytest.LogCaptureFixture,

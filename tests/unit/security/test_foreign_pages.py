@@ -1,4 +1,4 @@
-"""What a stranger's page makes a browser send: names that lead here by design, and requests forged for other sites."""
+"""What a page of another site makes a browser send: DNS rebinding and forged requests."""
 
 import re
 from collections.abc import Iterator

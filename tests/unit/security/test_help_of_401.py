@@ -1,4 +1,4 @@
-"""The answer to 401 says what to send, and the redaction leaves that alone."""
+"""The answer to 401 says what to send, and the redaction leaves that readable."""
 
 import httpx
 from fastapi import FastAPI
@@ -9,7 +9,7 @@ from tests.unit.api.requests import check_problem
 from tests.unit.api.tokens import Guarded
 
 
-async def test_it_says_what_to_send(app: FastAPI, world: World) -> None:
+async def test_401_says_what_to_send(app: FastAPI, world: World) -> None:
     async with Guarded(app, world).showing(None) as stranger:
         problem = check_problem(await stranger.get("/v1/jobs"), 401)
     assert "***" not in problem["detail"]

@@ -44,7 +44,7 @@ def test_a_lane_a_job_would_take_every_start() -> None:
     assert sum(each.startswith("crowd") for each in started) == 10
 
 
-async def test_a_token_of_one_tenant_names_no_lane_that_nobody_defined(acme: httpx.AsyncClient, world: World) -> None:
+async def test_a_token_of_one_tenant_cannot_name_an_undefined_lane(acme: httpx.AsyncClient, world: World) -> None:
     before = world.database.documents(Collection.JOBS)
     refused_lane(await acme.post("/v1/jobs", json={"definition": "log", "lane": "own"}))
     refused_lane(await acme.post("/v1/schedules", json={**TICK, "job": {**TICK["job"], "lane": "own"}}), "job.lane")

@@ -1,4 +1,4 @@
-"""The ports beside the API's: whoever takes all connections there keeps neither probes nor standbys out."""
+"""The ports beside the API's: one address that takes all connections keeps neither probes nor standbys out."""
 
 import asyncio
 from contextlib import suppress
@@ -13,7 +13,7 @@ from tests.unit.security.crowding import HERE, LIMIT_S, THERE, answer_of
 GREETED = GREETING.format(id="replica-1").encode()
 
 
-async def test_a_standby_keeps_its_line_and_another_gets_one_whoever_takes_the_rest() -> None:
+async def test_standbys_keep_and_get_connections_when_one_address_takes_the_rest() -> None:
     liveness = LivenessServer(HERE, 0, "replica-1")
     await liveness.bind()
     serving = asyncio.create_task(liveness.run())
@@ -39,7 +39,7 @@ async def test_a_standby_keeps_its_line_and_another_gets_one_whoever_takes_the_r
     await asyncio.wait([serving])
 
 
-async def test_a_probe_is_answered_whoever_takes_all_connections_of_the_health_port() -> None:
+async def test_a_probe_is_answered_when_one_address_takes_all_connections_of_the_health_port() -> None:
     class Well:
         def not_alive(self) -> str:
             return ""

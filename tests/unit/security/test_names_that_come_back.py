@@ -109,7 +109,7 @@ def span(from_hours: int, to_hours: int, **fields: Any) -> dict[str, Any]:
     return {"from": format_instant(from_ms), "to": format_instant(to_ms), **fields}
 
 
-async def test_a_backfill_makes_its_own_jobs_and_tells_of_no_others(
+async def test_a_backfill_makes_its_own_jobs_and_shows_no_others(
     acme: httpx.AsyncClient, beta: httpx.AsyncClient, world: World
 ) -> None:
     await make(acme)

@@ -1,4 +1,4 @@
-"""The production overlay: nobody who listens between two pods reads a password, a payload or a token."""
+"""The production overlay: an eavesdropper between two pods reads no password, payload or token."""
 
 import re
 import subprocess
@@ -34,7 +34,7 @@ def _ours(objects: Objects, name: str = "") -> list[Container]:
 
 
 @pytest.mark.parametrize("folder", SECURED)
-def test_whoever_connects_knows_whom_to_trust(folder: str) -> None:
+def test_every_client_has_the_ca_of_its_server(folder: str) -> None:
     objects = rendered(folder)
     assert len(_ours(objects)) == 4
     for container in _ours(objects):

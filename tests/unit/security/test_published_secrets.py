@@ -77,7 +77,7 @@ def test_no_replica_set_and_no_user_is_made_with_published_ones(tmp_path: Path, 
     assert "stands in the repository" in ended.err
 
 
-def test_none_that_is_made_anew_looks_like_a_published_one(tmp_path: Path) -> None:
+def test_no_generated_secret_looks_like_a_published_one(tmp_path: Path) -> None:
     assert invoke("secrets", "--out", str(tmp_path / "new")).status == 0
     assert not [
         path for path in (tmp_path / "new").rglob("*") if path.is_file() and PUBLISHED_PREFIX in path.read_text()

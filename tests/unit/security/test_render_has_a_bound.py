@@ -42,7 +42,7 @@ async def test_no_schedule_is_created_that_grows_too_large(client: httpx.AsyncCl
     assert world.everything() == before
 
 
-async def test_nor_one_whose_payload_is_too_large_as_it_is(client: httpx.AsyncClient) -> None:
+async def test_a_schedule_whose_payload_is_too_large_as_it_is_is_refused(client: httpx.AsyncClient) -> None:
     body = {**TICK, "job": {"definition": "log", "payload": "x" * (PAYLOAD_BYTES_MAX - 1)}}
     await too_large(await client.post("/v1/schedules", json=body), "job", "payload")
     body["job"]["payload"] = "x" * (PAYLOAD_BYTES_MAX - 2)
@@ -62,7 +62,7 @@ async def test_none_is_replaced_by_one_that_does(client: httpx.AsyncClient) -> N
         pytest.param({"labels": {"team": "\N{PILE OF POO}" * 256}}, id="a label"),
     ],
 )
-async def test_an_edit_of_what_it_is_filled_with_is_judged_too(
+async def test_an_edit_of_the_values_that_fill_a_payload_is_checked(
     client: httpx.AsyncClient, patch: dict[str, Any]
 ) -> None:
     whole = filling("${target}${label.team}" * 1_000, target="x" * 100, labels={"team": "x"})
@@ -70,7 +70,7 @@ async def test_an_edit_of_what_it_is_filled_with_is_judged_too(
     await too_large(await client.patch(PATH, json=patch), "job", "payload")
 
 
-async def test_a_trigger_with_a_payload_of_its_own_is_judged_too(client: httpx.AsyncClient, world: World) -> None:
+async def test_a_trigger_with_its_own_payload_is_checked(client: httpx.AsyncClient, world: World) -> None:
     assert (await client.post("/v1/schedules", json=filling("small"))).status_code == 201
     before = world.everything()
     await too_large(await client.post(f"{PATH}/trigger", json={"payload": "${target}" * MANY}), "payload")

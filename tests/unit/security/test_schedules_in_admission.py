@@ -100,7 +100,7 @@ async def test_a_token_of_one_tenant_makes_no_schedule_that_fires_more_often_tha
     assert (await made(boss, "b", trigger=trigger)).status_code == 201
 
 
-async def test_nor_does_it_change_one_to_that_and_what_was_stored_before_goes_on(
+async def test_an_edit_to_too_fast_a_trigger_is_refused_and_stored_ones_go_on(
     acme: httpx.AsyncClient, boss: httpx.AsyncClient
 ) -> None:
     assert (await made(acme, "slow")).status_code == 201

@@ -1,4 +1,4 @@
-"""Idle connections give way to newcomers, those of the address with the most first; busy ones leave a reserve."""
+"""Idle connections are evicted for new ones, first at the address with the most; busy ones leave a reserve."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ async def test_an_address_whose_connections_idle_keeps_no_one_else_out(app: Fast
     assert scrape(world.metrics.registry).of("hascheduler_connections_cut_total", reason="gave_way") > MAX
 
 
-async def test_who_waits_between_two_requests_is_not_the_one_that_gives_way(app: FastAPI, world: World) -> None:
+async def test_a_connection_briefly_between_two_requests_is_not_evicted(app: FastAPI, world: World) -> None:
     async with crowded(app, world) as crowd:
         polite, idle = await crowd.caller("viewer", "*", THERE), crowd.stranger(HERE)
         reader, writer = await polite.connect()
@@ -60,7 +60,7 @@ async def test_when_all_are_busy_the_last_places_are_for_probes_operators_and_wo
         assert (await answer_of(await crowd.stranger(THERE).begin("GET", "/livez")))[0] == 200
 
 
-async def test_a_busy_address_is_told_that_it_is_its_own_share(app: FastAPI, world: World) -> None:
+async def test_a_busy_address_gets_429_for_its_share(app: FastAPI, world: World) -> None:
     async with crowded(app, world) as crowd:
         for _ in range((MAX - RESERVE) * 3 // 4):
             viewer = await crowd.caller("viewer", "acme", HERE)

@@ -1,4 +1,4 @@
-"""Streams of events, and recordings of the leader: who opens all it can keeps no one else out."""
+"""Event streams and recordings of the leader: a caller that opens all it can keeps no other out."""
 
 from fastapi import FastAPI
 

@@ -1,4 +1,4 @@
-"""Large bodies are charged by the size that they declare, unread; nobody queues behind those that drip."""
+"""Large bodies are charged by their declared size, unread; no request queues behind slow ones."""
 
 import asyncio
 from functools import partial

@@ -46,9 +46,7 @@ async def test_an_address_with_many_tokens_keeps_no_other_address_out(app: FastA
         await crowd.others_get_in(THERE)
 
 
-async def test_when_all_is_taken_operators_and_workers_get_in_and_submitters_are_told_that_it_is_full(
-    app: FastAPI, world: World
-) -> None:
+async def test_a_full_pool_admits_operators_and_workers_and_answers_submitters_503(app: FastAPI, world: World) -> None:
     world.pools.in_flight = Pool(IN_FLIGHT, 8, 4)
     async with crowded(app, world) as crowd:
         for number in range(4):

@@ -1,4 +1,4 @@
-"""Submits that wait for the end of their jobs: over its share a caller is answered 202 at once; nobody is kept out."""
+"""Submits that wait for the end of their jobs: over its share a caller is answered 202 at once, none is kept out."""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,4 @@
-"""Who sends, or reads, next to nothing is cut by rate, long before the time is over."""
+"""Clients that send or read next to nothing are cut by rate, long before their time limit."""
 
 import asyncio
 

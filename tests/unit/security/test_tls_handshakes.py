@@ -1,4 +1,4 @@
-"""Clients that connect to an HTTPS port and never shake hands are counted like others, and have little time."""
+"""Clients that connect to an HTTPS port and never shake hands count like others, and have little time."""
 
 import asyncio
 import logging
@@ -75,7 +75,7 @@ async def test_a_handshake_has_little_time(url: str, authority: Authority, monke
     writer.transport.abort()
 
 
-def test_all_who_come_at_once_are_answered_on_the_loop_that_replicas_run_on(authority: Authority) -> None:
+def test_simultaneous_clients_are_all_answered_on_uvloop(authority: Authority) -> None:
     """It reads at once; tests run on another, which first finishes what it is told."""
 
     async def alive_at_once() -> list[bool]:
@@ -111,7 +111,7 @@ async def test_what_comes_with_the_last_of_the_handshake_is_not_lost(url: str, a
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16", b"\x16\x03\x01\x00\x05nonsense", b"GET / HTTP/1.1\r\n\r\n"])
-async def test_who_breaks_a_handshake_off_leaves_no_traceback(
+async def test_an_aborted_handshake_leaves_no_traceback(
     url: str, authority: Authority, caplog: pytest.LogCaptureFixture, sent: bytes
 ) -> None:
     unhandled: list[dict[str, Any]] = []

@@ -42,14 +42,14 @@ async def test_no_chain_of_tokens_reaches_beyond_the_first(guarded: Guarded) -> 
         check_problem(await asked(client), 401)
 
 
-async def test_one_that_does_not_expire_makes_what_it_is_asked_for(guarded: Guarded) -> None:
+async def test_a_token_that_does_not_expire_creates_any_requested_one(guarded: Guarded) -> None:
     async with guarded.showing(ADMIN_TOKEN) as boss, await guarded.client("admin", "acme") as parent:
         for client in (boss, parent):
             assert (await asked(client)).json()["expires_at"] is None
             assert (await asked(client, expires_in="2h")).json()["expires_at"] == "2030-01-01T02:00:00.000Z"
 
 
-async def test_nor_does_it_exceed_the_tenant_and_the_role_that_it_has(guarded: Guarded) -> None:
+async def test_a_token_creates_none_beyond_its_own_tenant_and_role(guarded: Guarded) -> None:
     async with await guarded.client("admin", "acme") as parent:
         for tenant in ("other", "*"):
             check_problem(await asked(parent, tenant=tenant), 403, "tenant")
@@ -59,7 +59,7 @@ async def test_nor_does_it_exceed_the_tenant_and_the_role_that_it_has(guarded: G
             check_problem(await asked(parent, role="viewer"), 403)
 
 
-async def test_those_that_it_made_live_on_when_it_is_revoked_and_name_it(guarded: Guarded) -> None:
+async def test_created_tokens_outlive_the_revoked_creator_and_name_it(guarded: Guarded) -> None:
     async with guarded.showing(ADMIN_TOKEN) as boss, await guarded.client("admin", "acme") as parent:
         child = (await asked(parent)).json()
         assert child["created_by"] == "admin-1"

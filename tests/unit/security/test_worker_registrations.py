@@ -64,7 +64,7 @@ async def test_a_token_registers_so_many_processors_and_no_more(
     assert len(world.everything()["processors"]) == MOST + 1
 
 
-async def test_those_that_the_stream_has_not_told_of_count_too(worker: httpx.AsyncClient, world: World) -> None:
+async def test_registrations_that_the_stream_has_not_shown_count(worker: httpx.AsyncClient, world: World) -> None:
     world.view.processors = lambda: ()
     for _ in range(MOST):
         await registered(worker)
@@ -128,6 +128,6 @@ async def test_a_secret_is_changed_without_losing_what_runs(guarded: Guarded, wo
         assert (await renewed.post("/v1/work/heartbeat", json={"processor": processor})).status_code == 200
 
 
-async def test_where_no_token_is_demanded_anybody_speaks_for_any(client: httpx.AsyncClient) -> None:
+async def test_without_tokens_any_caller_may_act_for_any_processor(client: httpx.AsyncClient) -> None:
     processor = await registered(client)
     assert (await client.post("/v1/work/heartbeat", json={"processor": processor})).status_code == 200
