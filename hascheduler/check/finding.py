@@ -7,6 +7,11 @@ from enum import StrEnum
 
 from hascheduler.model.instants import LATEST_MS, format_instant
 
+FINDINGS_KEPT_MAX = 100
+"""Of each kind, with their texts; the others are only counted."""
+SUSPECTS_MAX = 1_000
+"""Of each kind, for the second look."""
+
 
 class FindingKind(StrEnum):
     VERDICT_MISSING = "verdict_missing"
@@ -67,23 +72,6 @@ class CheckReport:
     complete: bool
 
 
-def instant_or_ms(at_ms: int) -> str:
-    """RFC 3339, or the bare milliseconds where a stored value is out of range."""
-    return format_instant(at_ms) if 0 <= at_ms < LATEST_MS else f"{at_ms} ms"
-
-
-def short_id(id: object) -> str:
-    """An ``_id`` of any stored type, in at most 200 characters."""
-    text = id if isinstance(id, str) else repr(id)
-    return text if len(text) <= 200 else text[:199] + "…"
-
-
-FINDINGS_KEPT_MAX = 100
-"""Of each kind, with their texts; the others are only counted."""
-SUSPECTS_MAX = 1_000
-"""Of each kind, for the second look."""
-
-
 class FindingCollector:
     """Owner of the findings so far, certain ones and suspects; bounded, however much is broken."""
 
@@ -132,3 +120,14 @@ class FindingCollector:
         self._counts[finding.kind] += 1
         if len(of_kind) < FINDINGS_KEPT_MAX:
             of_kind[finding.document] = finding
+
+
+def instant_or_ms(at_ms: int) -> str:
+    """RFC 3339, or the bare milliseconds where a stored value is out of range."""
+    return format_instant(at_ms) if 0 <= at_ms < LATEST_MS else f"{at_ms} ms"
+
+
+def short_id(id: object) -> str:
+    """An ``_id`` of any stored type, in at most 200 characters."""
+    text = id if isinstance(id, str) else repr(id)
+    return text if len(text) <= 200 else text[:199] + "…"

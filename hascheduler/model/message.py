@@ -31,6 +31,10 @@ from hascheduler.model.trace import TraceContext, trace_from_headers
 MESSAGE_VERSION = 1
 MESSAGE_BYTES_MAX = 4_096
 ATTEMPT_MAX = 2**53 - 1
+BUNDLE_KIND = "bundle"
+BUNDLE_MAX = 100
+_BUNDLE_BYTES_MAX = BUNDLE_MAX * MESSAGE_BYTES_MAX
+_BUNDLE_FIRST_BYTES = b'{"v":1,"kind":"bundle"'
 
 
 class MessageKind(StrEnum):
@@ -89,18 +93,7 @@ def checked_message(kind: MessageKind, job_id: object, attempt: object, trace: T
     return Message(kind, job_id, attempt, trace)
 
 
-_KINDS = {kind.value: kind for kind in MessageKind}
-
-
-def _is_storable(text: str) -> bool:
-    # JSON can spell half a surrogate pair, which no database takes, not even in a question.
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-BUNDLE_KIND = "bundle"
-BUNDLE_MAX = 100
-_BUNDLE_BYTES_MAX = BUNDLE_MAX * MESSAGE_BYTES_MAX
-_BUNDLE_FIRST_BYTES = b'{"v":1,"kind":"bundle"'
+# Bundles
 
 
 def encode_bundle(messages: Sequence[Message]) -> bytes:
@@ -128,3 +121,11 @@ def decode_bundle(body: bytes) -> list[Message] | None:
 def _run(message: Message) -> dict[str, Any]:
     run: dict[str, Any] = {"job": message.job_id, "attempt": message.attempt}
     return run if message.trace is None else {**run, **message.trace.headers()}
+
+
+_KINDS = {kind.value: kind for kind in MessageKind}
+
+
+def _is_storable(text: str) -> bool:
+    # JSON can spell half a surrogate pair, which no database takes, not even in a question.
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

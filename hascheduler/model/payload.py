@@ -23,63 +23,13 @@ from hascheduler.model.job import JOB_ID_TAIL_MAX
 
 PAYLOAD_BYTES_MAX = 256 * 1024
 """Of every job. MongoDB holds 16 MiB; as BSON, a list of many small numbers takes six times its JSON size."""
-
+PLACEHOLDERS = ("schedule", "target", "job_id", "nominal_at", "nominal_date", "nominal_ms")
+"""Beside these, ``label.<key>`` for each label. Dates and times are UTC."""
 # As `render` reads them. JSON keeps them as they are, none spans two texts, and after "$$" none begins.
 _PLACEHOLDER = re.compile(rb"\$(?:\$|\{([a-zA-Z0-9][a-zA-Z0-9._-]*)\})")
 
 
-def json_bytes(value: Any) -> int:
-    """The size of ``value``; what is no JSON counts as its text, a text that is too long by its characters."""
-    # Encoding a text takes eight times its size for a moment.
-    is_too_long = isinstance(value, str) and len(value) > PAYLOAD_BYTES_MAX
-    return len(value) if is_too_long else len(_json(value))
-
-
-def rendered_bytes_max(payload: Any, longest: Mapping[str, str]) -> int:
-    """At least the size of ``payload`` with its placeholders filled from ``longest``.
-
-    Placeholders in names count although they are not filled; one that gets shorter counts with its unfilled length.
-    """
-    text = _json(payload)
-    size = len(text)
-    if b"${" not in text:
-        return size
-    grows = {name: json_bytes(value) - len('""') - len(f"${{{name}}}") for name, value in longest.items()}
-    for name, count in Counter(_PLACEHOLDER.findall(text)).items():
-        size += count * max(0, grows.get(name.decode(), 0))
-    return size
-
-
-def require_storable_size(size: int, path: tuple[str | int, ...], *, rendered: bool) -> None:
-    """`InvalidInput` if a payload of that size is too large."""
-    if size > PAYLOAD_BYTES_MAX:
-        filled = ", counted with the longest text for each placeholder" if rendered else ""
-        raise InvalidInput(path, f"{size} bytes of JSON{filled}", f"at most {PAYLOAD_BYTES_MAX}")
-
-
-def _json(value: Any) -> bytes:
-    try:
-        return orjson.dumps(value, default=str)
-    except TypeError:  # written by hand: integers of more than 64 bits, half a surrogate pair
-        return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True).encode("utf-8", "surrogatepass")
-
-
-PLACEHOLDERS = ("schedule", "target", "job_id", "nominal_at", "nominal_date", "nominal_ms")
-"""Beside these, ``label.<key>`` for each label. Dates and times are UTC."""
-
-
-class _Template(Template):
-    idpattern = r"(?a:[a-zA-Z0-9][a-zA-Z0-9._-]*)"
-    braceidpattern = idpattern
-    # A bare name after a dollar sign stays as it is: payloads hold prices and shell variables.
-    pattern = rf"""
-        \$(?:
-          (?P<escaped>\$) |
-          (?P<named>(?!)) |
-          \{{(?P<braced>{idpattern})\}} |
-          (?P<invalid>(?!))
-        )
-    """  # type: ignore[assignment]  # the class replaces the text by what it compiles to
+# Placeholders
 
 
 def placeholder_values(
@@ -130,3 +80,56 @@ def missing_placeholders(
         case list():
             for index, value in enumerate(payload):
                 yield from missing_placeholders(value, known, (*path, index))
+
+
+class _Template(Template):
+    idpattern = r"(?a:[a-zA-Z0-9][a-zA-Z0-9._-]*)"
+    braceidpattern = idpattern
+    # A bare name after a dollar sign stays as it is: payloads hold prices and shell variables.
+    pattern = rf"""
+        \$(?:
+          (?P<escaped>\$) |
+          (?P<named>(?!)) |
+          \{{(?P<braced>{idpattern})\}} |
+          (?P<invalid>(?!))
+        )
+    """  # type: ignore[assignment]  # the class replaces the text by what it compiles to
+
+
+# Size
+
+
+def json_bytes(value: Any) -> int:
+    """The size of ``value``; what is no JSON counts as its text, a text that is too long by its characters."""
+    # Encoding a text takes eight times its size for a moment.
+    is_too_long = isinstance(value, str) and len(value) > PAYLOAD_BYTES_MAX
+    return len(value) if is_too_long else len(_json(value))
+
+
+def rendered_bytes_max(payload: Any, longest: Mapping[str, str]) -> int:
+    """At least the size of ``payload`` with its placeholders filled from ``longest``.
+
+    Placeholders in names count although they are not filled; one that gets shorter counts with its unfilled length.
+    """
+    text = _json(payload)
+    size = len(text)
+    if b"${" not in text:
+        return size
+    grows = {name: json_bytes(value) - len('""') - len(f"${{{name}}}") for name, value in longest.items()}
+    for name, count in Counter(_PLACEHOLDER.findall(text)).items():
+        size += count * max(0, grows.get(name.decode(), 0))
+    return size
+
+
+def require_storable_size(size: int, path: tuple[str | int, ...], *, rendered: bool) -> None:
+    """`InvalidInput` if a payload of that size is too large."""
+    if size > PAYLOAD_BYTES_MAX:
+        filled = ", counted with the longest text for each placeholder" if rendered else ""
+        raise InvalidInput(path, f"{size} bytes of JSON{filled}", f"at most {PAYLOAD_BYTES_MAX}")
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, default=str)
+    except TypeError:  # written by hand: integers of more than 64 bits, half a surrogate pair
+        return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True).encode("utf-8", "surrogatepass")

@@ -13,16 +13,24 @@ from hascheduler.model.fields import is_integer
 from hascheduler.model.repr_limits import quoted
 
 Resources = tuple[tuple[str, int], ...]
-
+Path = tuple[str | int, ...]
 NO_RESOURCES: Resources = ()
 SLOTS = "slots"
 """The resource of which every processor has some and every job takes one; it can't be declared."""
 RESOURCE_NAMES_MAX = 16
+AMOUNT_MAX = 1_000_000_000
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
+_NAME = re.compile(NAME_PATTERN[:-1] + r"\Z")
+NAME_EXPECTED = f"1 to 63 letters, digits, '_' or '-', beginning with a letter or digit, other than {SLOTS!r}"
+_TEXT_EXPECTED = "amounts by name, such as cpu=8,gpu=1"
 
 
 def resources(amounts: Mapping[str, int]) -> Resources:
     """The vector of ``amounts``, none of which may be negative."""
     return tuple(sorted((name, amount) for name, amount in amounts.items() if amount))
+
+
+# As they are stored
 
 
 def decode_resources(value: object, path: str = "resources") -> Resources:
@@ -45,13 +53,7 @@ def encode_resources(vector: Resources) -> dict[str, Any]:
     return dict(vector)
 
 
-AMOUNT_MAX = 1_000_000_000
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
-_NAME = re.compile(NAME_PATTERN[:-1] + r"\Z")
-NAME_EXPECTED = f"1 to 63 letters, digits, '_' or '-', beginning with a letter or digit, other than {SLOTS!r}"
-_TEXT_EXPECTED = "amounts by name, such as cpu=8,gpu=1"
-
-Path = tuple[str | int, ...]
+# As people write them
 
 
 def is_resource_name(name: str) -> bool:

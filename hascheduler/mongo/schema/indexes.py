@@ -20,7 +20,8 @@ from hascheduler.mongo.faults import faults
 _REACH_LIMIT_S = 3.0
 _BUILD_LIMIT_S = 60.0
 _NAMESPACE_EXISTS = 48
-
+_SHAPING = ("unique", "sparse", "partialFilterExpression", "expireAfterSeconds")
+"""The options that make an index another one."""
 INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
     Collection.JOBS: (
         # The snapshot reads the live states; a list reads one state by id.
@@ -91,10 +92,6 @@ async def create_collection(database: Database, name: str) -> None:
     except OperationFailure as error:
         if error.code != _NAMESPACE_EXISTS:
             raise
-
-
-_SHAPING = ("unique", "sparse", "partialFilterExpression", "expireAfterSeconds")
-"""The options that make an index another one."""
 
 
 def require_compatible(

@@ -45,6 +45,8 @@ _NESTED = [
     )
 ]
 """The collections with nested lean fields that may be edited; a job's resources never change."""
+_OF_DOCUMENTS = frozenset({"insert", "replace", "update", "delete"})
+_COLLECTIONS = {collection.value: (collection, frozenset(lean)) for collection, lean in LEAN_FIELDS.items()}
 
 
 class NonChange(Enum):
@@ -112,36 +114,10 @@ def change_of(event: Mapping[str, Any], position: str = "") -> Change | Reread |
     return Change(collection, Operation.PATCH, id, patch, position, at_ms) if patch else NonChange.NOTHING
 
 
-def _is_ours(rename: Mapping[str, Any]) -> bool:
-    return any(rename.get(side, {}).get("coll") in _COLLECTIONS for side in ("ns", "to"))
-
-
-def _lean(fields: dict[str, Any] | None, lean: frozenset[str]) -> dict[str, Any]:
-    if not fields or lean.issuperset(fields):  # nearly always: the server has projected them
-        return fields or {}
-    return {name: value for name, value in fields.items() if name in lean}
-
-
 def written_at_ms(event: Mapping[str, Any]) -> int | None:
     """When the server took the write, by its clock; None from servers before 6.0."""
     at = event.get("wallTime")
     return from_datetime(at) if isinstance(at, datetime) else None
-
-
-_OF_DOCUMENTS = frozenset({"insert", "replace", "update", "delete"})
-_COLLECTIONS = {collection.value: (collection, frozenset(lean)) for collection, lean in LEAN_FIELDS.items()}
-
-
-def _part_of(lean: frozenset[str], event: Mapping[str, Any], description: Mapping[str, Any]) -> bool:
-    """Whether the update removed a lean field, or changed one in part."""
-    touched, removed = event.get("touched"), description.get("removedFields")
-    truncated = description.get("truncatedArrays")
-    if not (touched or removed or truncated):
-        return False
-    in_part = [path for path in touched or () if "." in path]
-    in_part += removed or ()
-    in_part += [array["field"] for array in truncated or ()]
-    return any(path.split(".", 1)[0] in lean for path in in_part)
 
 
 def position_after(last: str, moment: Timestamp | None) -> str:
@@ -155,3 +131,25 @@ def position_after(last: str, moment: Timestamp | None) -> str:
     if not last.startswith(alone):
         return alone
     return position(moment.time, moment.inc, number_of(last) + EVENTS_OF_A_CHANGE_MAX)
+
+
+def _is_ours(rename: Mapping[str, Any]) -> bool:
+    return any(rename.get(side, {}).get("coll") in _COLLECTIONS for side in ("ns", "to"))
+
+
+def _lean(fields: dict[str, Any] | None, lean: frozenset[str]) -> dict[str, Any]:
+    if not fields or lean.issuperset(fields):  # nearly always: the server has projected them
+        return fields or {}
+    return {name: value for name, value in fields.items() if name in lean}
+
+
+def _part_of(lean: frozenset[str], event: Mapping[str, Any], description: Mapping[str, Any]) -> bool:
+    """Whether the update removed a lean field, or changed one in part."""
+    touched, removed = event.get("touched"), description.get("removedFields")
+    truncated = description.get("truncatedArrays")
+    if not (touched or removed or truncated):
+        return False
+    in_part = [path for path in touched or () if "." in path]
+    in_part += removed or ()
+    in_part += [array["field"] for array in truncated or ()]
+    return any(path.split(".", 1)[0] in lean for path in in_part)

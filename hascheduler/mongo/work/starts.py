@@ -27,6 +27,8 @@ from hascheduler.mongo.state_updates import BY_ID, NEXT_REV, source_states
 from hascheduler.mongo.work.started_attempts import StartedAttempts
 from hascheduler.ports import StartedJob
 
+DEFINITION_AGE_MAX_S = 2.0
+_DEFINITIONS_KEPT_MAX = 1_000
 _FIELDS = (
     "state", "attempt", "processor", "definition", "target", "payload", "tenant", "labels", "schedule", "nominal_ms",
     "submitted_at_ms", "dispatched_at_ms", "started_at_ms", "first_started_at_ms", "failures", "trace", "kept_until",
@@ -34,8 +36,8 @@ _FIELDS = (
 # A running job matches too and stays as it is: that is the repeat after an unknown answer. Even a write that changes
 # nothing waits for the majority, so the first one's success is then certain.
 _STATES = sorted({*source_states(Move.START), JobState.RUNNING.value})
-
 _Read = dict[str, Mapping[str, Any]]
+"""Jobs by id, with `_FIELDS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,34 @@ class Starts:
         return (await self._jobs.bulk_write(writes, ordered=False)).matched_count
 
 
+class DefinitionCache:
+    """Definitions for processors: timeouts and retries of the jobs they start, at most `DEFINITION_AGE_MAX_S` old.
+
+    Owner of the definitions that were read lately.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._definitions = database[Collection.DEFINITIONS.value]
+        self._read: dict[str, tuple[Definition, float]] = {}
+
+    async def of(self, name: str) -> Definition:
+        """The definition by that name; the defaults if it does not exist, or can't be read."""
+        now = asyncio.get_running_loop().time()
+        known = self._read.get(name)
+        if known is not None and now - known[1] < DEFINITION_AGE_MAX_S:
+            return known[0]
+        with faults("read the definition"):
+            document = await self._definitions.find_one({"_id": name}, list(LEAN_FIELDS[Collection.DEFINITIONS]))
+        try:
+            definition = Definition(name) if document is None else decode_definition(name, document)
+        except InvalidInput:
+            definition = Definition(name)
+        if len(self._read) >= _DEFINITIONS_KEPT_MAX:
+            self._read.clear()
+        self._read[name] = (definition, now)
+        return definition
+
+
 def _first_start(at_ms: WallMs) -> tuple[list[str], dict[str, Any]]:
     """Source states and update for a job that has never run: no pipeline, which costs the server twice as much."""
     fields = {"state": JobState.RUNNING.value, "started_at_ms": at_ms, "first_started_at_ms": at_ms, "progress": None}
@@ -167,35 +197,3 @@ def _started(job: Mapping[str, Any], at_ms: WallMs, rules: Definition) -> Starte
         rules=rules,
         trace=trace_context(job.get("trace")),
     )
-
-
-DEFINITION_AGE_MAX_S = 2.0
-_DEFINITIONS_KEPT_MAX = 1_000
-
-
-class DefinitionCache:
-    """Definitions for processors: timeouts and retries of the jobs they start, at most `DEFINITION_AGE_MAX_S` old.
-
-    Owner of the definitions that were read lately.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._definitions = database[Collection.DEFINITIONS.value]
-        self._read: dict[str, tuple[Definition, float]] = {}
-
-    async def of(self, name: str) -> Definition:
-        """The definition by that name; the defaults if it does not exist, or can't be read."""
-        now = asyncio.get_running_loop().time()
-        known = self._read.get(name)
-        if known is not None and now - known[1] < DEFINITION_AGE_MAX_S:
-            return known[0]
-        with faults("read the definition"):
-            document = await self._definitions.find_one({"_id": name}, list(LEAN_FIELDS[Collection.DEFINITIONS]))
-        try:
-            definition = Definition(name) if document is None else decode_definition(name, document)
-        except InvalidInput:
-            definition = Definition(name)
-        if len(self._read) >= _DEFINITIONS_KEPT_MAX:
-            self._read.clear()
-        self._read[name] = (definition, now)
-        return definition
