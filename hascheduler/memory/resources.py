@@ -12,7 +12,7 @@ Resource = TypeVar("Resource")
 
 
 class MemoryResourceStore(Generic[Resource]):
-    """`hascheduler.ports.NounStore`. ``encode`` gives a resource's document, whose ``_id`` is its name."""
+    """`hascheduler.ports.ResourceStore`. ``encode`` gives a resource's document, whose ``_id`` is its name."""
 
     def __init__(
         self, connection: MemoryConnection, collection: Collection, encode: Callable[[Resource], dict[str, Any]]

@@ -16,7 +16,7 @@ Resource = TypeVar("Resource")
 
 
 class MongoResourceStore(Generic[Resource]):
-    """`hascheduler.ports.NounStore`. ``encode`` gives a resource's document, whose ``_id`` is its name."""
+    """`hascheduler.ports.ResourceStore`. ``encode`` gives a resource's document, whose ``_id`` is its name."""
 
     def __init__(
         self, database: Database, collection: Collection, encode: Callable[[Resource], dict[str, Any]]

@@ -86,7 +86,7 @@ class JobStore(Protocol):
     async def submit(self, job: NewJob) -> Submission:
         """Insert, acknowledged by a majority, unless it is there: of equal submits at once, one inserts.
 
-        A job with an idempotency key is kept for `IDEMPOTENCY_MS` (of `model.job_documents`) at least; then the key is
+        A job with an idempotency key is kept for `IDEMPOTENCY_MS` (of `model.documents.job`) at least; then the key is
         free again.
         """
         ...

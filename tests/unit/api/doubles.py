@@ -60,7 +60,7 @@ NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000
 MAX_PENDING = 1_000_000
 
-Noun = TypeVar("Noun")
+Resource = TypeVar("Resource")
 Overtaker = Callable[[], Awaitable[object]]
 
 
@@ -93,18 +93,18 @@ class OvertakenScheduleStore(MemoryScheduleStore):
         return await super().delete(name, rev)
 
 
-class OvertakenNounStore(MemoryResourceStore[Noun]):
+class OvertakenResourceStore(MemoryResourceStore[Resource]):
     """Before each write that demands a revision, the next one of ``overtakers`` gets through."""
 
     def __init__(
-        self, connection: MemoryConnection, collection: Collection, encode: Callable[[Noun], dict[str, Any]]
+        self, connection: MemoryConnection, collection: Collection, encode: Callable[[Resource], dict[str, Any]]
     ) -> None:
         super().__init__(connection, collection, encode)
         self.overtakers: list[Overtaker] = []
 
-    async def replace(self, noun: Noun, rev: int) -> StoredDocument | None:
+    async def replace(self, resource: Resource, rev: int) -> StoredDocument | None:
         await _overtaken(self.overtakers)
-        return await super().replace(noun, rev)
+        return await super().replace(resource, rev)
 
     async def delete(self, name: str, rev: int | None = None) -> bool:
         await _overtaken(self.overtakers)
@@ -238,9 +238,9 @@ class World:
         self.database = MemoryDatabase()
         self.connection = MemoryConnection(self.database)
         self.schedules = OvertakenScheduleStore(self.connection)
-        self.definitions = OvertakenNounStore(self.connection, Collection.DEFINITIONS, encode_definition)
-        self.lanes = OvertakenNounStore(self.connection, Collection.LANES, encode_lane)
-        self.tenants = OvertakenNounStore(self.connection, Collection.TENANTS, encode_tenant)
+        self.definitions = OvertakenResourceStore(self.connection, Collection.DEFINITIONS, encode_definition)
+        self.lanes = OvertakenResourceStore(self.connection, Collection.LANES, encode_lane)
+        self.tenants = OvertakenResourceStore(self.connection, Collection.TENANTS, encode_tenant)
         self.jobs = MemoryJobStore(self.connection, RETENTION_MS)
         self.verdicts = MemoryVerdictStore(self.connection)
         self.tokens = MemoryTokenStore(self.connection)
