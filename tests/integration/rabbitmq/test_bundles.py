@@ -1,4 +1,4 @@
-"""Several messages for one processor travel as one, and nobody notices, on a real broker."""
+"""Several messages for one processor travel as one, and neither end notices, on a real broker."""
 
 import asyncio
 import secrets
@@ -17,7 +17,7 @@ from tests.integration.rabbitmq.conftest import LIMIT_S, Inbox, delivered, run_m
 TRACE = TraceContext("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 
 
-async def test_each_message_of_a_bundle_is_delivered_by_itself(
+async def test_each_message_of_a_bundle_is_a_delivery_of_its_own(
     transport: RabbitTransport, inbox: Inbox, processor_id: str
 ) -> None:
     await delivered(transport, processor_id, run_message("first"))
@@ -52,7 +52,7 @@ async def test_a_bundle_comes_again_until_all_of_it_is_acknowledged(
     assert await got(1, 1, "last") == ["last"]
 
 
-async def test_one_message_of_a_bundle_can_be_parked_by_itself(
+async def test_one_message_of_a_bundle_can_be_parked_alone(
     transport: RabbitTransport, inbox: Inbox, processor_id: str, amqp_url: str
 ) -> None:
     await delivered(transport, processor_id, run_message("first"))
@@ -109,7 +109,7 @@ async def test_a_processor_that_does_not_know_bundles_gets_its_messages_one_by_o
         await queue.delete()
 
 
-async def test_a_bundle_to_nobody_is_unknown_and_the_others_are_confirmed(
+async def test_a_bundle_without_a_queue_is_unknown_and_the_others_are_confirmed(
     transport: RabbitTransport, inbox: Inbox, processor_id: str
 ) -> None:
     await delivered(transport, processor_id, run_message("first"))

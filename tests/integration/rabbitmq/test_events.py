@@ -115,7 +115,7 @@ async def test_a_message_is_the_event_as_the_api_has_it_under_its_id(
     assert (message.routing_key, message.delivery_mode) == ("job.returned.log", 1)
 
 
-async def test_many_are_published_in_their_order_and_nobody_need_listen(
+async def test_many_are_published_in_their_order_whether_or_not_a_queue_is_bound(
     amqp_url: str, name: str, channel: AbstractChannel
 ) -> None:
     events = [happened(second, f"job:{second}") for second in range(2 * PIPELINED_MAX + 3)]

@@ -40,7 +40,7 @@ async def test_a_confirmed_message_arrives_as_it_was_sent(
     await delivery.ack()
 
 
-async def test_a_message_to_nobody_is_unknown_and_the_others_are_confirmed(
+async def test_a_message_without_a_queue_is_unknown_and_the_others_are_confirmed(
     transport: RabbitTransport, inbox: Inbox, processor_id: str
 ) -> None:
     await delivered(transport, processor_id, run_message("first"))
@@ -185,7 +185,7 @@ async def test_a_silent_broker_makes_publishing_unknown_in_time(
     await deliveries.delete()
 
 
-async def test_deleting_the_queue_of_a_processor_leaves_nobody_to_publish_to(
+async def test_deleting_the_queue_of_a_processor_leaves_no_queue_to_publish_to(
     transport: RabbitTransport, amqp_url: str, processor_id: str
 ) -> None:
     deliveries = RabbitDeliveries(amqp_url, processor_id, slots=2)

@@ -49,7 +49,7 @@ class RecordingPublisher(Publisher):
 
 
 class AnsweringClaims:
-    """`hascheduler.ports.ClaimStore` that carries nothing out and answers each decision as it is told to."""
+    """`hascheduler.ports.ClaimStore` that carries nothing out and answers each decision as the test says."""
 
     def __init__(self, answer: Callable[[Decision], Settlement] = lambda _: Settlement.DONE) -> None:
         self.answer = answer

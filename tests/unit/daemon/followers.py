@@ -34,7 +34,7 @@ class Follower:
         self._clock = clock
         self.drops = drops
         self.leads = False
-        self.told: list[str] = []
+        self.reasons: list[str] = []
         self.complete = False
         self._place = 0
         self._beat = 0
@@ -42,7 +42,7 @@ class Follower:
         self._heard_ms: MonoMs | None = None
         self._barrier = 0
         self.mirror = Mirror()
-        self.concord = DigestCheck(
+        self.digests = DigestCheck(
             replace(CONFIG, replica_id=name),
             "0.2.0",
             clock,
@@ -56,13 +56,13 @@ class Follower:
         return self._heard_ms
 
     def start_over(self, reason: str) -> None:
-        self.told.append(reason)
+        self.reasons.append(reason)
 
     def start(self) -> None:
         """From a snapshot, which the stream overlaps."""
         self.complete = False
         self.mirror = Mirror()
-        self.concord.restarted()
+        self.digests.restarted()
         self._place = len(self._history.stream)
         for _ in range(self._history.random.randrange(4)):
             self._history.write()  # while it is read
@@ -74,7 +74,7 @@ class Follower:
     def beat(self) -> None:
         self._beat += 1
         self._sent[self._beat] = self._clock.mono_ms()
-        status = make_replica(self.name, beat=self._beat, version="0.2.0", marks=self.concord.published)
+        status = make_replica(self.name, beat=self._beat, version="0.2.0", marks=self.digests.published)
         stored = encode_replica(status)
         key = (REPLICAS, self.name)
         fields = {name: stored[name] for name in LEAN_FIELDS[REPLICAS]}
@@ -101,14 +101,14 @@ class Follower:
             self.follow(100)
 
     def _told(self, folded: Folded) -> None:
-        self.concord.folded(self.mirror, folded.marks)
+        self.digests.folded(self.mirror, folded.marks)
         for fact in folded.facts:
             if isinstance(fact, ReplicaSeen):
                 if fact.replica.id == self.name:
                     self._heard_ms = self._sent[fact.replica.beat]
                     if not self.complete and fact.replica.beat >= self._barrier:
                         self.complete = True
-                self.concord.seen(fact.replica)
+                self.digests.seen(fact.replica)
 
 
 class Cluster:

@@ -17,7 +17,7 @@ def happened(second: int, job: str = "j", **only_what_matters: Any) -> Event:
 
 
 def log_of(*seconds: int, begun_at: int = 0, events_max: int = 100) -> EventLog:
-    """One that has begun, and has been told an event in each of ``seconds``."""
+    """One that has begun, and got an event in each of ``seconds``."""
     log = EventLog(events_max)
     log.begin(position(begun_at, 1))
     for second in seconds:
@@ -25,12 +25,12 @@ def log_of(*seconds: int, begun_at: int = 0, events_max: int = 100) -> EventLog:
     return log
 
 
-async def told_to(follower: Follower) -> list[int]:
+async def events_for(follower: Follower) -> list[int]:
     """The seconds of all the events that there are for it now."""
     seconds: list[int] = []
     while True:
-        told = await follower.next(0)
-        assert isinstance(told, NewEvents), told
-        if not told.events:
+        answer = await follower.next(0)
+        assert isinstance(answer, NewEvents), answer
+        if not answer.events:
             return seconds
-        seconds += [event.at_ms // 1_000 for event in told.events]
+        seconds += [event.at_ms // 1_000 for event in answer.events]

@@ -1,4 +1,4 @@
-"""The more there is to do, the further apart; after a quiet time nobody waits."""
+"""The more there is to do, the further apart; after a quiet time there is no wait."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_one_waits_for_what_is_left_of_the_spacing() -> None:
     assert pace.wait_s(MonoMs(now + 11)) == 0
 
 
-def test_after_a_quiet_time_nobody_waits() -> None:
+def test_after_a_quiet_time_there_is_no_wait() -> None:
     pace, now = after(9_000)
     assert pace.spacing_ms(MonoMs(now + 5_000)) < 0.01
     assert BatchDelay(0.01, 20).wait_s(MonoMs(0)) == 0

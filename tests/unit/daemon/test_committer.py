@@ -1,4 +1,4 @@
-"""From decisions to the journal, to the database, to the publisher; and the account of what is settled."""
+"""From decisions to the journal, to the database, to the publisher; and which entries are settled."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -32,7 +32,7 @@ class GatedJournal(MemoryJournal):
         return await super().insert(entry)
 
 
-class Office:
+class Pipeline:
     """One term's committer, running, with everything around it in memory."""
 
     def __init__(self, committer: Committer, journal: GatedJournal, database: MemoryDatabase, inbox: Inbox) -> None:
@@ -64,7 +64,7 @@ async def begun(journal: MemoryJournal, term: int) -> Fence:
 
 
 @asynccontextmanager
-async def office(answer: Callable[[Decision], Settlement] = lambda _: Settlement.DONE) -> AsyncIterator[Office]:
+async def pipeline(answer: Callable[[Decision], Settlement] = lambda _: Settlement.DONE) -> AsyncIterator[Pipeline]:
     database = MemoryDatabase()
     journal = GatedJournal(MemoryConnection(database))
     inbox = Inbox()
@@ -74,7 +74,7 @@ async def office(answer: Callable[[Decision], Settlement] = lambda _: Settlement
     committer = Committer(
         fence, claims=claims, publisher=publisher, inbox=inbox, clock=HandClock(), trusted=lambda: True
     )
-    one = Office(committer, journal, database, inbox)
+    one = Pipeline(committer, journal, database, inbox)
     one.claims, one.publisher = claims, publisher
     running = asyncio.create_task(committer.run())
     try:
@@ -84,28 +84,28 @@ async def office(answer: Callable[[Decision], Settlement] = lambda _: Settlement
         await asyncio.wait({running})
 
 
-async def test_decisions_are_journaled_then_applied_then_published_and_their_fate_is_told() -> None:
+async def test_decisions_are_journaled_then_applied_then_published_and_reported_to_the_core() -> None:
     fire = Fire("s", WallMs(1_000), Basis(WallMs(0), WallMs(0)))
-    async with office() as one:
+    async with pipeline() as one:
         await one.commit(fire, A)
         await one.commit(Requeue("b", 1, "lost"), majority=True)
         assert one.claims.applied == [((fire, A), False), ((Requeue("b", 1, "lost"),), True)]
         assert one.publisher.offered == [Publish("a", 1, "p")]
-        told = one.inbox.take()
-    assert told == [Settled(decision, Settlement.DONE) for decision in (fire, A, Requeue("b", 1, "lost"))]
+        inputs = one.inbox.take()
+    assert inputs == [Settled(decision, Settlement.DONE) for decision in (fire, A, Requeue("b", 1, "lost"))]
     entries = await MemoryJournal(MemoryConnection(one.database)).read("default", 1, 9)
     assert [entry.decisions for entry in entries] == [(fire, A), (Requeue("b", 1, "lost"),)]
 
 
 async def test_only_what_is_done_is_published() -> None:
-    async with office(lambda decision: Settlement.LOST if decision == A else Settlement.DONE) as one:
+    async with pipeline(lambda decision: Settlement.LOST if decision == A else Settlement.DONE) as one:
         await one.commit(A, B)
         assert one.publisher.offered == [Publish("b", 1, "p")]
         assert one.inbox.take() == [Settled(A, Settlement.LOST), Settled(B, Settlement.DONE)]
 
 
-async def test_what_has_no_answer_is_applied_again_and_told_as_unknown_in_the_end() -> None:
-    async with office(lambda _: Settlement.UNKNOWN) as one:
+async def test_decisions_without_an_answer_are_applied_again_and_end_as_unknown() -> None:
+    async with pipeline(lambda _: Settlement.UNKNOWN) as one:
         await one.commit(A)
         assert len(one.claims.applied) == 5
         assert one.inbox.take() == [Settled(A, Settlement.UNKNOWN)]
@@ -113,7 +113,7 @@ async def test_what_has_no_answer_is_applied_again_and_told_as_unknown_in_the_en
 
 
 async def test_a_batch_waits_in_front_of_the_journal_and_the_next_has_no_room() -> None:
-    async with office() as one:
+    async with pipeline() as one:
         one.committer.submit((A,), majority=False)
         assert await one.committer.ready()  # the first is on its way into the journal
         one.committer.submit((B,), majority=False)
@@ -144,8 +144,8 @@ async def test_a_term_ends_when_another_leaders_entry_is_met() -> None:
 # The account
 
 
-async def test_the_account_stops_before_the_first_entry_that_is_not_settled() -> None:
-    async with office() as one:
+async def test_applied_through_stops_before_the_first_entry_that_is_not_settled() -> None:
+    async with pipeline() as one:
         assert one.committer.applied_through == 1  # its own beginning
         await one.commit(A, B)
         await one.commit(C)
@@ -158,8 +158,8 @@ async def test_the_account_stops_before_the_first_entry_that_is_not_settled() ->
         assert one.committer.applied_through == 3
 
 
-async def test_each_entry_carries_the_account_as_it_was_when_it_was_written() -> None:
-    async with office() as one:
+async def test_each_entry_carries_applied_through_as_it_was_when_it_was_written() -> None:
+    async with pipeline() as one:
         await one.commit(A)
         await one.commit(B)
         one.committer.settled([A])
@@ -168,7 +168,7 @@ async def test_each_entry_carries_the_account_as_it_was_when_it_was_written() ->
 
 
 async def test_a_decision_that_was_made_twice_settles_both_its_entries() -> None:
-    async with office() as one:
+    async with pipeline() as one:
         await one.commit(A)
         await one.commit(A, majority=True)
         one.committer.settled([A])
@@ -177,7 +177,7 @@ async def test_a_decision_that_was_made_twice_settles_both_its_entries() -> None
 
 async def test_a_decision_that_is_settled_before_it_is_journaled_is_settled_by_the_next_report() -> None:
     """The core reports once more when it is told that the decision was applied."""
-    async with office() as one:
+    async with pipeline() as one:
         one.committer.submit((A,), majority=False)
         one.committer.settled([A])
         one.journal.gate.release()
@@ -187,7 +187,7 @@ async def test_a_decision_that_is_settled_before_it_is_journaled_is_settled_by_t
 
 
 async def test_a_stranger_is_settled_without_a_trace() -> None:
-    async with office() as one:
+    async with pipeline() as one:
         one.committer.settled([A])
         await one.commit(B)
         assert one.committer.applied_through == 1

@@ -1,4 +1,4 @@
-"""The leader's accounts outlive a time without any replica."""
+"""The leader's accounts survive a time without any replica."""
 
 from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
 from hascheduler.dispatch.accounts import AccountsSnapshot

@@ -37,7 +37,7 @@ def missing_one_schedule(cluster: Cluster, wrong: Follower) -> None:
 
 @given(st.integers(0, 2**32), st.integers(2, 5))
 @settings(max_examples=examples(150))
-def test_an_undisturbed_cluster_never_differs_however_it_is_told(seed: int, replicas: int) -> None:
+def test_an_undisturbed_cluster_never_differs_however_changes_are_batched(seed: int, replicas: int) -> None:
     cluster = Cluster(seed, replicas)
     for _ in range(cluster.random.randint(20, 400)):
         cluster.turn()
@@ -45,13 +45,13 @@ def test_an_undisturbed_cluster_never_differs_however_it_is_told(seed: int, repl
             cluster.random.choice(cluster.followers).start()
     cluster.settle()
     for one in cluster.followers:
-        assert (list(one.concord.differing), one.told) == ([], [])
-        assert one.concord.published  # else nothing was compared
+        assert (list(one.digests.differing), one.reasons) == ([], [])
+        assert one.digests.published  # else nothing was compared
 
 
 @given(st.integers(0, 2**32))
 @settings(max_examples=examples(50))
-def test_one_that_missed_a_change_is_noticed_by_all_and_reads_anew(seed: int) -> None:
+def test_a_replica_that_missed_a_change_is_noticed_by_all_and_reads_again(seed: int) -> None:
     cluster = Cluster(seed)
     for _ in range(cluster.random.randint(0, 200)):
         cluster.turn()
@@ -59,14 +59,14 @@ def test_one_that_missed_a_change_is_noticed_by_all_and_reads_anew(seed: int) ->
     wrong, *others = cluster.followers
     missing_one_schedule(cluster, wrong)
     cluster.settle()
-    assert sorted(wrong.concord.differing) == ["r2", "r3"]
-    assert [list(other.concord.differing) for other in others] == [["r1"], ["r1"]]
-    assert (len(wrong.told), [other.told for other in others]) == (1, [[], []])
+    assert sorted(wrong.digests.differing) == ["r2", "r3"]
+    assert [list(other.digests.differing) for other in others] == [["r1"], ["r1"]]
+    assert (len(wrong.reasons), [other.reasons for other in others]) == (1, [[], []])
     wrong.start()
     cluster.clock.now += 2 * MINUTE_MS
     cluster.settle()
-    assert all(list(one.concord.differing) == [] for one in cluster.followers)
-    assert len(wrong.told) == 1
+    assert all(list(one.digests.differing) == [] for one in cluster.followers)
+    assert len(wrong.reasons) == 1
 
 
 def test_a_job_whose_end_was_missed_is_a_difference() -> None:
@@ -78,56 +78,56 @@ def test_a_job_whose_end_was_missed_is_a_difference() -> None:
     wrong.drops = lambda change: change.collection is Collection.JOBS
     cluster.history._update(key, {"rev": 2, "state": "cancelled"})
     cluster.settle()
-    assert sorted(wrong.concord.differing) == ["r1", "r2"]
+    assert sorted(wrong.digests.differing) == ["r1", "r2"]
 
 
-@pytest.mark.parametrize(("leading", "reads_anew"), [("r1", "r2"), ("r2", "r1")])
-def test_of_two_the_one_that_does_not_lead_reads_anew(leading: str, reads_anew: str) -> None:
-    """Which of them is wrong can't be told, and a standby's mirror is what nobody waits for."""
+@pytest.mark.parametrize(("leading", "reads_again"), [("r1", "r2"), ("r2", "r1")])
+def test_of_two_the_one_that_does_not_lead_reads_again(leading: str, reads_again: str) -> None:
+    """There is no telling which of them is wrong, and nothing waits for a standby's mirror."""
     cluster = Cluster(2, replicas=2)
     for one in cluster.followers:
         one.leads = one.name == leading
     cluster.settle()
     missing_one_schedule(cluster, cluster.followers[0])
     cluster.settle()
-    assert {one.name: len(one.told) for one in cluster.followers} == {leading: 0, reads_anew: 1}
+    assert {one.name: len(one.reasons) for one in cluster.followers} == {leading: 0, reads_again: 1}
 
 
-def test_it_is_told_once_a_pair_and_shown_for_a_while() -> None:
+def test_a_difference_is_logged_once_a_pair_and_shown_for_a_while() -> None:
     cluster = Cluster(3)
     cluster.settle()
     with capture_logs() as logs:
         missing_one_schedule(cluster, cluster.followers[0])
         cluster.settle()
         cluster.settle()
-    told = [line for line in logs if line["event"] == "mirrors_differ"]
-    assert [(line["log_level"], line["other"]) for line in told] == [("error", line["other"]) for line in told]
-    assert sorted(line["other"] for line in told) == ["r1", "r1", "r2", "r3"]
+    reasons = [line for line in logs if line["event"] == "mirrors_differ"]
+    assert [(line["log_level"], line["other"]) for line in reasons] == [("error", line["other"]) for line in reasons]
+    assert sorted(line["other"] for line in reasons) == ["r1", "r1", "r2", "r3"]
     right = cluster.followers[1]
     cluster.clock.now += MINUTE_MS - 1_000
-    assert list(right.concord.differing) == ["r1"]
+    assert list(right.digests.differing) == ["r1"]
     cluster.clock.now += 2_000
-    assert list(right.concord.differing) == []
+    assert list(right.digests.differing) == []
 
 
-def test_where_reading_anew_does_not_help_it_is_not_done_again_and_again() -> None:
+def test_where_reading_again_does_not_help_it_is_not_repeated() -> None:
     cluster = Cluster(4)
     cluster.settle()
     wrong = cluster.followers[0]
     for _ in range(5):
         missing_one_schedule(cluster, wrong)
         cluster.settle()
-        assert list(wrong.concord.differing)
+        assert list(wrong.digests.differing)
         wrong.start()
         cluster.settle()
-    assert len(wrong.told) == 1
+    assert len(wrong.reasons) == 1
     cluster.clock.now += 11 * MINUTE_MS
     missing_one_schedule(cluster, wrong)
     cluster.settle()
-    assert len(wrong.told) == 2
+    assert len(wrong.reasons) == 2
 
 
-def test_where_all_differ_nobody_is_taken_to_be_right() -> None:
+def test_where_all_differ_none_is_taken_to_be_right() -> None:
     cluster = Cluster(5)
     cluster.settle()
     for wrong in cluster.followers[:2]:
@@ -137,22 +137,22 @@ def test_where_all_differ_nobody_is_taken_to_be_right() -> None:
         wrong.catch_up()
         wrong.drops = lambda _: False
     cluster.settle()
-    assert all(list(one.concord.differing) for one in cluster.followers)
-    assert all(one.told == [] for one in cluster.followers)
+    assert all(list(one.digests.differing) for one in cluster.followers)
+    assert all(one.reasons == [] for one in cluster.followers)
 
 
 def test_who_has_yet_to_hear_of_a_third_does_not_take_it_for_a_matter_of_two() -> None:
     cluster = Cluster(10, replicas=1)
     cluster.settle()
     [one] = cluster.followers
-    point, _ = one.concord.published[-1]
-    one.concord.seen(make_replica("third", version="0.2.0"))
-    one.concord.seen(make_replica("second", version="0.2.0", marks=((point, "f" * 16),)))
-    assert (list(one.concord.differing), one.told) == (["second"], [])
-    one.concord.gone("third")
-    earlier, _ = one.concord.published[-2]
-    one.concord.seen(make_replica("second", version="0.2.0", marks=((earlier, "f" * 16),)))
-    assert len(one.told) == 1
+    point, _ = one.digests.published[-1]
+    one.digests.seen(make_replica("third", version="0.2.0"))
+    one.digests.seen(make_replica("second", version="0.2.0", marks=((point, "f" * 16),)))
+    assert (list(one.digests.differing), one.reasons) == (["second"], [])
+    one.digests.gone("third")
+    earlier, _ = one.digests.published[-2]
+    one.digests.seen(make_replica("second", version="0.2.0", marks=((earlier, "f" * 16),)))
+    assert len(one.reasons) == 1
 
 
 @pytest.mark.parametrize("version", ["0.3.0", None])
@@ -160,12 +160,12 @@ def test_one_of_another_version_is_not_compared_with(version: str | None) -> Non
     cluster = Cluster(6, replicas=1)
     cluster.settle()
     [one] = cluster.followers
-    marks = tuple((point, "f" * 16) for point, _ in one.concord.published)
+    marks = tuple((point, "f" * 16) for point, _ in one.digests.published)
     assert marks
-    one.concord.seen(make_replica("other", version=version, marks=marks))
-    assert list(one.concord.differing) == []
-    one.concord.seen(make_replica("other", version="0.2.0", marks=marks))
-    assert list(one.concord.differing) == ["other"]
+    one.digests.seen(make_replica("other", version=version, marks=marks))
+    assert list(one.digests.differing) == []
+    one.digests.seen(make_replica("other", version="0.2.0", marks=marks))
+    assert list(one.digests.differing) == ["other"]
 
 
 def test_a_mark_is_noted_at_the_same_beat_whatever_the_batches_are() -> None:
@@ -179,7 +179,7 @@ def test_a_mark_is_noted_at_the_same_beat_whatever_the_batches_are() -> None:
         slow.follow(1)
         fast.catch_up()
     slow.catch_up()
-    common = dict(slow.concord.published).items() & dict(fast.concord.published).items()
+    common = dict(slow.digests.published).items() & dict(fast.digests.published).items()
     assert common
     assert all(int(point.rpartition("/")[2]) % MARKED_EVERY == 0 for point, _ in common)
 
@@ -189,19 +189,19 @@ def test_what_is_read_beside_the_stream_is_not_compared_until_the_stream_has_pas
     cluster.settle()
     [one] = cluster.followers
     one.mirror.want(Collection.JOBS, "nobody")
-    noted = len(one.concord.published)
-    before = one.concord.published
+    noted = len(one.digests.published)
+    before = one.digests.published
     one.follow(0)  # the reading
     for _ in range(MARKED_EVERY):
         one.beat()  # sent in the very millisecond of the reading: it may have been first
     one.catch_up()
-    assert one.concord.published == before
+    assert one.digests.published == before
     assert len(before) == noted
     for _ in range(2 * MARKED_EVERY):
         cluster.clock.now += 1
         one.beat()
         one.catch_up()
-    assert one.concord.published != before
+    assert one.digests.published != before
 
 
 def test_planted_digests_of_mirrors_that_are_ahead_make_false_alarms() -> None:
@@ -210,10 +210,10 @@ def test_planted_digests_of_mirrors_that_are_ahead_make_false_alarms() -> None:
     for seed in range(40):
         cluster = Cluster(seed)
         for one in cluster.followers:
-            one.concord._is_exact = lambda mark: True  # type: ignore[method-assign]
+            one.digests._is_exact = lambda mark: True  # type: ignore[method-assign]
         for _ in range(400):
             cluster.turn()
-        alarms += any(list(one.concord.differing) for one in cluster.followers)
+        alarms += any(list(one.digests.differing) for one in cluster.followers)
     assert alarms
 
 

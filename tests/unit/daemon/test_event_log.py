@@ -1,4 +1,4 @@
-"""The log of events: what a follower is told, and where he can't go on."""
+"""The log of events: what a follower gets, and where it can't go on."""
 
 import asyncio
 
@@ -8,26 +8,26 @@ from hascheduler.daemon.outbound.event_log import FOLLOWERS_MAX, NOT_YET_HERE, R
 from hascheduler.errors import Overloaded
 from hascheduler.model.event import EventType, position
 from hascheduler.ports import Closing, EventFilter, Lagging, Missed, NewEvents
-from tests.unit.daemon.happenings import ALL, happened, log_of, told_to
+from tests.unit.daemon.happenings import ALL, events_for, happened, log_of
 
 
-async def test_without_an_id_one_is_told_what_happens_from_now_on() -> None:
+async def test_without_an_id_a_follower_gets_events_from_now_on() -> None:
     log = log_of(1, 2)
     with log.follow(None, ALL) as follower:
-        assert await told_to(follower) == []
+        assert await events_for(follower) == []
         log.append([happened(3), happened(4)], position(5, 1))
         assert await follower.next(0) == NewEvents([happened(3), happened(4)], position(5, 1))
 
 
 @pytest.mark.parametrize(("after", "told"), [(0, [1, 2, 3]), (1, [2, 3]), (2, [3]), (3, []), (4, [])], ids=str)
-async def test_one_goes_on_after_the_id_he_names(after: int, told: list[int]) -> None:
+async def test_a_follower_goes_on_after_the_id_it_names(after: int, told: list[int]) -> None:
     with log_of(1, 2, 3).follow(position(after, 1), ALL) as follower:
-        assert await told_to(follower) == told
+        assert await events_for(follower) == told
 
 
 async def test_an_id_between_two_events_will_do_as_well() -> None:
     with log_of(1, 3).follow(position(2, 7), ALL) as follower:
-        assert await told_to(follower) == [3]
+        assert await events_for(follower) == [3]
 
 
 @pytest.mark.parametrize("newest", range(1, 25))
@@ -38,9 +38,9 @@ async def test_a_ring_that_goes_round_holds_the_newest(newest: int) -> None:
         with log.follow(position(after, 1), ALL) as follower:
             if after < kept[0] - 1:
                 assert await follower.next(0) == Missed(TOO_OLD, position(newest, 1))
-                assert await told_to(follower) == []
+                assert await events_for(follower) == []
             else:
-                assert await told_to(follower) == list(range(after + 1, newest + 1))
+                assert await events_for(follower) == list(range(after + 1, newest + 1))
 
 
 async def test_before_the_beginning_nothing_is_known() -> None:
@@ -48,29 +48,29 @@ async def test_before_the_beginning_nothing_is_known() -> None:
     with log.follow(position(9, 9), ALL) as follower:
         assert await follower.next(0) == Missed(TOO_OLD, position(12, 1))
         log.append([happened(13)], position(13, 1))
-        assert await told_to(follower) == [13]
+        assert await events_for(follower) == [13]
 
 
-async def test_what_another_replica_has_told_already_is_not_repeated() -> None:
+async def test_events_that_another_replica_has_delivered_are_not_repeated() -> None:
     log = log_of(1)
     with log.follow(position(3, 1), ALL) as follower:
-        assert await told_to(follower) == []
+        assert await events_for(follower) == []
         for second in (2, 3, 4):
             log.append([happened(second)], position(second, 1))
-        assert await told_to(follower) == [4]
+        assert await events_for(follower) == [4]
 
 
-async def test_an_id_that_nobody_can_have_been_told_is_missed() -> None:
+async def test_an_id_that_no_replica_can_have_delivered_is_missed() -> None:
     with log_of(1).follow(position(3_000, 1), ALL) as follower:
         assert await follower.next(0) == Missed(NOT_YET_HERE, position(1, 1))
 
 
-async def test_an_event_that_comes_twice_is_told_once() -> None:
+async def test_an_event_that_comes_twice_is_delivered_once() -> None:
     log = log_of(1)
     with log.follow(position(0, 1), ALL) as follower:
         log.append([happened(1), happened(2)], position(2, 1))
         log.append([happened(2)], position(2, 1))
-        assert await told_to(follower) == [1, 2]
+        assert await events_for(follower) == [1, 2]
 
 
 async def test_the_filter_leaves_out_what_is_not_wanted_and_the_position_moves_on() -> None:
@@ -91,27 +91,27 @@ async def test_the_filter_leaves_out_what_is_not_wanted_and_the_position_moves_o
     assert answers == [*[NewEvents([wanted], position(4, 1))] * 3, *[NewEvents((), position(4, 1))] * 2]
 
 
-async def test_an_event_that_does_not_say_whose_it_is_is_told_to_those_who_may_see_all() -> None:
+async def test_an_event_without_a_tenant_is_delivered_to_followers_of_all_tenants() -> None:
     log = log_of()
     log.append([happened(1, tenant=None, definition=None)], position(1, 1))
     with log.follow(position(0, 1), ALL) as everything, log.follow(position(0, 1), EventFilter(tenant="a")) as own:
-        assert (await told_to(everything), await told_to(own)) == ([1], [])
+        assert (await events_for(everything), await events_for(own)) == ([1], [])
 
 
-async def test_many_events_are_told_in_pieces() -> None:
+async def test_many_events_are_delivered_in_pieces() -> None:
     log = log_of(events_max=2_000)
     log.append([happened(second) for second in range(1, 1_501)], position(1_500, 1))
     with log.follow(position(0, 1), ALL) as follower:
         first = await follower.next(0)
         assert isinstance(first, NewEvents)
         assert first.position == first.events[-1].id
-        assert len(first.events) + len(await told_to(follower)) == 1_500
+        assert len(first.events) + len(await events_for(follower)) == 1_500
 
 
-async def test_who_is_too_slow_is_told_how_much_he_missed() -> None:
+async def test_a_follower_that_is_too_slow_learns_how_much_it_missed() -> None:
     log = log_of(1, events_max=3)
     with log.follow(position(0, 1), ALL) as follower:
-        assert await told_to(follower) == [1]
+        assert await events_for(follower) == [1]
         log.append([happened(second) for second in (2, 3, 4, 5, 6)], position(6, 1))
         assert await follower.next(0) == Lagging(2)
 
@@ -131,7 +131,7 @@ async def test_news_wake_those_who_wait() -> None:
 # Beginning, beginning anew, ending
 
 
-async def test_until_it_has_begun_nothing_is_told_and_then_something_was_missed() -> None:
+async def test_until_the_log_begins_nothing_is_delivered_and_then_something_was_missed() -> None:
     log = EventLog()
     with log.follow(None, ALL) as follower:
         assert await follower.next(0) == NewEvents((), "")
@@ -144,7 +144,7 @@ async def test_who_comes_back_before_it_has_begun_goes_on_if_that_can_be() -> No
     with log.follow(position(6, 1), ALL) as newer, log.follow(position(4, 1), ALL) as older:
         log.begin(position(5, 1))
         log.append([happened(6), happened(7)], position(7, 1))
-        assert await told_to(newer) == [7]
+        assert await events_for(newer) == [7]
         assert await older.next(0) == Missed(TOO_OLD, position(7, 1))
 
 
@@ -160,18 +160,18 @@ async def test_a_resync_is_a_gap_for_everybody() -> None:
         assert isinstance(await follower.next(0), Missed)
 
 
-async def test_who_was_told_something_before_a_resync_hears_of_it() -> None:
+async def test_a_follower_from_before_a_resync_learns_of_it() -> None:
     log = log_of(1)
     with log.follow(position(0, 1), ALL) as follower:
-        assert await told_to(follower) == [1]
+        assert await events_for(follower) == [1]
         log.restart()
         log.begin(position(9, 1))
         assert await follower.next(0) == Missed(READ_ANEW, position(9, 1))
         log.append([happened(10)], position(10, 1))
-        assert await told_to(follower) == [10]
+        assert await events_for(follower) == [10]
 
 
-async def test_the_end_is_told_at_once_and_nobody_new_comes_in() -> None:
+async def test_followers_learn_of_the_end_at_once_and_no_new_one_comes_in() -> None:
     log = log_of(1)
     with log.follow(None, ALL) as follower:
         waiting = asyncio.create_task(follower.next(60_000))
@@ -182,7 +182,7 @@ async def test_the_end_is_told_at_once_and_nobody_new_comes_in() -> None:
         pass
 
 
-def test_there_is_room_for_so_many_and_whoever_leaves_makes_room() -> None:
+def test_there_is_room_for_so_many_and_a_follower_that_leaves_makes_room() -> None:
     log = log_of()
     follows = [log.follow(None, ALL) for _ in range(FOLLOWERS_MAX)]
     for follow in follows:

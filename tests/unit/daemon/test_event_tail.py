@@ -54,7 +54,7 @@ class Scene:
         self.position = ""
         self.complete = False
         self.log = EventLog()
-        self.witness = EventTail(self.log, self, Refusing(self.source, refusals))
+        self.tail = EventTail(self.log, self, Refusing(self.source, refusals))
         self.stream: ChangeStream | None = None
 
     async def turn(self) -> None:
@@ -64,7 +64,7 @@ class Scene:
         batch = await self.stream.next_batch(0)
         folded = self.mirror.fold(batch.changes)
         self.position = batch.position or self.position
-        self.witness.look(folded.events)
+        self.tail.look(folded.events)
 
     async def begin(self) -> None:
         await self.jobs.submit(make_job("a marker"))
@@ -73,37 +73,37 @@ class Scene:
         await self.turn()
         assert self.log.is_open
 
-    def told(self) -> list[Event]:
+    def events(self) -> list[Event]:
         return [self.log.at(place) for place in range(self.log.first, self.log.end)]
 
     def types(self, job: str = "j") -> list[str]:
-        return [event.type.value for event in self.told() if event.job == job]
+        return [event.type.value for event in self.events() if event.job == job]
 
-    async def told_one_more(self) -> list[Event]:
-        """All, once there is an event that is not there yet; the witness runs meanwhile."""
-        running = asyncio.create_task(self.witness.run())
+    async def events_and_one_more(self) -> list[Event]:
+        """All, once there is an event that is not there yet; the tail runs meanwhile."""
+        running = asyncio.create_task(self.tail.run())
         try:
             with self.log.follow(None, ALL) as follower:
-                told = await follower.next(10_000)
-                assert isinstance(told, NewEvents)
-                assert told.events
+                events = await follower.next(10_000)
+                assert isinstance(events, NewEvents)
+                assert events.events
         finally:
             running.cancel()
             await asyncio.wait({running})
-        return self.told()
+        return self.events()
 
 
-async def test_what_happened_before_the_mirror_was_complete_is_not_told() -> None:
+async def test_events_from_before_the_mirror_was_complete_are_left_out() -> None:
     scene = Scene()
     await scene.jobs.submit(make_job("before"))
     await scene.begin()
     await scene.jobs.submit(make_job("j"))
     await scene.turn()
-    assert [event.job for event in scene.told()] == ["j"]
-    assert scene.log.position == scene.position == scene.told()[0].id
+    assert [event.job for event in scene.events()] == ["j"]
+    assert scene.log.position == scene.position == scene.events()[0].id
 
 
-async def test_what_a_job_goes_through_in_one_batch_is_told_step_by_step() -> None:
+async def test_what_a_job_goes_through_in_one_batch_gives_an_event_a_step() -> None:
     scene = Scene()
     await scene.begin()
     await scene.jobs.submit(make_job("j"))
@@ -113,10 +113,10 @@ async def test_what_a_job_goes_through_in_one_batch_is_told_step_by_step() -> No
     await scene.jobs.cancel("j", NOW)
     await scene.turn()
     assert scene.types() == ["submitted", "dispatched", "returned", "reprioritized", "cancelled"]
-    assert [event.id for event in scene.told()] == sorted({event.id for event in scene.told()})
+    assert [event.id for event in scene.events()] == sorted({event.id for event in scene.events()})
 
 
-async def test_two_replicas_tell_the_same_events_with_the_same_ids() -> None:
+async def test_two_replicas_have_the_same_events_with_the_same_ids() -> None:
     one, other = Scene(), Scene()
     other.database, other.jobs, other.source = one.database, one.jobs, one.source
     await one.begin()
@@ -126,7 +126,9 @@ async def test_two_replicas_tell_the_same_events_with_the_same_ids() -> None:
     await one.jobs.cancel("j", NOW)
     await one.turn()
     await other.turn()
-    assert [event for event in one.told() if event.job == "j"] == [event for event in other.told() if event.job == "j"]
+    assert [event for event in one.events() if event.job == "j"] == [
+        event for event in other.events() if event.job == "j"
+    ]
     assert one.types() == ["submitted", "cancelled"]
 
 
@@ -143,9 +145,14 @@ async def test_a_revived_job_is_read_to_say_whose_it_is_and_what_came_later_wait
     await scene.turn()
     assert scene.types() == ["submitted", "failed"]
     assert scene.types("k") == []
-    told = await scene.told_one_more()
-    assert (told[2].type, told[2].tenant, told[2].definition, told[2].attempt) == ("revived", "tenant", "log", 2)
-    assert [event.job for event in told[2:]] == ["j", "k"]
+    events = await scene.events_and_one_more()
+    assert (events[2].type, events[2].tenant, events[2].definition, events[2].attempt) == (
+        "revived",
+        "tenant",
+        "log",
+        2,
+    )
+    assert [event.job for event in events[2:]] == ["j", "k"]
 
 
 async def test_an_end_that_a_fetch_was_ahead_of_says_whose_it_was_and_which_attempt() -> None:
@@ -160,12 +167,12 @@ async def test_an_end_that_a_fetch_was_ahead_of_says_whose_it_was_and_which_atte
     asked = scene.mirror.fold([]).wanted
     scene.mirror.fold_fetched(asked, await scene.source.fetch(JOBS, ["j"]))
     await scene.turn()
-    cancelled = (await scene.told_one_more())[-1]
+    cancelled = (await scene.events_and_one_more())[-1]
     assert (cancelled.type, cancelled.tenant, cancelled.attempt) == ("cancelled", "tenant", 1)
 
 
 @pytest.mark.parametrize("why", ["it is deleted", "it can't be read", "it makes no sense"])
-async def test_an_event_whose_job_nobody_knows_is_told_as_it_is(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_event_whose_job_is_unknown_goes_out_as_it_is(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witness_module, "_AGAIN_S", 0)
     scene = Scene(refusals=99 if why == "it can't be read" else 0)
     await scene.begin()
@@ -175,11 +182,11 @@ async def test_an_event_whose_job_nobody_knows_is_told_as_it_is(why: str, monkey
     if why == "it is deleted":
         scene.database.delete(JOBS, "j")
     await scene.turn()
-    [event] = await scene.told_one_more()
+    [event] = await scene.events_and_one_more()
     assert (event.type, event.job, event.is_identified) == ("failed", "j", False)
 
 
-async def test_more_than_may_wait_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_than_may_wait_goes_out_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witness_module, "WAITING_MAX", 2)
     scene = Scene()
     await scene.begin()
@@ -187,21 +194,21 @@ async def test_more_than_may_wait_is_told_as_it_is(monkeypatch: pytest.MonkeyPat
         scene.database.insert(JOBS, {"_id": name, "state": "running", "rev": 4})
         scene.database.update(JOBS, scene.database.find(JOBS, name) or {}, {"state": "failed", "rev": 5})
         await scene.turn()
-    assert [event.job for event in scene.told()] == ["a", "b", "c"]
+    assert [event.job for event in scene.events()] == ["a", "b", "c"]
 
 
-async def test_a_resync_ends_what_waits_and_it_begins_anew() -> None:
+async def test_a_resync_ends_what_waits_and_the_tail_starts_over() -> None:
     scene = Scene()
     await scene.begin()
     scene.database.insert(JOBS, {"_id": "j", "state": "running", "rev": 4})
     scene.database.update(JOBS, scene.database.find(JOBS, "j") or {}, {"state": "failed", "rev": 5})
     await scene.turn()
     scene.complete, scene.mirror = False, Mirror()
-    scene.witness.restarted()
+    scene.tail.restarted()
     assert not scene.log.is_open
     await scene.jobs.submit(make_job("meanwhile"))
     await scene.turn()
     scene.complete = True
     await scene.jobs.submit(make_job("after"))
     await scene.turn()
-    assert [event.job for event in scene.told()] == ["after"]
+    assert [event.job for event in scene.events()] == ["after"]

@@ -1,4 +1,4 @@
-"""What becomes of an account that is closed: whatever cannot be reached, it is told, and nothing waits for it."""
+"""A takeover that is over is reported, whatever cannot be reached, and nothing waits for the report."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -101,14 +101,14 @@ async def test_it_is_logged_counted_and_kept_whole(room: Room) -> None:
     assert (line["term"], line["cause"], line["ended"]) == (8, "died", "caught_up")
     assert (line["detection_ms"], line["takeover_ms"], line["first_decision_ms"], line["gap_ms"]) == (40, 80, 10, 150)
     assert (line["fires_late"], line["worst_lag_ms"], line["reapplied_entries"]) == (3, 132, 2)
-    told = scrape(room.metrics.registry)
-    assert told.by("hascheduler_failovers_total", "cause") == {
+    scraped = scrape(room.metrics.registry)
+    assert scraped.by("hascheduler_failovers_total", "cause") == {
         "first": 0, "released": 0, "died": 1, "lapsed": 0, "deleted": 0,
     }  # fmt: skip
-    assert told.by("hascheduler_failover_seconds", "phase") == {
+    assert scraped.by("hascheduler_failover_seconds", "phase") == {
         "detection": 0.04, "takeover": 0.08, "first_decision": 0.01,
     }  # fmt: skip
-    assert told["hascheduler_failover_fires_late"] == 3
+    assert scraped["hascheduler_failover_fires_late"] == 3
 
 
 async def test_a_phase_that_did_not_come_is_not_shown_as_the_last_one_was(room: Room) -> None:
@@ -117,9 +117,9 @@ async def test_a_phase_that_did_not_come_is_not_shown_as_the_last_one_was(room: 
         nothing_due = {"first_decision_at_ms": None, "first_dispatch_at_ms": None, "backlog": Backlog()}
         room.reports.report(make_failover(9, cause=Cause.RELEASED, last_sign_at_ms=None, **nothing_due))
         await until(lambda: of_failovers(room) == 2)
-    told = scrape(room.metrics.registry)
-    assert set(told.by("hascheduler_failover_seconds", "phase")) == {"detection", "takeover"}
-    assert told["hascheduler_failover_fires_late"] == 0
+    scraped = scrape(room.metrics.registry)
+    assert set(scraped.by("hascheduler_failover_seconds", "phase")) == {"detection", "takeover"}
+    assert scraped["hascheduler_failover_fires_late"] == 0
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ async def test_what_can_never_be_kept_is_given_up_and_the_next_is_not(
     assert [line["term"] for line in logs if line["event"] == "failover_not_kept"] == [8]
 
 
-async def test_a_journal_that_somebody_broke_ends_nothing(room: Room) -> None:
+async def test_a_broken_journal_ends_nothing(room: Room) -> None:
     head = {"_id": {"shard": "default", "seq": 41}, "v": 1, "term": 7, "kind": "decisions", "holder": "r1"}
     broken = {**head, "applied_through": 1, "at_ms": 1, "decisions": [["of a newer release"]]}
     room.connection.database.insert(Collection.JOURNAL, broken)
@@ -200,7 +200,7 @@ async def test_the_others_know_it_once_they_have_seen_the_term(room: Room) -> No
         await until(lambda: other.reports.newest == make_failover(8))
 
 
-async def test_an_account_is_looked_at_by_itself_and_a_late_one_does_not_hide_a_newer(room: Room) -> None:
+async def test_an_open_takeover_is_looked_at_regularly_and_a_late_one_does_not_hide_a_newer(room: Room) -> None:
     async with running(room):
         await until(lambda: room.looks > 2)
         room.reports.report(make_failover(8))

@@ -1,4 +1,4 @@
-"""How soon a replica looks again at the stream, which depends on whether anybody here waits for it."""
+"""How soon a replica looks again at the stream, which depends on whether anything here waits for it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -72,7 +72,7 @@ class Sink:
 
 
 @pytest.mark.parametrize("waited_for", [True, False])
-async def test_a_follower_rests_until_it_is_hurried(monkeypatch: pytest.MonkeyPatch, *, waited_for: bool) -> None:
+async def test_a_follower_rests_until_it_is_waited_for(monkeypatch: pytest.MonkeyPatch, *, waited_for: bool) -> None:
     monkeypatch.setattr(feeder_module, "_FOLLOWER_DELAY_S", LONG_S)
     stream: Any = BusyStream()
     heartbeat: Any = NoHeartbeat()

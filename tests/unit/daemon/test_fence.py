@@ -64,7 +64,9 @@ def terms_fall(journaled: list[tuple[int, int, str]]) -> bool:
     return any(a[0] > b[0] or (a[0] == b[0] and a[1] != b[1]) for a, b in pairwise(pairs))
 
 
-async def test_a_term_begins_behind_the_newest_entry_and_takes_over_its_account(database: MemoryDatabase) -> None:
+async def test_a_term_begins_behind_the_newest_entry_with_its_applied_through(
+    database: MemoryDatabase,
+) -> None:
     first = await Replica("a", database).lead(1)
     assert first.began == JournalHead("default", 1, 1, EntryKind.TERM_BEGAN, "a", 0)
     written = await append(first, applied_through=1)
@@ -183,7 +185,7 @@ async def test_a_term_begins_behind_what_the_old_leader_squeezes_in(database: Me
 # Any interleaving
 
 
-async def test_whoever_interleaves_with_whom_terms_never_fall_in_the_journal(database: MemoryDatabase) -> None:
+async def test_however_leaders_interleave_terms_never_fall_in_the_journal(database: MemoryDatabase) -> None:
     async def reign(term: int, replica: Replica) -> None:
         fence = await replica.begin(term)
         for _ in range(5):

@@ -7,14 +7,14 @@ from hascheduler.dispatch.inputs import Input, TermBegan, TransportSeen, TrustLo
 from hascheduler.mirror.changes import JobGone
 
 
-async def test_what_was_told_is_taken_in_order_and_once() -> None:
+async def test_inputs_are_taken_in_order_and_once() -> None:
     inbox = Inbox()
     await inbox.put([JobGone("a"), JobGone("b")])
     inbox.put_now(TransportSeen(True))
     await inbox.put([JobGone("c")])
     inbox.put_now(TermBegan(1), TrustLost())
-    told: list[Input] = [JobGone("a"), JobGone("b"), TransportSeen(True), JobGone("c"), TermBegan(1), TrustLost()]
-    assert inbox.take() == told
+    inputs: list[Input] = [JobGone("a"), JobGone("b"), TransportSeen(True), JobGone("c"), TermBegan(1), TrustLost()]
+    assert inbox.take() == inputs
     assert inbox.take() == []
 
 
@@ -50,7 +50,7 @@ async def test_waiting_ends_with_something_to_take_with_a_call_or_with_the_time(
     assert inbox.take() == [TrustLost()]
 
 
-async def test_nothing_to_tell_is_no_reason_to_wait_for_room() -> None:
+async def test_no_facts_are_no_reason_to_wait_for_room() -> None:
     inbox = Inbox()
     inbox.put_now(*(JobGone(str(i)) for i in range(INPUTS_MAX)))
     await asyncio.wait_for(inbox.put([]), 1)

@@ -1,4 +1,4 @@
-"""The leader's own look: while it leads, told once, and nothing that it meets ends the replica."""
+"""The leader's own look: while it leads, each finding logged once, and nothing that it meets ends the replica."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ GAP = Finding(FindingKind.JOURNAL_GAP, "journal/default/4", "gone", "ask")
 
 
 class Scan:
-    """`hascheduler.ports.invariant_scan.InvariantScan` that finds what it is told to."""
+    """`hascheduler.ports.invariant_scan.InvariantScan` that finds what the test gives it."""
 
     def __init__(self, *found: Sequence[Finding] | Exception) -> None:
         self.found = list(found)
@@ -33,23 +33,23 @@ class Scan:
         return CheckReport(1_000, tuple(found), counts, {}, complete=True)
 
 
-class Office:
+class Role:
     leading = True
 
 
-def auditor(office: Office, interval_ms: int | None = None) -> InvariantChecker:
-    return InvariantChecker(None, interval_ms, leading=lambda: office.leading)
+def checker(role: Role, interval_ms: int | None = None) -> InvariantChecker:
+    return InvariantChecker(None, interval_ms, leading=lambda: role.leading)
 
 
-async def test_what_it_finds_is_shown_as_counts_and_told_once() -> None:
-    scan, one = Scan([OVERDUE], [OVERDUE, GAP], [OVERDUE, GAP], []), auditor(Office())
+async def test_findings_are_shown_as_counts_and_logged_once() -> None:
+    scan, one = Scan([OVERDUE], [OVERDUE, GAP], [OVERDUE, GAP], []), checker(Role())
     assert one.last_check is None
-    told = []
+    logged = []
     for _ in range(4):
         with capture_logs() as logs:
             await one.look(scan)
-        told.append([(line["event"], line.get("document")) for line in logs])
-    assert told == [
+        logged.append([(line["event"], line.get("document")) for line in logs])
+    assert logged == [
         [("audit_finding", "schedules/tick")],
         [("audit_finding", "journal/default/4")],
         [],
@@ -62,15 +62,15 @@ async def test_what_it_finds_is_shown_as_counts_and_told_once() -> None:
 
 async def test_the_line_says_what_to_do() -> None:
     with capture_logs() as logs:
-        await auditor(Office()).look(Scan([OVERDUE]))
+        await checker(Role()).look(Scan([OVERDUE]))
     [line] = logs
     assert (line["log_level"], line["kind"], line["what"], line["hint"]) == ("error", "overdue", "late", "look")
 
 
-async def test_of_very_many_findings_some_are_told_and_the_others_counted() -> None:
+async def test_of_very_many_findings_some_are_logged_and_the_others_counted() -> None:
     many = [Finding(FindingKind.OVERDUE, f"schedules/{number}", "late", "look") for number in range(100)]
     with capture_logs() as logs:
-        await auditor(Office()).look(Scan(many))
+        await checker(Role()).look(Scan(many))
     assert [line["event"] for line in logs] == ["audit_finding"] * 20 + ["audit_findings"]
     assert (logs[-1]["more"], logs[-1]["overdue"]) == (80, 100)
 
@@ -79,7 +79,7 @@ async def test_of_very_many_findings_some_are_told_and_the_others_counted() -> N
     ("error", "event"), [(StoreUnavailable("away"), "audit_unanswered"), (ValueError("odd"), "audit_failed")]
 )
 async def test_a_look_that_fails_leaves_what_was_found_before(error: Exception, event: str) -> None:
-    one = auditor(Office())
+    one = checker(Role())
     scan = Scan([OVERDUE], error)
     await one.look(scan)
     with capture_logs() as logs:
@@ -90,10 +90,10 @@ async def test_a_look_that_fails_leaves_what_was_found_before(error: Exception, 
 
 
 async def test_who_does_not_lead_shows_nothing() -> None:
-    office = Office()
-    one = auditor(office)
+    role = Role()
+    one = checker(role)
     await one.look(Scan([OVERDUE]))
-    office.leading = False
+    role.leading = False
     assert one.last_check is None
 
 
@@ -112,15 +112,15 @@ async def test_it_looks_again_and_again_while_it_leads() -> None:
 
 
 async def test_a_standby_does_not_look_and_forgets_what_it_found() -> None:
-    office, scan = Office(), Scan([OVERDUE])
-    one = InvariantChecker(scan, 1, leading=lambda: office.leading)
+    role, scan = Role(), Scan([OVERDUE])
+    one = InvariantChecker(scan, 1, leading=lambda: role.leading)
     await one.look(scan)
-    office.leading = False
+    role.leading = False
     asked = asyncio.Event()
 
     def leading() -> bool:
         asked.set()
-        return office.leading
+        return role.leading
 
     one._leading = leading
     running = asyncio.create_task(one.run())
@@ -132,7 +132,7 @@ async def test_a_standby_does_not_look_and_forgets_what_it_found() -> None:
     finally:
         running.cancel()
         await asyncio.wait({running})
-    office.leading = True
+    role.leading = True
     assert (len(scan.bounds), one.last_check) == (1, None)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hascheduler.daemon.leadership import liveness as vigil_room
+from hascheduler.daemon.leadership import liveness as liveness_room
 from hascheduler.daemon.leadership.liveness import LeaderProbe, LivenessServer, wait_for_death_by_connection
 from tests.factories import make_lease
 
@@ -16,18 +16,18 @@ HOST = "127.0.0.1"
 
 @pytest.fixture(autouse=True)
 def _briskly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vigil_room, "_PAUSE_MIN_S", 0.001)
-    monkeypatch.setattr(vigil_room, "_PAUSE_MAX_S", 0.001)
-    monkeypatch.setattr(vigil_room, "_CONNECT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(liveness_room, "_PAUSE_MIN_S", 0.001)
+    monkeypatch.setattr(liveness_room, "_PAUSE_MAX_S", 0.001)
+    monkeypatch.setattr(liveness_room, "_CONNECT_TIMEOUT_S", 0.2)
 
 
 class Standby:
-    """A vigil that runs, and what it has concluded."""
+    """A probe that runs, and what it has concluded."""
 
     def __init__(self) -> None:
         self.dead: list[str] = []
         self.news = asyncio.Event()
-        self.vigil = LeaderProbe("me", self._died, wait_for_death_by_connection)
+        self.probe = LeaderProbe("me", self._died, wait_for_death_by_connection)
         self.looks = 0
         self.looked = asyncio.Event()
         self.heard = asyncio.Event()
@@ -37,7 +37,7 @@ class Standby:
         self.news.set()
 
     def watch(self, holder: str, port: int | str) -> None:
-        self.vigil.watch(make_lease(holder, endpoint=f"{HOST}:{port}"))
+        self.probe.watch(make_lease(holder, endpoint=f"{HOST}:{port}"))
 
     async def learns_of_a_death(self) -> list[str]:
         async with asyncio.timeout(10):
@@ -74,7 +74,7 @@ async def standby(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Standby]:
         return reader, writer
 
     monkeypatch.setattr(asyncio, "open_connection", watched)
-    running = asyncio.create_task(one.vigil.run())
+    running = asyncio.create_task(one.probe.run())
     yield one
     running.cancel()
     await asyncio.wait({running})
@@ -129,7 +129,7 @@ async def hears(standby: Standby) -> None:
 
 
 async def let_it_think() -> None:
-    """Turns of the loop in which a vigil that has something to do would have done it."""
+    """Turns of the loop in which a probe that has something to do would have done it."""
     for _ in range(50):
         await asyncio.sleep(0)
 
@@ -164,7 +164,7 @@ async def test_another_process_on_the_same_port_proves_a_death(standby: Standby)
 async def test_a_port_that_takes_a_last_connection_while_its_process_dies_is_soon_looked_at_again(
     standby: Standby, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vigil_room, "_PAUSE_MAX_S", 60)
+    monkeypatch.setattr(liveness_room, "_PAUSE_MAX_S", 60)
     met = asyncio.Event()
 
     async def say_nothing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -200,7 +200,7 @@ async def test_a_line_that_stays_silent_proves_nothing(standby: Standby) -> None
 
 
 @pytest.mark.parametrize("says", [b"hascheduler another\n", b"HTTP/1.1 400 Bad Request\r\n", b"x" * 5_000, b"\xff\n"])
-async def test_somebody_else_without_a_greeting_before_proves_nothing(standby: Standby, says: bytes) -> None:
+async def test_another_process_without_a_greeting_before_proves_nothing(standby: Standby, says: bytes) -> None:
     async with impostor(says) as (port, met):
         standby.watch("leader", port)
         async with asyncio.timeout(10):
@@ -244,8 +244,8 @@ async def test_a_greeting_that_is_cut_short_proves_nothing(standby: Standby) -> 
 async def test_an_endpoint_that_is_none_is_looked_at_in_vain_and_at_leisure(
     standby: Standby, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vigil_room, "_PAUSE_MIN_S", 60)
-    standby.vigil.watch(make_lease("leader", endpoint=endpoint))
+    monkeypatch.setattr(liveness_room, "_PAUSE_MIN_S", 60)
+    standby.probe.watch(make_lease("leader", endpoint=endpoint))
     await let_it_think()
     assert standby.looks <= 1
     assert standby.dead == []
@@ -258,11 +258,11 @@ async def test_the_next_holder_is_watched_as_soon_as_it_is_known(standby: Standb
     assert await standby.learns_of_a_death() == ["second"]
 
 
-async def test_nobody_watches_itself_or_a_free_lease(standby: Standby) -> None:
+async def test_a_replica_watches_neither_itself_nor_a_free_lease(standby: Standby) -> None:
     async with process("me") as one:
         standby.watch("me", one.port)
-        standby.vigil.watch(make_lease("", endpoint=f"{HOST}:{one.port}"))
+        standby.probe.watch(make_lease("", endpoint=f"{HOST}:{one.port}"))
         await let_it_think()
-        standby.vigil.watch(None)
+        standby.probe.watch(None)
         await let_it_think()
     assert (standby.looks, standby.dead) == (0, [])

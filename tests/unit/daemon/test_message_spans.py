@@ -70,11 +70,11 @@ async def test_the_message_of_an_attempt_carries_a_span_within_the_trace_of_its_
     recorded = Recorded()
     traces = Known(a=TracedJob("log", "tick", CALLER))
     [delivery] = await published([Publish("a", 2, "p1")], recorded.tracer, traces)
-    told = recorded.one("dispatch log")
-    assert (trace_of(told), parent_of(told)) == (CALLER.trace_id, span_id(CALLER))
+    recorded_span = recorded.one("dispatch log")
+    assert (trace_of(recorded_span), parent_of(recorded_span)) == (CALLER.trace_id, span_id(CALLER))
     assert delivery.trace is not None
-    assert (delivery.trace.trace_id, span_id(delivery.trace)) == (trace_of(told), id_of(told))
-    assert dict(told.attributes or {}) == {
+    assert (delivery.trace.trace_id, span_id(delivery.trace)) == (trace_of(recorded_span), id_of(recorded_span))
+    assert dict(recorded_span.attributes or {}) == {
         "hascheduler.job.id": "a",
         "hascheduler.job.attempt": 2,
         "hascheduler.job.definition": "log",
@@ -82,7 +82,7 @@ async def test_the_message_of_an_attempt_carries_a_span_within_the_trace_of_its_
         "hascheduler.processor": "p1",
         "hascheduler.term": 7,
     }
-    assert told.status.is_unset
+    assert recorded_span.status.is_unset
 
 
 async def test_one_read_serves_a_batch_and_notices_have_no_span() -> None:
@@ -104,16 +104,16 @@ async def test_one_read_serves_a_batch_and_notices_have_no_span() -> None:
     assert begun.trace_id != CALLER.trace_id
 
 
-async def test_a_message_that_nobody_confirmed_has_failed_and_goes_out_again_as_the_same() -> None:
+async def test_an_unconfirmed_message_has_failed_and_goes_out_again_as_the_same() -> None:
     recorded = Recorded()
     traces = Known(a=TracedJob("log", None, CALLER))
     await published([Publish("a", 1, "p1")], recorded.tracer, traces, MessageFault.UNCONFIRMED)
-    told = recorded.one("dispatch log")
-    assert (told.attributes or {})["error.type"] == "unconfirmed"
+    recorded_span = recorded.one("dispatch log")
+    assert (recorded_span.attributes or {})["error.type"] == "unconfirmed"
 
 
 @pytest.mark.parametrize("traces", [Away(), None])
-async def test_a_message_goes_out_where_nobody_says_where_its_job_belongs(traces: JobTraces | None) -> None:
+async def test_a_message_goes_out_where_the_trace_of_its_job_is_unknown(traces: JobTraces | None) -> None:
     recorded = Recorded()
     [delivery] = await published([Publish("a", 1, "p1")], recorded.tracer, traces)
     message = decode_message(delivery.body)
@@ -122,7 +122,7 @@ async def test_a_message_goes_out_where_nobody_says_where_its_job_belongs(traces
     assert recorded.names == []
 
 
-async def test_who_does_not_trace_asks_nobody() -> None:
+async def test_without_tracing_no_trace_is_read() -> None:
     traces = Known(a=TracedJob("log", None, TraceContext(CALLER.traceparent)))
     [delivery] = await published([Publish("a", 1, "p1")], NO_TRACING, traces)
     assert (traces.asked, delivery.trace) == ([], None)

@@ -1,4 +1,4 @@
-"""A replica's own account, and what its return tells."""
+"""A replica's own record, and what its echo proves."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -50,7 +50,7 @@ def trusted(clock: HandClock) -> TrustedClock:
 
 
 @asynccontextmanager
-async def presence() -> AsyncIterator[tuple[ReplicaHeartbeat, Board, HandClock]]:
+async def heartbeat() -> AsyncIterator[tuple[ReplicaHeartbeat, Board, HandClock]]:
     board, clock = Board(), HandClock()
     one = ReplicaHeartbeat(CONFIG, board, trusted(clock))
     running = asyncio.create_task(one.run(status))
@@ -67,7 +67,7 @@ async def test_before_the_first_beat_came_back_nothing_is_known() -> None:
 
 
 async def test_the_return_of_a_beat_measures_the_lag_and_shows_the_mirror_fresh() -> None:
-    async with presence() as (one, board, clock):
+    async with heartbeat() as (one, board, clock):
         written = await board.next()
         assert written.beat == 1
         clock.now += 120
@@ -79,8 +79,8 @@ async def test_the_return_of_a_beat_measures_the_lag_and_shows_the_mirror_fresh(
         assert not one.fresh
 
 
-async def test_another_replicas_beat_and_ones_own_older_one_tell_nothing() -> None:
-    async with presence() as (one, board, clock):
+async def test_another_replicas_beat_and_its_own_older_one_prove_nothing() -> None:
+    async with heartbeat() as (one, board, clock):
         await board.next()
         one.seen(status(7, id="r2"))
         assert not one.fresh
@@ -92,7 +92,7 @@ async def test_another_replicas_beat_and_ones_own_older_one_tell_nothing() -> No
 
 
 async def test_a_barrier_hurries_the_next_beat_and_falls_when_it_comes_back() -> None:
-    async with presence() as (one, board, clock):
+    async with heartbeat() as (one, board, clock):
         before = await board.next()
         barrier = one.barrier()
         assert barrier == before.beat + 1
@@ -106,7 +106,7 @@ async def test_a_barrier_hurries_the_next_beat_and_falls_when_it_comes_back() ->
 
 
 async def test_a_later_beat_than_the_barrier_makes_it_fall_too() -> None:
-    async with presence() as (one, board, _):
+    async with heartbeat() as (one, board, _):
         await board.next()
         barrier = one.barrier()
         one.seen(status(barrier + 3))
@@ -114,7 +114,7 @@ async def test_a_later_beat_than_the_barrier_makes_it_fall_too() -> None:
 
 
 async def test_a_database_that_is_away_does_not_end_the_beats() -> None:
-    async with presence() as (one, board, _):
+    async with heartbeat() as (one, board, _):
         first = await board.next()
         board.away = True
         one.barrier()

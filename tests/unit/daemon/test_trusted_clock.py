@@ -1,4 +1,4 @@
-"""`TrustedClock`: of three that say what time it is, two that agree are right."""
+"""`TrustedClock`: of three readings of the time, two that agree are right."""
 
 import pytest
 
@@ -108,14 +108,14 @@ def test_both_may_be_set_alike() -> None:
     assert clock.wrong_because == ""
 
 
-def test_of_three_that_differ_nobody_is_right() -> None:
+def test_of_three_that_differ_none_is_right() -> None:
     machine, clock = running()
     machine.wall_off_ms, machine.database_off_ms = DAY_MS, -DAY_MS
     machine.beat(clock)
     assert str(2 * DAY_MS) in clock.wrong_because
 
 
-def test_clocks_that_drift_apart_leave_nobody_right() -> None:
+def test_clocks_that_drift_apart_leave_none_right() -> None:
     machine, clock = running()
     for turn in range(1, 8):
         machine.database_off_ms = -900 * turn

@@ -1,4 +1,4 @@
-"""Whatever somebody makes of the Lease, a candidate leads again by itself, and no term comes twice.
+"""Whatever an editor makes of the Lease, a candidate leads again without help, and no term comes twice.
 
 Two candidates with the clock in our hand: each turn is a retry period, in which they do what `Leader` and `LeasePoller`
 do with their electors. One of them may be dead.

@@ -90,7 +90,7 @@ async def test_a_missing_right_is_named(leases: KubernetesLeaseStore, cluster: A
         await CALLS[verb](leases)
 
 
-async def test_a_token_that_nobody_knows_is_said_by_its_file(
+async def test_an_unknown_token_is_named_by_its_file(
     leases: KubernetesLeaseStore, cluster: ApiServerDouble, account: ServiceAccount, call: Call
 ) -> None:
     cluster.tokens = {"another"}
@@ -108,7 +108,7 @@ async def test_a_rotated_token_is_used_at_once(
 
 
 @pytest.mark.parametrize("content", [None, b"", b"a\nb", b"caf\xc3\xa9", b"\xff\xfe"])
-async def test_a_token_that_is_none_is_the_store_s_absence_and_is_never_told(
+async def test_an_invalid_token_makes_the_store_unavailable_and_is_never_shown(
     leases: KubernetesLeaseStore, account: ServiceAccount, call: Call, content: bytes | None
 ) -> None:
     token = account.folder / "token"
@@ -155,7 +155,7 @@ async def test_who_ends_in_the_middle_is_the_store_s_absence(
         await calling
 
 
-async def test_who_has_a_certificate_of_somebody_else_is_not_told_the_token(
+async def test_a_server_with_another_certificate_does_not_get_the_token(
     leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     stranger = Authority(tmp_path_factory.mktemp("stranger"))

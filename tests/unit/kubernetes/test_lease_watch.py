@@ -73,7 +73,7 @@ def watching() -> Watching:
     return Watching()
 
 
-async def test_every_version_is_told_once(watching: Watching) -> None:
+async def test_every_version_is_passed_on_once(watching: Watching) -> None:
     versions = [None, make_lease("r1"), make_lease("r1", renewals=1), make_lease("", renewals=2), None]
     for version in versions:
         watching.hand.stored = version
@@ -82,13 +82,13 @@ async def test_every_version_is_told_once(watching: Watching) -> None:
     assert watching.told == versions
 
 
-async def test_the_first_look_tells_also_what_the_leader_knows(watching: Watching) -> None:
+async def test_the_first_poll_passes_on_also_what_the_leader_knows(watching: Watching) -> None:
     watching.hand.stored = watching.hand.lease = make_lease("r1")
     await watching.watch.look()
     assert watching.told == [make_lease("r1")]
 
 
-async def test_an_answer_that_a_write_of_our_own_has_overtaken_is_not_told(watching: Watching) -> None:
+async def test_an_answer_that_a_write_of_our_own_has_overtaken_is_dropped(watching: Watching) -> None:
     async def won() -> None:
         watching.hand.lease = make_lease("me", term=2)
 
@@ -109,7 +109,7 @@ async def test_a_store_that_is_away_is_looked_at_again(watching: Watching) -> No
     assert watching.told == [make_lease("r1")]
 
 
-async def test_who_leads_does_not_look_and_then_begins_anew(watching: Watching) -> None:
+async def test_a_leader_does_not_poll_and_starts_over_after_its_term(watching: Watching) -> None:
     watching.hand.stored = make_lease("r1")
     running = asyncio.create_task(watching.watch.run())
     async with asyncio.timeout(10):

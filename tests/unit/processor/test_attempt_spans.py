@@ -141,9 +141,7 @@ async def test_an_attempt_belongs_where_its_job_says_and_else_where_its_message_
         ("give-up", "hascheduler.processor.outcomes.PermanentError", "PermanentError: never"),
     ],
 )
-async def test_a_failure_is_told_with_the_type_of_what_was_raised(
-    definition: str, error_type: str, description: str
-) -> None:
+async def test_a_failure_has_the_type_of_what_was_raised(definition: str, error_type: str, description: str) -> None:
     recorded = Recorded()
     async with at_work(handlers_of(recorded), recorded.tracer) as (world, _):
         world.dispatch("a", definition)

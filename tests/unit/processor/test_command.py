@@ -58,7 +58,7 @@ async def test_the_child_sees_nothing_of_the_processors_environment(monkeypatch:
     }
 
 
-def test_a_scheduled_job_tells_its_schedule_and_its_nominal_time() -> None:
+def test_a_scheduled_job_passes_on_its_schedule_and_its_nominal_time() -> None:
     environment = child_environment({}, make_job(attempt=3, schedule="tick", nominal_ms=1_700_000_000_000), {})
     assert environment["HASCHEDULER_ATTEMPT"] == "3"
     assert environment["HASCHEDULER_SCHEDULE"] == "tick"
@@ -71,7 +71,7 @@ async def test_standard_input_is_the_text_and_then_its_end() -> None:
     assert (await result_of("command", sh("cat")))["stdout"] == ""
 
 
-async def test_a_long_input_that_nobody_reads_stops_nothing() -> None:
+async def test_a_long_input_that_is_not_read_stops_nothing() -> None:
     assert (await result_of("command", sh("exit 0", stdin="x" * 1_000_000)))["exit_code"] == 0
 
 

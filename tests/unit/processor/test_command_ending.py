@@ -204,7 +204,7 @@ async def test_what_a_command_leaves_running_ends_with_it(book: Path) -> None:
     await until(lambda: not living(book))
 
 
-async def test_whoever_escapes_with_the_output_open_is_not_waited_for(book: Path) -> None:
+async def test_a_process_that_escapes_with_the_output_open_is_not_waited_for(book: Path) -> None:
     program = """
 import os, sys, time
 if os.fork() == 0:

@@ -175,7 +175,7 @@ async def test_a_cancel_goes_before_a_timeout() -> None:
 # Progress
 
 
-async def test_the_newest_progress_is_told_once_an_interval() -> None:
+async def test_the_newest_progress_is_stored_once_an_interval() -> None:
     handlers = Handlers()
     said, again, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -204,7 +204,7 @@ async def test_the_newest_progress_is_told_once_an_interval() -> None:
         await until(lambda: job.outcome is not None)
 
 
-async def test_a_thread_may_tell_its_progress_and_a_lost_report_harms_nobody() -> None:
+async def test_a_thread_may_report_progress_and_a_lost_report_does_no_harm() -> None:
     handlers = Handlers()
     go_on = threading.Event()
 

@@ -307,7 +307,7 @@ async def test_a_redirect_is_checked_like_the_first_url(
     assert len(receiver.requests) == 1
 
 
-async def test_each_redirect_is_resolved_anew_and_held_against_the_list(receiver: Receiver) -> None:
+async def test_each_redirect_is_resolved_again_and_held_against_the_list(receiver: Receiver) -> None:
     destinations = Destinations(hosts=("a.test",), networks=LOOPBACK.networks)
     names = Names(["127.0.0.1"], ["10.0.0.1"])
     receiver.answers["/"] = answer(302, Location="/again")

@@ -1,4 +1,4 @@
-"""How attempts begin and end, as the stream tells it: each is counted once, under the right outcome."""
+"""How attempts begin and end, as the stream shows it: each is counted once, under the right outcome."""
 
 from dataclasses import replace
 from typing import Any

@@ -18,7 +18,7 @@ def told(now: Gauges) -> Scrape:
     return scrape(registry)
 
 
-def test_jobs_are_told_by_definition_lane_and_tenant_with_zeros_for_what_is_known_and_idle() -> None:
+def test_jobs_are_shown_by_definition_lane_and_tenant_with_zeros_for_idle_names() -> None:
     of = told(StandingView().gauges())
     assert of.get("hascheduler_definition_jobs", definition="log", state="pending") == 3
     assert of.get("hascheduler_definition_jobs", definition="sleep", state="pending") == 0
@@ -43,7 +43,7 @@ def test_what_there_is_not_has_no_sample(changed: dict[str, None], missing: str)
     assert told(replace(now, **changed)).get(missing) is None  # type: ignore[arg-type]  # whichever it is, it takes None
 
 
-def test_of_too_many_lanes_the_one_that_waits_longest_is_told_by_name() -> None:
+def test_of_too_many_lanes_the_one_that_waits_longest_is_shown_by_name() -> None:
     waits = {f"lane-{number}": number * 1_000 for number in range(150)}
     oldest = told(replace(StandingView().gauges(), waited_ms=waits)).by("hascheduler_wait_oldest_seconds", "lane")
     assert len(oldest) == 101
@@ -51,7 +51,7 @@ def test_of_too_many_lanes_the_one_that_waits_longest_is_told_by_name() -> None:
     assert oldest[OTHER] == 49
 
 
-def test_gauges_that_can_not_be_read_are_missing_and_counted_and_all_else_is_told() -> None:
+def test_gauges_that_can_not_be_read_are_missing_and_counted_and_all_others_are_there() -> None:
     world = World()
     world.view.broken = True
     with capture_logs() as logs:

@@ -112,13 +112,13 @@ def told(of: Scrape) -> list[str]:
 
 
 @pytest.mark.parametrize(("of", "promised"), [(replica, OF_REPLICAS), (processor, OF_PROCESSORS)])
-def test_what_is_promised_is_told_and_nothing_else(of: object, promised: str) -> None:
+def test_promised_metrics_are_there_and_no_others(of: object, promised: str) -> None:
     assert callable(of)
     assert told(of()) == sorted(" ".join(line.split()) for line in promised.strip().splitlines())
 
 
 @pytest.mark.parametrize("of", [replica, processor])
-def test_every_process_tells_of_its_use_of_the_machine(of: object) -> None:
+def test_every_process_shows_its_use_of_the_machine(of: object) -> None:
     assert callable(of)
     names = {name for name, _ in of().samples}
     assert {"process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds", "python_info"} <= names

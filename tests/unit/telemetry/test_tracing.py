@@ -69,7 +69,7 @@ def test_where_no_broker_is_nothing_is_said_of_messages() -> None:
     assert dict(recorded.one("attempt log").attributes or {}) == {JOB_ID: "a"}
 
 
-def test_a_failure_is_told_with_its_type_and_without_secrets() -> None:
+def test_a_failure_has_its_type_and_no_secrets() -> None:
     recorded = Recorded()
     span = recorded.tracer.start(SpanKind.ATTEMPT, "log", None, {})
     span.fail("app.NoAnswer", "no answer from mongodb://user:hunter2@db/")

@@ -28,7 +28,7 @@ class Answering(SpanExporter):
 GOOD, BAD = SpanExportResult.SUCCESS, SpanExportResult.FAILURE
 
 
-def test_an_outage_of_the_collector_is_told_once_and_so_is_its_end() -> None:
+def test_an_outage_of_the_collector_is_logged_once_and_so_is_its_end() -> None:
     exporter = Exporter(Answering(GOOD, BAD, BAD, ValueError("nothing may come of it"), GOOD, GOOD, BAD))
     with capture_logs() as lines:
         results = [exporter.export([object(), object()]) for _ in range(7)]  # type: ignore[list-item]  # only counted
@@ -118,7 +118,7 @@ def test_without_the_packages_the_refusal_says_what_to_install(command: list[str
     assert "hascheduler[otel]" in ended.stderr
 
 
-def test_nothing_of_it_is_imported_where_nobody_traces() -> None:
+def test_nothing_of_it_is_imported_without_tracing() -> None:
     script = "import sys, hascheduler.assembly; print([name for name in sys.modules if 'opentelemetry.sdk' in name])"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""What stands on every line without anybody saying it: whose process, and within which span."""
+"""The fields on every line of the log: which process, and which span it is in."""
 
 import json
 import subprocess
