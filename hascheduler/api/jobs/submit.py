@@ -154,7 +154,7 @@ async def _wait_for_end(job_id: str, until: float, request: Request, services: A
                 if document is None or document.get("state") in TERMINAL or left_s <= 0:
                     return document
                 try:
-                    await client.rung(wakeup, min(left_s, _LOOK_AGAIN_S))
+                    await client.wait(wakeup, min(left_s, _LOOK_AGAIN_S))
                 except ReplicaStopping:
                     return document
 

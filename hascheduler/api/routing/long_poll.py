@@ -11,7 +11,7 @@ from hascheduler.ports import Waiter
 
 
 class ClientGone(Exception):
-    """The client is gone."""
+    """The client has disconnected."""
 
 
 class ReplicaStopping(Exception):
@@ -21,32 +21,37 @@ class ReplicaStopping(Exception):
 class WaitingClient:
     """The client of a request that is held open; from `waiting_client`."""
 
-    def __init__(self, leaving: asyncio.Task[None]) -> None:
-        self._leaving = leaving
+    def __init__(self, disconnection: asyncio.Task[None]) -> None:
+        self._disconnection = disconnection
 
-    async def rung(self, bell: Waiter, limit_s: float) -> bool:
-        """Whether ``bell`` rang within the limit; `ClientGone`, or `ReplicaStopping` where this replica ends."""
-        ringing = asyncio.create_task(bell.wait(), name="bell")
+    async def wait(self, waiter: Waiter, limit_s: float) -> bool:
+        """Whether ``waiter`` was notified within the limit.
+
+        `ClientGone` where the client has disconnected, `ReplicaStopping` where this replica stops.
+        """
+        notification = asyncio.create_task(waiter.wait(), name="waiter")
         try:
-            await asyncio.wait({ringing, self._leaving}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-            rang = ringing.done()
+            await asyncio.wait(
+                {notification, self._disconnection}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            is_notified = notification.done()
         finally:
-            await _ended(ringing)
-        if self._leaving.done():
+            await _ended(notification)
+        if self._disconnection.done():
             raise ClientGone
-        if rang and not ringing.result():
+        if is_notified and not notification.result():
             raise ReplicaStopping
-        return rang
+        return is_notified
 
 
 @asynccontextmanager
 async def waiting_client(request: Request) -> AsyncIterator[WaitingClient]:
     """The client of ``request``, whose body has been read."""
-    leaving = asyncio.create_task(_disconnected(request), name="client")
+    disconnection = asyncio.create_task(_disconnected(request), name="client")
     try:
-        yield WaitingClient(leaving)
+        yield WaitingClient(disconnection)
     finally:
-        await _ended(leaving)
+        await _ended(disconnection)
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

@@ -175,10 +175,10 @@ async def _wait_for_promises(body: FetchBody, request: Request, services: ApiSer
                 if found or now >= until:
                     return found[: body.limit]
                 try:
-                    rang = await client.rung(wakeup, max(min(until - now, beat_at - now, look_s), 0))
+                    woken = await client.wait(wakeup, max(min(until - now, beat_at - now, look_s), 0))
                 except (ClientGone, ReplicaStopping):
                     return []
-                look_s = _SOON_S if rang else _LOOK_AGAIN_S
+                look_s = _SOON_S if woken else _LOOK_AGAIN_S
 
 
 async def _held_attempts(processor: str, running: list[tuple[str, int]], services: ApiServices) -> HeldAttemptsResponse:

@@ -90,5 +90,5 @@ async def have_all_jobs_succeed(world: World) -> None:
         for job in world.everything()[Collection.JOBS]:
             if job["state"] == "pending":
                 world.rewrite(Collection.JOBS, job["_id"], state="succeeded", finished_at_ms=NOW, result="answer")
-                world.view.bells.notify(job["_id"])
+                world.view.waiters.notify(job["_id"])
         await asyncio.sleep(0.01)  # no signal says that there is a job

@@ -138,8 +138,8 @@ class StandingView:
     promised: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
     failover: Failover | None = None
-    bells: Waiters = field(default_factory=Waiters)
-    """Of ends and of promises, by the id of the job or the processor; a test rings them."""
+    waiters: Waiters = field(default_factory=Waiters)
+    """For ends and promises, by the id of the job or the processor; a test notifies them."""
 
     @property
     def unready_reason(self) -> str:
@@ -149,10 +149,10 @@ class StandingView:
         return next((processor for processor in self.processors() if processor.id == id), None)
 
     def ended(self, job_id: str) -> AbstractContextManager[StreamWaiter]:
-        return self.bells.waiting(job_id)
+        return self.waiters.waiting(job_id)
 
     def promises(self, processor_id: str) -> AbstractContextManager[StreamWaiter]:
-        return self.bells.waiting(processor_id)
+        return self.waiters.waiting(processor_id)
 
     def pending(self, tenant: str | None = None) -> int:
         """What a test has put there."""
@@ -331,7 +331,7 @@ class World:
 
     async def dispatch(self, job_id: str, processor_id: str, attempt: int = 1) -> None:
         await self._decide(Dispatch(job_id, attempt, processor_id))
-        self.view.bells.notify(processor_id)
+        self.view.waiters.notify(processor_id)
 
     async def pass_over(
         self,

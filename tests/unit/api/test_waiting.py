@@ -23,11 +23,11 @@ async def until(condition: Any) -> None:
 
 def end(world: World, id: str, **fields: Any) -> None:
     world.rewrite_job(id, **{"state": "succeeded", "result": {"ok": 1}, **fields})
-    world.view.bells.notify(id)
+    world.view.waiters.notify(id)
 
 
 def waits(world: World, id: str) -> bool:
-    return id in world.view.bells.names
+    return id in world.view.waiters.names
 
 
 async def test_the_result_is_in_the_answer(client: httpx.AsyncClient, world: World) -> None:

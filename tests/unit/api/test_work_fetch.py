@@ -88,7 +88,7 @@ async def test_a_stopping_replica_answers_its_waiting_fetches(client: httpx.Asyn
     async with asyncio.TaskGroup() as tasks:
         fetch = tasks.create_task(post(client, "/v1/work/fetch", asked))
         await waits(world, processor)
-        world.view.bells.close()
+        world.view.waiters.close()
     assert fetch.result()["attempts"] == []
     answer = await client.post("/v1/work/fetch", json=asked)
     check_problem(answer, 503)
@@ -120,7 +120,7 @@ async def test_a_disconnected_fetch_gives_its_place_up(client: httpx.AsyncClient
         tasks.create_task(app(scope, receive, send))
         await waits(world, processor)
         left.set()
-    assert not world.view.bells.names
+    assert not world.view.waiters.names
 
 
 @pytest.mark.parametrize(
