@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hascheduler.model.percentiles import percentile
 from hascheduler.simulate.outcome import JobRecord, RunOutcome
 from hascheduler.simulate.overtaking import Overtakes, Promise, overtakes, promises
+from hascheduler.simulate.percentiles import percentile
 from hascheduler.simulate.scenario import account_names
 
 

@@ -17,7 +17,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
 from hascheduler.model.instants import format_instant
-from hascheduler.model.percentiles import percentile
+from hascheduler.simulate.percentiles import percentile
 from tests.bench.cast import leading
 from tests.bench.figures import Figures
 from tests.bench.made_schedules import make_schedules

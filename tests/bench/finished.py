@@ -21,10 +21,10 @@ from hascheduler.embedded.stack import Stack
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob
-from hascheduler.model.percentiles import percentile
 from hascheduler.mongo.jobs import listing
 from hascheduler.mongo.queries import job_query
 from hascheduler.ports import JobFilter
+from hascheduler.simulate.percentiles import percentile
 
 _BATCH = 5_000
 _AGE_MS = 6 * 86_400_000

@@ -17,7 +17,7 @@ import psutil
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.stack import Stack
-from hascheduler.model.percentiles import percentile
+from hascheduler.simulate.percentiles import percentile
 
 _CAP = 5_000
 _EVERY_S = 0.1

@@ -22,7 +22,7 @@ import aiohttp
 import orjson
 import uvloop
 
-from hascheduler.model.percentiles import percentile
+from hascheduler.simulate.percentiles import percentile
 
 _CONNECTIONS = 64
 _TRIES = 300

@@ -15,7 +15,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.demo.evidence import Effects
 from hascheduler.embedded.stack import Stack
 from hascheduler.model.instants import format_instant
-from hascheduler.model.percentiles import percentile
+from hascheduler.simulate.percentiles import percentile
 from tests.bench.figures import Figures
 from tests.bench.made_schedules import make_schedules
 from tests.bench.order import percent_in_order

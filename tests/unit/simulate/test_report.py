@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import pytest
 
-from hascheduler.model.percentiles import percentile
+from hascheduler.simulate.percentiles import percentile
 from hascheduler.simulate.report import ProcessorUse, WaitFigures, report
 from tests.unit.simulate.scenarios import job, outcome_of, processor
 
