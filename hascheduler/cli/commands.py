@@ -106,7 +106,7 @@ COMMANDS: CommandTable = {
     "cluster": LazyCommand("hascheduler.cli.cluster:cluster", "Show who leads, who is there, and what is wrong."),
     "schedule": LazyGroup("See, preview, make and change schedules.", _SCHEDULE),
     "job": LazyGroup("Submit, see, wait for, cancel and retry jobs; `hascheduler why` says why one waits.", _JOB),
-    "why": LazyCommand("hascheduler.cli.jobs.why:why", "Say why a job waits."),
+    "why": LazyCommand("hascheduler.cli.jobs.show:why", "Say why a job waits."),
     "events": LazyCommand(
         "hascheduler.cli.jobs.events:events", "Show what happens to jobs, as it happens, until Ctrl-C."
     ),

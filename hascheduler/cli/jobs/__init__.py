@@ -3,8 +3,8 @@
 ::
 
     submit     submit, wait                    batch      the jobs of a file
-    show       list, failed, get               why        why a job waits
-    changes    cancel, reprioritize, retry     events     what happens to jobs, as it happens
+    show       list, failed, get; why          events     what happens to jobs, as it happens
+    changes    cancel, reprioritize, retry
     options    what describes a job, and what selects jobs
     tables     jobs, attempts, and how a job ended
 """

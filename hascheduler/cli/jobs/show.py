@@ -1,10 +1,12 @@
-"""``hascheduler job list``, ``failed`` and ``get``."""
+"""``hascheduler job list``, ``failed``, ``get``; and ``hascheduler why``: what holds a job back, what releases it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from hascheduler.cli.client import Client, job_path
 from hascheduler.cli.completion import JobId
@@ -12,7 +14,8 @@ from hascheduler.cli.jobs.options import FILTER, IN_ANY_STATE, filter_query
 from hascheduler.cli.jobs.tables import Job, attempt_table, failed_table, job_table
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, Watch, with_options
-from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch, show_or_watch
+from hascheduler.cli.output.console import console, new_table, print_json, refuse_json_with_watch, show_or_watch
+from hascheduler.cli.output.instants import relative_text
 from hascheduler.cli.output.yaml_text import as_text
 from hascheduler.clock import SystemClock
 
@@ -75,3 +78,63 @@ def _list(
             print_json(ask())
         else:
             show_or_watch(lambda: table(ask()["items"], SystemClock().wall_ms()), watch=watch)
+
+
+Answer = Mapping[str, Any]
+
+
+@example("hascheduler why fire:nightly:1893456000000 --watch")
+def why(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False) -> None:
+    """Say why a job waits.
+
+    All that holds it back now and what would end that, or else where it stands in the queue, criterion by criterion.
+    """
+    refuse_json_with_watch(as_json=as_json, watch=watch)
+    path = job_path(id, "why")
+    with Client(url) as client:
+        if as_json:
+            print_json(client.get(path))
+        else:
+            show_or_watch(lambda: why_page(client.get(path), SystemClock().wall_ms()), watch=watch)
+
+
+def why_page(answer: Answer, now_ms: int) -> RenderableType:
+    head = Text.assemble((answer["job"], "bold"), f"  {answer['state']}")
+    parts: list[RenderableType] = [head]
+    standing = answer["standing"]
+    if not answer["blocks"]:
+        parts.append(Text(answer["summary"]))
+    parts += [_block(block, now_ms) for block in answer["blocks"]]
+    if answer["blocks"] and standing is not None:
+        parts.append(Text(_place(standing)))
+    if standing is not None and standing["deciding"] is not None:
+        parts.append(_comparison(standing))
+    return Group(*parts)
+
+
+def _block(block: Answer, now_ms: int) -> Text:
+    text = Text.assemble(("● ", "yellow"), block["because"], overflow="fold")
+    if block["until"] is not None:
+        text.append(f"  (until {block['until']}, {relative_text(block['until'], now_ms)})")
+    return text.append(f"\n  → {block['unblocked_by']}", style="dim")
+
+
+def _place(standing: Answer) -> str:
+    if standing["ahead"] == 0:
+        return "it is next"
+    return f"{'' if standing['exact'] else 'at least '}{standing['ahead']} before it"
+
+
+def _comparison(standing: Answer) -> Table:
+    """Against the next in line; what comes after the deciding criterion does not matter any more."""
+    table = new_table("", "criterion", "this job", f"next: {standing['first']}", "")
+    for row in standing["criteria"]:
+        decides = row["criterion"] == standing["deciding"]
+        table.add_row(
+            Text(row["criterion"]),
+            Text(row["value"]),
+            Text(row["first"]),
+            "decides" if decides else "",
+            style="bold" if decides else "",
+        )
+    return table

@@ -2,7 +2,8 @@
 
 ::
 
-    command    simulate: the command                    record   record: a leader's inputs and decisions → a file
-    input      files, examples, policies → scenarios    replay   a recording, decided again
-    tables     reports → tables                         output   pictures and the progress bar
+    command    simulate: a scenario is run, a recording is decided again
+    record     record: a leader's inputs and decisions → a file
+    input      files, examples, policies → scenarios
+    tables     reports → tables                 output   pictures and the progress bar
 """

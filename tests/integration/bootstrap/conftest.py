@@ -1,4 +1,4 @@
-"""Servers that nobody has made ready yet, for each test its own."""
+"""Servers before any bootstrap; each test has its own."""
 
 import gc
 import warnings

@@ -1,4 +1,4 @@
-"""Members of a replica set as a cluster starts them: with a key, authenticating, and told nothing of each other."""
+"""Members of a replica set as a cluster starts them: with a key and authentication, without knowledge of each other."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ class Members:
     running: dict[str, Child] = field(default_factory=dict)
 
     def address(self) -> str:
-        """One that nobody has yet."""
+        """A port that is free."""
         return f"127.0.0.1:{free_port()}"
 
     async def start(self, address: str, *, key: str = KEY, replica_set: str | None = "rs0") -> str:
@@ -67,7 +67,7 @@ class Members:
         shutil.rmtree(self._home(address))
 
     async def stop_all(self) -> None:
-        # A primary that is told to end first looks for a successor, for ten seconds; here nobody needs one.
+        # A primary that gets SIGTERM first looks for a successor, for ten seconds; here none is needed.
         await asyncio.gather(*(child.stop(grace_s=0) for child in self.running.values()))
 
     def _home(self, address: str) -> Path:

@@ -254,7 +254,7 @@ async def open_cluster(
             writer.write(json.dumps({"to": to, "text": text}).encode() + b"\n")
 
         call = asyncio.create_task(cluster.answer(json.loads(await reader.readline()), reply))
-        hung_up = asyncio.create_task(reader.read())  # whoever called was killed
+        hung_up = asyncio.create_task(reader.read())  # the caller was killed
         await asyncio.wait([call, hung_up], return_when=asyncio.FIRST_COMPLETED)
         for task in (call, hung_up):
             task.cancel()

@@ -1,4 +1,4 @@
-"""Log lines: one JSON object each where nobody watches, for our own rooms and for libraries alike."""
+"""Log lines: one JSON object each where there is no terminal, for our own rooms and for libraries alike."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The files of `apply`: all that is wrong is told before anything is sent, by file, document and field."""
+"""The files of `apply`: all errors are reported before anything is sent, by file, document and field."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is equal looks equal, whoever wrote it."""
+"""Equal resources have equal normal forms, whether a file or a replica wrote them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a processor is told to have is what it registers, and what people are shown."""
+"""The resources that a processor is given are those that it registers, and those that tables show."""
 
 import asyncio
 

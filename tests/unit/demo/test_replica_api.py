@@ -74,7 +74,7 @@ async def test_a_schedule_that_is_refused_is_the_callers_fault() -> None:
 async def test_a_takeover_lasts_from_the_last_entry_of_the_old_term_to_a_decision_of_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Seen at 0, 100, 200 … ms: the old leader decides for 200 ms more, then nobody leads, then term 8 begins."""
+    """Seen at 0, 100, 200 … ms: the old leader decides for 200 ms more, then there is no leader, then term 8 begins."""
     seen = [(7, 50), (7, 51), (7, 52), (7, 52), (None, 52), (8, 52), (8, 53), (8, 54), (8, 55)]
     answers: Iterator[tuple[int | None, int]] = iter(seen)
     now_s = 0.0
