@@ -1,0 +1,45 @@
+"""The house is kept: one meaning a name, and each room says what it answers."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "hascheduler"
+
+GENERATED = ("client/wire.py", "client/synchronous/")
+"""They name what they are made from: the bodies and answers of the API, the asynchronous client."""
+TWICE = {
+    "Cluster": "the view that a replica has of its cluster, and the whole cluster that `hascheduler.testing` offers",
+    "Event": "what the SDK reads of an event is what the model writes",
+    "JobFilter": "what the SDK sends as a filter is what a store is asked for",
+}
+"""Class names that stand in two modules, each with its reason."""
+
+
+def _modules(folder: Path) -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text("utf-8")) for path in sorted(folder.rglob("*.py"))}
+
+
+def test_no_class_name_stands_in_two_modules() -> None:
+    where: dict[str, list[str]] = defaultdict(list)
+    for path, module in _modules(PACKAGE).items():
+        if path.relative_to(PACKAGE).as_posix().startswith(GENERATED):
+            continue
+        for node in module.body:
+            if isinstance(node, ast.ClassDef):
+                where[node.name].append(str(path.relative_to(ROOT)))
+    twice = {name: paths for name, paths in where.items() if len(paths) > 1 and name not in TWICE}
+    assert not twice
+    assert not {name for name in TWICE if len(where[name]) < 2}, "no longer twice"
+
+
+def test_each_package_says_what_it_answers() -> None:
+    packages = {path.parent / "__init__.py" for path in PACKAGE.rglob("*.py")}
+    silent = {str(package.relative_to(ROOT)) for package in packages if not _said(package)}
+    assert not silent
+
+
+def _said(package: Path) -> str:
+    text = ast.get_docstring(ast.parse(package.read_text("utf-8"))) if package.exists() else None
+    return (text or "").removeprefix("TODO").strip(".")
