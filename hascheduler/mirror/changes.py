@@ -1,7 +1,7 @@
-"""What goes into a mirror, and what comes out of it.
+"""The inputs and outputs of a mirror.
 
 In: a `Change` is one event of the stream, or one document of a snapshot or a fetch, in the order of the stream and
-projected to the lean fields. Out: past-tense facts about nouns, the inputs of whoever decides.
+projected to the lean fields. Out: past-tense facts about live documents, the inputs of the dispatch core.
 """
 
 from collections.abc import Mapping
@@ -34,11 +34,11 @@ class Operation(StrEnum):
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``fields`` never holds ``_id``; it is empty for a delete. ``id`` is whatever the document's ``_id`` was.
+    """``fields`` never holds ``_id``; it is empty for a delete. ``id`` is the document's ``_id``, of any type.
 
     ``position`` is that of the event (see `hascheduler.model.event`), "" for a document of a snapshot or a fetch.
-    ``at_ms`` is when the database took the write, where it says so. ``ahead``: the document was read when the event
-    came by, and may be of a later time.
+    ``at_ms`` is when the database took the write, where the event has it. ``ahead``: the document was read when the
+    event arrived, and may be of a later time.
     """
 
     collection: Collection
@@ -61,9 +61,9 @@ class JobSeen:
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class JobGone:
-    """The job ended (as ``state`` says), was deleted, or can no longer be read; it holds no slot any more.
+    """The job ended (in ``state``), was deleted, or can no longer be read; it holds no slot any more.
 
-    ``finished_at_ms`` is when it ended, by the clock of who ended it.
+    ``finished_at_ms`` is when it ended, by the clock of the process that ended it.
     """
 
     id: str
@@ -129,7 +129,7 @@ class ProcessorSeen:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorGone:
-    """The processor took its leave, or can no longer be read."""
+    """The processor deregistered, or can no longer be read."""
 
     id: str
 
@@ -168,14 +168,14 @@ class SchemaSeen:
 
 @dataclass(frozen=True, slots=True)
 class SchemaGone:
-    """It says nothing of its version any more, or nothing that can be read."""
+    """The database has no version any more, or none that can be read."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A document that can't be read: where, and why. The others go on without it."""
+    """A document that can't be read: its place, and the reason. The others go on without it."""
 
     collection: Collection
     id: str

@@ -17,7 +17,7 @@ UNHASHED_MAX = 5_000
 class Digest:
     """The sum of the hashes of all members; owner of that, and of the members that are not hashed yet.
 
-    Most of what comes is gone before anybody asks for the sum, and is never hashed.
+    Most members are gone again before the sum is read, and are never hashed.
     """
 
     __slots__ = ("_sum", "_unhashed")
@@ -25,10 +25,10 @@ class Digest:
     def __init__(self) -> None:
         self._sum = 0
         self._unhashed: dict[tuple[str, int], int] = {}
-        """How often each is to be added; less than 0: taken away."""
+        """How often each is to be added; less than 0: subtracted."""
 
     def replace(self, member: str, before: int | None, after: int | None) -> None:
-        """The revision of ``member`` was ``before`` and is ``after`` now; None: it was, or is, no member."""
+        """The revision of ``member`` was ``before`` and is ``after`` now; None: it was, or is, not a member."""
         if before == after:
             return
         if before is not None:

@@ -1,8 +1,8 @@
-"""What happened to a job, as one change of the stream tells it.
+"""The events of a job that one change of the stream shows.
 
-A function of the change and of what was known of the job before, so every replica that follows the stream makes the
-same events. It says no more than that: where a change came unseen (somebody edited ``rev`` by hand), what was passed
-over is not made up. A change that the mirror is ahead of, as it read the document meanwhile, is told all the same.
+A function of the change and of the job's state before, so every replica that follows the stream makes the same events.
+They say no more than that: where a change was not seen (``rev`` was edited by hand), the missing events are not made
+up. A change that the mirror is ahead of, as it read the document meanwhile, gives its events all the same.
 """
 
 from collections.abc import Mapping
@@ -29,13 +29,13 @@ _CARRIED = {
     EventType.CANCEL_REQUESTED: "cancel_requested_at_ms",
     **dict.fromkeys(_ENDS.values(), "finished_at_ms"),
 }
-"""Where a change says when it was made, for databases that do not tell when they took it."""
+"""The field that says when a change was made, for databases whose events have no time."""
 
 
 def events_of(change: Change, known: JobRef | None) -> list[Event]:
-    """What ``change`` tells of a job, of which ``known`` was known before; at most `EVENTS_OF_A_CHANGE_MAX`.
+    """The events in ``change`` of a job that was ``known`` before; at most `EVENTS_OF_A_CHANGE_MAX`.
 
-    Of a job that is not known here, a change of some of its fields does not say whose it is.
+    A patch of a job that is not known here does not say its tenant and definition.
     """
     if not change.position or change.operation is Operation.DELETE or not isinstance(change.id, str):
         return []
@@ -43,29 +43,29 @@ def events_of(change: Change, known: JobRef | None) -> list[Event]:
     rev = _integer(fields.get("rev"))
     before = known if known is not None and rev is not None and rev > known.rev else None
     if change.operation is Operation.PATCH:
-        types = _told_by_patch(fields)
-        whose = _NOBODY if known is None else _Whose(known.tenant, known.definition)
+        types = _types_of_patch(fields)
+        subject = _UNKNOWN if known is None else _Subject(known.tenant, known.definition)
     else:
-        types = _told_by_whole(fields, known, before)
-        whose = _Whose(_text(fields.get("tenant")), _text(fields.get("definition")))
+        types = _types_of_document(fields, known, before)
+        subject = _Subject(_text(fields.get("tenant")), _text(fields.get("definition")))
     return [
-        _event(type, change, change.position if place == 0 else next_in_change(change.position), whose, before)
+        _event(type, change, change.position if place == 0 else next_in_change(change.position), subject, before)
         for place, type in enumerate(types)
     ]
 
 
-class _Whose(NamedTuple):
+class _Subject(NamedTuple):
     tenant: str | None
     definition: str | None
 
 
-_NOBODY = _Whose(None, None)
+_UNKNOWN = _Subject(None, None)
 
 
-def _told_by_patch(fields: Mapping[str, object]) -> list[EventType]:
+def _types_of_patch(fields: Mapping[str, object]) -> list[EventType]:
     state = fields.get("state")
     if state == _PENDING and "attempt" in fields:
-        # An attempt number that grows without a claim: nobody may come back to what was decided about the old one.
+        # An attempt number that grows without a claim: no decision about the old attempt may be carried out any more.
         return [EventType.REVIVED]
     if isinstance(state, str):
         return [_ENTERED[state]] if state in _ENTERED else []
@@ -74,7 +74,7 @@ def _told_by_patch(fields: Mapping[str, object]) -> list[EventType]:
     return [EventType.REPRIORITIZED] if "priority" in fields else []
 
 
-def _told_by_whole(fields: Mapping[str, object], known: JobRef | None, before: JobRef | None) -> list[EventType]:
+def _types_of_document(fields: Mapping[str, object], known: JobRef | None, before: JobRef | None) -> list[EventType]:
     state, attempt = fields.get("state"), fields.get("attempt")
     if not isinstance(state, str) or state not in _ENTERED:
         return []
@@ -92,7 +92,7 @@ def _told_by_whole(fields: Mapping[str, object], known: JobRef | None, before: J
     return [EventType.REVIVED] if known is None and state == _PENDING and _integer(attempt) else []
 
 
-def _event(type: EventType, change: Change, id: str, whose: _Whose, before: JobRef | None) -> Event:
+def _event(type: EventType, change: Change, id: str, subject: _Subject, before: JobRef | None) -> Event:
     fields: Mapping[str, Any] = change.fields
     job = str(change.id)
     processor = None
@@ -100,9 +100,9 @@ def _event(type: EventType, change: Change, id: str, whose: _Whose, before: JobR
         processor = _text(fields.get("processor")) or (before.processor if before else None)
     failures = retry_at_ms = priority = None
     if type in _COUNTED:
-        failures = _integer(_told("failures", fields, before))
+        failures = _integer(_value("failures", fields, before))
         if type is EventType.RETURNED:
-            retry_at_ms = _instant(_told("retry_at_ms", fields, before))
+            retry_at_ms = _instant(_value("retry_at_ms", fields, before))
     elif type is EventType.REPRIORITIZED:
         priority = _integer(fields.get("priority"))
     # By position: there are several for each job.
@@ -111,10 +111,10 @@ def _event(type: EventType, change: Change, id: str, whose: _Whose, before: JobR
         _at_ms(type, change),
         type,
         job,
-        whose.tenant,
-        whose.definition,
+        subject.tenant,
+        subject.definition,
         schedule_of(job),
-        0 if type is EventType.SUBMITTED else _integer(_told("attempt", fields, before)),
+        0 if type is EventType.SUBMITTED else _integer(_value("attempt", fields, before)),
         processor,
         failures,
         retry_at_ms,
@@ -126,8 +126,8 @@ _WAITS = frozenset({EventType.SUBMITTED, EventType.REVIVED})
 _COUNTED = frozenset({EventType.RETURNED, EventType.FAILED})
 
 
-def _told(name: str, fields: Mapping[str, Any], before: JobRef | None) -> Any:
-    """The value after the change: as it says, or as it was."""
+def _value(name: str, fields: Mapping[str, Any], before: JobRef | None) -> Any:
+    """The value after the change: from the change, or as it was before."""
     return fields[name] if name in fields else getattr(before, name, None)
 
 

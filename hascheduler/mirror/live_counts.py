@@ -1,6 +1,6 @@
-"""How many live jobs there are, by state and by definition, lane and tenant, and how many schedules are paused.
+"""The numbers of live jobs by state and by definition, lane and tenant, and of paused schedules.
 
-Counted as they come and go: to count a million jobs whenever somebody asks would hold up all else.
+Counted as they come and go: counting a million jobs for each request would hold up everything else.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ class LiveCounts:
         self._of_lane: Table = {}
         self._of_tenant: Table = {}
         self._uncounted: Counter[_Place] = Counter()
-        """How many more there are than the tables say. A job that has come and gone before anybody asks is not told."""
+        """What the tables lack. A job that came and went between two readings is in neither."""
         self.schedules_paused = 0
 
     @property
@@ -53,7 +53,7 @@ class LiveCounts:
         return self._of_tenant
 
     def replaced(self, collection: Collection, before: Any | None, after: Any | None) -> None:
-        """The noun ``before`` is now ``after``; None: there was, or is, none."""
+        """The document was ``before`` and is ``after`` now; None: it did, or does, not exist."""
         if collection is Collection.JOBS:
             if before is not None:
                 self._count(before, -1)

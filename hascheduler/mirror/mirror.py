@@ -23,17 +23,17 @@ from hascheduler.model.journal import JournalHead
 
 QUARANTINE_MAX = 1_000
 MARKED_EVERY = 4
-"""Beats of one replica; each is a point of the stream that all mirrors pass."""
+"""Beats of one replica between two marks; each mark is a point of the stream that all mirrors pass."""
 _UNDIGESTED = frozenset({Collection.PROCESSORS, Collection.LEASES, Collection.REPLICAS, Collection.META})
-"""They change with every heartbeat; what they say about the present is compared by eye, not by digest. And releases
-that live side by side have equal digests only as long as all of them mirror what is digested."""
+"""They change with every heartbeat, and people compare them by eye. And replicas of neighbouring releases have equal
+digests only as long as all of them mirror what is digested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The digest at one point of the stream, which goes by the same name in every mirror.
+    """The digest at one point of the stream, which has the same name in every mirror.
 
-    ``ahead`` is the mirror's there; ``is_settled``: nothing was to be read.
+    ``ahead`` is the mirror's at that point; ``is_settled``: no document was to be read.
     """
 
     point: str
@@ -72,9 +72,9 @@ class Mirror:
         self._marks: list[Mark] = []
         self.live_counts = LiveCounts()
         self.ahead = 0
-        """How often something was folded that the stream has not told yet."""
+        """How often a document was folded that may be ahead of the stream."""
 
-    # What is known
+    # State
 
     def nouns(self, collection: Collection) -> Mapping[str, Any]:
         """The live nouns of a collection by id; read only."""
@@ -188,7 +188,7 @@ class Mirror:
         if table.revised and not patch.keys() <= table.unnumbered:
             rev = patch.get(table.revised)
             if rev is None:
-                # Written by hand. Whether it is older than what is known, only the document itself can tell.
+                # Written by hand. Only the document itself shows whether this is older than what is known.
                 self._wanted[key] = None
                 return None
             if isinstance(rev, int) and rev != known.rev + 1:
@@ -211,7 +211,7 @@ class Mirror:
             self._set_aside(change, str(error), facts)
 
     def _advance(self, table: Table, key: tuple[Collection, str], change: Change, facts: list[Seen]) -> bool:
-        """Fold a patch of unnumbered fields alone, which are frequent and concern nothing else; whether it was one."""
+        """Fold a patch of unnumbered fields alone, which are frequent and change nothing else; whether it was one."""
         known = self._nouns[key[0]].get(key[1])
         if known is None or table.advanced is None or not change.fields.keys() <= table.unnumbered:
             return False
@@ -269,7 +269,7 @@ class Mirror:
     ) -> None:
         """The document is gone, or ended as ``last`` says.
 
-        Told even of one that was never seen: the core may have promised it.
+        Reported even of a document that was never seen: the core may have promised it.
         """
         self._quarantine.pop(key, None)
         self._wanted.pop(key, None)

@@ -1,6 +1,6 @@
-"""What the mirror knows about each collection: how to read a document, and which facts to report.
+"""For each collection: how to read its documents, and which facts to report.
 
-One row a collection, so that the fold itself knows none of them.
+One row a collection, so that the fold itself depends on none of them.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,13 +42,13 @@ def _unpatched(noun: Any, _: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``decode(id, fields)`` makes the noun and ``encode`` takes it apart again; ``arrived`` and ``left`` report it.
+    """``decode(id, fields)`` makes the noun and ``encode`` the fields again; ``arrived`` and ``left`` report it.
 
     ``revision(noun)`` orders its versions. ``revised`` names the field that every write raises by one, but for those
-    of ``unnumbered`` alone; it is "" where every patch stands for itself. Documents for which ``ends`` holds leave the
+    of ``unnumbered`` alone; it is "" where patches are not numbered. Documents for which ``ends`` holds leave the
     mirror. ``advanced(noun, patch)`` is the noun after a patch of unnumbered fields alone: those are frequent.
     ``decode_patch(fields)`` reads a patch by itself, where that can be done, and ``patched(noun, decoded)`` is the noun
-    after it: it saves taking a document apart and reading it again.
+    after it: that saves encoding the noun and decoding it again.
     """
 
     decode: Callable[[object, Any], Any]

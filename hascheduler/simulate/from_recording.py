@@ -1,7 +1,7 @@
 """A recording as a scenario: the same work and the same processors, for trying another policy on them.
 
-What was asked of the leader is taken as it was: jobs with their time of submission, processors as they came and went,
-and how long each job ran. What followed from its decisions is not. A job that was running when the recording began has
+The load of the leader is taken as it was: jobs with their time of submission, processors as they came and went,
+and how long each job ran. The effects of its decisions are not. A job that was running when the recording began has
 the rest of its time left; one that had not ended when it ended takes what its definition says a job costs. Jobs that
 never ran and were cancelled are left out, and so are edits of definitions, lanes and tenants under way.
 """
@@ -30,19 +30,19 @@ from hascheduler.simulate.scenario import LearnedCost, Scenario, ScenarioJob, Sc
 
 
 def recorded_scenario(heading: RecordingHeading, steps: Iterable[RecordedStep | RecordingEnd]) -> Scenario:
-    """What was asked of the recorded leader, under its policy."""
+    """The load of the recorded leader, under its policy."""
     reading = _RecordingReader(heading.at_ms)
     for step in steps:
         if isinstance(step, RecordingEnd):
             break
-        for told in step.inputs:
-            reading.read(told, step.now)
+        for each in step.inputs:
+            reading.read(each, step.now)
     return reading.scenario(heading)
 
 
 @dataclass(slots=True)
 class _RecordedJob:
-    """One job: how it was first seen, and what is known of the attempt that ended it."""
+    """One job: as it was first seen, and the attempt that ended it."""
 
     job: JobRef
     started_at_ms: int | None = None
@@ -60,9 +60,9 @@ class _RecordingReader:
         self._processors: dict[str, ScenarioProcessor] = {}
         self._accounts = AccountsSnapshot()
 
-    def read(self, told: Input, now: int) -> None:
+    def read(self, each: Input, now: int) -> None:
         since_ms = max(now - self._at_ms, 0)
-        match told:
+        match each:
             case AccountsRestored(accounts):
                 self._accounts = accounts
             case DefinitionSeen(definition):

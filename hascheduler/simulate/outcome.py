@@ -1,4 +1,4 @@
-"""What happened in a run, in milliseconds from its beginning."""
+"""The outcome of a run, in milliseconds from its beginning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from hascheduler.simulate.scenario import Scenario, ScenarioJob
 
 @dataclass(frozen=True, slots=True)
 class SimulatedAttempt:
-    """One dispatch and what came of it; ``order`` numbers the dispatches of the run.
+    """One dispatch and how it ended; ``order`` numbers the dispatches of the run.
 
     ``ended_at_ms`` None: it was running at the end. ``lost``: its processor left while it ran. ``cost_ms`` is what its
     tenant and its fairness key were charged.

@@ -1,4 +1,4 @@
-"""Who started before whom, and whether that stayed within what is promised.
+"""Which job started before which, and whether that stayed within what is promised.
 
 What is promised holds within a *flow*: jobs that only their age, priority and mode tell apart, so that whatever lets
 one of them run lets any of them run. Within a flow
@@ -52,7 +52,7 @@ class Closest:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """One of the two, and how it went. ``applies``: the policy makes it. ``closest`` None: nobody was overtaken."""
+    """One of the two, and how it went. ``applies``: the policy makes it. ``closest`` None: no job was overtaken."""
 
     name: str
     applies: bool
@@ -100,7 +100,7 @@ def promises(outcome: RunOutcome) -> tuple[Promise, Promise]:
 
 
 class _Flows:
-    """Which flow a job is in."""
+    """The flow of each job."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._criteria = scenario.policy.criteria

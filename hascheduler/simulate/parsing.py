@@ -1,4 +1,4 @@
-"""Makes a `Scenario` of a text. Strict: whatever is not understood is refused, with its place.
+"""Makes a `Scenario` of a text. Strict: what is not understood is refused, with its place.
 
 The keys, with their defaults; seconds may also be durations such as ``"1m30s"``::
 

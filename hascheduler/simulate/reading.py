@@ -1,7 +1,7 @@
 """Reads the text of a scenario, JSON or YAML, as plain values: texts, numbers, true and false, null, lists, objects.
 
-A key may stand only once in an object, and dates stay the texts that they are. Whoever takes the values apart must
-bound what it looks at: in YAML a short text may stand for a long one.
+A key may stand only once in an object, and dates stay texts. Readers of the values must bound what they look at: in
+YAML a short text may stand for a long one.
 """
 
 import json

@@ -12,7 +12,7 @@ from hascheduler.model.instants import WallMs
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """The first step whose decisions are others: those that were recorded, and those of the replay."""
+    """The first step whose decisions differ: those that were recorded, and those of the replay."""
 
     step: int
     now: WallMs
@@ -35,7 +35,7 @@ def replay(
     steps: Iterable[RecordedStep | RecordingEnd],
     progress: Callable[[int], None] | None = None,
 ) -> Replayed:
-    """Until the first difference; ``progress`` is told how many steps are done."""
+    """Until the first difference; ``progress`` gets the number of steps done."""
     core = Dispatcher(heading.config)
     count = decided = 0
     began: list[Input] = []
@@ -43,9 +43,9 @@ def replay(
         if isinstance(step, RecordingEnd):
             return Replayed(count, decided, step.reason, None)
         if step.decisions is None:
-            # To know is not to decide: it leads from the first step on that was recorded.
-            began += [told for told in step.inputs if isinstance(told, TermBegan)]
-            core.step(step.now, [told for told in step.inputs if not isinstance(told, TermBegan)])
+            # What the leader knew already: the replay leads from the first recorded step on.
+            began += [each for each in step.inputs if isinstance(each, TermBegan)]
+            core.step(step.now, [each for each in step.inputs if not isinstance(each, TermBegan)])
             continue
         replayed = core.step(step.now, [*began, *step.inputs]).decisions
         began.clear()

@@ -1,4 +1,8 @@
-"""How long jobs waited for their first start, and how busy processors were. Whole milliseconds and exact fractions."""
+"""The figures of a run: waits, use of processors, overtaking, and whether the promises held; and of two runs beside
+each other.
+
+Whole milliseconds and exact fractions.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -35,7 +39,7 @@ class WaitFigures:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorUse:
-    """What became of the slots of one processor while it was there; ``lost`` runs were cut off when it left."""
+    """The use of one processor's slots from its joining to its leaving; ``lost`` runs were cut off when it left."""
 
     processor: str
     slots: int
@@ -46,7 +50,7 @@ class ProcessorUse:
 
     @property
     def share(self) -> Fraction:
-        """Of its slots' time that was used; 0 for one that was never there."""
+        """The fraction of its slots' time that was used; 0 for a processor that never joined."""
         return Fraction(self.busy_ms, self.slots * self.there_ms) if self.there_ms else Fraction(0)
 
 
@@ -135,7 +139,7 @@ class RunReport:
 
     @property
     def utilisation(self) -> Fraction:
-        """Of all slots, for as long as each was there."""
+        """The used fraction of all slots, each for as long as its processor was there."""
         there_ms = sum(use.slots * use.there_ms for use in self.uses)
         return Fraction(sum(use.busy_ms for use in self.uses), there_ms) if there_ms else Fraction(0)
 
@@ -192,7 +196,7 @@ class StartDifferences:
 
 
 def differences(first: RunOutcome, second: RunOutcome) -> StartDifferences:
-    """What ``second`` changes; of equals the job that was submitted first is named."""
+    """The differences of ``second`` from ``first``; of equal shifts, that of the job that was submitted first."""
     before = {record.job.id: record.started_at_ms for record in first.jobs}
     shifts: list[tuple[str, int]] = []
     in_one_only = 0

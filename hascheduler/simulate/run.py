@@ -1,8 +1,8 @@
-"""Runs a scenario: the real `Dispatcher` on virtual time, told at once what a leader would read in the stream.
+"""Runs a scenario: the real `Dispatcher` on virtual time, which sees at once what a leader would read in the stream.
 
-An instant is one or more steps. The first brings what happened; each later one the echo of what the step before
-decided, until it decides nothing more. A dispatched job runs at once, so nothing is ever only promised between two
-instants. What the core wants to be woken for (a token of a rate limit) is an instant too.
+An instant is one or more steps. The first brings what happened; each later one the echo of the decisions of the step
+before, until there are none. A dispatched job runs at once, so nothing is ever only promised between two instants. An
+instant at which the core asks to be woken (a token of a rate limit, a job that expires) is one too.
 """
 
 import heapq
@@ -36,13 +36,13 @@ _Account = tuple[str, str]
 
 
 def run(scenario: Scenario, progress: Progress | None = None) -> RunOutcome:
-    """What comes of ``scenario``; ``progress`` is told, at each instant, how many of how many jobs have ended."""
+    """The outcome of ``scenario``; ``progress`` gets, at each instant, how many of how many jobs have ended."""
     return _Run(scenario, progress).outcome()
 
 
 @dataclass(slots=True)
 class _Life:
-    """What has become of one job so far; ``ref`` is what the stream showed of it last."""
+    """The history of one job so far; ``ref`` is its newest version in the stream."""
 
     job: ScenarioJob
     sequence: int
@@ -54,7 +54,7 @@ class _Life:
 
 
 class _Run:
-    """Owner of the virtual world: what arrives when, what runs until when, and what has come of it."""
+    """Owner of the virtual world: what arrives when, what runs until when, and the outcome so far."""
 
     def __init__(self, scenario: Scenario, progress: Progress | None) -> None:
         self._scenario = scenario
@@ -108,7 +108,7 @@ class _Run:
         return soonest
 
     def _live_through(self, at_ms: int, first: Iterable[Input]) -> int | None:
-        """All that happens at that instant; when the core wants to be woken."""
+        """All that happens at that instant; the instant at which the core asks to be woken."""
         now = WallMs(EPOCH_MS + at_ms)
         inputs = [*first, *self._arrived(at_ms), *self._finished(at_ms), *self._changed(at_ms)]
         touched = dict.fromkeys(_account(each.job) for each in inputs if isinstance(each, JobSeen))
@@ -122,10 +122,10 @@ class _Run:
                 break
         for account in touched:
             self._sample(account, at_ms)
-        self._tell()
+        self._report_progress()
         return None if step.wake_at_ms is None else step.wake_at_ms - EPOCH_MS
 
-    # What happens
+    # Happenings
 
     def _beginning(self) -> list[Input]:
         scenario = self._scenario
@@ -148,7 +148,7 @@ class _Run:
         return seen
 
     def _finished(self, at_ms: int) -> list[Input]:
-        """Those that end, in the order in which they were dispatched."""
+        """The jobs that end, in the order in which they were dispatched."""
         orders: list[tuple[int, str]] = []
         while self._endings and self._endings[0][0] <= at_ms:
             _, order, job_id = heapq.heappop(self._endings)
@@ -169,7 +169,7 @@ class _Run:
             seen.append(self._changes.popleft().seen)
         return seen
 
-    # What is decided
+    # Decisions
 
     def _echo(self, decision: Decision, at_ms: int, touched: dict[_Account, None]) -> Input:
         match decision:
@@ -210,7 +210,7 @@ class _Run:
                 self._ended += 1
                 return JobGone(job_id, JobState.FAILED, EPOCH_MS + at_ms)
             case _:
-                raise InvariantBroken(f"a scenario has no schedules, and nobody cancels: {decision}")
+                raise InvariantBroken(f"a scenario has no schedules and no cancels: {decision}")
 
     def _start(self, life: _Life, processor: str, at_ms: int) -> None:
         job, order = life.job, len(self._attempts)
@@ -227,14 +227,14 @@ class _Run:
         ended = replace(self._attempts[order], ended_at_ms=at_ms, lost=lost)
         life.attempts[self._running.pop(order)] = self._attempts[order] = ended
 
-    # What is told
+    # Samples and progress
 
     def _sample(self, account: _Account, at_ms: int) -> None:
         changes, cost_ms = self._costs.setdefault(account, []), self._dispatcher.accumulated_cost_ms(*account)
         if not changes or changes[-1][1] != cost_ms:
             changes.append((at_ms, cost_ms))
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         if self._progress is not None:
             self._progress(self._ended, len(self._scenario.jobs))
 
@@ -252,14 +252,14 @@ EPOCH_MS = 1_000_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class ProcessorChange:
-    """Something becomes of a processor."""
+    """A processor joins, drains or leaves."""
 
     at_ms: int
     seen: ProcessorSeen | ProcessorGone
 
 
 def processor_changes(processors: Iterable[ScenarioProcessor]) -> list[ProcessorChange]:
-    """All that becomes of the processors, in its order; at one instant in that of the file."""
+    """The changes of all processors, in order of time; at one instant in the order of the file."""
     changes: list[ProcessorChange] = []
     for each in processors:
         changes.append(ProcessorChange(each.join_at_ms, ProcessorSeen(_registered(each, beat=1))))
@@ -285,6 +285,7 @@ def _registered(processor: ScenarioProcessor, *, beat: int, draining: bool = Fal
 
 
 def submitted(job: ScenarioJob, sequence: int) -> JobRef:
+    """The job as the stream shows it after its submission."""
     return JobRef(
         id=job.id,
         rev=1,

@@ -1,4 +1,4 @@
-"""A scenario: what there is, what is asked of it and when. All times are whole milliseconds from its beginning."""
+"""A scenario: a cluster and its load. All times are whole milliseconds from its beginning."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -36,9 +36,10 @@ class ScenarioJob:
 
 
 def account_names(jobs: Iterable[ScenarioJob]) -> Callable[[str, str], str]:
-    """What the account of a tenant and its fairness key is called: the key, or, of several tenants, ``tenant/key``.
+    """The name of the account of a tenant and its fairness key: the key, or, where there are several tenants,
+    ``tenant/key``.
 
-    No two are called the same: a slash in a tenant is ``%2F`` then, and a percent sign ``%25``.
+    Names are unique: a slash in a tenant is ``%2F`` then, and a percent sign ``%25``.
     """
     if len({job.tenant for job in jobs}) < 2:
         return lambda tenant, key: key
@@ -47,7 +48,8 @@ def account_names(jobs: Iterable[ScenarioJob]) -> Callable[[str, str], str]:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioProcessor:
-    """It takes jobs from ``join_at_ms`` until ``drain_at_ms``; what it runs at ``leave_at_ms`` has to run again."""
+    """Takes jobs from ``join_at_ms`` until ``drain_at_ms``; the jobs that it runs at ``leave_at_ms`` run again
+    elsewhere."""
 
     id: str
     definitions: frozenset[str]
@@ -70,7 +72,7 @@ class LearnedCost:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPolicy:
-    """What the file says of the policy; where it is silent the policy's own defaults hold, which depend on its name.
+    """The policy of the file; what it leaves out has the policy's own defaults, which depend on its name.
 
     ``has_bonus_max``: the file names the maximum, which may be none.
     """

@@ -163,7 +163,7 @@ class _Parsing:
 
 
 class _Room:
-    """Whether what jobs need can be had at all: of one processor at once, among those that run their definition."""
+    """Whether one processor, of those that run the job's definition, has all that the job needs."""
 
     def __init__(self, definitions: Mapping[str, Definition], processors: Collection[ScenarioProcessor]) -> None:
         self._definitions = definitions
@@ -175,7 +175,7 @@ class _Room:
             return
         needs = self._definitions[job.definition].resources if job.resources is None else job.resources
         takers = [dict(processor.resources) for processor in self._processors if processor.supports(job.definition)]
-        # Where nobody runs the definition, that is what is wrong, and the report says so.
+        # Where no processor runs the definition, the report names that instead.
         if takers and not any(all(has.get(name, 0) >= amount for name, amount in needs) for has in takers):
             whose = path if job.resources is not None else ("definitions", job.definition)
             wanted = ", ".join(f"{name} {amount}" for name, amount in needs)
