@@ -1,7 +1,7 @@
 """The elector: observations and time in, the next write of the lease out.
 
 It owns what this candidate believes of the lease. The caller owns the I/O: it carries out the `LeaseAttempt` that
-`next_attempt` returns (one compare-and-set), and tells the outcome with the time at which the attempt *began*,
+`next_attempt` returns (one compare-and-set), and reports the outcome with the time at which the attempt *began*,
 because trust must count from before the write left.
 """
 
@@ -14,7 +14,7 @@ from hascheduler.model.lease import LeaseRecord
 
 
 class LeaseAnswer(StrEnum):
-    """What became of an attempt."""
+    """The answer to an attempt."""
 
     WON = "won"
     LOST = "lost"
@@ -118,13 +118,13 @@ class Elector:
         return self._try(LeaseAttempt(record, taken), now)
 
     def concluded(self, attempt: LeaseAttempt, answer: LeaseAnswer, began: MonoMs, now: MonoMs) -> None:
-        """What became of ``attempt``, which began at ``began``.
+        """Take the answer to ``attempt``, which began at ``began``.
 
         After any answer but WON the caller reads the lease and lets `observe` see it: the record may have changed by
         our own hand in a write whose answer never came. Until then an earlier trust stands, up to its deadline.
 
         A lost challenge of a record that nothing has replaced proves that the record is not what is stored (the lease
-        was restored from a backup, or set back by hand): it is forgotten, and must be read anew.
+        was restored from a backup, or set back by hand): it is forgotten, and must be read again.
         """
         if answer is LeaseAnswer.WON:
             self.observe(attempt.proposed, now)
@@ -138,7 +138,7 @@ class Elector:
     def release(self, now: MonoMs, wall: WallMs) -> LeaseAttempt | None:
         """Give the lease up, so that the others take over at once; None when it is not ours to give.
 
-        This candidate rests for two retry periods: whoever gives up has a reason, and another should try.
+        This candidate rests for two retry periods: a holder that gives up has a reason, and another should try.
         """
         record = self._record
         self._trusted_until = None
@@ -169,7 +169,7 @@ class Elector:
         return record is not None and record.holder == self._config.candidate_id
 
     def _is_free(self, record: LeaseRecord, now: MonoMs) -> bool:
-        # Our own name in a lease we do not trust any more: nobody else can renew it, so we may take it again.
+        # Our own name in a lease we do not trust any more: no other candidate can renew it, so we may take it again.
         if record.holder in ("", self._dead_holder) or self._holds(record):
             return True
         return now >= self._changed_at + self._wait_ms(record)

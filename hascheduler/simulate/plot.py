@@ -1,6 +1,6 @@
-"""A picture of a run, or of several side by side: who ran what, how those that wait compared, and what keys consumed.
+"""A picture of a run, or of several side by side: the runs of each processor, the waiting jobs, and the consumed costs.
 
-Needs matplotlib, and nothing else here does: whoever imports this says what is to be installed where it is missing.
+Needs matplotlib, and nothing else here does: the importer names the package to install where it is missing.
 """
 
 from collections.abc import Sequence

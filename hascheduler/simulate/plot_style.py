@@ -1,4 +1,5 @@
-"""What the colours of a picture stand for: fairness keys, or where there is only one, what else tells jobs apart."""
+"""The colours of a picture (fairness keys, or where there is only one, what else tells jobs apart) and its time
+axis."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ INK = "#2b2b2b"
 _COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7a5195", "#b5a200", "#8c564b", "#003f5c",
 )  # fmt: skip
-"""After Okabe and Ito, told apart with any eyes, and some more."""
+"""After Okabe and Ito, distinct to colour-blind people too, and some more."""
 
 _KEY = "fairness key"
 _KINDS: tuple[tuple[str, Callable[[ScenarioJob], str]], ...] = (

@@ -1,4 +1,4 @@
-"""Those that wait, as the policy compares them: by score, by aged priority, or else only how many there are."""
+"""The waiting jobs as the policy compares them: by score, by aged priority, or else only their number."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,12 +1,13 @@
-"""When: the nominal times of a trigger, and when each of them is due.
+"""The nominal times of a trigger, and when each of them is due.
 
-`next_nominal` answers the one question the core asks most: which nominal time comes after this one? It is computed from
-the previous nominal time, never from now, so every replica and every restart gets the same list. `latest_nominal` and
-`count_nominal` answer for long stretches without going through them one by one. One file a kind: `interval`, `cron`
+`next_nominal` answers the question that the core asks most: which nominal time comes after this one? It is computed
+from the previous nominal time, never from now, so every replica and every restart gets the same list. `latest_nominal`
+and `count_nominal` answer for long stretches without going through them one by one. One file a kind: `interval`, `cron`
 (its dialect in `expressions`, its calendar in `walls`, its clock changes in `zones`), `times`.
 
-The bounds of a trigger are kept here; its exclusion windows and its largest number of fires are left to whoever
-decides what becomes of a time. A cron expression that can't be read is an `InvalidInput` when its times are asked for.
+The bounds of a trigger are kept here; its exclusion windows and its largest number of fires are left to the code that
+decides the times (`hascheduler.dispatch.schedules`). A cron expression that can't be read is an `InvalidInput` when its
+times are computed.
 """
 
 from hascheduler.triggers.checks import check_trigger, shortest_gap_ms

@@ -1,6 +1,6 @@
-"""Whether a trigger makes sense, asked once: when somebody makes or changes a schedule.
+"""Whether a trigger makes sense: checked once, when a schedule is created or edited.
 
-What is wrong is an `InvalidInput` with the field's path as in the HTTP body. Every search here is bounded.
+A mistake is an `InvalidInput` with the field's path as in the HTTP body. Every search here is bounded.
 """
 
 from itertools import pairwise

@@ -15,7 +15,7 @@ Five fields, or six with the seconds **last**; croniter reads what this grammar 
     instead         @yearly @annually @monthly @weekly @daily @midnight @hourly
 
 Upper and lower case are one. A range may wrap: 22-2, fri-mon. ``n`` is at most the number of values of its field, and
-counts from the field's first value (``*/n``) or from ``a``, anew each time.
+counts from the field's first value (``*/n``) or from ``a``, again in each range.
 
 A day field that is not ``*`` is restricted. When both are, a day need match only one of them (``0 0 13 * 5``: each
 13th, and each Friday). ``*/2`` is restricted, other than in Vixie cron. A field that spells out all of its values is

@@ -1,4 +1,4 @@
-"""What a trigger will do, for people: its next times, and what clock changes make of them."""
+"""A preview of a trigger, for people: its next times, and the effect of clock changes on them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Wall times of a zone and instants, both ways, in whole seconds; where they are not one to one, what is the matter.
+"""Converts wall times of a zone to instants and back, in whole seconds, with its gaps and folds.
 
 A wall time is the count of seconds that a clock on the wall would show since 1970, so that calendar arithmetic is
 integer arithmetic. A *gap* is where the clock jumps ahead (wall times that do not exist), a *fold* where it is put back

@@ -16,7 +16,7 @@ _PROFILES_KEPT_MAX = 1_024
 
 
 class AdmissionLimits:
-    """Owner of the counts of what runs: in total, by definition, by tenant. Those of tiers follow from them."""
+    """Owner of the counts of running jobs: in total, by definition, by tenant. Those of tiers follow from them."""
 
     def __init__(self, rules: Rules, classes: SchedulingClasses, pool: SlotPool, max_concurrency: int | None) -> None:
         self._rules = rules
@@ -28,7 +28,7 @@ class AdmissionLimits:
         self.of_definition: Counter[str] = Counter()
         self.of_tenant: Counter[str] = Counter()
         self.of_tier: Counter[int] = Counter()
-        # What each gate holds back, by its cause: the definition, the tier, the tenant, and the definition again.
+        # The classes that each limit holds back, by its cause (definition, tier or tenant).
         self._full: dict[tuple[BlockReason, str | int], int] = {}
         self._dry_until_ms: dict[str, int] = {}
         self._of_tier: dict[int, int] = {}
@@ -47,13 +47,13 @@ class AdmissionLimits:
         self._count(definition, tenant, -1)
 
     def spend(self, definition: str, now: int) -> None:
-        """A job of that definition was dispatched: it took one of its tokens."""
+        """A job of that definition was dispatched: it takes a token of its rate limit."""
         if self._rules.definition(definition).rate_limit is not None:
             self._rates.take(definition, now)
             self._look_at_rate(definition, now)
 
     def rules_changed(self, now: int) -> None:
-        """A definition or a tenant is another now."""
+        """A definition or a tenant has changed."""
         self.of_tier.clear()
         for name, count in self.of_definition.items():
             tier = self._rules.definition(name).tier
@@ -86,7 +86,7 @@ class AdmissionLimits:
     # What may run
 
     def open(self, now: int) -> int:
-        """A bit for each kind that may run now; of one that needs resources it says only that there are slots."""
+        """A bit for each class that may run now; for one that needs resources it says only that slots are free."""
         self._refill(now)
         if self.max_concurrency is not None and self.running >= self.max_concurrency:
             return 0
@@ -102,18 +102,18 @@ class AdmissionLimits:
         return self._slots & ~self._closed
 
     def next_at(self) -> int | None:
-        """When a rate limit lets some kind go again that it holds back now."""
+        """The instant at which a rate limit lifts for some class that it holds back now."""
         return min(self._dry_until_ms.values(), default=None)
 
     def dry_until(self, definition: str) -> int | None:
         return self._dry_until_ms.get(definition)
 
     def fits(self, job_class: SchedulingClass) -> bool:
-        """Whether a processor has a slot and the resources for it."""
+        """Whether a processor has a free slot and the resources for a job of that class."""
         return self._pool.choose(job_class.definition.name, job_class.needs) is not None
 
     def closing(self, job_class: SchedulingClass, now: int) -> list[BlockReason]:
-        """Every gate that holds jobs of that kind back now, slots and resources aside."""
+        """Every limit that holds jobs of that class back now, slots and resources aside."""
         self._refill(now)
         definition, tier, tenant = job_class.definition.name, job_class.definition.tier, job_class.tenant
         asked = (
@@ -144,7 +144,7 @@ class AdmissionLimits:
         self._close(rule, cause, is_full=self._is_full(rule, cause))
 
     def _close(self, rule: BlockReason, cause: str | int, *, is_full: bool) -> None:
-        """Close that gate, or open it again."""
+        """Apply that limit, or lift it."""
         if is_full != ((rule, cause) in self._full):
             if is_full:
                 self._full[rule, cause] = self._bits(rule, cause)
@@ -176,7 +176,7 @@ class AdmissionLimits:
             self._closed |= bits
 
     def _rebuild(self) -> None:
-        """There are other kinds now, or other rules."""
+        """Recompute all masks: there are other classes, or other rules."""
         self._classes_seen = self._classes.changes
         self._profiles.clear()
         self._pool_seen = -1
