@@ -13,13 +13,13 @@ One event for each step of a job's life. Events are made from the change stream 
 ones with the same ids, and a client may go on at another replica.
 """
 _MEANINGS = {
-    EventType.SUBMITTED: "the job exists: somebody submitted it, or its schedule fired",
+    EventType.SUBMITTED: "the job exists: a client submitted it, or its schedule fired",
     EventType.DISPATCHED: "the leader promised this attempt to one processor",
     EventType.STARTED: "the processor began this attempt",
     EventType.RETURNED: "the attempt was given back, lost, or failed with tries left; the job waits again",
     EventType.REPRIORITIZED: "the job has another priority",
     EventType.CANCEL_REQUESTED: "a running job was asked to stop",
-    EventType.REVIVED: "a failed job waits again, because somebody asked for it",
+    EventType.REVIVED: "a failed job waits again, because a client retried it",
     EventType.SUCCEEDED: "the job ended well",
     EventType.FAILED: "the job ended for good without success",
     EventType.CANCELLED: "the job was cancelled",

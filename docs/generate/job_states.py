@@ -8,8 +8,8 @@ from hascheduler.model.job import TERMINAL, TRANSITIONS, JobState
 
 _INTRO = """\
 The stores build the filters of their compare-and-set writes from this table, so a move that is not in it cannot be
-made. The attempt number is the fencing token: whoever starts, reports on or finishes an attempt names it, and an old
-number changes nothing.
+made. The attempt number is the fencing token: a processor that starts, reports on or finishes an
+attempt names it, and an old number changes nothing.
 """
 _PICTURE = """\
               claim                start             finish

@@ -9,8 +9,8 @@ from hascheduler.model.policy import DEFAULT_PRESET, PRESETS, Criterion, bonus_m
 
 _INTRO = """\
 A policy is a list of criteria, compared one after the other; what they leave equal is ordered by arrival, which ends in
-the job's id. `HASCHEDULER_POLICY` takes a preset or a list with commas; a lane may have a list of its own. How the
-criteria work together is told in [Policies and criteria](../explanation/policies.md).
+the job's id. `HASCHEDULER_POLICY` takes a preset or a list with commas; a lane may have a list of its own. How they
+work together is in [Policies and criteria](../explanation/policies.md).
 """
 
 

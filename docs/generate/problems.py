@@ -11,7 +11,7 @@ from docs.generate.markdown import code, fenced, head, table
 _API = Path(__file__).parents[2] / "hascheduler" / "api"
 _KIND = re.compile(r"[a-z]+(-[a-z]+)*")
 _INTRO = """\
-Every refusal, whoever makes it, is `application/problem+json` ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)): a
+Every refusal is `application/problem+json` ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)): a
 refused request has written nothing. `type` is a URN that programs compare, `detail` is for people, `errors` names each
 field that is wrong and what would be right. 429 and 503 carry `Retry-After` in seconds.
 """

@@ -10,7 +10,7 @@ from docs.generate.markdown import code, fenced, head, prose, table
 _RULES = Path(__file__).parents[2] / "k8s" / "monitoring" / "rules"
 _INTRO = """\
 Each alert of `k8s/monitoring/rules` says whether to get up (`page`) or whether it can wait (`ticket`), and its runbook
-what to look at, what to do and what not to do. How to install the rules is told in [Kubernetes](kubernetes.md).
+what to look at, what to do and what not to do. [Kubernetes](kubernetes.md) says how to install the rules.
 """
 _LABELS = re.compile(r"\{\{ with \$labels\.namespace \}\}.*?\{\{ end \}\}", re.DOTALL)
 

@@ -25,6 +25,7 @@ ROOMS = ("hascheduler", "tests", "docs", "k8s", "kind", "scripts", "processors",
 CODE = re.compile(r"```\w*\n(?P<block>.*?)```|`(?P<inline>[^`\n]+)`", re.DOTALL)
 DOTTED = re.compile(r"(?<![\w./@-])hascheduler(?:\.[A-Za-z_]\w*)+(?![\w/])")
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, ROOMS))})(?:/[\w.*-]+)+/?")
+FILE = re.compile(r"(?:[\w.-]+/)+[\w-]+\.(?:py|md|yaml|yml|toml|sh|mjs)")
 TARGET = re.compile(r"(?m)^make ([a-z][a-z0-9-]*)")
 SETTING = re.compile(r"HASCHEDULER_[A-Z]+(?:_[A-Z]+)*")
 COMMAND = re.compile(
@@ -47,6 +48,7 @@ def test_what_a_page_names_is_there(page: Path) -> None:
     missing = [
         *(name for code in codes(text) for name in DOTTED.findall(code) if not is_importable(name)),
         *(name for code in codes(text) for name in PATH.findall(code) if not is_path(name)),
+        *(name for name in codes(text) if FILE.fullmatch(name) and not is_path(name)),
         *(f"make {name}" for name in TARGET.findall("\n".join(codes(text))) if name not in targets()),
         *(name for name in SETTING.findall(text) if name not in settings()),
         *(" ".join(words) for code in codes(text) for words in COMMAND.findall(code) if not is_command(words)),
