@@ -101,13 +101,13 @@ class ReplicaView:
     def alive(self) -> bool:
         return self._clock.mono_ms() - self._stepper.turned_at_ms < _WEDGED_AFTER_MS
 
-    def ended(self, job_id: str) -> AbstractContextManager[StreamWaiter]:
+    def job_end_waiter(self, job_id: str) -> AbstractContextManager[StreamWaiter]:
         return self._ended.waiting(job_id)
 
-    def promises(self, processor_id: str) -> AbstractContextManager[StreamWaiter]:
+    def dispatch_waiter(self, processor_id: str) -> AbstractContextManager[StreamWaiter]:
         return self._dispatched.waiting(processor_id)
 
-    def promised(self, processor_id: str) -> Sequence[tuple[str, int]]:
+    def dispatched_attempts(self, processor_id: str) -> Sequence[tuple[str, int]]:
         jobs = self._feeder.mirror.nouns(Collection.JOBS)
         held = [jobs[id] for id in self._core.occupants(processor_id) if id in jobs]
         return [

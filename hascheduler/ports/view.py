@@ -107,15 +107,15 @@ class Waiter(Protocol):
 class ClusterView(Protocol):
     """What the API may ask of the replica it runs in; reads only."""
 
-    def ended(self, job_id: str) -> AbstractContextManager[Waiter]:
+    def job_end_waiter(self, job_id: str) -> AbstractContextManager[Waiter]:
         """A waiter for the end of that job, as the stream shows it; `Overloaded` where too many wait already."""
         ...
 
-    def promised(self, processor_id: str) -> Sequence[tuple[str, int]]:
+    def dispatched_attempts(self, processor_id: str) -> Sequence[tuple[str, int]]:
         """The attempts that are dispatched to that processor and that it has not started, as the stream shows them."""
         ...
 
-    def promises(self, processor_id: str) -> AbstractContextManager[Waiter]:
+    def dispatch_waiter(self, processor_id: str) -> AbstractContextManager[Waiter]:
         """A waiter for attempts dispatched to that processor; `Overloaded` where too many wait already."""
         ...
 

@@ -16,6 +16,12 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.ports import AttemptOutcome, StartedJob
 
+RESULT_BYTES_MAX = 256 * 1024
+ERROR_BYTES_MAX = 4 * 1024
+TEXT_LENGTH_MAX = 500
+# Nothing is converted behind the handler's back but what JSON itself has no difference for.
+_STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+
 
 class PermanentError(Exception):
     """Trying again would fail again: the job fails for good."""
@@ -78,12 +84,6 @@ def checked_percent(percent: Any) -> float | None:
     return float(percent)
 
 
-RESULT_BYTES_MAX = 256 * 1024
-ERROR_BYTES_MAX = 4 * 1024
-# Nothing is converted behind the handler's back but what JSON itself has no difference for.
-_STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
-
-
 def checked_result(result: object) -> Any:
     """``result`` as JSON reads it back (tuples become lists); not JSON, or too much of it, is an `InvalidInput`."""
     try:
@@ -93,9 +93,6 @@ def checked_result(result: object) -> Any:
     if len(encoded) > RESULT_BYTES_MAX:
         raise InvalidInput(("result",), f"{len(encoded)} bytes of JSON", f"at most {RESULT_BYTES_MAX}")
     return orjson.loads(encoded)
-
-
-TEXT_LENGTH_MAX = 500
 
 
 def shown_text(text: object) -> str:

@@ -40,7 +40,10 @@ from hascheduler.model.redaction import redacted
 from hascheduler.model.trace import TraceContext, trace_from_headers
 from hascheduler.telemetry.tracing import JOB_ATTEMPT, JOB_ID, Attribute, Span, SpanKind
 
+log = structlog.get_logger(__name__)
+
 CLOSE_LIMIT_S = 2.0
+_SPOKEN = "http/protobuf"
 _KINDS = {
     SpanKind.SUBMIT: trace.SpanKind.SERVER,
     SpanKind.FIRE: trace.SpanKind.INTERNAL,
@@ -115,11 +118,6 @@ def _current(span: trace.Span) -> Iterator[None]:
     # What the block raises is for `fail` to say.
     with trace.use_span(span, record_exception=False, set_status_on_exception=False):
         yield
-
-
-log = structlog.get_logger(__name__)
-
-_SPOKEN = "http/protobuf"
 
 
 def otlp_tracer(

@@ -147,7 +147,7 @@ async def _end_of(job_id: str, wait_ms: int, request: Request, services: ApiServ
 async def _wait_for_end(job_id: str, until: float, request: Request, services: ApiServices) -> StoredDocument | None:
     loop = asyncio.get_running_loop()
     async with waiting_client(request) as client:
-        with services.view.ended(job_id) as wakeup:
+        with services.view.job_end_waiter(job_id) as wakeup:
             while True:
                 document = await services.jobs.get(job_id)
                 left_s = until - loop.time()

@@ -164,13 +164,13 @@ async def _wait_for_promises(body: FetchBody, request: Request, services: ApiSer
     beat_at = clock()
     look_s = _LOOK_AGAIN_S
     async with waiting_client(request) as client:
-        with services.view.promises(body.processor) as wakeup:
+        with services.view.dispatch_waiter(body.processor) as wakeup:
             while True:
                 if clock() >= beat_at:
                     beat_at = clock() + interval_s
                     if not await services.work.touch(body.processor):
                         raise not_registered(body.processor)
-                found = [key for key in services.view.promised(body.processor) if key not in held]
+                found = [key for key in services.view.dispatched_attempts(body.processor) if key not in held]
                 now = clock()
                 if found or now >= until:
                     return found[: body.limit]

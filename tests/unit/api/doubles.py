@@ -135,11 +135,11 @@ class StandingView:
     tenant: Callable[[str], Tenant | None] = lambda _: None
     lane: Callable[[str], Lane | None] = lambda _: None
     waiting: Counter[str] = field(default_factory=Counter)
-    promised: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
+    dispatched_attempts: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
     failover: Failover | None = None
     waiters: Waiters = field(default_factory=Waiters)
-    """For ends and promises, by the id of the job or the processor; a test notifies them."""
+    """For ends and dispatches, by the id of the job or the processor; a test notifies them."""
 
     @property
     def unready_reason(self) -> str:
@@ -148,10 +148,10 @@ class StandingView:
     def processor(self, id: str) -> ProcessorRef | None:
         return next((processor for processor in self.processors() if processor.id == id), None)
 
-    def ended(self, job_id: str) -> AbstractContextManager[StreamWaiter]:
+    def job_end_waiter(self, job_id: str) -> AbstractContextManager[StreamWaiter]:
         return self.waiters.waiting(job_id)
 
-    def promises(self, processor_id: str) -> AbstractContextManager[StreamWaiter]:
+    def dispatch_waiter(self, processor_id: str) -> AbstractContextManager[StreamWaiter]:
         return self.waiters.waiting(processor_id)
 
     def pending(self, tenant: str | None = None) -> int:
@@ -248,7 +248,7 @@ class World:
         self.auth = AuthConfig(hosts=frozenset({"api", "a", "x"}))  # as the tests call it
         self.view = StandingView(
             token=self._token,
-            promised=self._promised,
+            dispatched_attempts=self._dispatched_attempts,
             tenant=self._tenant,
             lane=self._lane,
             processors=self._processors,
@@ -375,7 +375,7 @@ class World:
         document = self.database.find(Collection.TENANTS, name)
         return None if document is None else decode_tenant(name, document)
 
-    def _promised(self, processor_id: str) -> Sequence[tuple[str, int]]:
+    def _dispatched_attempts(self, processor_id: str) -> Sequence[tuple[str, int]]:
         jobs = self.database.documents(Collection.JOBS)
         return [
             (job["_id"], job["attempt"])

@@ -41,14 +41,14 @@ async def test_a_fetch_that_is_woken_before_the_core_knows_looks_again_soon(
     client: httpx.AsyncClient, world: World
 ) -> None:
     processor = await registered(client)
-    look, looks = world.view.promised, 0
+    look, looks = world.view.dispatched_attempts, 0
 
     def slow(id: str) -> Any:
         nonlocal looks
         looks += 1
         return look(id) if looks > 2 else ()
 
-    world.view.promised = slow
+    world.view.dispatched_attempts = slow
     async with asyncio.TaskGroup() as tasks:
         fetch = tasks.create_task(post(client, "/v1/work/fetch", {"processor": processor, "wait": "60s"}))
         await waits(world, processor)
