@@ -62,7 +62,7 @@ and errors.
 from hascheduler.client.asynchronous.scheduler import AsyncScheduler
 from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
 from hascheduler.client.failures import JobCancelled, JobFailed, Problem, Refused, StillRunning, Unavailable
-from hascheduler.client.results import Attempt, BatchResult, Changed, Event, Job, Progress, Submitted
+from hascheduler.client.results import Attempt, BatchResult, Changed, Job, JobEvent, Progress, Submitted
 from hascheduler.client.synchronous.scheduler import Scheduler
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
@@ -73,10 +73,10 @@ __all__ = [
     "BatchJob",
     "BatchResult",
     "Changed",
-    "Event",
     "InvalidInput",
     "Job",
     "JobCancelled",
+    "JobEvent",
     "JobFailed",
     "JobFilter",
     "JobOptions",

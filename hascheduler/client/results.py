@@ -119,7 +119,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class JobEvent:
     """What happened to a job: ``type`` is ``submitted``, ``started``, ``failed``, … and ``fields`` say to which.
 
     ``id`` is where to go on after it, at any replica.

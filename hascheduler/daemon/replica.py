@@ -197,6 +197,11 @@ class Replica:
                 task.cancel()
         await self._heartbeat.leave()
 
+    @property
+    def next_step_at_ms(self) -> int | None:
+        """`Stepper.next_step_at_ms`, for tests in which time leaps to it."""
+        return self._stepper.next_step_at_ms
+
     def stop(self) -> None:
         """Begin to end in good order: hand the lease over first."""
         self._stopping.set()

@@ -15,7 +15,7 @@ from hascheduler.ports import (
     AttemptOutcome,
     CancelAnswer,
     CancelledSome,
-    JobFilter,
+    JobSelection,
     KnownJob,
     ReprioritizeAnswer,
     RetryAnswer,
@@ -46,7 +46,7 @@ class MemoryJobStore:
         async with self._connection.exchange("jobs.get") as database:
             return deepcopy(database.find(Collection.JOBS, job_id))
 
-    async def list(self, which: JobFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
+    async def list(self, which: JobSelection, after: str | None, limit: int) -> Sequence[StoredDocument]:
         async with self._connection.exchange("jobs.list") as database:
             jobs = database.page(
                 Collection.JOBS, after, limit, newest_first=True, which=lambda job: _matches(which, job)
@@ -63,7 +63,7 @@ class MemoryJobStore:
             jobs = database.page(Collection.JOBS, None, limit, which=lambda job: job.get("batch") == batch)
             return [_known(job) for job in jobs]
 
-    async def count(self, which: JobFilter, states: Sequence[JobState], limit: int) -> int:
+    async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int:
         async with self._connection.exchange("jobs.count") as database:
             return len(_some(database, which, lambda job: job.get("state") in states, limit))
 
@@ -93,13 +93,13 @@ class MemoryJobStore:
             database.update(Collection.JOBS, job, revived(job))
             return RetryAnswer.OK
 
-    async def cancel_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> CancelledSome:
+    async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
         async with self._connection.exchange("jobs.cancel_some") as database:
             found = _some(database, which, _may_be_cancelled, limit)
             answers = [self._cancelled(database, job, at_ms) for job in found]
             return CancelledSome(answers.count(CancelAnswer.CANCELLED), answers.count(CancelAnswer.ALREADY_RUNNING))
 
-    async def reprioritize_some(self, which: JobFilter, priority: int, limit: int) -> int:
+    async def reprioritize_some(self, which: JobSelection, priority: int, limit: int) -> int:
         def differs(job: Document) -> bool:
             return job.get("state") == JobState.PENDING and job.get("priority") != priority
 
@@ -109,7 +109,7 @@ class MemoryJobStore:
                 database.update(Collection.JOBS, job, {"priority": priority, "rev": job["rev"] + 1})
             return len(found)
 
-    async def retry_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> int:
+    async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
         async with self._connection.exchange("jobs.retry_some") as database:
             found = _some(database, which, lambda job: may(Move.REVIVE, job), limit)
             for job in found:
@@ -154,7 +154,9 @@ def _known(job: Document) -> KnownJob:
     return KnownJob(str(job["_id"]), str(job.get("tenant")), decode_job_state(job), maker_of(job))
 
 
-def _some(database: MemoryDatabase, which: JobFilter, among: Callable[[Document], bool], limit: int) -> list[Document]:
+def _some(
+    database: MemoryDatabase, which: JobSelection, among: Callable[[Document], bool], limit: int
+) -> list[Document]:
     return database.page(Collection.JOBS, None, limit, which=lambda job: _matches(which, job) and among(job))
 
 
@@ -162,7 +164,7 @@ def _may_be_cancelled(job: Document) -> bool:
     return may(Move.CANCEL, job) or (may(Move.STOP, job) and job.get("cancel_requested_at_ms") is None)
 
 
-def _matches(which: JobFilter, job: Document) -> bool:
+def _matches(which: JobSelection, job: Document) -> bool:
     wanted: Mapping[str, Any] = {
         "state": which.state,
         "definition": which.definition,

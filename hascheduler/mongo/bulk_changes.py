@@ -13,7 +13,7 @@ from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.queries import job_query
 from hascheduler.mongo.state_updates import NEXT_REV, revived, source_states, to_terminal
-from hascheduler.ports import AttemptOutcome, CancelledSome, JobFilter
+from hascheduler.ports import AttemptOutcome, CancelledSome, JobSelection
 
 _TRIES = 5
 
@@ -25,7 +25,7 @@ class BulkChanges:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._job_retention_ms = job_retention_ms
 
-    async def cancel(self, which: JobFilter, at_ms: WallMs, limit: int) -> CancelledSome:
+    async def cancel(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
         ends = {"state": {"$in": source_states(Move.CANCEL)}}
         stops = {"state": {"$in": source_states(Move.STOP)}, "cancel_requested_at_ms": None}
         ended = AttemptOutcome(JobState.CANCELLED)
@@ -45,15 +45,15 @@ class BulkChanges:
                     return CancelledSome(cancelled.modified_count, requested.modified_count)
         return CancelledSome(0, 0)
 
-    async def reprioritize(self, which: JobFilter, priority: int, limit: int) -> int:
+    async def reprioritize(self, which: JobSelection, priority: int, limit: int) -> int:
         waits = {"state": JobState.PENDING.value, "priority": {"$ne": priority}}
         return await self._changed(which, waits, [{"$set": {"priority": priority, "rev": NEXT_REV}}], limit)
 
-    async def retry(self, which: JobFilter, limit: int) -> int:
+    async def retry(self, which: JobSelection, limit: int) -> int:
         return await self._changed(which, {"state": {"$in": source_states(Move.REVIVE)}}, revived(), limit)
 
     async def _changed(
-        self, which: JobFilter, condition: dict[str, Any], change: list[dict[str, Any]], limit: int
+        self, which: JobSelection, condition: dict[str, Any], change: list[dict[str, Any]], limit: int
     ) -> int:
         with faults("change jobs"):
             for _ in range(_TRIES):
@@ -65,7 +65,7 @@ class BulkChanges:
                     return answer.modified_count
         return 0
 
-    async def _found(self, which: JobFilter, condition: dict[str, Any], limit: int) -> list[str]:
+    async def _found(self, which: JobSelection, condition: dict[str, Any], limit: int) -> list[str]:
         documents = (
             await self._jobs.find({"$and": [job_query(which), condition]}, {"_id": True}).limit(limit).to_list(None)
         )

@@ -19,7 +19,7 @@ from hascheduler.ports import (
     AttemptOutcome,
     CancelAnswer,
     CancelledSome,
-    JobFilter,
+    JobSelection,
     KnownJob,
     ReprioritizeAnswer,
     RetryAnswer,
@@ -51,7 +51,7 @@ class MongoJobStore:
         with faults("read the job"):
             return await self._jobs.find_one({"_id": job_id})
 
-    async def list(self, which: JobFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
+    async def list(self, which: JobSelection, after: str | None, limit: int) -> Sequence[StoredDocument]:
         query, index = listing(which, after)
         found = self._jobs.find(query, _NOT_LISTED).sort("_id", DESCENDING).limit(limit)
         with faults("list the jobs"):
@@ -63,7 +63,7 @@ class MongoJobStore:
     async def batch(self, batch: str, limit: int) -> Sequence[KnownJob]:
         return await self._known({"batch": batch}, limit)
 
-    async def count(self, which: JobFilter, states: Sequence[JobState], limit: int) -> int:
+    async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int:
         query = {**job_query(which), "$and": [{"state": {"$in": [state.value for state in states]}}]}
         with faults("count the jobs"):
             return await self._jobs.count_documents(query, limit=limit)
@@ -96,13 +96,13 @@ class MongoJobStore:
             return RetryAnswer.OK
         return RetryAnswer.NOT_FAILED if before in _ENDED else RetryAnswer.NOT_ENDED
 
-    async def cancel_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> CancelledSome:
+    async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
         return await self._bulk_changes.cancel(which, at_ms, limit)
 
-    async def reprioritize_some(self, which: JobFilter, priority: int, limit: int) -> int:
+    async def reprioritize_some(self, which: JobSelection, priority: int, limit: int) -> int:
         return await self._bulk_changes.reprioritize(which, priority, limit)
 
-    async def retry_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> int:
+    async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
         return await self._bulk_changes.retry(which, limit)
 
     async def _known(self, query: dict[str, Any], limit: int) -> Sequence[KnownJob]:
@@ -119,7 +119,7 @@ class MongoJobStore:
         return None if before is None else str(before.get("state"))
 
 
-def listing(which: JobFilter, after: str | None) -> tuple[dict[str, Any], str | None]:
+def listing(which: JobSelection, after: str | None) -> tuple[dict[str, Any], str | None]:
     """The query for a list, and the index hint where the server would choose a worse index."""
     query = job_query(which)
     if after is not None:

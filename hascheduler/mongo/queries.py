@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.model.job import ScheduleId
-from hascheduler.ports import JobFilter
+from hascheduler.ports import JobSelection
 
 
 def has_labels(labels: Mapping[str, str]) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def has_labels(labels: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def job_query(which: JobFilter) -> dict[str, Any]:
+def job_query(which: JobSelection) -> dict[str, Any]:
     wanted = {
         "state": None if which.state is None else which.state.value,
         "definition": which.definition,

@@ -53,7 +53,7 @@ class RetryAnswer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class JobFilter:
+class JobSelection:
     """All that is given must hold. ``schedule`` is a name; ``made_by`` tells schedules of one name apart."""
 
     state: JobState | None = None
@@ -97,7 +97,7 @@ class JobStore(Protocol):
 
     async def get(self, job_id: str) -> StoredDocument | None: ...
 
-    async def list(self, which: JobFilter, after: str | None, limit: int) -> Sequence[StoredDocument]:
+    async def list(self, which: JobSelection, after: str | None, limit: int) -> Sequence[StoredDocument]:
         """By id, newest id first, those before ``after``; without payload, result and attempts."""
         ...
 
@@ -109,7 +109,7 @@ class JobStore(Protocol):
         """At most ``limit`` jobs of that batch."""
         ...
 
-    async def count(self, which: JobFilter, states: Sequence[JobState], limit: int) -> int:
+    async def count(self, which: JobSelection, states: Sequence[JobState], limit: int) -> int:
         """How many match and are in one of ``states``, but no more than ``limit``."""
         ...
 
@@ -125,15 +125,15 @@ class JobStore(Protocol):
         """Failed → pending, with all its tries before it and a new attempt number; None when there is no such job."""
         ...
 
-    async def cancel_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> CancelledSome:
+    async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
         """A slice of those that have not ended, and were not asked to stop."""
         ...
 
-    async def reprioritize_some(self, which: JobFilter, priority: int, limit: int) -> int:
+    async def reprioritize_some(self, which: JobSelection, priority: int, limit: int) -> int:
         """A slice of the pending ones that have another priority; how many were changed."""
         ...
 
-    async def retry_some(self, which: JobFilter, at_ms: WallMs, limit: int) -> int:
+    async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
         """A slice of the failed ones; how many were changed."""
         ...
 

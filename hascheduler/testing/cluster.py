@@ -85,7 +85,7 @@ class RunningProcessor:
     task: asyncio.Task[None]
 
 
-class Cluster:
+class VirtualCluster:
     """Made and used inside its loop. `start` comes first, `stop` last."""
 
     def __init__(self, loop: VirtualLoop, clock: VirtualClock, policy: PolicyConfig, slots: int) -> None:
@@ -108,7 +108,7 @@ class Cluster:
     @property
     def next_step_at_ms(self) -> int | None:
         """When the core has to decide something next; None: when something happens."""
-        return self.replica._stepper._wake_at_ms
+        return self.replica.next_step_at_ms
 
     def take_application(self) -> None:
         """Have the one application serve this cluster, until another takes it."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import TERMINAL
-from hascheduler.testing.cluster import LEAP_MAX_S, Cluster, VirtualClock
+from hascheduler.testing.cluster import LEAP_MAX_S, VirtualClock, VirtualCluster
 from hascheduler.testing.virtual_loop import VirtualLoop
 
 _QUIET_S = 0.6
@@ -23,7 +23,7 @@ _INSTANT_S = 1e-6
 class PassingTime:
     """Owner of the instant up to which time was asked to pass."""
 
-    def __init__(self, loop: VirtualLoop, clock: VirtualClock, cluster: Cluster) -> None:
+    def __init__(self, loop: VirtualLoop, clock: VirtualClock, cluster: VirtualCluster) -> None:
         self._loop = loop
         self._clock = clock
         self._cluster = cluster

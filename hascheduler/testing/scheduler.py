@@ -19,7 +19,7 @@ from hascheduler.model.durations import parse_duration
 from hascheduler.model.instants import parse_instant
 from hascheduler.model.policy import DEFAULT_PRESET, bonus_max_of, criteria, idle_key_start_of
 from hascheduler.processor import Handlers, JobContext
-from hascheduler.testing.cluster import HOST, Cluster, VirtualClock
+from hascheduler.testing.cluster import HOST, VirtualClock, VirtualCluster
 from hascheduler.testing.instrumented import Call, CrashPoint, Handler, InstrumentedHandlers
 from hascheduler.testing.passing_time import PassingTime
 from hascheduler.testing.virtual_loop import VirtualLoop
@@ -335,8 +335,8 @@ class _Running:
         finally:
             self.loop.close()
 
-    async def _booted(self, policy: PolicyConfig, slots: int) -> Cluster:
-        cluster = Cluster(self.loop, self.clock, policy, slots)
+    async def _booted(self, policy: PolicyConfig, slots: int) -> VirtualCluster:
+        cluster = VirtualCluster(self.loop, self.clock, policy, slots)
         await cluster.start()
         return cluster
 

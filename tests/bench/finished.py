@@ -23,21 +23,21 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob
 from hascheduler.mongo.jobs import listing
 from hascheduler.mongo.queries import job_query
-from hascheduler.ports import JobFilter
+from hascheduler.ports import JobSelection
 from hascheduler.simulate.percentiles import percentile
 
 _BATCH = 5_000
 _AGE_MS = 6 * 86_400_000
-_FILTERS: dict[str, JobFilter] = {
-    "all": JobFilter(),
-    "state": JobFilter(state=JobState.FAILED),
-    "definition": JobFilter(definition="definition-7"),
-    "tenant": JobFilter(tenant="tenant-7"),
-    "schedule": JobFilter(schedule="schedule-7"),
-    "tenant_and_state": JobFilter(tenant="tenant-7", state=JobState.FAILED),
-    "definition_and_state": JobFilter(definition="definition-7", state=JobState.FAILED),
-    "target": JobFilter(target="target-7"),
-    "batch": JobFilter(batch="batch:7"),
+_FILTERS: dict[str, JobSelection] = {
+    "all": JobSelection(),
+    "state": JobSelection(state=JobState.FAILED),
+    "definition": JobSelection(definition="definition-7"),
+    "tenant": JobSelection(tenant="tenant-7"),
+    "schedule": JobSelection(schedule="schedule-7"),
+    "tenant_and_state": JobSelection(tenant="tenant-7", state=JobState.FAILED),
+    "definition_and_state": JobSelection(definition="definition-7", state=JobState.FAILED),
+    "target": JobSelection(target="target-7"),
+    "batch": JobSelection(batch="batch:7"),
 }
 
 
@@ -81,7 +81,7 @@ async def _timed(name: str, http: httpx.AsyncClient, requests: int, path: Callab
     return {f"{name}_p{part}_ms": round(percentile(took, part) / 1_000, 1) for part in (50, 99)}
 
 
-async def _plan(jobs: Any, which: JobFilter, after: str) -> str:
+async def _plan(jobs: Any, which: JobSelection, after: str) -> str:
     """The stages that the planner has chosen, the last first; what it went through for a page, and what came of it."""
     query, index = listing(which, after)
     found = jobs.find(query).sort("_id", DESCENDING).limit(101)

@@ -16,7 +16,7 @@ from hascheduler.ports import (
     CancelledSome,
     FinishAnswer,
     HandlerProgress,
-    JobFilter,
+    JobSelection,
     ReprioritizeAnswer,
     RetryAnswer,
 )
@@ -199,12 +199,12 @@ async def _some_of_each(backend: Backend) -> None:
 
 
 async def _states(backend: Backend) -> list[str]:
-    return sorted(str(job["state"]) for job in await backend.jobs.list(JobFilter(), None, 100))
+    return sorted(str(job["state"]) for job in await backend.jobs.list(JobSelection(), None, 100))
 
 
 async def test_all_matching_jobs_are_cancelled_slice_by_slice(backend: Backend) -> None:
     await _some_of_each(backend)
-    which = JobFilter(definition="log")
+    which = JobSelection(definition="log")
     done = [await backend.jobs.cancel_some(which, AT, 3)]
     while done[-1] != CancelledSome(0, 0):
         done.append(await backend.jobs.cancel_some(which, AT, 3))
@@ -215,34 +215,34 @@ async def test_all_matching_jobs_are_cancelled_slice_by_slice(backend: Backend) 
 
 async def test_all_matching_pending_jobs_get_another_priority(backend: Backend) -> None:
     await _some_of_each(backend)
-    assert await backend.jobs.reprioritize_some(JobFilter(tenant="tenant"), 9, 1) == 1
-    assert await backend.jobs.reprioritize_some(JobFilter(tenant="tenant"), 9, 10) == 1
-    assert await backend.jobs.reprioritize_some(JobFilter(tenant="tenant"), 9, 10) == 0
+    assert await backend.jobs.reprioritize_some(JobSelection(tenant="tenant"), 9, 1) == 1
+    assert await backend.jobs.reprioritize_some(JobSelection(tenant="tenant"), 9, 10) == 1
+    assert await backend.jobs.reprioritize_some(JobSelection(tenant="tenant"), 9, 10) == 0
     assert [(await stored(backend, f"pending{n}"))["priority"] for n in range(2)] == [9, 9]
     assert (await stored(backend, "running0"))["priority"] == 5
 
 
 async def test_all_matching_failed_jobs_are_revived(backend: Backend) -> None:
     await _some_of_each(backend)
-    assert await backend.jobs.retry_some(JobFilter(target="target"), AT, 10) == 2
-    assert await backend.jobs.retry_some(JobFilter(target="target"), AT, 10) == 0
+    assert await backend.jobs.retry_some(JobSelection(target="target"), AT, 10) == 2
+    assert await backend.jobs.retry_some(JobSelection(target="target"), AT, 10) == 0
     assert "failed" not in await _states(backend)
 
 
 @pytest.mark.parametrize(
     "which",
     [
-        JobFilter(definition="other"),
-        JobFilter(tenant="other"),
-        JobFilter(batch="other"),
-        JobFilter(target="other"),
-        JobFilter(schedule="other"),
-        JobFilter(labels={"of": "other"}),
-        JobFilter(labels={"a.b": "c"}),
-        JobFilter(state=JobState.FAILED),
+        JobSelection(definition="other"),
+        JobSelection(tenant="other"),
+        JobSelection(batch="other"),
+        JobSelection(target="other"),
+        JobSelection(schedule="other"),
+        JobSelection(labels={"of": "other"}),
+        JobSelection(labels={"a.b": "c"}),
+        JobSelection(state=JobState.FAILED),
     ],
 )
-async def test_jobs_that_do_not_match_stay_as_they_are(backend: Backend, which: JobFilter) -> None:
+async def test_jobs_that_do_not_match_stay_as_they_are(backend: Backend, which: JobSelection) -> None:
     await bring_to(backend, JobState.PENDING)
     before = await stored(backend)
     assert await backend.jobs.count(which, list(JobState), 10) == 0
@@ -255,10 +255,10 @@ async def test_jobs_that_do_not_match_stay_as_they_are(backend: Backend, which: 
 async def test_jobs_are_found_by_labels_whose_keys_hold_dots(backend: Backend) -> None:
     await backend.jobs.submit(make_job("a", labels={"a.b": "c", "d": "e"}))
     await backend.jobs.submit(make_job("b", labels={"a": "c"}))
-    which = JobFilter(labels={"a.b": "c"})
+    which = JobSelection(labels={"a.b": "c"})
     assert [job["_id"] for job in await backend.jobs.list(which, None, 10)] == ["a"]
     assert await backend.jobs.count(which, [JobState.PENDING], 10) == 1
-    assert await backend.jobs.count(JobFilter(), [JobState.PENDING], 1) == 1
+    assert await backend.jobs.count(JobSelection(), [JobState.PENDING], 1) == 1
 
 
 async def test_of_a_cancel_a_finish_and_a_retry_that_race_the_table_decides(backend: Backend) -> None:

@@ -9,7 +9,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState
-from hascheduler.ports import CancelAnswer, JobFilter, Submission, SubmitAnswer
+from hascheduler.ports import CancelAnswer, JobSelection, Submission, SubmitAnswer
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.job_states import bring_to, dispatch, stored
 from tests.contract.racing import RACERS, raced
@@ -55,26 +55,26 @@ async def test_a_document_that_was_read_is_a_copy(backend: Backend) -> None:
 async def test_jobs_are_listed_newest_first_in_pages_without_their_large_fields(backend: Backend) -> None:
     for id in ("b", "d", "a", "c"):
         await bring_to(backend, JobState.SUCCEEDED, id)
-    page = await backend.jobs.list(JobFilter(), None, 3)
+    page = await backend.jobs.list(JobSelection(), None, 3)
     assert [job["_id"] for job in page] == ["d", "c", "b"]
     whole = await stored(backend, "d")
     assert page[0] == {name: whole[name] for name in whole if name not in {"payload", "result", "attempts"}}
-    assert [job["_id"] for job in await backend.jobs.list(JobFilter(), "b", 3)] == ["a"]
+    assert [job["_id"] for job in await backend.jobs.list(JobSelection(), "b", 3)] == ["a"]
 
 
 @pytest.mark.parametrize(
     ("which", "expected"),
     [
-        (JobFilter(), ["e", "d", "c", "b", "a"]),
-        (JobFilter(state=JobState.PENDING), ["e", "d", "b", "a"]),
-        (JobFilter(state=JobState.DISPATCHED), ["c"]),
-        (JobFilter(state=JobState.FAILED), []),
-        (JobFilter(definition="sleep"), ["e", "d"]),
-        (JobFilter(schedule="tick"), ["d", "b"]),
-        (JobFilter(state=JobState.PENDING, definition="sleep", schedule="tick"), ["d"]),
+        (JobSelection(), ["e", "d", "c", "b", "a"]),
+        (JobSelection(state=JobState.PENDING), ["e", "d", "b", "a"]),
+        (JobSelection(state=JobState.DISPATCHED), ["c"]),
+        (JobSelection(state=JobState.FAILED), []),
+        (JobSelection(definition="sleep"), ["e", "d"]),
+        (JobSelection(schedule="tick"), ["d", "b"]),
+        (JobSelection(state=JobState.PENDING, definition="sleep", schedule="tick"), ["d"]),
     ],
 )
-async def test_a_list_holds_what_matches_the_filter(backend: Backend, which: JobFilter, expected: list[str]) -> None:
+async def test_a_list_holds_what_matches_the_filter(backend: Backend, which: JobSelection, expected: list[str]) -> None:
     for job in (
         make_job("a"),
         make_job("b", schedule="tick"),

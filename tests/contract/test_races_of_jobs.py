@@ -18,7 +18,7 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, may_follow
 from hascheduler.mongo.connection import Client
-from hascheduler.ports import AttemptOutcome, JobFilter
+from hascheduler.ports import AttemptOutcome, JobSelection
 from tests.contract.backends import Backend
 from tests.contract.oplog import versions_of_jobs
 from tests.factories import NOW, make_job
@@ -67,7 +67,7 @@ def rivals_of(backend: Backend, id: str, random: Random) -> list[Callable[[], Aw
             [
                 lambda: jobs.cancel(id, AT),
                 lambda: jobs.cancel(id, AT),
-                lambda: jobs.cancel_some(JobFilter(target=id), AT, 10),
+                lambda: jobs.cancel_some(JobSelection(target=id), AT, 10),
                 lambda: claims.apply([Cancel(id, 1, "replaced")], AT, majority=False),
             ]
         ),

@@ -29,7 +29,7 @@ from hascheduler.model.lane import DEFAULT_LANE
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import Resources, resources
-from hascheduler.ports import ClusterView, JobFilter
+from hascheduler.ports import ClusterView, JobSelection
 
 DEPENDENCIES_MAX = 1_000
 
@@ -150,8 +150,8 @@ class JobQuery(LabelledQuery):
     batch: str | None = Field(default=None, max_length=256, description="Only jobs of this batch")
     target: str | None = Field(default=None, max_length=256, description="Only jobs that work on this")
 
-    def filter(self, tenant: str | None) -> JobFilter:
-        return JobFilter(
+    def filter(self, tenant: str | None) -> JobSelection:
+        return JobSelection(
             state=self.state,
             definition=self.definition,
             schedule=self.schedule,

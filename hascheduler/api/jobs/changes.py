@@ -21,7 +21,7 @@ from hascheduler.api.routing.field_types import Labels, Name, StrictModel, Text,
 from hascheduler.api.services import Services
 from hascheduler.errors import NotFound
 from hascheduler.model.job import LIVE, JobState
-from hascheduler.ports import JobFilter
+from hascheduler.ports import JobSelection
 
 COUNTED_MAX = 100_000
 _SLICE = 1_000
@@ -81,8 +81,8 @@ class FilterBody(StrictModel):
             raise invalid_value("names nothing", "at least one of " + ", ".join(type(self).model_fields))
         return self
 
-    def filter(self, caller: Caller) -> JobFilter:
-        return JobFilter(
+    def filter(self, caller: Caller) -> JobSelection:
+        return JobSelection(
             state=self.state,
             definition=self.definition,
             schedule=self.schedule,
@@ -164,7 +164,7 @@ async def retry_jobs(body: ChangeBody, services: Services, caller: Operator, not
 
 async def _change_in_slices(
     body: ChangeBody,
-    which: JobFilter,
+    which: JobSelection,
     states: list[JobState],
     change_slice: Callable[[], Awaitable[tuple[int, int]]],
     services: Services,

@@ -22,7 +22,7 @@ from hascheduler.model.documents.fired_job import job_from_schedule, require_sto
 from hascheduler.model.documents.schedule import decode_template
 from hascheduler.model.job import JobState, NewJob, ScheduleId, trigger_job_id
 from hascheduler.model.schedule import Overlap
-from hascheduler.ports import JobFilter, StoredDocument
+from hascheduler.ports import JobSelection, StoredDocument
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
@@ -95,7 +95,7 @@ async def _live_jobs(schedule: ScheduleId, services: ApiServices) -> list[str]:
     for state in _STATES:
         after = None
         while True:
-            jobs = await services.jobs.list(JobFilter(state, made_by=schedule), after, PAGE_SIZE_MAX)
+            jobs = await services.jobs.list(JobSelection(state, made_by=schedule), after, PAGE_SIZE_MAX)
             submitted |= {job["_id"]: _instant(job.get("submitted_at_ms")) for job in jobs}
             if len(submitted) > LIVE_MAX:
                 raise Conflict(f"schedule {schedule.name!r} has more than {LIVE_MAX} jobs that have not ended")

@@ -15,7 +15,7 @@ from hascheduler.client.wire import (
 )
 
 
-class AsyncCluster:
+class AsyncClusterApi:
     def __init__(self, ask: Ask, follow: Follow) -> None:
         self._ask = ask
         self._follow = follow

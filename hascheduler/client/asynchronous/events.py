@@ -9,7 +9,7 @@ from hascheduler.client.asynchronous.asking import Follow
 from hascheduler.client.bodies import query_of
 from hascheduler.client.failures import Unavailable
 from hascheduler.client.requests import Request, body_of
-from hascheduler.client.results import Event
+from hascheduler.client.results import JobEvent
 from hascheduler.client.wire import EventType
 
 _AGAIN_S = 1.0
@@ -17,7 +17,7 @@ _SILENCE_MAX_S = 60.0
 """A replica says something every 15 s at least."""
 
 
-class AsyncEvents:
+class AsyncEventsApi:
     def __init__(self, follow: Follow, patience_s: float) -> None:
         self._follow = follow
         self._patience_s = patience_s
@@ -31,7 +31,7 @@ class AsyncEvents:
         job: str | None = None,
         tenant: str | None = None,
         after: str | None = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncIterator[JobEvent]:
         """Events without an end, from now on or from ``after`` an event's id; each at least once.
 
         A stream that ends goes on at the next replica, where the last one stopped. `Unavailable` where no replica
@@ -54,7 +54,7 @@ class AsyncEvents:
             silent_s += _AGAIN_S
             await asyncio.sleep(_AGAIN_S)
 
-    async def _events(self, request: Request[Any]) -> AsyncIterator[Event]:
+    async def _events(self, request: Request[Any]) -> AsyncIterator[JobEvent]:
         """One stream. A block that is cut off in the middle says nothing."""
         fields: dict[str, str] = {}
         async for line in self._follow(request):
@@ -62,7 +62,7 @@ class AsyncEvents:
                 name, _, value = line.partition(":")
                 fields[name] = value.removeprefix(" ")
             elif "event" in fields:
-                yield Event(fields.get("id"), fields["event"], json.loads(fields.get("data", "{}")))
+                yield JobEvent(fields.get("id"), fields["event"], json.loads(fields.get("data", "{}")))
                 fields = {}
             else:
                 fields = {}

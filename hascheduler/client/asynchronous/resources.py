@@ -22,7 +22,7 @@ T = TypeVar("T")
 _MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
-class _AsyncNamed(Generic[T]):
+class _AsyncNamedApi(Generic[T]):
     """What definitions, lanes and tenants have in common; ``if_match`` is the ``rev`` that a change is meant for."""
 
     _collection: str
@@ -57,7 +57,7 @@ class _AsyncNamed(Generic[T]):
         return await self._ask(request)
 
 
-class AsyncDefinitions(_AsyncNamed[DefinitionResponse]):
+class AsyncDefinitionsApi(_AsyncNamedApi[DefinitionResponse]):
     _collection = "definitions"
 
     async def put(
@@ -67,7 +67,7 @@ class AsyncDefinitions(_AsyncNamed[DefinitionResponse]):
         return await self._put(name, fields, if_match)
 
 
-class AsyncLanes(_AsyncNamed[LaneResponse]):
+class AsyncLanesApi(_AsyncNamedApi[LaneResponse]):
     _collection = "lanes"
 
     async def put(self, name: str, *, if_match: str | int | None = None, **fields: Unpack[LaneBody]) -> LaneResponse:
@@ -75,7 +75,7 @@ class AsyncLanes(_AsyncNamed[LaneResponse]):
         return await self._put(name, fields, if_match)
 
 
-class AsyncTenants(_AsyncNamed[TenantResponse]):
+class AsyncTenantsApi(_AsyncNamedApi[TenantResponse]):
     _collection = "tenants"
 
     async def put(
@@ -85,7 +85,7 @@ class AsyncTenants(_AsyncNamed[TenantResponse]):
         return await self._put(name, fields, if_match)
 
 
-class AsyncTokens:
+class AsyncTokensApi:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 

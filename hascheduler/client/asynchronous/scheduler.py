@@ -9,11 +9,16 @@ import httpx
 from tenacity import AsyncRetrying
 
 from hascheduler.client import flows, requests
-from hascheduler.client.asynchronous.cluster import AsyncCluster
-from hascheduler.client.asynchronous.events import AsyncEvents
-from hascheduler.client.asynchronous.resources import AsyncDefinitions, AsyncLanes, AsyncTenants, AsyncTokens
-from hascheduler.client.asynchronous.schedules import AsyncSchedules
-from hascheduler.client.asynchronous.work import AsyncWork
+from hascheduler.client.asynchronous.cluster import AsyncClusterApi
+from hascheduler.client.asynchronous.events import AsyncEventsApi
+from hascheduler.client.asynchronous.resources import (
+    AsyncDefinitionsApi,
+    AsyncLanesApi,
+    AsyncTenantsApi,
+    AsyncTokensApi,
+)
+from hascheduler.client.asynchronous.schedules import AsyncSchedulesApi
+from hascheduler.client.asynchronous.work import AsyncWorkApi
 from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
 from hascheduler.client.exchange import Exchange, tls_options
 from hascheduler.client.failures import Retryable
@@ -44,14 +49,14 @@ class AsyncScheduler:
         self._patience_s = patience
         self._own = httpx.AsyncClient(**tls_options(ca_file)) if http is None else None
         self._http = self._own or http
-        self.schedules = AsyncSchedules(self._ask)
-        self.definitions = AsyncDefinitions(self._ask)
-        self.lanes = AsyncLanes(self._ask)
-        self.tenants = AsyncTenants(self._ask)
-        self.tokens = AsyncTokens(self._ask)
-        self.cluster = AsyncCluster(self._ask, self._follow)
-        self.events = AsyncEvents(self._follow, patience)
-        self.work = AsyncWork(self._ask)
+        self.schedules = AsyncSchedulesApi(self._ask)
+        self.definitions = AsyncDefinitionsApi(self._ask)
+        self.lanes = AsyncLanesApi(self._ask)
+        self.tenants = AsyncTenantsApi(self._ask)
+        self.tokens = AsyncTokensApi(self._ask)
+        self.cluster = AsyncClusterApi(self._ask, self._follow)
+        self.events = AsyncEventsApi(self._follow, patience)
+        self.work = AsyncWorkApi(self._ask)
 
     async def __aenter__(self) -> "AsyncScheduler":
         return self

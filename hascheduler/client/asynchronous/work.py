@@ -21,7 +21,7 @@ from hascheduler.client.wire import (
 )
 
 
-class AsyncWork:
+class AsyncWorkApi:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 

@@ -16,7 +16,7 @@ from hascheduler.client.wire import (
 )
 
 
-class Cluster:
+class ClusterApi:
     def __init__(self, ask: Ask, follow: Follow) -> None:
         self._ask = ask
         self._follow = follow

@@ -9,7 +9,7 @@ from typing import Any
 from hascheduler.client.bodies import query_of
 from hascheduler.client.failures import Unavailable
 from hascheduler.client.requests import Request, body_of
-from hascheduler.client.results import Event
+from hascheduler.client.results import JobEvent
 from hascheduler.client.synchronous.asking import Follow
 from hascheduler.client.wire import EventType
 
@@ -18,7 +18,7 @@ _SILENCE_MAX_S = 60.0
 """A replica says something every 15 s at least."""
 
 
-class Events:
+class EventsApi:
     def __init__(self, follow: Follow, patience_s: float) -> None:
         self._follow = follow
         self._patience_s = patience_s
@@ -32,7 +32,7 @@ class Events:
         job: str | None = None,
         tenant: str | None = None,
         after: str | None = None,
-    ) -> Iterator[Event]:
+    ) -> Iterator[JobEvent]:
         """Events without an end, from now on or from ``after`` an event's id; each at least once.
 
         A stream that ends goes on at the next replica, where the last one stopped. `Unavailable` where no replica
@@ -55,7 +55,7 @@ class Events:
             silent_s += _AGAIN_S
             time.sleep(_AGAIN_S)
 
-    def _events(self, request: Request[Any]) -> Iterator[Event]:
+    def _events(self, request: Request[Any]) -> Iterator[JobEvent]:
         """One stream. A block that is cut off in the middle says nothing."""
         fields: dict[str, str] = {}
         for line in self._follow(request):
@@ -63,7 +63,7 @@ class Events:
                 name, _, value = line.partition(":")
                 fields[name] = value.removeprefix(" ")
             elif "event" in fields:
-                yield Event(fields.get("id"), fields["event"], json.loads(fields.get("data", "{}")))
+                yield JobEvent(fields.get("id"), fields["event"], json.loads(fields.get("data", "{}")))
                 fields = {}
             else:
                 fields = {}

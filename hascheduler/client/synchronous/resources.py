@@ -23,7 +23,7 @@ T = TypeVar("T")
 _MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
-class _AsyncNamed(Generic[T]):
+class _AsyncNamedApi(Generic[T]):
     """What definitions, lanes and tenants have in common; ``if_match`` is the ``rev`` that a change is meant for."""
 
     _collection: str
@@ -58,7 +58,7 @@ class _AsyncNamed(Generic[T]):
         return self._ask(request)
 
 
-class Definitions(_AsyncNamed[DefinitionResponse]):
+class DefinitionsApi(_AsyncNamedApi[DefinitionResponse]):
     _collection = "definitions"
 
     def put(
@@ -68,7 +68,7 @@ class Definitions(_AsyncNamed[DefinitionResponse]):
         return self._put(name, fields, if_match)
 
 
-class Lanes(_AsyncNamed[LaneResponse]):
+class LanesApi(_AsyncNamedApi[LaneResponse]):
     _collection = "lanes"
 
     def put(self, name: str, *, if_match: str | int | None = None, **fields: Unpack[LaneBody]) -> LaneResponse:
@@ -76,7 +76,7 @@ class Lanes(_AsyncNamed[LaneResponse]):
         return self._put(name, fields, if_match)
 
 
-class Tenants(_AsyncNamed[TenantResponse]):
+class TenantsApi(_AsyncNamedApi[TenantResponse]):
     _collection = "tenants"
 
     def put(self, name: str, *, if_match: str | int | None = None, **fields: Unpack[TenantBody]) -> TenantResponse:
@@ -84,7 +84,7 @@ class Tenants(_AsyncNamed[TenantResponse]):
         return self._put(name, fields, if_match)
 
 
-class Tokens:
+class TokensApi:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 

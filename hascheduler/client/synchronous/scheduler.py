@@ -17,11 +17,16 @@ from hascheduler.client.flows import Flow, Pause
 from hascheduler.client.requests import JobPage, Request
 from hascheduler.client.results import Changed, Job, Submitted
 from hascheduler.client.retries import retry_policy
-from hascheduler.client.synchronous.cluster import Cluster
-from hascheduler.client.synchronous.events import Events
-from hascheduler.client.synchronous.resources import Definitions, Lanes, Tenants, Tokens
-from hascheduler.client.synchronous.schedules import Schedules
-from hascheduler.client.synchronous.work import Work
+from hascheduler.client.synchronous.cluster import ClusterApi
+from hascheduler.client.synchronous.events import EventsApi
+from hascheduler.client.synchronous.resources import (
+    DefinitionsApi,
+    LanesApi,
+    TenantsApi,
+    TokensApi,
+)
+from hascheduler.client.synchronous.schedules import SchedulesApi
+from hascheduler.client.synchronous.work import WorkApi
 from hascheduler.client.wire import WhyResponse
 
 T = TypeVar("T")
@@ -45,14 +50,14 @@ class Scheduler:
         self._patience_s = patience
         self._own = httpx.Client(**tls_options(ca_file)) if http is None else None
         self._http = self._own or http
-        self.schedules = Schedules(self._ask)
-        self.definitions = Definitions(self._ask)
-        self.lanes = Lanes(self._ask)
-        self.tenants = Tenants(self._ask)
-        self.tokens = Tokens(self._ask)
-        self.cluster = Cluster(self._ask, self._follow)
-        self.events = Events(self._follow, patience)
-        self.work = Work(self._ask)
+        self.schedules = SchedulesApi(self._ask)
+        self.definitions = DefinitionsApi(self._ask)
+        self.lanes = LanesApi(self._ask)
+        self.tenants = TenantsApi(self._ask)
+        self.tokens = TokensApi(self._ask)
+        self.cluster = ClusterApi(self._ask, self._follow)
+        self.events = EventsApi(self._follow, patience)
+        self.work = WorkApi(self._ask)
 
     def __enter__(self) -> "Scheduler":
         return self

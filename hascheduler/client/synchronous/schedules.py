@@ -30,7 +30,7 @@ Trigger = CronBody | IntervalBody | TimesBody | OnceBody
 _MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
-class Schedules:
+class SchedulesApi:
     """``if_match`` is the ``rev`` that a change is meant for: where another came first it is refused, 412."""
 
     def __init__(self, ask: Ask) -> None:

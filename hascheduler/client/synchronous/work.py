@@ -22,7 +22,7 @@ from hascheduler.client.wire import (
 )
 
 
-class Work:
+class WorkApi:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 

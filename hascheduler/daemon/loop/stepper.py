@@ -102,6 +102,11 @@ class Stepper:
         """When the loop last came round."""
         return self._turned_at
 
+    @property
+    def next_step_at_ms(self) -> int | None:
+        """When the core has something to decide of its own accord; None: only when it sees something new."""
+        return self._wake_at_ms
+
     async def run(self) -> None:
         while True:
             await self._inbox.wait(self._pause_s())

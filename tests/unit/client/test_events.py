@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.client import AsyncScheduler, Event, Refused, Scheduler, Unavailable
+from hascheduler.client import AsyncScheduler, JobEvent, Refused, Scheduler, Unavailable
 from hascheduler.client.asynchronous import events as asynchronous_events
 
 ONE = 'id: 1.1\nevent: submitted\ndata: {"job": "a"}\n\n'
@@ -40,9 +40,9 @@ def answering(answers: Answers) -> tuple[Callable[[httpx.Request], httpx.Respons
     return answer, asked
 
 
-async def followed(answers: Answers, patience: float = 0, **filter: Any) -> tuple[list[Event], list[httpx.URL], Any]:
+async def followed(answers: Answers, patience: float = 0, **filter: Any) -> tuple[list[JobEvent], list[httpx.URL], Any]:
     answer, asked = answering(answers)
-    events: list[Event] = []
+    events: list[JobEvent] = []
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
         scheduler = AsyncScheduler("http://a", "http://b", http=http, patience=patience)
         try:
@@ -55,7 +55,7 @@ async def followed(answers: Answers, patience: float = 0, **filter: Any) -> tupl
 
 async def test_an_event_has_its_type_its_id_and_its_fields() -> None:
     events, _, _ = await followed([ONE + TWO])
-    assert events == [Event("1.1", "submitted", {"job": "a"}), Event("1.2", "failed", {"job": "b"})]
+    assert events == [JobEvent("1.1", "submitted", {"job": "a"}), JobEvent("1.2", "failed", {"job": "b"})]
 
 
 async def test_what_is_cut_off_comes_again_whole_from_the_next_replica() -> None:
