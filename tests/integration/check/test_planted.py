@@ -1,5 +1,6 @@
 """Each planted defect is found, by its kind and with a hint, and nothing else; a healthy database has no findings."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -366,6 +367,15 @@ async def test_a_healthy_database_has_no_findings(healthy: Healthy) -> None:
     assert report.looked_at["fired jobs"] == TIMES - 5
 
 
+def _says(said: str, words: str) -> bool:
+    """Whether ``said`` has these words. Spans are counted from the moment of the scan, so they may be longer there."""
+    span = re.search(r"\d+(?= s\b)", words)
+    if span is None:
+        return words in said
+    pattern = re.escape(words[: span.start()]) + r"(\d+)" + re.escape(words[span.end() :])
+    return any(int(found) >= int(span[0]) for found in re.findall(pattern, said))
+
+
 @pytest.mark.parametrize("row", ROWS)
 async def test_each_planted_defect_is_found_and_nothing_else(healthy: Healthy, row: str) -> None:
     plant, kind, document, words = ROWS[row]
@@ -374,7 +384,7 @@ async def test_each_planted_defect_is_found_and_nothing_else(healthy: Healthy, r
     assert [(finding.kind, finding.document) for finding in report.findings] == [(kind, document)]
     [finding] = report.findings
     said = f"{finding.what} {finding.hint}"
-    assert all(word in said for word in words), said
+    assert all(_says(said, word) for word in words), said
     assert report.counts == {kind.value: 1}
     assert report.complete
 
