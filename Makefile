@@ -32,6 +32,9 @@ dev: .venv/.ready servers ## the whole system on this machine, until Ctrl-C
 # What needs no server, or shares one with others; and what starts whole systems and servers of its own.
 POOL := tests/unit tests/contract tests/integration
 WHOLE := tests/system tests/integration/bootstrap tests/integration/check tests/integration/embedded
+# What speaks over sockets, run on the loop of replicas too, which is uvloop.
+SOCKETS := tests/unit/tls $(addprefix tests/unit/api/test_,server.py connections.py events.py hostile_sockets.py) \
+	$(addprefix tests/unit/security/test_,tls_handshakes.py slow_clients.py shares_of_connections.py)
 # How thorough: see tests/tiers.py. Everything in full has the machine to itself where whole systems fail in real time.
 TIER ?= test
 WHOLE_WORKERS ?= $(if $(filter verify,$(TIER)),0,$(WORKERS))
@@ -43,6 +46,7 @@ check: .venv/.ready ## after each edit: style, types, import contracts, every te
 
 test: .venv/.ready servers ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) $(PYTEST_ARGS)
+	TESTS_TIER=$(TIER) TESTS_LOOP=uvloop $(PYTEST) worksteal $(SOCKETS) $(PYTEST_ARGS)
 	TESTS_TIER=$(TIER) $(BIN)/python -m pytest --numprocesses $(WHOLE_WORKERS) --dist loadfile $(CHOSEN) $(WHOLE) $(PYTEST_ARGS)
 
 verify: .venv/.ready servers ## everything, in full; `.ci/run` calls it before a change lands

@@ -1,14 +1,16 @@
 """What tests run on: servers of this machine's own, started once, or those that the environment names; and logging as
 each test finds it, whatever a test before it configured."""
 
+import asyncio
 import gc
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 import structlog
+import uvloop
 from pymongo import AsyncMongoClient
 
 from hascheduler.embedded.mongod import start_mongod
@@ -44,6 +46,12 @@ def pytest_collection_finish() -> None:
     """What is loaded now stays: no collection of garbage need look through it again, in each of thousands of tests."""
     gc.collect()
     gc.freeze()
+
+
+if os.environ.get("TESTS_LOOP") == "uvloop":  # what replicas run on; asyncio's own otherwise
+
+    def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+        return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(autouse=True)

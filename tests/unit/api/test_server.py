@@ -20,6 +20,7 @@ async def serving(world: World) -> AsyncIterator[ApiServer]:
     server = ApiServer(app_of(world), "127.0.0.1", 0)
     await server.bind()
     task = asyncio.create_task(server.run())
+    await asyncio.sleep(0)  # it has begun, so that it ends by closing its port
     try:
         yield server
     finally:
