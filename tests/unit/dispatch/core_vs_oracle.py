@@ -1,4 +1,4 @@
-"""A small cluster by chance, told alike to the core and to the oracle; each step they must decide the same."""
+"""A small random cluster, with the same inputs for the core and the oracle: in each step they must decide the same."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

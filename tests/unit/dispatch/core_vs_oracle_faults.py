@@ -1,7 +1,7 @@
-"""The small cluster in troubled times, told alike to a leader, to a standby, and to the oracle.
+"""The small cluster in trouble, with the same inputs for a leader, a standby, and the oracle.
 
 Busy processors die, attempts come back, claims are lost, jobs appear that another leader dispatched, the broker takes
-no messages for a while, the standby takes over, or a mind that knows only what a recording says. After each of these
+no messages for a while, the standby takes over, or a core that knows only a recording. After each of these
 all decide on as the oracle does, which was told of nothing but the consequences.
 """
 
@@ -143,13 +143,13 @@ class CoreVsOracleFaults(CoreVsOracle):
         return TermBegan(self._term)
 
     def _take_over(self) -> TermBegan:
-        """The standby does, or another mind, as the next one, is told what a recording begins with."""
+        """The standby takes over, or a new core does that starts from the beginning of a recording."""
         if self._random.random() < 0.3:
-            self._tick()  # what happened at that very moment is not told apart from what happened after it
+            self._tick()  # what happened at that very moment can not be distinguished from what happened after it
             heard = [told for told in self.core.state_snapshot(self.now) if not isinstance(told, TermBegan)]
             self.core, self.standby = Dispatcher(self._config), Dispatcher(self._config)
-            for mind in (self.core, self.standby):
-                mind.step(self.now, heard)
+            for core in (self.core, self.standby):
+                core.step(self.now, heard)
             self.oracle.begin_anew()
             self._tick()
         else:
@@ -164,7 +164,7 @@ class CoreVsOracleFaults(CoreVsOracle):
     # What they say
 
     def _compare_explanations(self) -> None:
-        """A mind that does not lead has yet to hear of any decision: to it all that may run still waits."""
+        """A core that does not lead has seen no decision yet: for it all that may run still waits."""
         oracle = self.oracle
         blocks = {id: oracle.blocks(job) for id, job in sorted(oracle.waiting.items())}
         may_go = sorted((oracle.waiting[id] for id, rules in blocks.items() if not rules), key=oracle.worth)

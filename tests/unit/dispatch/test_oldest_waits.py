@@ -1,4 +1,4 @@
-"""Since when somebody waits: what the core counts is what a look at all that wait would find."""
+"""The oldest waits: the core's count equals a look at all jobs that wait."""
 
 import random
 from dataclasses import replace
@@ -25,7 +25,7 @@ def job(id: str = "a", age_s: float = 0, **fields: Any) -> JobRef:
 
 
 def oldest(*seen: JobRef | JobGone, now: int = NOW) -> dict[str, int]:
-    """By lane, the seconds that the oldest has waited, after all were told one by one."""
+    """By lane, the seconds that the oldest has waited, after all were added one by one."""
     core = Dispatcher()
     for each in seen:
         core.step(WallMs(now), [JobSeen(each) if isinstance(each, JobRef) else each])

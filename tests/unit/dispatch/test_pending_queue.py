@@ -1,4 +1,4 @@
-"""The line forgets what nobody is in any more, however much comes and goes, and goes on in its order."""
+"""The pending queue drops structures without jobs, however many come and go, and keeps its order."""
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig

@@ -1,4 +1,4 @@
-"""What the policies promise, on random loads and under floods: nobody starves, shares are fair, no line is blocked."""
+"""What the policies promise, on random loads and under floods: no job starves, shares are fair, no queue is blocked."""
 
 from collections import Counter
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""No limit is ever exceeded, whatever the policy and the load: counted anew at each dispatch, from the outcome."""
+"""No limit is ever exceeded, whatever the policy and the load: counted again at each dispatch, from the outcome."""
 
 from collections import Counter
 from random import Random

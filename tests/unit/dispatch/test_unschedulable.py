@@ -1,4 +1,4 @@
-"""The list of waiting jobs that no processor could ever run: complete, and nobody else is in it."""
+"""The list of waiting jobs that no processor could ever run: complete, and without any other job."""
 
 import pytest
 

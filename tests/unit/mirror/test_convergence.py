@@ -23,7 +23,7 @@ Key = tuple[Collection, str]
 
 
 class History:
-    """Documents and the stream of their changes, written by nobody but `write`."""
+    """Documents and the stream of their changes, written only by `write`."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -164,7 +164,7 @@ def test_every_replica_ends_with_the_same_documents_and_digest(seed: int) -> Non
 
 
 def test_planted_a_snapshot_older_than_the_stream_leaves_a_gap_that_shows() -> None:
-    """Find-then-watch: what is written between the two is never told."""
+    """Find-then-watch: what is written between the two is never seen."""
     history = History(Random(1))
     for _ in range(20):
         history.write()

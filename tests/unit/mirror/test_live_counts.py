@@ -1,4 +1,4 @@
-"""The census counts what comes and goes, and always has what a recount finds."""
+"""The live counts follow what comes and goes, and always equal a recount."""
 
 import random
 from collections import Counter

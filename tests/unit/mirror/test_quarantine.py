@@ -1,4 +1,4 @@
-"""Documents that can't be read, and nobody else suffers."""
+"""Documents that can't be read are set aside, and no other one suffers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a leader is told and decides, written down, read again, and decided again."""
+"""The inputs and decisions of a leader, written, read back, and decided again."""
 
 import json
 from collections.abc import Iterator
