@@ -8,6 +8,7 @@ from cronsim import CronSim
 
 from hascheduler.model.trigger import Cron, Trigger
 from hascheduler.triggers import next_nominal
+from tests.tiers import in_tier
 
 FROM_YEAR = {
     "Europe/London": 2016,
@@ -48,11 +49,12 @@ def test_ten_years_are_those_of_cronsim_but_for_the_differences_that_are_listed(
     begin = datetime(FROM_YEAR[timezone], 1, 1, tzinfo=UTC)
     end_s = int(begin.replace(year=begin.year + 10).timestamp())
     found = {}
-    for expression in EXPRESSIONS:
+    tried = EXPRESSIONS[:: in_tier(check=4, test=1)]
+    for expression in tried:
         ours, theirs = _ours(expression, timezone, begin, end_s), _theirs(expression, timezone, begin, end_s)
         if ours != theirs:
             found[(timezone, expression)] = (len(ours - theirs), len(theirs - ours))
-    assert found == {key: counts for key, counts in DIFFERENCES.items() if key[0] == timezone}
+    assert found == {key: counts for key, counts in DIFFERENCES.items() if key[0] == timezone and key[1] in tried}
 
 
 def _ours(expression: str, timezone: str, begin: datetime, end_s: int) -> set[int]:
