@@ -3,13 +3,13 @@
 ::
 
     client   the SDK: HTTP, nothing else of this package but its errors
-    testing  a whole scheduler in a test's own process, on virtual time
+    testing  a whole scheduler in a test's own process, on virtual time, with its stores in memory
 
     cli ─► demo ─► assembly      the only module that knows both the daemon and the technologies
             bootstrap │          a replica set and its users, before anything else runs
-      ┌───────┬───────┼────────┬────────┬──────────┬────────┬────────┬────────┐
-    daemon   api  processor  mongo  rabbitmq  kubernetes  memory  embedded  clock   the world, one technology a room
-      └───────┴───────┴────┬───┴────────┴──────────┴────────┴────────┴────────┘
+      ┌───────┬───────┼────────┬────────┬──────────┬──────────┬────────┐
+    daemon   api  processor  mongo  rabbitmq  kubernetes  embedded  clock     the world, one technology a room
+      └───────┴───────┴────┬───┴────────┴──────────┴──────────┴────────┘
            tls  gc_tuning  │  lifecycle  telemetry    a process: certificates, memory, signals, what it shows
                        ┌───┴────┐
                      ports      │     all that the pure side asks of the world

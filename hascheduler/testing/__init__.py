@@ -2,9 +2,10 @@
 
 ::
 
-    VirtualScheduler      submit, put_schedule, advance("7d"), drain(), crash_next(…)
+    VirtualScheduler      submit, add_schedule, advance("7d"), drain(), crash_next(…)
         │ requests            │ time passes
-    the API, the leader and a processor of production, on stores in memory, in one event loop whose clock jumps
+    the API, the leader and a processor of production, on stores in memory (`hascheduler.testing.memory`), in one event
+    loop whose clock jumps
 
 The pytest fixture ``virtual_scheduler`` gives one to a test (`hascheduler.pytest_plugin`).
 """

@@ -23,31 +23,31 @@ from hascheduler.api.services import ApiServices
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
-from hascheduler.memory.accounts import MemoryAccountStore
-from hascheduler.memory.audit_log import MemoryAuditStore
-from hascheduler.memory.broker import MemoryBroker
-from hascheduler.memory.buckets import MemoryBucketStore
-from hascheduler.memory.claims import MemoryClaimStore
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import MemoryDatabase
-from hascheduler.memory.failovers import MemoryFailoverStore
-from hascheduler.memory.jobs import MemoryJobStore
-from hascheduler.memory.journal import MemoryJournal
-from hascheduler.memory.leases import MemoryLeaseStore
-from hascheduler.memory.replicas import MemoryReplicaBoard
-from hascheduler.memory.resources import MemoryResourceStore
-from hascheduler.memory.schedules import MemoryScheduleStore
-from hascheduler.memory.stream import MemoryChangeSource
-from hascheduler.memory.tokens import MemoryTokenStore
-from hascheduler.memory.transport import MemoryDeliveries, MemoryTransport
-from hascheduler.memory.verdicts import MemoryVerdictStore
-from hascheduler.memory.work import MemoryWorkStore
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
+from hascheduler.testing.memory.accounts import MemoryAccountStore
+from hascheduler.testing.memory.audit_log import MemoryAuditStore
+from hascheduler.testing.memory.broker import MemoryBroker
+from hascheduler.testing.memory.buckets import MemoryBucketStore
+from hascheduler.testing.memory.claims import MemoryClaimStore
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.failovers import MemoryFailoverStore
+from hascheduler.testing.memory.jobs import MemoryJobStore
+from hascheduler.testing.memory.journal import MemoryJournal
+from hascheduler.testing.memory.leases import MemoryLeaseStore
+from hascheduler.testing.memory.replicas import MemoryReplicaBoard
+from hascheduler.testing.memory.resources import MemoryResourceStore
+from hascheduler.testing.memory.schedules import MemoryScheduleStore
+from hascheduler.testing.memory.stream import MemoryChangeSource
+from hascheduler.testing.memory.tokens import MemoryTokenStore
+from hascheduler.testing.memory.transport import MemoryDeliveries, MemoryTransport
+from hascheduler.testing.memory.verdicts import MemoryVerdictStore
+from hascheduler.testing.memory.work import MemoryWorkStore
 from hascheduler.testing.virtual_loop import VirtualLoop
 
 HOST = "scheduler.test"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from hascheduler.memory.database import Document
 from hascheduler.model.collection import Collection
 from hascheduler.model.job import TERMINAL
+from hascheduler.testing.memory.database import Document
 
 
 @dataclass

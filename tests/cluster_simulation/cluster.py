@@ -8,15 +8,15 @@ from typing import Any
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
-from hascheduler.memory.accounts import MemoryAccountStore
-from hascheduler.memory.claims import MemoryClaimStore
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.journal import MemoryJournal
-from hascheduler.memory.leases import MemoryLeaseStore
-from hascheduler.memory.replicas import MemoryReplicaBoard
-from hascheduler.memory.stream import MemoryChangeSource
-from hascheduler.memory.work import MemoryWorkStore
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
+from hascheduler.testing.memory.accounts import MemoryAccountStore
+from hascheduler.testing.memory.claims import MemoryClaimStore
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.journal import MemoryJournal
+from hascheduler.testing.memory.leases import MemoryLeaseStore
+from hascheduler.testing.memory.replicas import MemoryReplicaBoard
+from hascheduler.testing.memory.stream import MemoryChangeSource
+from hascheduler.testing.memory.work import MemoryWorkStore
 from tests.cluster_simulation.broker import SimBroker, SimDeliveries, SimTransport
 from tests.cluster_simulation.database import Server
 from tests.cluster_simulation.loop import Process, SimClock, SimLoop

@@ -14,9 +14,9 @@ from random import Random
 from typing import Any, TypeVar
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.memory.database import Document, MemoryDatabase
-from hascheduler.memory.history import History
 from hascheduler.model.collection import Collection
+from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.history import History
 from tests.cluster_simulation.loop import SimLoop
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from inspect import iscoroutinefunction
 from random import Random
 from typing import Any
 
-from hascheduler.memory.leases import MemoryLeaseStore
 from hascheduler.model.collection import Collection
+from hascheduler.testing.memory.leases import MemoryLeaseStore
 from tests.checkers.evidence import Evidence
 from tests.cluster_simulation.broker import SimBroker
 from tests.cluster_simulation.cluster import Cluster, Life

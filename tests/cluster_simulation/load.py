@@ -6,10 +6,6 @@ from dataclasses import replace
 from random import Random
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.jobs import MemoryJobStore
-from hascheduler.memory.resources import MemoryResourceStore
-from hascheduler.memory.schedules import MemoryScheduleStore
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
@@ -20,6 +16,10 @@ from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
 from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.processor import Handlers, JobContext
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.jobs import MemoryJobStore
+from hascheduler.testing.memory.resources import MemoryResourceStore
+from hascheduler.testing.memory.schedules import MemoryScheduleStore
 from tests.checkers.evidence import Effect, Evidence, Submitted
 from tests.cluster_simulation.cluster import RETENTION_MS
 from tests.cluster_simulation.database import Server

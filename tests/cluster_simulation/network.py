@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.errors import StoreUnavailable
-from hascheduler.memory.claims import MemoryClaimStore
-from hascheduler.memory.stream import MemoryChangeSource, MemoryChangeStream
 from hascheduler.mirror.changes import Change
 from hascheduler.model.instants import WallMs
 from hascheduler.ports import Batch
+from hascheduler.testing.memory.claims import MemoryClaimStore
+from hascheduler.testing.memory.stream import MemoryChangeSource, MemoryChangeStream
 from tests.cluster_simulation.database import Server
 from tests.cluster_simulation.loop import THE_WORLD, SimLoop, current_process
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import structlog
 
-from hascheduler.memory.database import Document, put_of
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.job import LIVE, TERMINAL
+from hascheduler.testing.memory.database import Document, put_of
 from tests.checkers import ALL
 from tests.checkers.evidence import Commit, Evidence, Sighting
 from tests.cluster_simulation.broker import SimBroker

@@ -7,24 +7,6 @@ from typing import Any, Protocol
 import pytest
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
-from hascheduler.memory.accounts import MemoryAccountStore
-from hascheduler.memory.audit_log import MemoryAuditStore
-from hascheduler.memory.buckets import MemoryBucketStore
-from hascheduler.memory.claims import MemoryClaimStore
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import MemoryDatabase
-from hascheduler.memory.failovers import MemoryFailoverStore
-from hascheduler.memory.jobs import MemoryJobStore
-from hascheduler.memory.journal import MemoryJournal
-from hascheduler.memory.leases import MemoryLeaseStore
-from hascheduler.memory.replicas import MemoryReplicaBoard
-from hascheduler.memory.resources import MemoryResourceStore
-from hascheduler.memory.schedules import MemoryScheduleStore
-from hascheduler.memory.stream import MemoryChangeSource
-from hascheduler.memory.tokens import MemoryTokenStore
-from hascheduler.memory.traces import MemoryJobTraces
-from hascheduler.memory.verdicts import MemoryVerdictStore
-from hascheduler.memory.work import MemoryWorkStore
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
@@ -67,6 +49,24 @@ from hascheduler.ports import (
     VerdictStore,
     WorkStore,
 )
+from hascheduler.testing.memory.accounts import MemoryAccountStore
+from hascheduler.testing.memory.audit_log import MemoryAuditStore
+from hascheduler.testing.memory.buckets import MemoryBucketStore
+from hascheduler.testing.memory.claims import MemoryClaimStore
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.failovers import MemoryFailoverStore
+from hascheduler.testing.memory.jobs import MemoryJobStore
+from hascheduler.testing.memory.journal import MemoryJournal
+from hascheduler.testing.memory.leases import MemoryLeaseStore
+from hascheduler.testing.memory.replicas import MemoryReplicaBoard
+from hascheduler.testing.memory.resources import MemoryResourceStore
+from hascheduler.testing.memory.schedules import MemoryScheduleStore
+from hascheduler.testing.memory.stream import MemoryChangeSource
+from hascheduler.testing.memory.tokens import MemoryTokenStore
+from hascheduler.testing.memory.traces import MemoryJobTraces
+from hascheduler.testing.memory.verdicts import MemoryVerdictStore
+from hascheduler.testing.memory.work import MemoryWorkStore
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE
 

@@ -9,10 +9,10 @@ from mongomock_motor import AsyncMongoMockClient
 from motor.motor_asyncio import AsyncIOMotorClient
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import MemoryDatabase
 from hascheduler.mongo.connection import CLIENT_OPTIONS, Client, connect, open_database
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
 from tests.contract.backends import Backend, kubernetes_backend, memory_backend, mongo_backend
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.fixtures import account, api, authority, certificate, cluster, leases

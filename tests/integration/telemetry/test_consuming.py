@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hascheduler.memory.broker import MemoryBroker
-from hascheduler.memory.transport import MemoryDeliveries
 from hascheduler.mongo.connection import connect, open_database
 from hascheduler.mongo.schema.indexes import ensure_collections_and_indexes
 from hascheduler.mongo.transport import MongoDeliveries
 from hascheduler.ports import Deliveries, Delivery
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
+from hascheduler.testing.memory.broker import MemoryBroker
+from hascheduler.testing.memory.transport import MemoryDeliveries
 from tests.integration.rabbitmq.wire import wire_to
 from tests.unit.processor.world import until
 

@@ -22,18 +22,6 @@ from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
 from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, RecordVerdict, Settlement
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
-from hascheduler.memory.audit_log import MemoryAuditStore
-from hascheduler.memory.buckets import MemoryBucketStore
-from hascheduler.memory.claims import MemoryClaimStore
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import MemoryDatabase
-from hascheduler.memory.failovers import MemoryFailoverStore
-from hascheduler.memory.jobs import MemoryJobStore
-from hascheduler.memory.resources import MemoryResourceStore
-from hascheduler.memory.schedules import MemoryScheduleStore
-from hascheduler.memory.tokens import MemoryTokenStore
-from hascheduler.memory.verdicts import MemoryVerdictStore
-from hascheduler.memory.work import MemoryWorkStore
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import decode_lane, encode_lane
@@ -55,6 +43,18 @@ from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import Cluster, Gauges, Recording, StoredDocument
 from hascheduler.telemetry.metrics_http import HttpMetrics
 from hascheduler.telemetry.metrics_replica import ReplicaGauges
+from hascheduler.testing.memory.audit_log import MemoryAuditStore
+from hascheduler.testing.memory.buckets import MemoryBucketStore
+from hascheduler.testing.memory.claims import MemoryClaimStore
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.failovers import MemoryFailoverStore
+from hascheduler.testing.memory.jobs import MemoryJobStore
+from hascheduler.testing.memory.resources import MemoryResourceStore
+from hascheduler.testing.memory.schedules import MemoryScheduleStore
+from hascheduler.testing.memory.tokens import MemoryTokenStore
+from hascheduler.testing.memory.verdicts import MemoryVerdictStore
+from hascheduler.testing.memory.work import MemoryWorkStore
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000

@@ -8,9 +8,9 @@ import pytest
 
 from hascheduler.api.admission.control import AdmissionControl
 from hascheduler.errors import InvalidInput, Overloaded, StoreUnavailable, TooMany
-from hascheduler.memory.buckets import MemoryBucketStore
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import MonoMs
+from hascheduler.testing.memory.buckets import MemoryBucketStore
 from tests.unit.api.doubles import MAX_PENDING, StandingClock, World
 from tests.unit.api.requests import check_problem, create, post
 

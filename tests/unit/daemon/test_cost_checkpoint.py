@@ -4,11 +4,11 @@ from hascheduler.daemon.loop.cost_checkpoint import CostCheckpoint
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.dispatcher import Dispatcher
 from hascheduler.dispatch.inputs import AccountsRestored, TermBegan
-from hascheduler.memory.accounts import MemoryAccountStore
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import MemoryDatabase
 from hascheduler.mirror.changes import JobSeen, ProcessorSeen
 from hascheduler.model.collection import Collection
+from hascheduler.testing.memory.accounts import MemoryAccountStore
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
 from tests.unit.daemon.doubles import HandClock
 from tests.unit.dispatch.nouns import make_job, make_processor, wall
 

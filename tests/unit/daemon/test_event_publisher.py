@@ -9,8 +9,8 @@ import pytest
 from hascheduler.daemon.outbound import event_publisher as announcer_module
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.outbound.event_publisher import EventPublisher
-from hascheduler.memory.events import MemoryEventExchange
 from hascheduler.model.event import position
+from hascheduler.testing.memory.events import MemoryEventExchange
 from tests.unit.daemon.happenings import happened, log_of
 
 

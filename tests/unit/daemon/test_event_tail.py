@@ -10,16 +10,16 @@ from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.daemon.outbound.event_tail import EventTail
 from hascheduler.dispatch.decisions import Dispatch, Requeue
 from hascheduler.errors import StoreUnavailable
-from hascheduler.memory.claims import MemoryClaimStore
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import MemoryDatabase
-from hascheduler.memory.jobs import MemoryJobStore
-from hascheduler.memory.stream import MemoryChangeSource
 from hascheduler.mirror.changes import Change
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
 from hascheduler.model.event import Event
 from hascheduler.ports import ChangeSource, ChangeStream, NewEvents
+from hascheduler.testing.memory.claims import MemoryClaimStore
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.jobs import MemoryJobStore
+from hascheduler.testing.memory.stream import MemoryChangeSource
 from tests.factories import NOW, make_job
 from tests.unit.daemon.happenings import ALL
 

@@ -11,12 +11,12 @@ from hascheduler.daemon.outbound.message_spans import MessageSpans
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import CancelNotice, Publish, Send
 from hascheduler.errors import StoreUnavailable
-from hascheduler.memory.broker import MemoryBroker, MessageFault
-from hascheduler.memory.transport import MemoryDeliveries, MemoryTransport
 from hascheduler.model.message import MessageKind, decode_message
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import Delivery, JobTraces, TracedJob
 from hascheduler.telemetry.tracing import NO_TRACING, Tracer
+from hascheduler.testing.memory.broker import MemoryBroker, MessageFault
+from hascheduler.testing.memory.transport import MemoryDeliveries, MemoryTransport
 from tests.unit.telemetry.spans import CALLER, Recorded, id_of, parent_of, span_id, trace_of
 
 

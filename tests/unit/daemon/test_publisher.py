@@ -6,8 +6,8 @@ from contextlib import suppress
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import CancelNotice, Publish
-from hascheduler.memory.broker import MemoryBroker
-from hascheduler.memory.transport import MemoryTransport
+from hascheduler.testing.memory.broker import MemoryBroker
+from hascheduler.testing.memory.transport import MemoryTransport
 
 
 async def test_processors_that_poll_are_sent_nothing() -> None:

@@ -20,15 +20,6 @@ from hascheduler.daemon.leadership.leader import Leader
 from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Fire
-from hascheduler.memory.accounts import MemoryAccountStore
-from hascheduler.memory.claims import MemoryClaimStore
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import MemoryDatabase
-from hascheduler.memory.journal import MemoryJournal
-from hascheduler.memory.leases import MemoryLeaseStore
-from hascheduler.memory.replicas import MemoryReplicaBoard
-from hascheduler.memory.schedules import MemoryScheduleStore
-from hascheduler.memory.stream import MemoryChangeSource
 from hascheduler.mirror.changes import Change
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.instants import WallMs
@@ -37,6 +28,15 @@ from hascheduler.model.message import Message
 from hascheduler.model.schedule import JobTemplate
 from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.ports import Batch, ChangeStream, Confirm, JournalEntry
+from hascheduler.testing.memory.accounts import MemoryAccountStore
+from hascheduler.testing.memory.claims import MemoryClaimStore
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.journal import MemoryJournal
+from hascheduler.testing.memory.leases import MemoryLeaseStore
+from hascheduler.testing.memory.replicas import MemoryReplicaBoard
+from hascheduler.testing.memory.schedules import MemoryScheduleStore
+from hascheduler.testing.memory.stream import MemoryChangeSource
 
 EVERY_MS = 40
 _LIMIT_S = 20

@@ -21,7 +21,6 @@ import orjson
 from hascheduler.api.jobs.bodies import DEPENDENCIES_MAX
 from hascheduler.api.routing.field_types import LABELS_MAX, TEXT_LENGTH_MAX
 from hascheduler.api.work.schemas import DEFINITIONS_MAX, ERROR_BYTES_MAX, RESULT_BYTES_MAX
-from hascheduler.memory import work as memory_work
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.processor import encode_processor
 from hascheduler.model.documents.schedule import decode_schedule, encode_schedule_edit
@@ -34,6 +33,7 @@ from hascheduler.model.trigger import Times, Trigger, Window
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.mongo.work import finishes
 from hascheduler.ports import AuditRecord, encode_audit_record
+from hascheduler.testing.memory import work as memory_work
 from hascheduler.triggers.checks import WINDOWS_MAX
 from hascheduler.triggers.times import TIMES_MAX
 from tests.factories import NOW, make_job, make_processor, make_schedule

@@ -12,16 +12,6 @@ from hascheduler.clock import SystemClock
 from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.replica import Replica
-from hascheduler.memory.accounts import MemoryAccountStore
-from hascheduler.memory.broker import MemoryBroker
-from hascheduler.memory.claims import MemoryClaimStore
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import MemoryDatabase
-from hascheduler.memory.journal import MemoryJournal
-from hascheduler.memory.leases import MemoryLeaseStore
-from hascheduler.memory.replicas import MemoryReplicaBoard
-from hascheduler.memory.stream import MemoryChangeSource
-from hascheduler.memory.transport import MemoryTransport
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.processor import health as of_processors
 from hascheduler.processor.handlers import Handlers
@@ -36,6 +26,16 @@ from hascheduler.telemetry.health import (
 )
 from hascheduler.telemetry.health_port import health_application
 from hascheduler.telemetry.registry import new_registry
+from hascheduler.testing.memory.accounts import MemoryAccountStore
+from hascheduler.testing.memory.broker import MemoryBroker
+from hascheduler.testing.memory.claims import MemoryClaimStore
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.journal import MemoryJournal
+from hascheduler.testing.memory.leases import MemoryLeaseStore
+from hascheduler.testing.memory.replicas import MemoryReplicaBoard
+from hascheduler.testing.memory.stream import MemoryChangeSource
+from hascheduler.testing.memory.transport import MemoryTransport
 from tests.unit.api.doubles import StandingView
 from tests.unit.processor.world import staged, until
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from hascheduler.dispatch.decisions import decode_decisions, encode_creations, encode_decisions
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import Document, MemoryDatabase
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
 from hascheduler.model.instants import WallMs
 from hascheduler.model.journal import JournalHead
 from hascheduler.ports import JournalEntry
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import Document, MemoryDatabase
 
 
 class MemoryJournal:

@@ -10,12 +10,12 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from hascheduler.memory.history import EVENTS_MAX, Dropped, History
-from hascheduler.memory.storable import stored_form, stored_value
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.instants import WallMs, to_datetime
+from hascheduler.testing.memory.history import EVENTS_MAX, Dropped, History
+from hascheduler.testing.memory.storable import stored_form, stored_value
 
 Document = Mapping[str, Any]
 

@@ -4,9 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import Document, MemoryDatabase
-from hascheduler.memory.state_updates import may, revived, to_terminal
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state, maker_of, new_job_document
 from hascheduler.model.instants import WallMs
@@ -23,6 +20,9 @@ from hascheduler.ports import (
     Submission,
     SubmitAnswer,
 )
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.state_updates import may, revived, to_terminal
 
 _NOT_LISTED = frozenset({"payload", "result", "attempts", "late_results"})
 

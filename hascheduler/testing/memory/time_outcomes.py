@@ -7,7 +7,6 @@ from contextlib import suppress
 from hascheduler.dispatch.decisions import CountFailures, Fire, RecordVerdict, Settlement, TimeOutcome, throttled
 from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, cursor_steps
 from hascheduler.errors import InvalidInput
-from hascheduler.memory.database import Document, MemoryDatabase
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import new_fired_job
 from hascheduler.model.documents.job import maker_of, new_job_document
@@ -15,6 +14,7 @@ from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_fire_
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
+from hascheduler.testing.memory.database import Document, MemoryDatabase
 
 
 def apply_time_outcomes(

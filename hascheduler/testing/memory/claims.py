@@ -20,14 +20,14 @@ from hascheduler.dispatch.decisions import (
 )
 from hascheduler.dispatch.settlements import is_carried_out
 from hascheduler.errors import StoreUnavailable
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import Document, MemoryDatabase
-from hascheduler.memory.state_updates import back_to_pending, dispatched, may, to_terminal
-from hascheduler.memory.time_outcomes import apply_time_outcomes, count_failures
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import AttemptEnd, JobState, Move
 from hascheduler.ports import AttemptOutcome
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.state_updates import back_to_pending, dispatched, may, to_terminal
+from hascheduler.testing.memory.time_outcomes import apply_time_outcomes, count_failures
 
 
 class MemoryClaimStore:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from copy import deepcopy
 
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import Document
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import to_datetime
 from hascheduler.ports import AuditFilter, AuditRecord, StoredDocument, encode_audit_record
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import Document
 
 
 class MemoryAuditStore:

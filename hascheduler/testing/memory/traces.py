@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from hascheduler.memory.connection import MemoryConnection
 from hascheduler.model.collection import Collection
 from hascheduler.model.trace import trace_context
 from hascheduler.ports import TracedJob
+from hascheduler.testing.memory.connection import MemoryConnection
 
 
 class MemoryJobTraces:

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from hascheduler.memory.broker import Letter, MemoryBroker, Parked, Queue
 from hascheduler.model.message import Message
 from hascheduler.model.trace import trace_from_headers
 from hascheduler.ports import Confirm, Delivery
+from hascheduler.testing.memory.broker import Letter, MemoryBroker, Parked, Queue
 
 Sink = Callable[[Delivery], Awaitable[None]]
 

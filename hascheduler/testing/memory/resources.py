@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, Generic, TypeVar
 
-from hascheduler.memory.connection import MemoryConnection
 from hascheduler.model.collection import Collection
 from hascheduler.ports import StoredDocument
+from hascheduler.testing.memory.connection import MemoryConnection
 
 Resource = TypeVar("Resource")
 

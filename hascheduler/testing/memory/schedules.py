@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.storable import stored_form
 from hascheduler.model.collection import Collection
 from hascheduler.ports import StoredDocument
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.storable import stored_form
 
 
 class MemoryScheduleStore:

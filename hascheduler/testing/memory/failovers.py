@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from hascheduler.errors import InvalidInput
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import Document, MemoryDatabase
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.failover import decode_failover, encode_failover
 from hascheduler.model.failover import Failover
 from hascheduler.ports import FAILOVERS_MAX
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import Document, MemoryDatabase
 
 
 class MemoryFailoverStore:

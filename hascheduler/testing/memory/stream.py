@@ -10,15 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import Document, MemoryDatabase, put_of
-from hascheduler.memory.history import Dropped
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lean_fields import MIRRORED
 from hascheduler.model.event import position
 from hascheduler.model.job import LIVE
 from hascheduler.ports import Batch
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import Document, MemoryDatabase, put_of
+from hascheduler.testing.memory.history import Dropped
 
 BATCH_MAX = 1_000
 _A_SECOND = 1_000

@@ -6,11 +6,11 @@ started_at_ms, finished_at_ms, outcome, error}``.
 
 from typing import Any
 
-from hascheduler.memory.database import Document
 from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.ports import AttemptOutcome
+from hascheduler.testing.memory.database import Document
 
 
 def may(move: Move, job: Document) -> bool:

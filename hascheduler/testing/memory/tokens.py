@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from copy import deepcopy
 
 from hascheduler.errors import InvariantBroken
-from hascheduler.memory.connection import MemoryConnection
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.token import encode_token
 from hascheduler.model.token import Token
 from hascheduler.ports import StoredDocument
+from hascheduler.testing.memory.connection import MemoryConnection
 
 
 class MemoryTokenStore:

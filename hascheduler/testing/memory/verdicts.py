@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from hascheduler.errors import InvalidInput
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import MemoryDatabase
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import maker_of
 from hascheduler.model.documents.verdict import decode_verdict
@@ -14,6 +12,8 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, ScheduleId, fire_job_id
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
 
 
 class MemoryVerdictStore:

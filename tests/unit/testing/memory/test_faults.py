@@ -4,12 +4,12 @@ import pytest
 
 from hascheduler.dispatch.decisions import Dispatch, Settlement
 from hascheduler.errors import HistoryLost, StoreUnavailable
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import MemoryDatabase
-from hascheduler.memory.stream import MemoryChangeSource
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import MemoryDatabase
+from hascheduler.testing.memory.stream import MemoryChangeSource
 from tests.contract.backends import Backend, memory_backend
 from tests.contract.following import PATIENCE_MS, changes_through, opened
 from tests.contract.job_states import SUCCEEDED, bring_to, stored

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hascheduler.memory.broker import MemoryBroker, MessageFault, Parked
-from hascheduler.memory.transport import MemoryDeliveries, MemoryTransport
 from hascheduler.model.message import Message, MessageKind, decode_message
 from hascheduler.ports import Confirm, Deliveries, Delivery, Transport
+from hascheduler.testing.memory.broker import MemoryBroker, MessageFault, Parked
+from hascheduler.testing.memory.transport import MemoryDeliveries, MemoryTransport
 
 CONFIRMED, UNKNOWN = Confirm.CONFIRMED, Confirm.UNKNOWN
 

@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-from hascheduler.memory.connection import MemoryConnection
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
+from hascheduler.testing.memory.connection import MemoryConnection
 
 _KEPT_LONGER_MS = 60_000
 _MS = timedelta(milliseconds=1)

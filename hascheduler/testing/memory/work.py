@@ -6,9 +6,6 @@ from typing import Any
 
 from hascheduler.dispatch.settlements import has_attempt_record
 from hascheduler.errors import InvalidInput
-from hascheduler.memory.connection import MemoryConnection
-from hascheduler.memory.database import Document, MemoryDatabase
-from hascheduler.memory.state_updates import back_to_pending, is_held, may, started, to_terminal
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import decode_definition
@@ -18,6 +15,9 @@ from hascheduler.model.job import OCCUPYING, TRANSITIONS, AttemptEnd, JobState, 
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.trace import trace_context
 from hascheduler.ports import AttemptOutcome, FinishAnswer, HandlerProgress, StartedJob, StopRequests, encode_progress
+from hascheduler.testing.memory.connection import MemoryConnection
+from hascheduler.testing.memory.database import Document, MemoryDatabase
+from hascheduler.testing.memory.state_updates import back_to_pending, is_held, may, started, to_terminal
 
 LATE_RESULTS_KEPT_MAX = 3
 REGISTRATION_KEPT_MS = 600_000

@@ -1,10 +1,10 @@
 """The heartbeats of replicas."""
 
-from hascheduler.memory.connection import MemoryConnection
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.replica import encode_replica
 from hascheduler.model.instants import WallMs
 from hascheduler.model.replica import ReplicaStatus
+from hascheduler.testing.memory.connection import MemoryConnection
 
 REPLICA_KEPT_MS = 60_000
 

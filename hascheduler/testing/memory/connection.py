@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from hascheduler.errors import StoreUnavailable
-from hascheduler.memory.database import MemoryDatabase
+from hascheduler.testing.memory.database import MemoryDatabase
 
 
 @dataclass(slots=True)

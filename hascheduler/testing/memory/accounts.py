@@ -1,8 +1,8 @@
 """The newest checkpoint of what tenants and keys have consumed and of learned costs."""
 
 from hascheduler.dispatch.accounts import AccountsSnapshot, decode_accounts, encode_accounts
-from hascheduler.memory.connection import MemoryConnection
 from hascheduler.model.collection import Collection
+from hascheduler.testing.memory.connection import MemoryConnection
 
 
 class MemoryAccountStore:

@@ -1,9 +1,9 @@
 """The lease of each shard: who leads it."""
 
-from hascheduler.memory.connection import MemoryConnection
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.lease import encode_lease, readable_lease
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.testing.memory.connection import MemoryConnection
 
 
 class MemoryLeaseStore:
