@@ -36,8 +36,10 @@ class Guard:
     def look(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self.watching:
             return
-        if event == "subprocess.Popen" and Path(os.fsdecode(arguments[0])).name in _SERVERS:
-            self.seen.append(f"starts {os.fsdecode(arguments[0])}")
+        if event == "subprocess.Popen":
+            program, words = os.fsdecode(arguments[0]), map(os.fsdecode, arguments[1])
+            if Path(program).name in _SERVERS and "--version" not in words:
+                self.seen.append(f"starts {program}")
         elif event == "socket.connect" and arguments[0].family in _FAMILIES and _is_foreign(*arguments[1][:2]):
             self.seen.append(f"connects to {arguments[1]!r}")
 
