@@ -12,7 +12,7 @@ from tests.system.local_pods.container import REPOSITORY
 
 pytestmark = pytest.mark.usefixtures("able")
 
-LEAVING = "from hascheduler.cli.run.early_sigterm import leave_on_sigterm; leave_on_sigterm();"
+LEAVING = "from hascheduler.cli.run.early_sigterm import exit_on_sigterm; exit_on_sigterm();"
 
 
 async def _started(code: str) -> tuple[asyncio.subprocess.Process, int]:

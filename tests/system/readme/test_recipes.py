@@ -12,7 +12,7 @@ from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
 
 ROOT = Path(__file__).parents[3]
-PATIENCE_S = 60
+PATIENCE_S = 240
 IN_ORDER = ("schedules.md", "limits.md", "jobs.md", "ready-made.md")
 """The how-to guides whose `sh` blocks are recipes; later ones use definitions of earlier ones."""
 

@@ -144,7 +144,7 @@ async def test_an_additional_index_does_not_prevent_a_migration(database: Databa
 async def test_a_long_index_build_is_reported_and_waited_for(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "_REPORT_EVERY_S", 0.01)
+    monkeypatch.setattr("hascheduler.mongo.schema.migrate._REPORT_EVERY_S", 0.01)
     await database.create_collection("jobs")
     await database.jobs.insert_one({"_id": "a"})
     held = MigrationStep(StepKind.INDEX, "jobs.state")

@@ -8,10 +8,9 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.api.app import create_app
 from hascheduler.client import AsyncScheduler, InvalidInput, Job, Refused, Unavailable
 from hascheduler.model.collection import Collection
-from tests.unit.api.doubles import World
+from tests.unit.api.doubles import World, app_of
 
 NOT_FOR_PROGRAMS = {"/livez", "/readyz", "/leaderz", "/metrics"}
 """For probes and for Prometheus."""
@@ -38,7 +37,7 @@ def world() -> World:
 
 @pytest.fixture
 def recorder(world: World) -> Recorder:
-    return Recorder(httpx.ASGITransport(create_app(world.services())))
+    return Recorder(httpx.ASGITransport(app_of(world)))
 
 
 @pytest.fixture
