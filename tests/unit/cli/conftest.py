@@ -1,14 +1,12 @@
 """A replica's API on memory stores, served on a port of this machine."""
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 
 import pytest
 from structlog.testing import capture_logs
 
-from hascheduler.api.http.server import ApiServer
 from tests.unit.api.doubles import World, app_of
+from tests.unit.api.served import *  # noqa: F403  # fixtures are found by their names in this module
 from tests.unit.cli.invoking import Replica
 
 
@@ -18,15 +16,10 @@ def world() -> World:
 
 
 @pytest.fixture
-async def url(world: World) -> AsyncIterator[str]:
-    server = ApiServer(app_of(world), "127.0.0.1", 0)
-    await server.bind()
-    serving = asyncio.create_task(server.run())
+def url(served: str, world: World) -> Iterator[str]:
+    app_of(world)
     with capture_logs():  # what a replica says is no part of what a command does, which has the same streams here
-        yield f"http://127.0.0.1:{server.port}"
-    serving.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await serving
+        yield served
 
 
 @pytest.fixture
