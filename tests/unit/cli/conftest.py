@@ -1,12 +1,14 @@
 """A replica's API on memory stores, served on a port of this machine."""
 
-from collections.abc import Iterator
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 from structlog.testing import capture_logs
 
+from hascheduler.api.http.server import ApiServer
 from tests.unit.api.doubles import World, app_of
-from tests.unit.api.served import *  # noqa: F403  # fixtures are found by their names in this module
 from tests.unit.cli.invoking import Replica
 
 
@@ -16,10 +18,15 @@ def world() -> World:
 
 
 @pytest.fixture
-def url(served: str, world: World) -> Iterator[str]:
-    app_of(world)
+async def url(world: World) -> AsyncIterator[str]:
+    server = ApiServer(app_of(world), "127.0.0.1", 0)
+    await server.bind()
+    serving = asyncio.create_task(server.run())
     with capture_logs():  # what a replica says is no part of what a command does, which has the same streams here
-        yield served
+        yield f"http://127.0.0.1:{server.port}"
+    serving.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving
 
 
 @pytest.fixture

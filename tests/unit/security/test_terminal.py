@@ -14,11 +14,10 @@ from hascheduler.cli.client import Client
 from hascheduler.cli.output.console import console, new_table
 from hascheduler.cli.output.printable import one_printable_line, printable, printable_json, printable_text
 from hascheduler.cli.output.yaml_text import as_yaml
-from tests.unit.api.served import served
 from tests.unit.cli.conftest import replica, url
 from tests.unit.cli.invoking import Replica
 
-__all__ = ["replica", "served", "url"]
+__all__ = ["replica", "url"]
 
 HOSTILE = {
     "clear": "\x1b[2J\x1b[H",
