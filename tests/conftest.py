@@ -33,6 +33,11 @@ _KINDS = {
 """The folders of `tests`: each marks what is in it with its own name, and with what is true of all of it."""
 
 
+_LEFT_BY_THE_KILLED = "ignore:.*_SelectorTransport.__del__:pytest.PytestUnraisableExceptionWarning"
+"""Where processes are killed, connections to them are left in this one, and the collector finds them in a later test,
+by chance. Tests without processes still fail for what they leave open."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         folder = item.path.relative_to(config.rootpath / "tests").parent.as_posix()
@@ -40,6 +45,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if folder == kind or folder.startswith(f"{kind}/"):
                 for marker in markers:
                     item.add_marker(marker)
+                if "real" in markers:
+                    item.add_marker(pytest.mark.filterwarnings(_LEFT_BY_THE_KILLED))
 
 
 def pytest_collection_finish() -> None:
