@@ -8,6 +8,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from secrets import token_hex
 from typing import Any
 
@@ -39,7 +40,6 @@ from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.job import JobRef
-from hascheduler.model.policy import bonus_max_of, criteria, idle_key_start_of
 from hascheduler.model.resources import parse_resources
 from hascheduler.model.schema_version import Migration, MigrationStep
 from hascheduler.model.token import digest_of
@@ -327,14 +327,14 @@ def _services(
 
 def policy_config(settings: Settings) -> PolicyConfig:
     """What is not set follows the preset."""
-    bonus_max = settings.on_demand_bonus_max
+    preset, bonus_max = PolicyConfig.of(settings.policy), settings.on_demand_bonus_max
     if bonus_max is None:
-        bonus_max = bonus_max_of(settings.policy)
-    return PolicyConfig(
-        criteria=criteria(settings.policy),
+        bonus_max = preset.on_demand_bonus_max
+    return replace(
+        preset,
         max_concurrency=settings.max_concurrency,
         on_demand_bonus_max=None if bonus_max == "none" else bonus_max,
-        idle_key_start=settings.idle_key_start or idle_key_start_of(settings.policy),
+        idle_key_start=settings.idle_key_start or preset.idle_key_start,
         learn_cost=settings.learn_cost,
         cost_alpha=settings.cost_alpha,
         idle_ttl_ms=settings.idle_ttl_ms,

@@ -48,26 +48,12 @@ class JobFilter(TypedDict, total=False):
 
 
 def job_body(definition: str, payload: object, options: JobOptions) -> dict[str, Any]:
-    return {"definition": definition, "payload": payload, **_plain(options)}
-
-
-def batch_job_body(job: BatchJob) -> dict[str, Any]:
-    return _plain(job)
-
-
-def filter_body(filter: JobFilter) -> dict[str, Any]:
-    return _plain(filter)
-
-
-def filter_query(filter: JobFilter) -> list[tuple[str, str]]:
-    plain = _plain(filter)
-    labels = plain.pop("labels", {})
-    return [*((name, str(value)) for name, value in plain.items()), *(("label", f"{k}={v}") for k, v in labels.items())]
+    return {"definition": definition, "payload": payload, **plain(**options)}
 
 
 def plain(**fields: Any) -> dict[str, Any]:
-    """Without what is None; instants as texts."""
-    return {name: _value(name, value) for name, value in fields.items() if value is not None}
+    """Without what is None but for the payload, which may be; instants as texts."""
+    return {name: _value(name, value) for name, value in fields.items() if value is not None or name == "payload"}
 
 
 def query_of(**parameters: Any) -> list[tuple[str, str]]:
@@ -89,11 +75,6 @@ def encoded(body: object) -> bytes:
         return json.dumps(body, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(("body",), f"is nothing that JSON can hold: {error}", "JSON") from None
-
-
-def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is None but for the payload, which may be."""
-    return {name: _value(name, value) for name, value in given.items() if value is not None or name == "payload"}
 
 
 def _value(name: str, value: Any) -> Any:

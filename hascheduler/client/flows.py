@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from hascheduler.client import requests
 from hascheduler.client.batching import group_key, split_jobs
-from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions, batch_job_body, filter_body, job_body
+from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions, job_body, plain
 from hascheduler.client.failures import JobCancelled, JobFailed, StillRunning
 from hascheduler.client.requests import Request
 from hascheduler.client.results import BatchResult, Changed, Job, Submitted
@@ -48,7 +48,7 @@ def submit(
 def submit_many(jobs: Sequence[BatchJob], idempotency_key: str | None) -> Flow[Submitted]:
     """In as few requests as they fit into."""
     key = _key(idempotency_key)
-    groups = split_jobs([batch_job_body(job) for job in jobs])
+    groups = split_jobs([plain(**job) for job in jobs])
     # The longest of them: what can't be sent is told before anything is.
     requests.demand_key(group_key(key, len(groups) - 1))
     batches: list[str] = []
@@ -96,7 +96,7 @@ def wait(job_id: str, timeout: float | None) -> Flow[Job]:
 
 def change_where(verb: str, filter: JobFilter, *, dry_run: bool, **more: object) -> Flow[Changed]:
     """Until it is complete: one request does a part of what is much."""
-    asked = requests.change_where(verb, filter_body(filter), dry_run=dry_run, **more)
+    asked = requests.change_where(verb, plain(**filter), dry_run=dry_run, **more)
     total: Changed = yield asked
     while not total.complete:
         answer: Changed = yield asked

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from hascheduler.client.bodies import JobFilter, encoded, filter_query
+from hascheduler.client.bodies import encoded
 from hascheduler.client.results import (
     BatchResult,
     Changed,
@@ -29,6 +29,7 @@ WAIT_S_MAX = 300.0
 _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
 _MANY_S = 60.0
 _PAGE = "200"
+MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ class Request(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class JobPage:
-    jobs: tuple[Job, ...]
+class ListPage(Generic[T]):
+    items: tuple[T, ...]
     next: str | None
 
 
@@ -95,9 +96,16 @@ def why(job_id: str) -> Request[Any]:
     return Request("GET", f"{_path(job_id)}/why", body_of)
 
 
-def page(filter: JobFilter, after: str | None) -> Request[JobPage]:
-    query = [*filter_query(filter), ("limit", _PAGE), *([] if after is None else [("after", after)])]
-    return Request("GET", "/v1/jobs", _page, query)
+def page(
+    path: str, query: Sequence[tuple[str, str]], read: Callable[[Json], T], after: str | None
+) -> Request[ListPage[T]]:
+    """One page of a list, the next one ``after`` what the one before says; ``read`` makes an item of it."""
+
+    def read_page(answer: Answer) -> ListPage[T]:
+        return ListPage(tuple(read(one) for one in answer.body["items"]), answer.body["next"])
+
+    parameters = [*query, ("limit", _PAGE), *([] if after is None else [("after", after)])]
+    return Request("GET", path, read_page, parameters)
 
 
 def change(job_id: str, verb: str, **body: object) -> Request[str]:
@@ -133,6 +141,10 @@ def matching(if_match: str | int | None) -> dict[str, str]:
     if if_match is None:
         return {}
     return {"If-Match": f'"{if_match}"' if isinstance(if_match, int) else if_match}
+
+
+def as_it_is(item: Json) -> Any:
+    return item
 
 
 def body_of(answer: Answer) -> Any:
@@ -177,10 +189,6 @@ def _path(job_id: str) -> str:
 
 def _submitted(answer: Answer) -> Job:
     return read_job(answer.body, replayed=answer.headers.get("Idempotency-Replayed") == "true")
-
-
-def _page(answer: Answer) -> JobPage:
-    return JobPage(tuple(read_job(one) for one in answer.body["items"]), answer.body["next"])
 
 
 def _many(answer: Answer) -> tuple[str, tuple[BatchResult, ...]]:

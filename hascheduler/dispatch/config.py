@@ -8,6 +8,9 @@ from hascheduler.model.policy import (
     PRESETS,
     Criteria,
     IdleKeyStart,
+    bonus_max_of,
+    criteria,
+    idle_key_start_of,
 )
 
 
@@ -28,6 +31,15 @@ class PolicyConfig:
     learn_cost: bool = True
     cost_alpha: int = 300
     idle_ttl_ms: int = 24 * 3_600_000
+
+    @classmethod
+    def of(cls, policy: str) -> "PolicyConfig":
+        """With the criteria that `hascheduler.model.policy.criteria` reads, and what the preset has for the rest."""
+        return cls(
+            criteria=criteria(policy),
+            on_demand_bonus_max=bonus_max_of(policy),
+            idle_key_start=idle_key_start_of(policy),
+        )
 
 
 @dataclass(frozen=True, slots=True)

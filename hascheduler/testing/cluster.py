@@ -11,6 +11,8 @@ import itertools
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
 
 from fastapi import FastAPI
 
@@ -59,6 +61,7 @@ LEAP_MAX_S = 3_600.0
 """A leap is a pause of the whole process: it has to end before a heartbeat, a beat or a lease is missed."""
 _RETENTION_MS = 10 * 365 * 86_400_000
 _SHARD = "default"
+T = TypeVar("T")
 
 
 class VirtualClock:
@@ -93,7 +96,7 @@ class VirtualCluster:
         self._clock = clock
         self._slots = slots
         self._count = itertools.count(1)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self.database = MemoryDatabase()
         self.connection = MemoryConnection(self.database)
         self.broker = MemoryBroker()
@@ -104,11 +107,6 @@ class VirtualCluster:
         self._audit_writer = AuditWriter(MemoryAuditStore(self.connection, _RETENTION_MS), clock)
         self.app = _application()
         self._services = self._made_services()
-
-    @property
-    def next_step_at_ms(self) -> int | None:
-        """When the core has to decide something next; None: when something happens."""
-        return self.replica.next_step_at_ms
 
     def take_application(self) -> None:
         """Have the one application serve this cluster, until another takes it."""
@@ -173,7 +171,7 @@ class VirtualCluster:
         for running in self.processors:
             if document is not None and running.id == document["processor"]:
                 self._kill(running)
-                self._begin(self._replace(handlers), f"successor of {running.id}")
+                self._begin(self.start_processor(handlers), f"successor of {running.id}")
                 return
 
     def _kill(self, running: RunningProcessor) -> None:
@@ -182,9 +180,6 @@ class VirtualCluster:
         running.task.cancel()
         self.processors.remove(running)
         self._begin(self._found_dead(running), f"death of {running.id}")
-
-    async def _replace(self, handlers: Handlers) -> None:
-        await self.start_processor(handlers)
 
     async def _found_dead(self, running: RunningProcessor) -> None:
         await asyncio.sleep(HEARTBEAT_TIMEOUT_MS / 1_000)
@@ -198,17 +193,17 @@ class VirtualCluster:
 
     # Parts
 
-    def _begin(self, coroutine: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
+    def _begin(self, coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         # Not in the context of a handler, where a crash may have begun it.
         task = self._loop.create_task(coroutine, name=name, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # looked at: `check` raises the replica's
+            task.exception()  # looked at, so that asyncio logs none; the replica's ends what the test is doing
 
     def _replica(self, policy: PolicyConfig) -> Replica:
         config = ReplicaConfig(
@@ -276,11 +271,7 @@ class _NeverWatched:
         await asyncio.Event().wait()
 
 
-_APPLICATIONS: list[FastAPI] = []
-
-
+@cache
 def _application() -> FastAPI:
     """One for all clusters of this process: to make it takes longer than most tests."""
-    if not _APPLICATIONS:
-        _APPLICATIONS.append(create_app(None))  # type: ignore[arg-type]  # each cluster puts its own services in
-    return _APPLICATIONS[0]
+    return create_app(None)  # type: ignore[arg-type]  # each cluster puts its own services in

@@ -9,6 +9,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from hascheduler.model.collection import Collection
+from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL
 from hascheduler.testing.cluster import LEAP_MAX_S, VirtualClock, VirtualCluster
 from hascheduler.testing.virtual_loop import VirtualLoop
@@ -44,7 +45,7 @@ class PassingTime:
         for _ in range(round(_SETTLE_MAX_S / _QUIET_S)):
             if await self._nothing_happens(_QUIET_S):
                 break
-        self._reached_ms = max(self._reached_ms, type(self._reached_ms)(round(instant.timestamp() * 1_000)))
+        self._reached_ms = max(self._reached_ms, WallMs(round(instant.timestamp() * 1_000)))
 
     async def drain(self, within: timedelta, job_id: str | None = None) -> list[str]:
         """Until all jobs have ended, or that one has; the ids of those that have not ``within`` the span."""
@@ -77,7 +78,7 @@ class PassingTime:
 
     def _until_due_s(self) -> float:
         handler_s = self._loop.next_handler_timer_s() - self._loop.time()
-        step_ms = self._cluster.next_step_at_ms
+        step_ms = self._cluster.replica.next_step_at_ms
         return handler_s if step_ms is None else min(handler_s, (step_ms - self._clock.wall_ms()) / 1_000)
 
     def _live(self, job_id: str | None) -> list[str]:

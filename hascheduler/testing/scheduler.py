@@ -17,7 +17,7 @@ from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import parse_duration
 from hascheduler.model.instants import parse_instant
-from hascheduler.model.policy import DEFAULT_PRESET, bonus_max_of, criteria, idle_key_start_of
+from hascheduler.model.policy import DEFAULT_PRESET
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.testing.cluster import HOST, VirtualClock, VirtualCluster
 from hascheduler.testing.instrumented import Call, CrashPoint, Handler, InstrumentedHandlers
@@ -76,7 +76,7 @@ class VirtualScheduler:
             raise InvalidInput(("slots",), f"{slots}", "at least 1")
         self._start = _instant(start, "start")
         self._slots = slots
-        self._policy = _policy_config(policy)
+        self._policy = PolicyConfig.of(policy)
         self._handlers = InstrumentedHandlers(lambda: self.now, self._crash)
         self._handlers_changed = False
         self._running: _Running | None = None
@@ -372,12 +372,3 @@ def _times(times: int) -> int:
     if times < 1:
         raise InvalidInput(("times",), f"{times}", "at least 1")
     return times
-
-
-def _policy_config(policy: str) -> PolicyConfig:
-    """As `hascheduler.assembly.policy_config` without further settings."""
-    return PolicyConfig(
-        criteria=criteria(policy),
-        on_demand_bonus_max=bonus_max_of(policy),
-        idle_key_start=idle_key_start_of(policy),
-    )

@@ -1,13 +1,12 @@
 """How the parts of a scheduler ask a replica: the scheduler carries their requests out."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from hascheduler.client.requests import Request, body_of
+from hascheduler.client.requests import Request, as_it_is, page
+from hascheduler.client.results import Json
 
 T = TypeVar("T")
-
-PAGE_LIMIT = 200
 
 
 class Ask(Protocol):
@@ -22,13 +21,15 @@ class Follow(Protocol):
     def __call__(self, request: Request[Any]) -> AsyncIterator[str]: ...
 
 
-async def each(ask: Ask, path: str, query: list[tuple[str, str]]) -> AsyncIterator[Any]:
+async def each(
+    ask: Ask, path: str, query: Sequence[tuple[str, str]], read: Callable[[Json], Any] = as_it_is
+) -> AsyncIterator[Any]:
     """The items of a list, page after page."""
-    after: list[tuple[str, str]] = []
+    after: str | None = None
     while True:
-        page = await ask(Request("GET", path, body_of, [*query, ("limit", str(PAGE_LIMIT)), *after]))
-        for item in page["items"]:
+        part = await ask(page(path, query, read, after))
+        for item in part.items:
             yield item
-        if page["next"] is None:
+        after = part.next
+        if after is None:
             return
-        after = [("after", page["next"])]

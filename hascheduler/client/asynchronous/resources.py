@@ -1,11 +1,12 @@
 """``scheduler.definitions``, ``.lanes``, ``.tenants`` and ``.tokens``: what operators set."""
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Generic, TypeVar, Unpack
+from collections.abc import AsyncIterator
+from typing import Unpack
 
 from hascheduler.client.asynchronous.asking import Ask, each
+from hascheduler.client.asynchronous.named import AsyncNamedApi
 from hascheduler.client.bodies import encoded, plain
-from hascheduler.client.requests import Request, body_of, deleted, matching, named, not_there
+from hascheduler.client.requests import Request, body_of, deleted, named, not_there
 from hascheduler.client.wire import (
     DefinitionBody,
     DefinitionResponse,
@@ -18,46 +19,10 @@ from hascheduler.client.wire import (
     TokenResponse,
 )
 
-T = TypeVar("T")
-_MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
+class AsyncDefinitionsApi(AsyncNamedApi[DefinitionResponse]):
+    """Jobs of a definition that is deleted have the defaults from then on."""
 
-class _AsyncNamedApi(Generic[T]):
-    """What definitions, lanes and tenants have in common; ``if_match`` is the ``rev`` that a change is meant for."""
-
-    _collection: str
-
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-
-    async def get(self, name: str) -> T:
-        request: Request[T] = Request("GET", named(self._collection, name), body_of)
-        return await self._ask(request)
-
-    async def list(self) -> AsyncIterator[T]:
-        """All, by name."""
-        async for one in each(self._ask, f"/v1/{self._collection}", []):
-            yield one
-
-    async def patch(self, name: str, changes: Mapping[str, Any], *, if_match: str | int | None = None) -> T:
-        """Parts of it, as a JSON merge patch on what `get` shows: objects merge, None removes."""
-        headers = {**_MERGE_PATCH, **matching(if_match)}
-        path, content = named(self._collection, name), encoded(dict(changes))
-        request: Request[T] = Request("PATCH", path, body_of, headers=headers, content=content)
-        return await self._ask(request)
-
-    async def delete(self, name: str, *, if_match: str | int | None = None) -> bool:
-        """False where there was none. What refers to the name has the defaults from then on."""
-        path = named(self._collection, name)
-        return await self._ask(Request("DELETE", path, deleted, headers=matching(if_match), absent=not_there))
-
-    async def _put(self, name: str, fields: Mapping[str, Any], if_match: str | int | None) -> T:
-        path, content = named(self._collection, name), encoded(dict(fields))
-        request: Request[T] = Request("PUT", path, body_of, headers=matching(if_match), content=content)
-        return await self._ask(request)
-
-
-class AsyncDefinitionsApi(_AsyncNamedApi[DefinitionResponse]):
     _collection = "definitions"
 
     async def put(
@@ -67,7 +32,9 @@ class AsyncDefinitionsApi(_AsyncNamedApi[DefinitionResponse]):
         return await self._put(name, fields, if_match)
 
 
-class AsyncLanesApi(_AsyncNamedApi[LaneResponse]):
+class AsyncLanesApi(AsyncNamedApi[LaneResponse]):
+    """Jobs of a lane that is deleted are in one with the defaults from then on."""
+
     _collection = "lanes"
 
     async def put(self, name: str, *, if_match: str | int | None = None, **fields: Unpack[LaneBody]) -> LaneResponse:
@@ -75,7 +42,9 @@ class AsyncLanesApi(_AsyncNamedApi[LaneResponse]):
         return await self._put(name, fields, if_match)
 
 
-class AsyncTenantsApi(_AsyncNamedApi[TenantResponse]):
+class AsyncTenantsApi(AsyncNamedApi[TenantResponse]):
+    """A tenant that is deleted has no limits from then on."""
+
     _collection = "tenants"
 
     async def put(

@@ -9,6 +9,7 @@ import httpx
 from tenacity import AsyncRetrying
 
 from hascheduler.client import flows, requests
+from hascheduler.client.asynchronous.asking import each
 from hascheduler.client.asynchronous.cluster import AsyncClusterApi
 from hascheduler.client.asynchronous.events import AsyncEventsApi
 from hascheduler.client.asynchronous.resources import (
@@ -19,12 +20,12 @@ from hascheduler.client.asynchronous.resources import (
 )
 from hascheduler.client.asynchronous.schedules import AsyncSchedulesApi
 from hascheduler.client.asynchronous.work import AsyncWorkApi
-from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
+from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions, query_of
 from hascheduler.client.exchange import Exchange, tls_options
 from hascheduler.client.failures import Retryable
 from hascheduler.client.flows import Flow, Pause
-from hascheduler.client.requests import JobPage, Request
-from hascheduler.client.results import Changed, Job, Submitted
+from hascheduler.client.requests import Request
+from hascheduler.client.results import Changed, Job, Submitted, read_job
 from hascheduler.client.retries import retry_policy
 from hascheduler.client.wire import WhyResponse
 
@@ -111,14 +112,8 @@ class AsyncScheduler:
 
     async def list(self, **filter: Unpack[JobFilter]) -> AsyncIterator[Job]:
         """All that match, by descending id, without payloads and results."""
-        after: str | None = None
-        while True:
-            page: JobPage = await self._ask(requests.page(filter, after))
-            for job in page.jobs:
-                yield job
-            after = page.next
-            if after is None:
-                return
+        async for job in each(self._ask, "/v1/jobs", query_of(**filter), read_job):
+            yield job
 
     async def cancel(self, job_id: str) -> str:
         """``cancelled``, ``already_running`` (it was asked to stop) or ``already_done``."""

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from hascheduler.client.asynchronous.asking import Ask, each
+from hascheduler.client.asynchronous.asking import each
+from hascheduler.client.asynchronous.named import AsyncNamedApi
 from hascheduler.client.bodies import encoded, plain, query_of
-from hascheduler.client.requests import Request, body_of, deleted, job_of, matching, named, not_there
+from hascheduler.client.requests import Request, body_of, job_of, named
 from hascheduler.client.results import Job
 from hascheduler.client.wire import (
     BackfillResponse,
@@ -26,14 +27,12 @@ from hascheduler.client.wire import (
 )
 
 Trigger = CronBody | IntervalBody | TimesBody | OnceBody
-_MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
-class AsyncSchedulesApi:
-    """``if_match`` is the ``rev`` that a change is meant for: where another came first it is refused, 412."""
+class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
+    """The jobs of a schedule that is deleted go on."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    _collection = "schedules"
 
     async def create(
         self,
@@ -59,9 +58,6 @@ class AsyncSchedulesApi:
             paused=paused,
         )
         return await self._ask(Request("POST", "/v1/schedules", body_of, content=encoded(body), is_repeatable=False))
-
-    async def get(self, name: str) -> ScheduleResponse:
-        return await self._ask(Request("GET", named("schedules", name), body_of))
 
     async def list(self, labels: Mapping[str, str] | None = None) -> AsyncIterator[ScheduleResponse]:
         """All, by name; with ``labels`` those that have all of these."""
@@ -89,21 +85,7 @@ class AsyncSchedulesApi:
             pause_after_failures=pause_after_failures,
             labels=labels,
         )
-        path = named("schedules", name)
-        return await self._ask(Request("PUT", path, body_of, headers=matching(if_match), content=encoded(body)))
-
-    async def patch(
-        self, name: str, changes: Mapping[str, Any], *, if_match: str | int | None = None
-    ) -> ScheduleResponse:
-        """Parts of the schedule, as a JSON merge patch on what `get` shows: objects merge, None removes."""
-        headers = {**_MERGE_PATCH, **matching(if_match)}
-        path = named("schedules", name)
-        return await self._ask(Request("PATCH", path, body_of, headers=headers, content=encoded(dict(changes))))
-
-    async def delete(self, name: str, *, if_match: str | int | None = None) -> bool:
-        """False where there was none. Its jobs go on."""
-        headers = matching(if_match)
-        return await self._ask(Request("DELETE", named("schedules", name), deleted, headers=headers, absent=not_there))
+        return await self._put(name, body, if_match)
 
     async def pause(self, name: str, because: str | None = None) -> ScheduleResponse:
         """No job from now on; may be repeated."""

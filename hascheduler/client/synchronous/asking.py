@@ -1,14 +1,13 @@
 # Written by scripts/generate-client from hascheduler/client/asynchronous/asking.py: change that one.
 """How the parts of a scheduler ask a replica: the scheduler carries their requests out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from hascheduler.client.requests import Request, body_of
+from hascheduler.client.requests import Request, as_it_is, page
+from hascheduler.client.results import Json
 
 T = TypeVar("T")
-
-PAGE_LIMIT = 200
 
 
 class Ask(Protocol):
@@ -23,13 +22,15 @@ class Follow(Protocol):
     def __call__(self, request: Request[Any]) -> Iterator[str]: ...
 
 
-def each(ask: Ask, path: str, query: list[tuple[str, str]]) -> Iterator[Any]:
+def each(
+    ask: Ask, path: str, query: Sequence[tuple[str, str]], read: Callable[[Json], Any] = as_it_is
+) -> Iterator[Any]:
     """The items of a list, page after page."""
-    after: list[tuple[str, str]] = []
+    after: str | None = None
     while True:
-        page = ask(Request("GET", path, body_of, [*query, ("limit", str(PAGE_LIMIT)), *after]))
-        for item in page["items"]:
+        part = ask(page(path, query, read, after))
+        for item in part.items:
             yield item
-        if page["next"] is None:
+        after = part.next
+        if after is None:
             return
-        after = [("after", page["next"])]

@@ -1,12 +1,13 @@
 # Written by scripts/generate-client from hascheduler/client/asynchronous/resources.py: change that one.
 """``scheduler.definitions``, ``.lanes``, ``.tenants`` and ``.tokens``: what operators set."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Generic, TypeVar, Unpack
+from collections.abc import Iterator
+from typing import Unpack
 
 from hascheduler.client.bodies import encoded, plain
-from hascheduler.client.requests import Request, body_of, deleted, matching, named, not_there
+from hascheduler.client.requests import Request, body_of, deleted, named, not_there
 from hascheduler.client.synchronous.asking import Ask, each
+from hascheduler.client.synchronous.named import NamedApi
 from hascheduler.client.wire import (
     DefinitionBody,
     DefinitionResponse,
@@ -19,46 +20,10 @@ from hascheduler.client.wire import (
     TokenResponse,
 )
 
-T = TypeVar("T")
-_MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
+class DefinitionsApi(NamedApi[DefinitionResponse]):
+    """Jobs of a definition that is deleted have the defaults from then on."""
 
-class _AsyncNamedApi(Generic[T]):
-    """What definitions, lanes and tenants have in common; ``if_match`` is the ``rev`` that a change is meant for."""
-
-    _collection: str
-
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-
-    def get(self, name: str) -> T:
-        request: Request[T] = Request("GET", named(self._collection, name), body_of)
-        return self._ask(request)
-
-    def list(self) -> Iterator[T]:
-        """All, by name."""
-        for one in each(self._ask, f"/v1/{self._collection}", []):
-            yield one
-
-    def patch(self, name: str, changes: Mapping[str, Any], *, if_match: str | int | None = None) -> T:
-        """Parts of it, as a JSON merge patch on what `get` shows: objects merge, None removes."""
-        headers = {**_MERGE_PATCH, **matching(if_match)}
-        path, content = named(self._collection, name), encoded(dict(changes))
-        request: Request[T] = Request("PATCH", path, body_of, headers=headers, content=content)
-        return self._ask(request)
-
-    def delete(self, name: str, *, if_match: str | int | None = None) -> bool:
-        """False where there was none. What refers to the name has the defaults from then on."""
-        path = named(self._collection, name)
-        return self._ask(Request("DELETE", path, deleted, headers=matching(if_match), absent=not_there))
-
-    def _put(self, name: str, fields: Mapping[str, Any], if_match: str | int | None) -> T:
-        path, content = named(self._collection, name), encoded(dict(fields))
-        request: Request[T] = Request("PUT", path, body_of, headers=matching(if_match), content=content)
-        return self._ask(request)
-
-
-class DefinitionsApi(_AsyncNamedApi[DefinitionResponse]):
     _collection = "definitions"
 
     def put(
@@ -68,7 +33,9 @@ class DefinitionsApi(_AsyncNamedApi[DefinitionResponse]):
         return self._put(name, fields, if_match)
 
 
-class LanesApi(_AsyncNamedApi[LaneResponse]):
+class LanesApi(NamedApi[LaneResponse]):
+    """Jobs of a lane that is deleted are in one with the defaults from then on."""
+
     _collection = "lanes"
 
     def put(self, name: str, *, if_match: str | int | None = None, **fields: Unpack[LaneBody]) -> LaneResponse:
@@ -76,7 +43,9 @@ class LanesApi(_AsyncNamedApi[LaneResponse]):
         return self._put(name, fields, if_match)
 
 
-class TenantsApi(_AsyncNamedApi[TenantResponse]):
+class TenantsApi(NamedApi[TenantResponse]):
+    """A tenant that is deleted has no limits from then on."""
+
     _collection = "tenants"
 
     def put(self, name: str, *, if_match: str | int | None = None, **fields: Unpack[TenantBody]) -> TenantResponse:

@@ -10,13 +10,14 @@ import httpx
 from tenacity import Retrying
 
 from hascheduler.client import flows, requests
-from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
+from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions, query_of
 from hascheduler.client.exchange import Exchange, tls_options
 from hascheduler.client.failures import Retryable
 from hascheduler.client.flows import Flow, Pause
-from hascheduler.client.requests import JobPage, Request
-from hascheduler.client.results import Changed, Job, Submitted
+from hascheduler.client.requests import Request
+from hascheduler.client.results import Changed, Job, Submitted, read_job
 from hascheduler.client.retries import retry_policy
+from hascheduler.client.synchronous.asking import each
 from hascheduler.client.synchronous.cluster import ClusterApi
 from hascheduler.client.synchronous.events import EventsApi
 from hascheduler.client.synchronous.resources import (
@@ -112,14 +113,8 @@ class Scheduler:
 
     def list(self, **filter: Unpack[JobFilter]) -> Iterator[Job]:
         """All that match, by descending id, without payloads and results."""
-        after: str | None = None
-        while True:
-            page: JobPage = self._ask(requests.page(filter, after))
-            for job in page.jobs:
-                yield job
-            after = page.next
-            if after is None:
-                return
+        for job in each(self._ask, "/v1/jobs", query_of(**filter), read_job):
+            yield job
 
     def cancel(self, job_id: str) -> str:
         """``cancelled``, ``already_running`` (it was asked to stop) or ``already_done``."""

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from hascheduler.client.bodies import encoded, plain, query_of
-from hascheduler.client.requests import Request, body_of, deleted, job_of, matching, named, not_there
+from hascheduler.client.requests import Request, body_of, job_of, named
 from hascheduler.client.results import Job
-from hascheduler.client.synchronous.asking import Ask, each
+from hascheduler.client.synchronous.asking import each
+from hascheduler.client.synchronous.named import NamedApi
 from hascheduler.client.wire import (
     BackfillResponse,
     CronBody,
@@ -27,14 +28,12 @@ from hascheduler.client.wire import (
 )
 
 Trigger = CronBody | IntervalBody | TimesBody | OnceBody
-_MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
-class SchedulesApi:
-    """``if_match`` is the ``rev`` that a change is meant for: where another came first it is refused, 412."""
+class SchedulesApi(NamedApi[ScheduleResponse]):
+    """The jobs of a schedule that is deleted go on."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    _collection = "schedules"
 
     def create(
         self,
@@ -60,9 +59,6 @@ class SchedulesApi:
             paused=paused,
         )
         return self._ask(Request("POST", "/v1/schedules", body_of, content=encoded(body), is_repeatable=False))
-
-    def get(self, name: str) -> ScheduleResponse:
-        return self._ask(Request("GET", named("schedules", name), body_of))
 
     def list(self, labels: Mapping[str, str] | None = None) -> Iterator[ScheduleResponse]:
         """All, by name; with ``labels`` those that have all of these."""
@@ -90,19 +86,7 @@ class SchedulesApi:
             pause_after_failures=pause_after_failures,
             labels=labels,
         )
-        path = named("schedules", name)
-        return self._ask(Request("PUT", path, body_of, headers=matching(if_match), content=encoded(body)))
-
-    def patch(self, name: str, changes: Mapping[str, Any], *, if_match: str | int | None = None) -> ScheduleResponse:
-        """Parts of the schedule, as a JSON merge patch on what `get` shows: objects merge, None removes."""
-        headers = {**_MERGE_PATCH, **matching(if_match)}
-        path = named("schedules", name)
-        return self._ask(Request("PATCH", path, body_of, headers=headers, content=encoded(dict(changes))))
-
-    def delete(self, name: str, *, if_match: str | int | None = None) -> bool:
-        """False where there was none. Its jobs go on."""
-        headers = matching(if_match)
-        return self._ask(Request("DELETE", named("schedules", name), deleted, headers=headers, absent=not_there))
+        return self._put(name, body, if_match)
 
     def pause(self, name: str, because: str | None = None) -> ScheduleResponse:
         """No job from now on; may be repeated."""

@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hascheduler.client import batching
+from hascheduler.client import batching, bodies
 from hascheduler.client.batching import split_jobs
-from hascheduler.client.bodies import batch_job_body
 from hascheduler.errors import InvalidInput
 
 
@@ -24,7 +23,7 @@ def test_jobs_that_name_each_other_stay_in_one_request(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("payload", [{1, 2}, datetime(2031, 1, 1, tzinfo=UTC), float("nan")])
 def test_what_json_cannot_hold_is_in_no_request(payload: object) -> None:
     with pytest.raises(InvalidInput, match="is nothing that JSON can hold"):
-        split_jobs([batch_job_body({"definition": "log", "payload": payload})])
+        split_jobs([bodies.plain(definition="log", payload=payload)])
 
 
 def test_large_jobs_fill_a_request_sooner(monkeypatch: pytest.MonkeyPatch) -> None:

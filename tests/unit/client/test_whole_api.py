@@ -175,6 +175,16 @@ async def test_a_page_after_the_other_is_read(scheduler: AsyncScheduler, recorde
     assert [request.url.params.get("after") for request in recorder.requests] == [None, "lane-199"]
 
 
+@pytest.mark.parametrize("answer", [{}, {"items": 5, "next": None}, {"items": []}, {"items": [], "nexT": None}])
+@pytest.mark.parametrize("part", ["lanes", "tokens", "schedules"])
+async def test_a_list_that_is_none_comes_from_no_replica(answer: dict[str, Any], part: str) -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=answer))
+    async with httpx.AsyncClient(transport=transport) as http:
+        scheduler = AsyncScheduler("http://a", http=http, patience=0)
+        with pytest.raises(Unavailable, match="does not answer as a replica does"):
+            await listed(getattr(scheduler, part).list())
+
+
 @pytest.mark.parametrize("name", ["", ".", ".."])
 async def test_what_can_be_no_name_is_not_sent(scheduler: AsyncScheduler, recorder: Recorder, name: str) -> None:
     with pytest.raises(InvalidInput, match="no name"):
