@@ -40,9 +40,9 @@ TIER ?= test
 WHOLE_WORKERS ?= $(if $(filter verify,$(TIER)),0,$(WORKERS))
 CHOSEN := $(if $(filter verify,$(TIER)),,-m "not thorough")
 
-check: .venv/.ready ## after each edit: style, types, import contracts, every test that needs no server
+check: .venv/.ready ## after each edit: style, types, contracts, every test without a server, long tables and chance in part
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types contracts
-	TESTS_TIER=check $(BIN)/python -m pytest --numprocesses 4 --dist worksteal -m "not real" tests/unit tests/contract $(PYTEST_ARGS)
+	TESTS_TIER=check $(BIN)/python -m pytest --numprocesses 3 --dist worksteal -m "not real" tests/unit tests/contract $(PYTEST_ARGS)
 
 test: .venv/.ready servers ## on a real MongoDB and a real RabbitMQ: every contract, real kills, 50 simulated clusters
 	TESTS_TIER=$(TIER) $(PYTEST) worksteal $(CHOSEN) $(POOL) $(WHOLE:%=--ignore=%) $(PYTEST_ARGS)
@@ -108,7 +108,7 @@ reference: .venv/.ready ## write what follows from the code: the SDK's types and
 	$(BIN)/python scripts/generate-client
 	$(BIN)/python -m docs.generate
 
-monitoring: .venv/.ready ## write the dashboard and the rule object of k8s/monitoring anew
+monitoring: .venv/.ready ## write the dashboard and the rule object of k8s/monitoring again
 	$(BIN)/python -m k8s.monitoring.generate
 
 k8s-lint: .venv/.ready

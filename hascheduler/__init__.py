@@ -19,6 +19,7 @@
                         dispatch   what to do: facts in, decisions out          │
                            │                                                    │ pure: no await, clock,
                          mirror    what MongoDB said, from one ordered stream   │ randomness, logging, driver
+                           │       wire: the nouns as people write them         │
                         ┌──┴───┐                                                │
                    triggers  election   when;  may I lead?                      │
                         └──┬───┘                                                │

@@ -7,8 +7,9 @@ order, and a second signal ends the process at once.
 import asyncio
 import os
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from secrets import token_hex
 from typing import Any
 
@@ -30,7 +31,7 @@ from hascheduler.daemon.leadership.liveness import LivenessServer
 from hascheduler.daemon.leadership.trusted_clock import TrustedClock
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import InvalidInput, Unreachable
 from hascheduler.kubernetes.access import in_cluster
 from hascheduler.kubernetes.api import KubernetesApi
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
@@ -48,8 +49,9 @@ from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.audit_log import MongoAuditStore
 from hascheduler.mongo.buckets import MongoBucketStore
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
-from hascheduler.mongo.connection import Client, Database, connect, open_database
+from hascheduler.mongo.connection import Client, Database, connect, open_database, tls_options
 from hascheduler.mongo.failovers import MongoFailoverStore
+from hascheduler.mongo.fallback import FallbackDeliveries
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.leases import MongoLeaseStore
@@ -63,11 +65,13 @@ from hascheduler.mongo.stream.source import MongoChangeSource
 from hascheduler.mongo.tokens import MongoTokenStore
 from hascheduler.mongo.traces import MongoJobTraces
 from hascheduler.mongo.transport import MongoDeliveries, MongoTransport
+from hascheduler.mongo.unreachable import explained
 from hascheduler.mongo.verdicts import MongoVerdictStore
 from hascheduler.mongo.work.store import MongoWorkStore
 from hascheduler.ports import Clock, Deliveries, EventExchange, Transport
 from hascheduler.ports.invariant_scan import THOROUGH, ScanProgress
 from hascheduler.processor import Processor, ProcessorConfig, load_handlers
+from hascheduler.rabbitmq.connection import require_access
 from hascheduler.rabbitmq.deliveries import RabbitDeliveries
 from hascheduler.rabbitmq.events import RabbitEventExchange
 from hascheduler.rabbitmq.publisher import RabbitTransport
@@ -99,8 +103,9 @@ async def serve(settings: Settings) -> None:
     try:
         await health.open()
         database = open_database(client, settings.database)
-        if not await database_ready(lambda: prepare(database), settings.startup_patience_ms):
+        if not await _ready(lambda: prepare(database), settings):
             return
+        await _broker_accessible(settings)
         liveness = LivenessServer(settings.liveness_host, settings.liveness_port, replica_id)
         await liveness.bind()
         replica = _replica(
@@ -171,8 +176,9 @@ async def work(settings: Settings, modules: Sequence[str], name: str) -> None:
         await health.open()
         database = open_database(client, settings.database)
         # The collections and indexes are the replicas' to make: a processor has no right to.
-        if not await database_ready(lambda: require_readable(database), settings.startup_patience_ms):
+        if not await _ready(lambda: require_readable(database), settings):
             return
+        await _broker_accessible(settings)
         processor = Processor(
             handlers,
             MongoWorkStore(database, settings.job_retention_ms),
@@ -197,7 +203,7 @@ async def migrate(settings: Settings, *, dry_run: bool) -> Migration | None:
     client = _connected(settings)
     try:
         database = open_database(client, settings.database)
-        if not await database_ready(lambda: reach(database), settings.startup_patience_ms):
+        if not await _ready(lambda: reach(database), settings):
             return None
         migrating = asyncio.create_task(migrate_database(database, _log_step, dry_run=dry_run), name="migrate")
         with on_signal(migrating.cancel):
@@ -212,11 +218,38 @@ async def audit(settings: Settings, progress: ScanProgress) -> CheckReport | Non
     client = _connected(settings)
     try:
         database = open_database(client, settings.database)
-        if not await database_ready(lambda: reach(database), settings.startup_patience_ms):
+        if not await _ready(lambda: reach(database), settings):
             return None
         return await MongoInvariantScan(database, _deployment(settings)).look(THOROUGH, progress)
     finally:
         await client.close()
+
+
+async def _ready(prepare: Callable[[], Awaitable[None]], settings: Settings) -> bool:
+    return await database_ready(partial(_explained, prepare, settings), settings.startup_patience_ms)
+
+
+async def _explained(doing: Callable[[], Awaitable[None]], settings: Settings) -> None:
+    tls = tls_options(settings.mongodb_tls_ca_file, settings.mongodb_tls_cert_file)
+    await explained(doing, settings.mongodb_uri.get_secret_value(), tls)
+
+
+async def require_servers(settings: Settings) -> None:
+    """`InvalidInput` where MongoDB can't be used, or the broker refuses us; one try."""
+    client = _connected(settings)
+    try:
+        await _explained(lambda: reach(open_database(client, settings.database)), settings)
+    except Unreachable as error:
+        raise error.mistake from None
+    finally:
+        await client.close()
+    await _broker_accessible(settings)
+
+
+async def _broker_accessible(settings: Settings) -> None:
+    """`InvalidInput` where the broker refuses us, unless somebody wants patience: its users may be about to come."""
+    if settings.transport == "rabbitmq" and not settings.startup_patience_ms:
+        await require_access(settings.amqp_url.get_secret_value(), broker_tls(settings))
 
 
 def _deployment(settings: Settings) -> Deployment:
@@ -275,6 +308,7 @@ def _replica(
             accounts=MongoAccountStore(database),
             board=MongoReplicaBoard(database),
             transport=_transport(settings),
+            fallback=MongoTransport() if settings.transport_fallback == "mongo" else None,
             liveness=liveness,
             clock=clock,
             exchange=_event_exchange(settings),
@@ -371,7 +405,10 @@ def _event_exchange(settings: Settings) -> EventExchange | None:
 def _deliveries(settings: Settings, config: ProcessorConfig, database: Database) -> Deliveries:
     if settings.transport == "mongo":
         return MongoDeliveries(database, config.id)
-    return RabbitDeliveries(settings.amqp_url.get_secret_value(), config.id, config.slots, broker_tls(settings))
+    broker = RabbitDeliveries(settings.amqp_url.get_secret_value(), config.id, config.slots, broker_tls(settings))
+    if settings.transport_fallback == "mongo":
+        return FallbackDeliveries(broker, MongoDeliveries(database, config.id))
+    return broker
 
 
 def _connected(settings: Settings) -> Client:

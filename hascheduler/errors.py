@@ -11,6 +11,7 @@
     │       └── RevisionMismatch   it was edited since it was read
     ├── WorldError             the world's: try again, with backoff and an end
     │   ├── StoreUnavailable   MongoDB did not answer, or the answer is unknown
+    │   │   └── Unreachable        and why: which address, what is wrong, what to do
     │   ├── HistoryLost        the stream can't be resumed: read everything again
     │   ├── DatabaseUnfit      MongoDB answers, but is not as this release needs it: only people can mend that
     │   ├── BrokerUnavailable  RabbitMQ did not answer, or it is blocking us
@@ -76,6 +77,16 @@ class WorldError(HaschedulerError):
 
 class StoreUnavailable(WorldError):
     """The database did not answer in time, or whether it carried the write out is unknown."""
+
+
+class Unreachable(StoreUnavailable):
+    """The database can't be used, and why is known: ``mistake`` is what the settings have wrong, if it is not the
+    world. Where it ``stays``, no waiting mends it."""
+
+    def __init__(self, mistake: InvalidInput, *, stays: bool = False) -> None:
+        self.mistake = mistake
+        self.stays = stays
+        super().__init__(str(mistake))
 
 
 class HistoryLost(WorldError):

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import structlog
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from hascheduler.errors import StoreUnavailable
+from hascheduler.errors import StoreUnavailable, Unreachable
+from hascheduler.telemetry.reminders import Reminders
 
 log = structlog.get_logger(__name__)
 
@@ -19,7 +20,7 @@ async def database_ready(prepare: Callable[[], Awaitable[None]], patience_ms: in
     """Retry ``prepare`` until the database is ready: it may be starting, being initiated or given its users.
 
     False where a signal came first: a container's first process has no default action for signals, so without a
-    handler it would not end. `StoreUnavailable` after ``patience_ms``.
+    handler it would not end. After ``patience_ms`` its last error is raised, and at once one that no waiting mends.
     """
     waiting = asyncio.create_task(_prepared(prepare, patience_ms), name="wait for MongoDB")
     try:
@@ -35,20 +36,30 @@ async def database_ready(prepare: Callable[[], Awaitable[None]], patience_ms: in
 
 
 async def _prepared(prepare: Callable[[], Awaitable[None]], patience_ms: int) -> None:
-    async for attempt in AsyncRetrying(
-        retry=retry_if_exception_type(StoreUnavailable),
-        wait=wait_random_exponential(multiplier=0.2, max=3),
-        stop=stop_after_delay(patience_ms / 1_000),
-        before_sleep=_log_waiting,
-        reraise=True,
-    ):
-        with attempt:
-            await prepare()
+    reminders = Reminders()
 
+    def tell(state: RetryCallState) -> None:
+        reason = str(state.outcome.exception()) if state.outcome else ""
+        if reminders.is_due(reason, int(asyncio.get_running_loop().time() * 1_000)):
+            log.warning("waiting_for_mongodb", tries=state.attempt_number, error=reason)
 
-def _log_waiting(state: RetryCallState) -> None:
-    reason = str(state.outcome.exception()) if state.outcome else ""
-    log.warning("waiting_for_mongodb", tries=state.attempt_number, error=reason)
+    try:
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception_type(StoreUnavailable),
+            wait=wait_random_exponential(multiplier=0.2, max=3),
+            stop=stop_after_delay(patience_ms / 1_000),
+            before_sleep=tell,
+            reraise=True,
+        ):
+            with attempt:
+                try:
+                    await prepare()
+                except Unreachable as error:
+                    if error.stays:
+                        raise error.mistake from error
+                    raise
+    except Unreachable as error:
+        raise error.mistake from error
 
 
 @contextmanager

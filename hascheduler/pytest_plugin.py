@@ -1,7 +1,7 @@
 """The pytest plugin: the fixture ``virtual_scheduler``.
 
 Every test run of a project that has this package installed imports this module, so it imports the scheduler only for
-a test that asks for one; `hascheduler.testing` does so at once.
+a test that asks for one.
 """
 
 from collections.abc import Iterator

@@ -8,7 +8,7 @@ not (``HASCHEDULER_LEASE_DURATION`` sets ``lease_duration_ms``). Each secret can
 import os
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal, DecimalException
 from ipaddress import ip_address
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
 from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from hascheduler.errors import InvalidInput
@@ -117,6 +118,22 @@ def _milliseconds_or_none(value: object) -> int | None:
     return None if value in (None, _NONE) else _milliseconds(value)
 
 
+def _patience(value: object) -> int:
+    if value != _AUTO:
+        return _milliseconds(value)
+    return _SUPERVISED_PATIENCE_MS if is_supervised(os.environ) else _ONE_TRY_MS
+
+
+def is_supervised(environment: Mapping[str, str]) -> bool:
+    """Whether something started this process that would start it again: then what is missing may be about to come."""
+    return os.getpid() == 1 or any(name in environment for name in _SUPERVISORS)
+
+
+_SUPERVISORS = ("KUBERNETES_SERVICE_HOST", "INVOCATION_ID", PREFIX + "STARTUP_PATIENCE")
+"""Of Kubernetes and of systemd; and somebody who wants patience."""
+_SUPERVISED_PATIENCE_MS = 60_000
+_ONE_TRY_MS = 0
+_AUTO = "auto"
 _NONE = "none"
 _HOST_NAME = re.compile(r"[a-z0-9._-]{1,253}", re.ASCII)
 Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
@@ -137,6 +154,11 @@ class Settings(BaseSettings):
     )
     transport: Literal["rabbitmq", "mongo"] = Field(
         default="rabbitmq", description="how jobs reach processors: rabbitmq or mongo [rabbitmq]"
+    )
+    transport_fallback: Literal["none", "mongo"] = Field(
+        default="none",
+        description="how they do while RabbitMQ is away: not (none), or they are found in MongoDB (mongo); the same for"
+        " replicas and processors [none]",
     )
     amqp_url: SecretStr = Field(
         default=SecretStr("amqp://guest:guest@127.0.0.1:5672/"), description="the broker [amqp://…@127.0.0.1:5672/]"
@@ -243,8 +265,11 @@ class Settings(BaseSettings):
     heartbeat_interval_ms: Milliseconds = _duration("HEARTBEAT_INTERVAL", "1s", "how often a processor shows life")
     heartbeat_timeout_ms: Milliseconds = _duration("HEARTBEAT_TIMEOUT", "5s", "a processor silent for so long is dead")
     start_timeout_ms: Milliseconds = _duration("START_TIMEOUT", "5s", "a job not started for so long is sent again")
-    startup_patience_ms: Milliseconds = _duration(
-        "STARTUP_PATIENCE", "1m", "at its start a process waits so long for MongoDB to answer and to know its user"
+    startup_patience_ms: Annotated[int, BeforeValidator(_patience)] = _duration(
+        "STARTUP_PATIENCE",
+        _AUTO,
+        "at its start a process waits so long for MongoDB to answer and to know its user; auto: 1m where a supervisor"
+        " started it (Kubernetes, a container, systemd), else it tells after one try",
     )
     job_retention_ms: Milliseconds = _duration("JOB_RETENTION", "7d", "finished jobs are kept for so long")
     journal_retention_ms: Milliseconds = _duration("JOURNAL_RETENTION", "24h", "journal entries are kept for so long")
@@ -414,6 +439,18 @@ def read_settings(**overrides: Any) -> Settings:
         variable = str(first["loc"][0])
         name = variable if variable.startswith(PREFIX) else PREFIX + variable.upper().removesuffix("_MS")
         raise InvalidInput((name,), problem) from None
+
+
+def variables() -> list[str]:
+    """The environment variables that set something, secrets' files among them."""
+    fields = [variable(name, field) for name, field in Settings.model_fields.items()]
+    return [*fields, *(f"{PREFIX}{secret}_FILE" for secret in SECRETS)]
+
+
+def variable(name: str, field: FieldInfo) -> str:
+    """The environment variable that sets the field."""
+    alias = field.validation_alias
+    return str(alias.choices[0]) if isinstance(alias, AliasChoices) else PREFIX + name.upper()
 
 
 def is_published(secret: str) -> bool:

@@ -16,7 +16,6 @@ _ROOT = Path(__file__).parent.parent
 _OVERLAY = "k8s/overlays/kind"
 _PATIENCE_S = 600.0
 _NODES_READY = "180s"
-_JOB = "bootstrap"
 
 
 def up(root: Path, say: Callable[[str], None]) -> None:
@@ -34,11 +33,12 @@ def up(root: Path, say: Callable[[str], None]) -> None:
         if image.target is None:
             provide(tools, image, nodes)
     was_there = tools.object("deployment", "scheduler") is not None
-    _apply(tools, root, say)
+    say(f"applying {_OVERLAY}")
+    tools.do(tools.kubectl, "--context", CONTEXT, "apply", "--kustomize", str(root / _OVERLAY))
     if was_there and changed:
         # The tag is the same, so nothing in the manifests tells the pods that their image is another.
         say("the images are new: replacing the pods")
-        tools.do(*tools.kubectl_command("rollout", "restart", "deployment", "scheduler", "processor"))
+        tools.do(*tools.kubectl_command("rollout", "restart", "deployment", "bootstrap", "scheduler", "processor"))
     wait(tools, say, _PATIENCE_S)
     _tell_the_way_in(tools, say)
 
@@ -55,17 +55,6 @@ def _make_cluster(tools: Tools, root: Path, say: Callable[[str], None]) -> None:
         raise WorldError(
             f"{error}; is port 8080 taken, or the memory short? scripts/kind-down removes what is there"
         ) from None
-
-
-def _apply(tools: Tools, root: Path, say: Callable[[str], None]) -> None:
-    """A Job can't be changed, so one that has ended makes room first; it changes nothing that is as it should be."""
-    job = tools.object("job", _JOB)
-    conditions = (job or {}).get("status", {}).get("conditions", ())
-    if any(one["type"] in ("Complete", "Failed") and one["status"] == "True" for one in conditions):
-        say(f"removing the Job {_JOB}, which has ended, so that it runs again")
-        tools.do(*tools.kubectl_command("delete", "job", _JOB, "--ignore-not-found"))
-    say(f"applying {_OVERLAY}")
-    tools.do(tools.kubectl, "--context", CONTEXT, "apply", "--kustomize", str(root / _OVERLAY))
 
 
 def _tell_the_way_in(tools: Tools, say: Callable[[str], None]) -> None:

@@ -6,6 +6,7 @@ import gc
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -33,20 +34,27 @@ _KINDS = {
 """The folders of `tests`: each marks what is in it with its own name, and with what is true of all of it."""
 
 
-_LEFT_BY_THE_KILLED = "ignore:.*_SelectorTransport.__del__:pytest.PytestUnraisableExceptionWarning"
-"""Where processes are killed, connections to them are left in this one, and the collector finds them in a later test,
-by chance. Tests without processes still fail for what they leave open."""
+_LEFT_BY_THE_KILLED = (
+    "ignore:.*_SelectorTransport.__del__:pytest.PytestUnraisableExceptionWarning",
+    "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning",
+)
+"""Where processes are killed, connections to them, or ones that the driver was about to make, are left in this one, and
+the collector finds them in a later test, by chance. Tests without processes still fail for what they leave open."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    folder_of = cache(lambda path: path.relative_to(config.rootpath / "tests").parent.as_posix())
     for item in items:
-        folder = item.path.relative_to(config.rootpath / "tests").parent.as_posix()
-        for kind, markers in _KINDS.items():
-            if folder == kind or folder.startswith(f"{kind}/"):
-                for marker in markers:
-                    item.add_marker(marker)
-                if "real" in markers:
-                    item.add_marker(pytest.mark.filterwarnings(_LEFT_BY_THE_KILLED))
+        for marker in _markers_of(folder_of(item.path)):
+            item.add_marker(marker)
+
+
+@cache
+def _markers_of(folder: str) -> list[pytest.MarkDecorator]:
+    kinds = [markers for kind, markers in _KINDS.items() if folder == kind or folder.startswith(f"{kind}/")]
+    names = [name for markers in kinds for name in markers]
+    left_over = [pytest.mark.filterwarnings(each) for each in _LEFT_BY_THE_KILLED] if "real" in names else []
+    return [getattr(pytest.mark, name) for name in names] + left_over
 
 
 def pytest_collection_finish() -> None:

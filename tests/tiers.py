@@ -1,13 +1,18 @@
 """How thorough a run of the tests is; the environment's ``TESTS_TIER`` says it, and the Makefile sets it.
 
-    check     after each edit: random tests take fewer examples, the simulation fewer seeds
-    test      before a change is handed in; also what plain ``pytest`` does
+    check     after each edit: every test function runs, but random tests take fewer examples, the simulation fewer
+              seeds, and the longest tables some of their rows, spread over them
+    test      before a change is handed in: all rows; also what plain ``pytest`` does
     verify    before a change lands: everything in full
 
-Nothing is left out of a tier but by its folder or its number of examples: each test that runs in one runs in all above.
+Nothing else is left out of a tier but by its folder: each test that runs in one runs in all above.
 """
 
 import os
+from collections.abc import Iterable
+from typing import TypeVar
+
+_Row = TypeVar("_Row")
 
 TIERS = ("check", "test", "verify")
 TIER = os.environ.get("TESTS_TIER", "test")
@@ -24,3 +29,10 @@ def in_tier(*, check: int, test: int, verify: int | None = None) -> int:
 def examples(full: int) -> int:
     """How many examples a random test takes: ``full`` of them, but an eighth after each edit, and no fewer than ten."""
     return in_tier(check=min(full, max(_EXAMPLES_MIN, full // 8)), test=full)
+
+
+def spread(rows: Iterable[_Row], *, check: int) -> list[_Row]:
+    """All of them, but ``check`` of them after each edit: the first, and others at even distances."""
+    everything = list(rows)
+    count = in_tier(check=min(check, len(everything)), test=len(everything))
+    return [everything[n * len(everything) // count] for n in range(count)]

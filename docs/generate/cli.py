@@ -18,7 +18,7 @@ from `HASCHEDULER_TOKEN` or `HASCHEDULER_TOKEN_FILE`. `--json` prints one JSON d
 |---|---|
 | 0 | it was done |
 | 1 | the world: no answer, a job that failed, a finding |
-| 2 | the caller: one line on standard error names what is wrong and what would be right |
+| 2 | the caller, or a database that a process can't start with: one line says what is wrong, and what would be right |
 | 130 | Ctrl-C |
 
 `hascheduler serve` and `hascheduler processor` take [settings](settings.md) as options; they are left out here.

@@ -35,6 +35,7 @@ _FIELDS = {
     "attempt": "the attempt that the event is about",
     "processor": "that attempt's processor",
     "failures": "how many tries failed; where the job is returned or failed",
+    "losses": "how many tries were lost with their processor; where the job is returned or failed",
     "retry_at": "when it may run again; where it is returned",
     "priority": "the new one; where it is reprioritized",
 }

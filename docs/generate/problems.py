@@ -49,6 +49,7 @@ _MEANINGS = {
     "too-many-schedules": "the tenant has all the schedules that it may have: delete some, or have the limit raised",
     "unauthorized": "no token, or one that is unknown, revoked or expired",
     "unavailable": "the database did not answer in time; after a write it is unknown whether it was made",
+    "unexpected-body": "the route takes no body: send the request without one",
     "unreadable-document": "a stored document cannot be shown: see the quarantine in `GET /v1/cluster`",
     "unsupported-media-type": "the body is not JSON by its `Content-Type` or has a `Content-Encoding`",
 }

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from docs.generate.markdown import code, head, table
+from hascheduler.cli.environment import READ_ELSEWHERE
 from hascheduler.settings import PREFIX, SECRETS, Settings
 
 _ROOT = Path(__file__).parents[2]
@@ -12,6 +13,11 @@ _INTRO = """\
 Each setting of `hascheduler serve` and `hascheduler processor` is an environment variable and an option of the same
 name (`HASCHEDULER_HTTP_PORT` is `--http-port`); the option wins. Settings are read and checked once, at start: one
 that is wrong, or contradicts another, ends the process with one line that names it.
+
+The prefix is ours: a variable `HASCHEDULER_…` that nothing reads ends replicas, processors and all other commands at
+their start, with the nearest name. Variables that Kubernetes makes of a Service (`HASCHEDULER_SERVICE_HOST`,
+`HASCHEDULER_PORT=tcp://…`) are let by; a Service named `hascheduler-http` would set `HASCHEDULER_HTTP_PORT`, which is a
+setting, so the manifests have `enableServiceLinks: false`.
 
 Durations are texts such as `10s`, `1m30s` or `200ms`, or numbers of seconds. Each secret can be read from a file
 instead: {secrets}. Give all replicas of a deployment the same settings, but for names, addresses and files: a new
@@ -28,22 +34,6 @@ _SECTIONS = (
     ("Traces and logs", "tracing"),
 )
 """Titles, and the first field of each."""
-_ELSEWHERE = {
-    "URL": "the command line: the replica to ask, `http://127.0.0.1:8080` by default",
-    "TOKEN": "the command line: the bearer token",
-    "TOKEN_FILE": "the command line: a file that holds the token",
-    "CA_FILE": "the command line: PEM authorities of replicas that speak HTTPS",
-    "CLIENT_CERT_FILE": "the command line: PEM client certificate, where replicas demand one",
-    "CLIENT_KEY_FILE": "the command line: its PEM key",
-    "WEBHOOK_ALLOW": "`processors.webhook`: the host names that it may call, with commas; `*.example.org` is a pattern",
-    "WEBHOOK_ALLOW_PRIVATE": "`processors.webhook`: private networks that it may call, such as `10.96.0.0/12`",
-    "COMMAND_ALLOW": "`processors.command`: the programs that it may run; without it nothing runs",
-    "COMMAND_ENV": "`processors.command`: the variables that payloads may set, by default `TZ`, `LANG`, `LC_*`",
-    "JOB_ID": "set by `processors.command` for the program: the job's id",
-    "ATTEMPT": "set by `processors.command` for the program: the attempt's number, a fencing token",
-    "NOMINAL_AT": "set by `processors.command` for the program: the nominal time of a fire",
-    "SCHEDULE": "set by `processors.command` for the program: the schedule that made the job",
-}
 
 
 def page() -> str:
@@ -88,6 +78,6 @@ def _elsewhere() -> list[tuple[str, str]]:
     }
     known = {_variable(name).removeprefix(PREFIX) for name in Settings.model_fields}
     known |= {f"{name}_FILE" for name in SECRETS}
-    unexplained = named - known - set(_ELSEWHERE)
-    assert not unexplained, f"add to _ELSEWHERE: {sorted(unexplained)}"
-    return [(code(PREFIX + name), text) for name, text in _ELSEWHERE.items()]
+    unexplained = named - known - set(READ_ELSEWHERE)
+    assert not unexplained, f"add to READ_ELSEWHERE: {sorted(unexplained)}"
+    return [(code(PREFIX + name), text) for name, text in READ_ELSEWHERE.items()]

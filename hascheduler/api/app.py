@@ -18,8 +18,8 @@ from hascheduler.api.ops import cluster, docs_page, events, failovers, health, r
 from hascheduler.api.resources import audit_log, definitions, lanes, tenants, tokens
 from hascheduler.api.routing import error_handlers
 from hascheduler.api.routing.body import MERGE_PATCH
-from hascheduler.api.routing.queries import EACH_ONCE
-from hascheduler.api.schedules import backfill, pauses, previews, trigger_now, verdicts
+from hascheduler.api.routing.undeclared import ONLY_DECLARED
+from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, trigger_now, verdicts
 from hascheduler.api.schedules import routes as schedules
 from hascheduler.api.services import ApiServices
 from hascheduler.api.work import routes as work
@@ -28,8 +28,9 @@ __all__ = ["ApiServices", "create_app"]
 
 _DESCRIPTION = """\
 Durations are texts such as `"90s"`, `"1m30s"`, `"200ms"`, or numbers of seconds; instants are RFC 3339 with an offset.
-Unknown fields and query parameters are refused. An answer with one schedule, definition, lane or tenant has
+Unknown fields, query parameters and bodies are refused. An answer with one schedule, definition, lane or tenant has
 its revision as `ETag`; what changes it takes `If-Match`. Ids of jobs hold `:` and may stand in a path as they are.
+What is accepted and hardly meant, such as a lane that is not defined, is told in a header `Warning` (code 299).
 Every refusal is `application/problem+json` (RFC 9457) and names each field, what is wrong and what would be right.
 
 Where tokens are demanded (the setting AUTH; not on loopback by default), requests carry `Authorization: Bearer hsk_…`.
@@ -75,6 +76,7 @@ _ROUTERS = (
     backfill.router,
     previews.router,
     verdicts.router,
+    all_verdicts.router,
     definitions.router,
     lanes.router,
     tenants.router,
@@ -96,6 +98,13 @@ _PUBLISHED_NAMES = {
     "BlockReason": "Rule",
     "FailoverEnd": "Ending",
     "FieldErrorDetails": "FieldProblem",
+    "Page_AuditResponse_": "AuditPage",
+    "Page_DefinitionResponse_": "DefinitionPage",
+    "Page_JobSummary_": "JobPage",
+    "Page_LaneResponse_": "LanePage",
+    "Page_ScheduleResponse_": "SchedulePage",
+    "Page_TenantResponse_": "TenantPage",
+    "Page_TokenResponse_": "TokenPage",
     "ProblemDetails": "Problem",
 }
 """The names of these models in the document: generated clients have classes by those names."""
@@ -122,11 +131,31 @@ class _Api(FastAPI):
 def _with_published_names(document: dict[str, Any]) -> dict[str, Any]:
     schemas = {}
     for name, schema in document["components"]["schemas"].items():
+        for example in schema.get("examples", ()):
+            _put_nulls_back(example, schema, document["components"]["schemas"])
         published = _PUBLISHED_NAMES.get(name, name)
         schemas[published] = {**schema, "title": published} if published != name else schema
     document["components"]["schemas"] = {name: schemas[name] for name in sorted(schemas)}
     renamed: dict[str, Any] = _with_published_references(document)
     return renamed
+
+
+def _put_nulls_back(example: Any, schema: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """FastAPI leaves them out of its document, and with them fields that every answer has."""
+    if isinstance(example, list):
+        for item in example:
+            _put_nulls_back(item, schema.get("items", {}), schemas)
+    if not isinstance(example, dict):
+        return
+    if "discriminator" in schema:
+        schema = {"$ref": schema["discriminator"]["mapping"][example[schema["discriminator"]["propertyName"]]]}
+    schema = next((one for one in schema.get("anyOf", ()) if "$ref" in one), schema)
+    if "$ref" in schema:
+        schema = schemas[schema["$ref"].removeprefix(_SCHEMAS)]
+    for field in schema.get("required", ()):
+        example.setdefault(field)
+    for field, inner in schema.get("properties", {}).items():
+        _put_nulls_back(example.get(field), inner, schemas)
 
 
 def _with_published_references(value: Any) -> Any:
@@ -148,6 +177,7 @@ def create_app(services: ApiServices) -> FastAPI:
         version=__version__,
         description=_DESCRIPTION,
         redirect_slashes=False,
+        dependencies=[ONLY_DECLARED],
         openapi_url=None,  # `_describe` has it ready
         docs_url=None,  # `docs_page` serves its own, without assets of other hosts
         redoc_url=None,
@@ -165,7 +195,7 @@ def create_app(services: ApiServices) -> FastAPI:
     app.add_middleware(MetricsMiddleware)
     error_handlers.install(app)
     for router in _ROUTERS:
-        app.include_router(router, prefix="/v1", responses=ANY_PROBLEM, dependencies=[EACH_ONCE])
+        app.include_router(router, prefix="/v1", responses=ANY_PROBLEM)
     app.include_router(docs_page.router)
     app.include_router(health.router)
     app.include_router(health.metrics_router, responses=ANY_PROBLEM)

@@ -11,6 +11,7 @@ from hascheduler.api.admission.worker_registrations import WorkerRegistrations, 
 from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
+from hascheduler.api.routing.shared_waits import SharedWaits
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
 from hascheduler.model.tenant import Tenant
@@ -59,6 +60,7 @@ class ApiServices:
     metrics: HttpMetrics = field(default_factory=HttpMetrics)
     tracer: Tracer = NO_TRACING
     pools: Pools = field(default_factory=Pools)
+    waits: SharedWaits = field(default_factory=SharedWaits)
 
 
 async def _services(request: Request) -> ApiServices:

@@ -10,6 +10,8 @@
 
 A member whose disk was replaced is in the configuration: the others tell it, and it fetches the data on its own. One
 that was added has no vote until it has the data, so a set that grows never waits for it.
+
+A short name stands for the full one that a set has.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,13 +66,13 @@ def next_action(wanted: Sequence[str], seen: Sequence[MemberStatus]) -> NextActi
     if primary is None:
         return Wait("the set has no primary")
     present = _hosts(_newest(holders))
-    missing = sorted(set(wanted) - present)
+    missing = sorted(host for host in wanted if not any(_is_same(host, own) for own in present))
     _demand_own_names(holders, missing)
     return Complete(
         primary,
         addable=tuple(host for host in missing if host not in silent),
         awaited=tuple(host for host in missing if host in silent),
-        others=tuple(sorted(present - set(wanted))),
+        others=tuple(sorted(own for own in present if not any(_is_same(host, own) for host in wanted))),
     )
 
 
@@ -123,6 +125,13 @@ def _led_by(holders: Sequence[MemberStatus]) -> str | None:
 def _newest(holders: Sequence[MemberStatus]) -> Mapping[str, Any]:
     configurations = [member.configuration for member in holders if member.configuration is not None]
     return max(configurations, key=lambda one: (one.get("term", 0), one["version"]))
+
+
+def _is_same(wanted: str, own: str) -> bool:
+    """Whether the set's ``own`` name is the wanted one, or that with a domain behind it: sets that 0.2.0 made on
+    Kubernetes have the full names, which the short ones stand for."""
+    (host, _, port), (own_host, _, own_port) = wanted.rpartition(":"), own.rpartition(":")
+    return port == own_port and (own_host == host or own_host.startswith(f"{host}."))
 
 
 def _hosts(configuration: Mapping[str, Any]) -> set[str]:

@@ -71,14 +71,21 @@ def secret_files(values: SecretValues, places: Places) -> SecretFiles:
 
 
 def certificate_files(authority: Issued, places: Places) -> SecretFiles:
-    """Those of the three servers, signed by ``authority``; a client needs ``ca.crt`` alone."""
+    """Those of the three servers, signed by ``authority``, or, without ``tls``, of the API; a client needs ``ca.crt``
+    alone."""
     broker = places.broker.partition(":")[0]
-    api = issue(authority, "hascheduler", _once(*_forms("hascheduler", places), *places.api, *_LOCAL))
-    members = issue(authority, "mongodb", _once(*(member.rpartition(":")[0] for member in places.members), *_LOCAL))
-    of_broker = issue(authority, "rabbitmq", _once(broker, *_forms(broker, places), *_LOCAL))
     ca = {CA_CERT: authority.cert}
+    api = issue(authority, "hascheduler", _once(*_forms("hascheduler", places), *places.api, *_LOCAL))
+    of_api = {"hascheduler-tls": {**ca, TLS_CERT: api.cert, TLS_KEY: api.key}}
+    if not places.tls:
+        return of_api
+    hosts = [member.rpartition(":")[0] for member in places.members]
+    members = issue(
+        authority, "mongodb", _once(*hosts, *(form for host in hosts for form in _forms(host, places)), *_LOCAL)
+    )
+    of_broker = issue(authority, "rabbitmq", _once(broker, *_forms(broker, places), *_LOCAL))
     return {
-        "hascheduler-tls": {**ca, TLS_CERT: api.cert, TLS_KEY: api.key},
+        **of_api,
         "hascheduler-mongodb-tls": {**ca, TLS_BOTH: members.key + members.cert},
         "hascheduler-rabbitmq-tls": {**ca, TLS_CERT: of_broker.cert, TLS_KEY: of_broker.key},
     }
@@ -103,11 +110,13 @@ def read_authority(folder: Path) -> Issued:
     return Issued(cert, key)
 
 
-def _forms(service: str, places: Places) -> Sequence[str]:
-    """What a Service is called from its own namespace and from others; an address of elsewhere has one form."""
-    if "." in service:
-        return (service,)
-    return (service, *(f"{service}.{places.namespace}{tail}" for tail in ("", ".svc", ".svc.cluster.local")))
+def _forms(host: str, places: Places) -> Sequence[str]:
+    """What a Service, or a pod of a StatefulSet by its own (``pod.service``), is called from its own namespace and from
+    others; an address of elsewhere has one form."""
+    first, _, rest = host.partition(".")
+    if rest and ("." in rest or not first.rpartition("-")[2].isdecimal()):
+        return (host,)
+    return (host, *(f"{host}.{places.namespace}{tail}" for tail in ("", ".svc", ".svc.cluster.local")))
 
 
 def _once(*hosts: str) -> Sequence[str]:

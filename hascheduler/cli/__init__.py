@@ -13,7 +13,7 @@
 
     input/                       files, option values, editors and questions → requests
     output/                      answers → tables, JSON and log lines, safe for a terminal
-    client, credentials          the HTTP API of one replica
+    replica, credentials         the SDK, asked for one command
     options, setting_options     options that commands share; each setting as an option
     completion                   what the shell offers
 

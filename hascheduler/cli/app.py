@@ -1,5 +1,6 @@
 """``hascheduler`` itself: its commands, ``--version`` and ``--ca-file``."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -7,7 +8,9 @@ import typer
 from hascheduler import __version__
 from hascheduler.cli.commands import COMMANDS
 from hascheduler.cli.credentials import set_ca_file
+from hascheduler.cli.environment import require_known_variables
 from hascheduler.cli.lazy_groups import lazy_group
+from hascheduler.cli.output.sdk_warnings import show_warnings
 
 # Plain help: in a table the names of environment variables would be cut off.
 app = typer.Typer(cls=lazy_group(COMMANDS), no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -38,4 +41,6 @@ def hascheduler(
 
     HASCHEDULER_TOKEN, or a file that HASCHEDULER_TOKEN_FILE names, holds the token for replicas that demand one.
     """
+    require_known_variables(os.environ)
+    show_warnings()
     set_ca_file(ca_file)

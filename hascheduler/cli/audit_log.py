@@ -8,17 +8,19 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from hascheduler.cli.client import Client
 from hascheduler.cli.completion import complete_tenant
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
-from hascheduler.cli.output.console import console, new_table, or_dash, print_json
+from hascheduler.cli.output.console import console, or_dash, print_json
+from hascheduler.cli.output.tables import FittedTable, with_columns
+from hascheduler.cli.replica import replica
 
 
 @example(
     "hascheduler audit-log --path /v1/schedules --limit 100",
     "hascheduler audit-log --who deployer --since 2030-01-01T00:00:00Z --json",
 )
+@with_columns
 def audit_log(
     who: Annotated[
         str | None, typer.Option("--who", metavar="NAME", help="Only of the token with this name, or id.")
@@ -37,10 +39,8 @@ def audit_log(
     as_json: AsJson = False,
 ) -> None:
     """Show who changed what, the newest first."""
-    wanted = {"who": who, "tenant": tenant, "path": path, "since": since}
-    query = [(name, value) for name, value in wanted.items() if value is not None]
-    with Client(url) as client:
-        found = list(islice(client.items("/v1/audit", query), limit))
+    with replica(url) as scheduler:
+        found = list(islice(scheduler.cluster.audit(who=who, tenant=tenant, path=path, since=since), limit))
     if as_json:
         print_json({"items": found})
     else:
@@ -50,7 +50,8 @@ def audit_log(
 def _table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
     if not records:
         return Text("There are no such records.", style="dim")
-    table = new_table("", "at", "who", "tenant", "from", "request", "answer")
+    columns = ("at", "who", "tenant", "from", "request", "answer")
+    table = FittedTable("", *columns, spare=("from", "tenant", "answer"))
     for record in records:
         status = Text(str(record["status"]), style="" if record["status"] < 400 else "red")
         texts = (record["at"], record["who"], or_dash(record["tenant"]), record["address"])

@@ -9,24 +9,26 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from hascheduler.cli.client import Answer, Client
 from hascheduler.cli.commands import CLUSTER
 from hascheduler.cli.lazy_groups import example, lazy_group
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Watch
 from hascheduler.cli.output.console import (
     console,
-    new_table,
     or_dash,
     print_json,
     refuse_json_with_watch,
     show_or_watch,
     yes_or_no,
 )
+from hascheduler.cli.output.tables import FittedTable, with_columns
+from hascheduler.cli.replica import replica
+from hascheduler.client import Scheduler
 from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import format_resources
+
+Answer = Mapping[str, Any]
 
 cluster = typer.Typer(cls=lazy_group(CLUSTER), invoke_without_command=True, add_completion=False, rich_markup_mode=None)
 _MOST = 50
@@ -39,11 +41,11 @@ def _cluster(context: typer.Context, url: Url = DEFAULT_URL, as_json: AsJson = F
         _demand_options_behind(context, context.invoked_subcommand)
         return
     refuse_json_with_watch(as_json=as_json, watch=watch)
-    with Client(url) as client:
+    with replica(url) as scheduler:
         if as_json:
-            print_json(_fetch(client))
+            print_json(_fetch(scheduler))
         else:
-            show_or_watch(lambda: _tables(_fetch(client)), watch=watch)
+            show_or_watch(lambda: _tables(_fetch(scheduler)), watch=watch)
 
 
 def _demand_options_behind(context: typer.Context, command: str) -> None:
@@ -55,11 +57,9 @@ def _demand_options_behind(context: typer.Context, command: str) -> None:
             raise InvalidInput((option,), f"stands before {command}", f"hascheduler cluster {command} {option} …")
 
 
-def _fetch(client: Client) -> dict[str, Any]:
+def _fetch(scheduler: Scheduler) -> Answer:
     """``/v1/cluster`` with the processors beside it."""
-    answer = client.get("/v1/cluster")
-    answer["processors"] = client.get("/v1/processors").get("items", [])
-    return answer
+    return {**scheduler.cluster.status(), "processors": scheduler.cluster.processors()}
 
 
 def _tables(answer: Answer) -> RenderableType:
@@ -73,7 +73,7 @@ def _summary(answer: Answer) -> Text:
     leader = answer["leader"]
     text = Text()
     if leader:
-        text.append("leader ", style="dim").append(leader["holder"], style="bold green")
+        text.append("leader ", style="dim").append(_name(leader["holder"]), style="bold green")
         text.append(f"   term {leader['term']}   since {leader['since']}")
     else:
         text.append("nobody leads", style="bold red")
@@ -82,7 +82,7 @@ def _summary(answer: Answer) -> Text:
     failover = answer.get("failover")  # a replica of an older release does not tell
     if failover:
         text.append(f"\nlast failover   {failover_line(failover)}")
-    text.append(f"\nseen by {answer['replica_id']}", style="dim")
+    text.append(f"\nseen by {_name(answer['replica_id'])}", style="dim")
     if "schema" in answer:
         text.append(f"   schema version {answer['schema']['version']}", style="dim")
     findings = answer.get("findings")
@@ -90,34 +90,39 @@ def _summary(answer: Answer) -> Text:
         counts = ", ".join(f"{kind} {count}" for kind, count in findings["counts"].items())
         text.append(f"\nbroken: {counts}", style="bold red").append("   hascheduler check tells more", style="dim")
     if answer.get("mirrors_differ"):
-        text.append(f"\nits mirror differs from {', '.join(answer['mirrors_differ'])}", style="bold red")
+        text.append(f"\nits mirror differs from {', '.join(map(_name, answer['mirrors_differ']))}", style="bold red")
     if not answer["ready"]:
         text.append(f"   not ready: {answer['unready_reason']}", style="red")
     return text
 
 
-def _replicas(answer: Answer) -> Table:
-    table = new_table("Replicas", "replica", "version", "HTTP", "ready", "lag", "digest", "bad")
+def _replicas(answer: Answer) -> RenderableType:
+    columns = ("replica", "start", "version", "HTTP", "ready", "lag", "digest", "bad")
+    table = FittedTable("Replicas", *columns, spare=("start", "digest", "version", "HTTP", "bad", "lag"))
     holder = (answer["leader"] or {}).get("holder")
-    for replica in answer["replicas"]:
-        lag_ms = replica["stream_lag_ms"]
+    for row in answer["replicas"]:
+        lag_ms = row["stream_lag_ms"]
         table.add_row(
-            Text(replica["id"], style="bold green" if replica["id"] == holder else ""),
-            Text(or_dash(replica.get("version"))),  # a replica of an older release does not tell
-            Text(replica["http_endpoint"]),
-            yes_or_no(replica["ready"]),
+            Text(_name(row["id"]), style="bold green" if row["id"] == holder else ""),
+            Text(_start(row["id"])),
+            Text(or_dash(row.get("version"))),  # a replica of an older release does not tell
+            Text(row["http_endpoint"]),
+            yes_or_no(row["ready"]) if row.get("alive", True) else Text("silent", style="red"),
             "–" if lag_ms is None else f"{lag_ms} ms",
-            Text(replica["digest"][:8]),
-            str(replica["quarantined"]),
+            Text(row["digest"][:8]),
+            str(row["quarantined"]),
         )
     return table
 
 
-def _processors(answer: Answer) -> Table:
-    table = new_table("Processors", "processor", "runs", "slots", "resources", "alive", "draining", "parked")
+def _processors(answer: Answer) -> RenderableType:
+    columns = ("processor", "start", "runs", "slots", "resources", "alive", "draining", "parked")
+    spare = ("start", "parked", "resources", "draining", "runs")
+    table = FittedTable("Processors", *columns, spare=spare, wraps=("runs",))
     for processor in answer["processors"]:
         table.add_row(
-            Text(processor["id"]),
+            Text(_name(processor["id"])),
+            Text(_start(processor["id"])),
             Text(", ".join(processor["definitions"])),
             f"{processor['occupied']}/{processor['slots']}",
             format_resources(processor["resources"]),
@@ -128,8 +133,18 @@ def _processors(answer: Answer) -> Table:
     return table
 
 
-def _quarantine(answer: Answer) -> Table:
-    table = new_table("Quarantine: documents that can't be read", "collection", "id", "reason")
+def _name(id: str) -> str:
+    """What people call it, and `kubectl delete pod` takes: an id is that and `_start`, which is new with each start."""
+    return id.rpartition(".")[0] or id
+
+
+def _start(id: str) -> str:
+    return id.rpartition(".")[2] if "." in id else ""
+
+
+def _quarantine(answer: Answer) -> RenderableType:
+    title = "Quarantine: documents that can't be read"
+    table = FittedTable(title, "collection", "id", "reason", spare=("collection",), wraps=("reason",))
     for row in answer["quarantine"]:
         # As Text: such a document may hold markup.
         table.add_row(Text(row["collection"]), Text(row["id"]), Text(row["reason"]))
@@ -137,6 +152,7 @@ def _quarantine(answer: Answer) -> Table:
 
 
 @example("hascheduler cluster failovers --limit 10", "hascheduler cluster failovers --json")
+@with_columns
 def failovers(
     limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="How many, the latest first")] = _MOST,
     *,
@@ -144,12 +160,12 @@ def failovers(
     as_json: AsJson = False,
 ) -> None:
     """List the changes of leadership, and what they cost."""
-    with Client(url) as client:
-        answer = client.get("/v1/cluster/failovers", [("limit", str(limit))])
+    with replica(url) as scheduler:
+        items = scheduler.cluster.failovers(limit)
     if as_json:
-        print_json({"items": answer["items"]})
+        print_json({"items": items})
     else:
-        console().print(_failovers_table(answer["items"]))
+        console().print(_failovers_table(items))
 
 
 def failover_line(failover: Mapping[str, Any]) -> str:
@@ -172,13 +188,14 @@ def failover_line(failover: Mapping[str, Any]) -> str:
 def _failovers_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
     if not items:
         return Text("Nobody has told of a change of leadership yet.", style="dim")
-    table = new_table(
-        "", "term", "at", "leader", "cause", "detected", "deciding", "gap", "late", "merged", "missed", "ended"
-    )
+    table = FittedTable(
+        "", "term", "at", "leader", "cause", "detected", "deciding", "gap", "late", "merged", "missed", "ended",
+        spare=("ended", "merged", "gap", "deciding", "late", "detected", "missed", "leader", "cause"),
+    )  # fmt: skip
     for item in items:
         spans = (_span_or_dash(item[name]) for name in ("detection_ms", "takeover_ms", "gap_ms"))
         late = f"{item['fires_late']}, ≤ {item['worst_lag_ms']} ms" if item["fires_late"] else "0"
-        texts = (str(item["term"]), item["detected_at"], item["holder"], item["cause"], *spans, late)
+        texts = (str(item["term"]), item["detected_at"], _name(item["holder"]), item["cause"], *spans, late)
         ended = Text(item["ended"], style="" if item["ended"] == "caught_up" else "yellow")
         table.add_row(*map(Text, (*texts, str(item["coalesced"]), str(item["missed"]))), ended)
     return table

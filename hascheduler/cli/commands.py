@@ -105,6 +105,10 @@ COMMANDS: CommandTable = {
     ),
     "cluster": LazyCommand("hascheduler.cli.cluster:cluster", "Show who leads, who is there, and what is wrong."),
     "schedule": LazyGroup("See, preview, make and change schedules.", _SCHEDULE),
+    "verdicts": LazyCommand(
+        "hascheduler.cli.schedules.all_verdicts:verdicts",
+        "Show which times of all schedules did not fire, and why.",
+    ),
     "job": LazyGroup("Submit, see, wait for, cancel and retry jobs; `hascheduler why` says why one waits.", _JOB),
     "why": LazyCommand("hascheduler.cli.jobs.show:why", "Say why a job waits."),
     "events": LazyCommand(

@@ -31,8 +31,8 @@ def set_ca_file(ca_file: str | None) -> None:
 
 def auth_headers() -> dict[str, str]:
     """With the token, where there is one."""
-    token = _token()
-    return {"Authorization": f"Bearer {token}"} if token else {}
+    found = token()
+    return {} if found is None else {"Authorization": f"Bearer {found}"}
 
 
 def ssl_context() -> "ssl.SSLContext | None":
@@ -47,17 +47,18 @@ def ssl_context() -> "ssl.SSLContext | None":
     return client_context(ca, cert, key) if ca or cert else None
 
 
-def _token() -> str:
-    name, token = _TOKEN, os.environ.get(_TOKEN, "")
+def token() -> str | None:
+    """None where there is none."""
+    name, text = _TOKEN, os.environ.get(_TOKEN, "")
     path = os.environ.get(f"{_TOKEN}_FILE", "")
-    if path and not token:
+    if path and not text:
         name = f"{_TOKEN}_FILE"
         try:
-            token = Path(path).read_text(encoding="utf-8")
+            text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "is no text"
             raise InvalidInput((name,), f"{path}: {reason}", "a readable file") from None
-    token = token.strip()
-    if not token.isascii() or not token.isprintable() or " " in token:
+    text = text.strip()
+    if not text.isascii() or not text.isprintable() or " " in text:
         raise InvalidInput((name,), "holds no token", "hsk_… and nothing else")
-    return token
+    return text or None

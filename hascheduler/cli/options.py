@@ -47,7 +47,3 @@ def with_options(argument: str, options: Options) -> Callable[[Callable[..., Non
         return run
 
     return widen
-
-
-def label_query(labels: list[str] | None) -> list[tuple[str, str]]:
-    return [("label", label) for label in labels or ()]

@@ -1,14 +1,13 @@
 """Every setting as an option, made from `Settings`, so that neither help nor options can go stale."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any
 
 import typer
-from pydantic import AliasChoices
 from pydantic.fields import FieldInfo
 
-from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings
+from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings, variable
 
 _SETTINGS_HELP = (
     "Each setting is an option and an environment variable, with its default in brackets; the option wins. Secrets can"
@@ -16,29 +15,37 @@ _SETTINGS_HELP = (
 )
 
 
-def with_settings(command: Callable[..., None], names: Collection[str] = ()) -> Callable[..., None]:
+def with_settings(
+    command: Callable[..., None], names: Collection[str] = (), *, first: Sequence[str] = ()
+) -> Callable[..., None]:
     """``command`` with one more option for each setting, or for those of ``names`` alone.
 
-    It gets the outcome, all settings, as its argument ``settings``.
+    Its help lists those of ``first`` before all others, and counts them. It gets the outcome, all settings, as its
+    argument ``settings``.
     """
     fields = {name: field for name, field in Settings.model_fields.items() if not names or name in names}
+    fields = {name: fields[name] for name in (*first, *fields)}
     own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name != "settings"]
     options = [_option(name, field) for name, field in fields.items()]
 
     def run(**values: Any) -> None:
         overrides = {name: values.pop(name) for name in fields}
-        command(**values, settings=read_settings(**overrides))
+        settings = read_settings(**overrides)
+        _require_uri(settings)
+        command(**values, settings=settings)
 
-    run.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}\n\n{_SETTINGS_HELP}"
+    counted = f" It has a use for the first {len(first)}; the others are taken too, as deployments share them."
+    run.__doc__ = f"{inspect.cleandoc(command.__doc__ or '')}\n\n{_SETTINGS_HELP}{counted if first else ''}"
     run.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]  # what typer reads
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *options]}
     return run
 
 
-def variable(name: str, field: FieldInfo) -> str:
-    """The environment variable that sets the field."""
-    alias = field.validation_alias
-    return str(alias.choices[0]) if isinstance(alias, AliasChoices) else PREFIX + name.upper()
+def _require_uri(settings: Settings) -> None:
+    """Before a command imports and opens all else, which takes its time."""
+    from hascheduler.mongo.connection import require_uri  # the driver, which help does without
+
+    require_uri(settings.mongodb_uri.get_secret_value())
 
 
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:

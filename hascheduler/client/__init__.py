@@ -62,7 +62,7 @@ and errors.
 from hascheduler.client.asynchronous.scheduler import AsyncScheduler
 from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions
 from hascheduler.client.failures import JobCancelled, JobFailed, Problem, Refused, StillRunning, Unavailable
-from hascheduler.client.results import Attempt, BatchResult, Changed, Job, JobEvent, Progress, Submitted
+from hascheduler.client.results import Attempt, BatchResult, Changed, Job, JobEvent, ListPage, Progress, Submitted
 from hascheduler.client.synchronous.scheduler import Scheduler
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
@@ -81,6 +81,7 @@ __all__ = [
     "JobFilter",
     "JobOptions",
     "JobState",
+    "ListPage",
     "Problem",
     "Progress",
     "Refused",

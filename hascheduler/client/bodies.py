@@ -35,16 +35,42 @@ class BatchJob(JobOptions, total=False):
     idempotency_key: str
 
 
-class JobFilter(TypedDict, total=False):
-    """All that is given must hold."""
-
-    state: JobState | str
+class _JobAttributes(TypedDict, total=False):
     definition: str
     schedule: str
     tenant: str
     batch: str
     target: str
     labels: Mapping[str, str]
+
+
+class JobFilter(_JobAttributes, total=False):
+    """All that is given must hold."""
+
+    state: JobState | str
+
+
+class JobListFilter(_JobAttributes, total=False):
+    """As `JobFilter`; of several states any one, and ``labels`` may be texts too, such as ``team=a``.
+
+    ``since`` and ``until`` bound when jobs were submitted. ``unschedulable``: only those that no living processor could
+    ever run.
+    """
+
+    state: JobState | str | Sequence[JobState | str]
+    since: datetime | str
+    until: datetime | str
+    unschedulable: bool
+
+
+class VerdictFilter(TypedDict, total=False):
+    """All that is given must hold. ``since`` and ``until`` bound when it was decided; ``labels`` are the schedule's: a
+    mapping, or texts such as ``team=a``."""
+
+    since: datetime | str
+    until: datetime | str
+    tenant: str
+    labels: Mapping[str, str] | Sequence[str]
 
 
 def job_body(definition: str, payload: object, options: JobOptions) -> dict[str, Any]:
@@ -60,12 +86,10 @@ def query_of(**parameters: Any) -> list[tuple[str, str]]:
     """Without what is None; a sequence is a parameter many times, ``labels`` are ``label=key=value``."""
     query: list[tuple[str, str]] = []
     for name, value in plain(**parameters).items():
-        if name == "labels":
-            query.extend(("label", f"{key}={one}") for key, one in value.items())
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            query.extend((name, str(one)) for one in value)
-        else:
-            query.append((name, str(value)))
+        each = [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else value
+        several = each if isinstance(each, Sequence) and not isinstance(each, str) else [each]
+        texts = (str(one).lower() if isinstance(one, bool) else str(one) for one in several)
+        query.extend(("label" if name == "labels" else name, text) for text in texts)
     return query
 
 

@@ -1,5 +1,6 @@
 """One exchange with one replica: what is sent, what its answer means, and which replica is asked next."""
 
+import logging
 import ssl
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,10 @@ from hascheduler.model.redaction import redacted
 
 T = TypeVar("T")
 
-_ANSWER_S = 10.0
+_log = logging.getLogger("hascheduler.client")
 _ELSEWHERE = (502, 503, 504)
 """Another replica may do better."""
+_NOTHING_BY_THAT_NAME = "urn:hascheduler:problem:not-found"
 
 
 class Exchange:
@@ -26,11 +28,12 @@ class Exchange:
     Each exchange names the replica that it is with, as others may have passed on meanwhile.
     """
 
-    def __init__(self, urls: Sequence[str], token: str | None) -> None:
+    def __init__(self, urls: Sequence[str], token: str | None, answer_timeout_s: float) -> None:
         if not urls:
             raise InvalidInput(("urls",), "there is none", "such as http://127.0.0.1:8080")
         self._urls = [_checked(url) for url in urls]
         self._token = _sendable(token)
+        self._answer_s = answer_timeout_s
         self._turn = 0
 
     @property
@@ -50,39 +53,44 @@ class Exchange:
             "params": list(request.query),
             "headers": headers,
             "content": request.content,
-            "timeout": httpx.Timeout(_ANSWER_S, read=_ANSWER_S + request.more_s + request.held_s),
+            "timeout": httpx.Timeout(self._answer_s, read=self._answer_s + request.more_s + request.held_s),
         }
 
     def heard(self, request: Request[T], replica: int, response: httpx.Response) -> T:
         """What the answer says; `Retryable` where the request may be repeated, else `Refused` or `Unavailable`."""
-        body = _json(response)
+        where, status, body = self._where(replica), response.status_code, _json(response)
         if response.is_success and isinstance(body, dict):
+            for warning in response.headers.get_list("warning"):
+                _log.warning("%s", _warned(warning))
             try:
                 return request.read(Answer(response.headers, body))
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                reason = f"{self._where(replica)} does not answer as a replica does ({error!r})"
-                raise Unavailable(reason, request.key) from None
-        if response.status_code == httpx.codes.NOT_FOUND and request.absent is not None:
-            return request.absent()
+                reason = f"{where} does not answer as a replica does ({error!r})"
+                raise Unavailable(reason, request.key, replica=where, status=status, cause=error) from None
         problem = read_problem(body if isinstance(body, dict) else {})
+        # A proxy, or a server that is no replica, does not know what is there.
+        if status == httpx.codes.NOT_FOUND and problem.type == _NOTHING_BY_THAT_NAME and request.absent is not None:
+            return request.absent()
         after_s = _retry_after_s(response.headers)
-        if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-            raise Retryable(Refused(response.status_code, problem, after_s, request.key), after_s)
-        reason = f"{self._where(replica)} answered {response.status_code}: {str(problem) or '?'}"
-        unavailable = Unavailable(reason, request.key)
-        if response.status_code in _ELSEWHERE:
+        if status == httpx.codes.TOO_MANY_REQUESTS:
+            raise Retryable(Refused(status, problem, after_s, request.key, where), after_s)
+        reason = f"{where} answered {status}: {str(problem) or '?'}"
+        cause = body if isinstance(body, ValueError) else None
+        unavailable = Unavailable(reason, request.key, replica=where, status=status, problem=problem, cause=cause)
+        if status in _ELSEWHERE:
             self._pass_on(replica)
             if not request.is_repeatable:
                 raise unavailable  # it may have been carried out
             raise Retryable(unavailable, after_s if len(self._urls) == 1 else None)
         if response.is_client_error and problem.detail:
-            raise Refused(response.status_code, problem, idempotency_key=request.key)
+            raise Refused(status, problem, None, request.key, where)
         raise unavailable
 
     def unheard(self, request: Request[Any], replica: int, error: httpx.HTTPError) -> Exception:
         """What to raise where there was no answer."""
         reason = redacted(str(error)) or type(error).__name__
-        failure = Unavailable(f"{self._where(replica)} does not answer ({reason})", request.key)
+        where = self._where(replica)
+        failure = Unavailable(f"{where} does not answer ({reason})", request.key, replica=where, cause=error)
         self._pass_on(replica)
         if "CERTIFICATE_VERIFY_FAILED" in reason and len(self._urls) == 1:
             return failure
@@ -111,10 +119,10 @@ def _current_trace() -> dict[str, str]:
     return headers
 
 
-def tls_options(ca_file: str | None) -> dict[str, Any]:
-    """How an httpx client is made that trusts the authorities in ``ca_file``, or those of this machine."""
-    if ca_file is None:
-        return {}
+def tls_options(ca_file: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
+    """How an httpx client is made: with ``tls``, else trusting the authorities in ``ca_file``, or of this machine."""
+    if tls is not None or ca_file is None:
+        return {} if tls is None else {"verify": tls}
     try:
         return {"verify": ssl.create_default_context(cafile=ca_file)}
     except (OSError, ssl.SSLError) as error:
@@ -132,6 +140,12 @@ def _checked(url: str) -> str:
     return url.rstrip("/")
 
 
+def _warned(header: str) -> str:
+    """The text of a header ``299 - "text"``: what the replica took and is hardly what was meant."""
+    _, _, quoted = header.partition('"')
+    return quoted.removesuffix('"').replace('\\"', '"').replace("\\\\", "\\")
+
+
 def _sendable(token: str | None) -> str | None:
     if token is not None and not (token and all("!" <= character <= "~" for character in token)):
         # Not shown: a line break after it is all that may be wrong.
@@ -140,10 +154,11 @@ def _sendable(token: str | None) -> str | None:
 
 
 def _json(response: httpx.Response) -> object:
+    """What it holds; the error where that is no JSON."""
     try:
         return response.json() if response.content else {}
-    except ValueError:
-        return None
+    except ValueError as error:
+        return error
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

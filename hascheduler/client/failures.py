@@ -7,7 +7,8 @@ from hascheduler.errors import CallerError, HaschedulerError, WorldError
 class Refused(CallerError):
     """The replica refuses the request; nothing of it was written. After a 429 ``retry_after_s`` says when it may go.
 
-    Of many jobs, those of earlier requests are there: under ``idempotency_key`` none of them comes twice.
+    Of many jobs, those of earlier requests are there: under ``idempotency_key`` none of them comes twice. ``replica``
+    is the address that it was refused at.
     """
 
     def __init__(
@@ -16,7 +17,9 @@ class Refused(CallerError):
         problem: Problem,
         retry_after_s: float | None = None,
         idempotency_key: str | None = None,
+        replica: str = "",
     ) -> None:
+        self.replica = replica
         self.status = status
         self.problem = problem
         self.retry_after_s = retry_after_s
@@ -27,11 +30,26 @@ class Refused(CallerError):
 class Unavailable(WorldError):
     """No replica has answered, or none as a replica does; whether the request was carried out is unknown.
 
-    A submit that is repeated under ``idempotency_key`` makes no job twice; None where there is no submit.
+    A submit that is repeated under ``idempotency_key`` makes no job twice; None where there is no submit. Of the last
+    try: the address of the ``replica``, the ``status`` and ``problem`` of its answer, and as ``cause`` why that can't
+    be read, or why there is none.
     """
 
-    def __init__(self, reason: str, idempotency_key: str | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        idempotency_key: str | None = None,
+        *,
+        replica: str = "",
+        status: int | None = None,
+        problem: Problem | None = None,
+        cause: Exception | None = None,
+    ) -> None:
         self.idempotency_key = idempotency_key
+        self.replica = replica
+        self.status = status
+        self.problem = problem
+        self.cause = cause
         super().__init__(reason)
 
 

@@ -4,7 +4,7 @@ Neither of the two schedulers knows what happens here, and nothing here knows wh
 """
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, TypeVar
@@ -30,6 +30,8 @@ Flow = Generator[Request[Any] | Pause, Any, T]
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
+_HELD_S = 30.0
+"""Less than proxies put up with."""
 
 
 def _key(given: str | None) -> str:
@@ -55,7 +57,7 @@ def submit_many(jobs: Sequence[BatchJob], idempotency_key: str | None) -> Flow[S
     results: list[BatchResult] = []
     for number, group in enumerate(groups):
         if group:
-            batch, answers = yield requests.submit_many(group, group_key(key, number), key)
+            batch, answers = yield requests.submit_batch(group, group_key(key, number), key, requests.batch_of)
             batches.append(batch)
             results += answers
     return Submitted(tuple(batches), tuple(results))
@@ -80,25 +82,36 @@ def call(
 
 
 def wait(job_id: str, timeout: float | None) -> Flow[Job]:
-    """The job when it has ended, however it did; `StillRunning` when the time is over."""
+    """The job when it has ended, however it did; `StillRunning` when the time is over.
+
+    Each request is held back by the replica. Where that answers at once (too many wait there, or it is of 0.2.0), the
+    next one comes after a pause.
+    """
     until = inf if timeout is None else time.monotonic() + timeout
     pause_s = _FIRST_PAUSE_S
     while True:
-        is_over = time.monotonic() >= until
-        job: Job = yield requests.get(job_id)
+        began = time.monotonic()
+        held_s = max(0.0, min(until - began, _HELD_S))
+        job: Job = yield requests.get(job_id, held_s)
         if job.has_ended:
             return job
-        if is_over:
+        now = time.monotonic()
+        if now >= until:
             raise StillRunning(job)
-        yield Pause(max(0.0, min(pause_s, until - time.monotonic())))
-        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        if now - began < held_s / 2:
+            yield Pause(max(0.0, min(pause_s, until - now)))
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
-def change_where(verb: str, filter: JobFilter, *, dry_run: bool, **more: object) -> Flow[Changed]:
-    """Until it is complete: one request does a part of what is much."""
+def change_where(
+    verb: str, filter: JobFilter, *, dry_run: bool, progress: Callable[[Changed], None] | None, **more: object
+) -> Flow[Changed]:
+    """Until it is complete: one request does a part of what is much, and ``progress`` hears what is done so far."""
     asked = requests.change_where(verb, plain(**filter), dry_run=dry_run, **more)
     total: Changed = yield asked
     while not total.complete:
+        if progress is not None:
+            progress(total)
         answer: Changed = yield asked
         total = replace(
             total,

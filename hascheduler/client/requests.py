@@ -7,15 +7,16 @@ already is met as made. What may not says so: it is repeated only where it never
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 
-from hascheduler.client.bodies import encoded
+from hascheduler.client.bodies import encoded, query_of
 from hascheduler.client.results import (
     BatchResult,
     Changed,
     Job,
     Json,
+    ListPage,
     read_batch_result,
     read_changed,
     read_job,
@@ -28,7 +29,8 @@ WAIT_S_MAX = 300.0
 """The longest that a replica holds a submit back."""
 _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
 _MANY_S = 60.0
-_PAGE = "200"
+PAGE = 200
+"""The most that one page of a list has."""
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
@@ -60,12 +62,6 @@ class Request(Generic[T]):
     absent: Callable[[], T] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListPage(Generic[T]):
-    items: tuple[T, ...]
-    next: str | None
-
-
 def submit(body: Json, key: str, wait_s: float | None = None) -> Request[Job]:
     """With ``wait_s`` the answer comes when the job has ended, or then."""
     query = [] if wait_s is None else [("wait", f"{_milliseconds(wait_s)}ms")]
@@ -81,15 +77,17 @@ def submit(body: Json, key: str, wait_s: float | None = None) -> Request[Job]:
     )
 
 
-def submit_many(bodies: Sequence[Json], own_key: str, key: str) -> Request[tuple[str, tuple[BatchResult, ...]]]:
-    """The batch and its results, for at most 1,000 jobs; ``own_key`` is that of this request."""
+def submit_batch(bodies: Sequence[Any], own_key: str, key: str, read: Callable[[Answer], T]) -> Request[T]:
+    """At most 1,000 jobs; ``own_key`` is that of this request."""
     headers = {"Idempotency-Key": demand_key(own_key)}
     content = encoded({"jobs": bodies})
-    return Request("POST", "/v1/jobs:batch", _many, headers=headers, content=content, more_s=_MANY_S, key=key)
+    return Request("POST", "/v1/jobs:batch", read, headers=headers, content=content, more_s=_MANY_S, key=key)
 
 
-def get(job_id: str) -> Request[Job]:
-    return Request("GET", _path(job_id), job_of)
+def get(job_id: str, wait_s: float | None = None) -> Request[Job]:
+    """With ``wait_s`` the answer comes when the job has ended, or then."""
+    query = [] if wait_s is None else [("wait", f"{_milliseconds(wait_s)}ms")]
+    return Request("GET", _path(job_id), job_of, query, held_s=wait_s or 0.0)
 
 
 def why(job_id: str) -> Request[Any]:
@@ -97,15 +95,14 @@ def why(job_id: str) -> Request[Any]:
 
 
 def page(
-    path: str, query: Sequence[tuple[str, str]], read: Callable[[Json], T], after: str | None
+    path: str, query: Sequence[tuple[str, str]], read: Callable[[Json], T], limit: int | None, after: str | None
 ) -> Request[ListPage[T]]:
     """One page of a list, the next one ``after`` what the one before says; ``read`` makes an item of it."""
 
     def read_page(answer: Answer) -> ListPage[T]:
-        return ListPage(tuple(read(one) for one in answer.body["items"]), answer.body["next"])
+        return ListPage(tuple(read(one) for one in answer.body["items"]), answer.body["next"], answer.body)
 
-    parameters = [*query, ("limit", _PAGE), *([] if after is None else [("after", after)])]
-    return Request("GET", path, read_page, parameters)
+    return Request("GET", path, read_page, [*query, *query_of(limit=limit, after=after)])
 
 
 def change(job_id: str, verb: str, **body: object) -> Request[str]:
@@ -136,11 +133,12 @@ def named(collection: str, name: str, verb: str = "") -> str:
     return f"/v1/{collection}/{quote(name, safe=':')}" + (f"/{verb}" if verb else "")
 
 
-def matching(if_match: str | int | None) -> dict[str, str]:
-    """The header that demands a revision: the ``rev`` of an answer, or a whole ETag."""
-    if if_match is None:
-        return {}
-    return {"If-Match": f'"{if_match}"' if isinstance(if_match, int) else if_match}
+def matching(if_match: str | int | None, if_none_match: Literal["*"] | None = None) -> dict[str, str]:
+    """The headers that demand a revision, the ``rev`` of an answer or a whole ETag, or that there is none."""
+    headers: dict[str, str] = {} if if_none_match is None else {"If-None-Match": if_none_match}
+    if if_match is not None:
+        headers["If-Match"] = f'"{if_match}"' if isinstance(if_match, int) else if_match
+    return headers
 
 
 def as_it_is(item: Json) -> Any:
@@ -177,7 +175,7 @@ def demand_key(key: str) -> str:
 def _milliseconds(wait_s: float) -> int:
     # What is no number compares False, so it is refused too.
     if not 0 <= wait_s <= WAIT_S_MAX:
-        raise InvalidInput(("wait",), f"{wait_s} s is out of range", f"0 to {WAIT_S_MAX:g} s")
+        raise InvalidInput(("wait",), f"{wait_s:g} s is out of range", f"0 to {WAIT_S_MAX:g} s")
     return round(wait_s * 1_000)
 
 
@@ -191,5 +189,5 @@ def _submitted(answer: Answer) -> Job:
     return read_job(answer.body, replayed=answer.headers.get("Idempotency-Replayed") == "true")
 
 
-def _many(answer: Answer) -> tuple[str, tuple[BatchResult, ...]]:
+def batch_of(answer: Answer) -> tuple[str, tuple[BatchResult, ...]]:
     return str(answer.body["batch"]), tuple(read_batch_result(one) for one in answer.body["results"])

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from hascheduler.model.job import TERMINAL, JobState
+
+T = TypeVar("T")
 
 Json = Mapping[str, Any]
 
@@ -62,6 +64,7 @@ class Job:
     priority: int
     attempt: int
     failures: int
+    losses: int
     labels: Mapping[str, str]
     submitted_at: datetime
     not_before: datetime | None
@@ -84,6 +87,15 @@ class Job:
     @property
     def has_ended(self) -> bool:
         return self.state in TERMINAL
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage(Generic[T]):
+    """A part of a list; the page after ``next`` goes on with it, None on the last. ``fields`` is the whole answer."""
+
+    items: tuple[T, ...]
+    next: str | None
+    fields: Json = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +134,8 @@ class Changed:
 class JobEvent:
     """What happened to a job: ``type`` is ``submitted``, ``started``, ``failed``, … and ``fields`` say to which.
 
-    ``id`` is where to go on after it, at any replica.
+    ``id`` is where to go on after it, at any replica. Other types: ``reset`` (some were missed), ``lagging`` (read too
+    slowly) and, from `stream` alone, ``caught_up`` (there is no more at present).
     """
 
     id: str | None
@@ -143,6 +156,7 @@ def read_job(fields: Json, *, replayed: bool = False) -> Job:
         priority=fields["priority"],
         attempt=fields["attempt"],
         failures=fields["failures"],
+        losses=fields.get("losses", 0),  # a replica of 0.2.0 counts them as failures
         labels=fields["labels"],
         submitted_at=datetime.fromisoformat(fields["submitted_at"]),
         not_before=_instant(fields["not_before"]),

@@ -43,6 +43,17 @@ class AuditResponse(TypedDict):
     left_out: int
 
 
+class Unlisted(TypedDict):
+    id: str
+    reason: str
+
+
+class AuditPage(TypedDict):
+    items: Sequence[AuditResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
 BackfillBody = TypedDict(
     "BackfillBody",
     {"from": str, "to": str, "overlap": NotRequired[Literal["allow", "buffer_one"]], "dry_run": NotRequired[bool]},
@@ -210,6 +221,7 @@ class ReplicaResponse(TypedDict):
     started_at: str
     http_endpoint: str
     liveness_endpoint: str
+    alive: bool
     ready: bool
     stream_lag_ms: int | None
     position: str
@@ -395,7 +407,7 @@ class CronResponse(TypedDict):
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
-    type: NotRequired[Literal["cron"]]
+    type: Literal["cron"]
     expression: str
     timezone: str
 
@@ -407,6 +419,7 @@ class RateLimitBody(TypedDict):
 
 class RetryBody(TypedDict):
     attempts: NotRequired[int]
+    lost_attempts: NotRequired[int]
     backoff: NotRequired[str | float]
     factor: NotRequired[float]
     max: NotRequired[str | float]
@@ -432,6 +445,7 @@ class RateLimitResponse(TypedDict):
 
 class RetryResponse(TypedDict):
     attempts: int
+    lost_attempts: int
     backoff: str
     factor: int | float
     max: str
@@ -452,10 +466,17 @@ class DefinitionResponse(TypedDict):
     total_timeout: str | None
 
 
+class DefinitionPage(TypedDict):
+    items: Sequence[DefinitionResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
 class EditPreviewResponse(TypedDict):
     fires: Sequence[FireResponse]
     clock_changes: Sequence[ClockChangeResponse]
     timezone: str
+    warnings: Sequence[str]
     added: Sequence[FireResponse]
     removed: Sequence[FireResponse]
     until: str
@@ -535,7 +556,7 @@ class IntervalResponse(TypedDict):
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
-    type: NotRequired[Literal["interval"]]
+    type: Literal["interval"]
     every: str
     anchor: str
 
@@ -544,50 +565,6 @@ class ProgressResponse(TypedDict):
     percent: float | None
     text: str
     at: str
-
-
-class JobResponse(TypedDict):
-    id: str
-    state: JobState
-    attempt: int
-    definition: str
-    target: str
-    priority: int
-    tenant: str
-    fairness_key: str
-    lane: str
-    mode: str
-    resources: Mapping[str, int] | None
-    unschedulable: bool
-    labels: Mapping[str, str]
-    schedule: str | None
-    nominal_at: str | None
-    submitted_at: str
-    not_before: str | None
-    processor: str | None
-    dispatched_at: str | None
-    started_at: str | None
-    finished_at: str | None
-    cancel_requested_at: str | None
-    failures: int
-    retry_at: str | None
-    first_started_at: str | None
-    expires_at: str | None
-    depends_on: Sequence[str]
-    on_dependency_failure: Literal["fail", "ignore"]
-    batch: str | None
-    progress: ProgressResponse | None
-    error: str | None
-    payload: Json
-    result: Json
-    attempts: Sequence[AttemptResponse]
-
-
-RetryAnswer = Literal["ok", "not_ended", "not_failed"]
-
-
-class JobRetryResponse(TypedDict):
-    answer: RetryAnswer
 
 
 class JobSummary(TypedDict):
@@ -614,6 +591,7 @@ class JobSummary(TypedDict):
     finished_at: str | None
     cancel_requested_at: str | None
     failures: int
+    losses: int
     retry_at: str | None
     first_started_at: str | None
     expires_at: str | None
@@ -622,6 +600,57 @@ class JobSummary(TypedDict):
     batch: str | None
     progress: ProgressResponse | None
     error: str | None
+
+
+class JobPage(TypedDict):
+    items: Sequence[JobSummary]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
+class JobResponse(TypedDict):
+    id: str
+    state: JobState
+    attempt: int
+    definition: str
+    target: str
+    priority: int
+    tenant: str
+    fairness_key: str
+    lane: str
+    mode: str
+    resources: Mapping[str, int] | None
+    unschedulable: bool
+    labels: Mapping[str, str]
+    schedule: str | None
+    nominal_at: str | None
+    submitted_at: str
+    not_before: str | None
+    processor: str | None
+    dispatched_at: str | None
+    started_at: str | None
+    finished_at: str | None
+    cancel_requested_at: str | None
+    failures: int
+    losses: int
+    retry_at: str | None
+    first_started_at: str | None
+    expires_at: str | None
+    depends_on: Sequence[str]
+    on_dependency_failure: Literal["fail", "ignore"]
+    batch: str | None
+    progress: ProgressResponse | None
+    error: str | None
+    payload: Json
+    result: Json
+    attempts: Sequence[AttemptResponse]
+
+
+RetryAnswer = Literal["ok", "not_ended", "not_failed"]
+
+
+class JobRetryResponse(TypedDict):
+    answer: RetryAnswer
 
 
 class LaneBody(TypedDict):
@@ -640,6 +669,12 @@ class LaneResponse(TypedDict):
     weight: int
     promote_after: str | Sequence[str]
     policy: Sequence[Criterion] | None
+
+
+class LanePage(TypedDict):
+    items: Sequence[LaneResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
 
 
 class LeadingResponse(TypedDict):
@@ -679,122 +714,11 @@ class OnceResponse(TypedDict):
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
-    type: NotRequired[Literal["once"]]
+    type: Literal["once"]
     at: str
 
 
 Overlap = Literal["allow", "skip", "buffer_one", "cancel_running"]
-
-
-class Unlisted(TypedDict):
-    id: str
-    reason: str
-
-
-class AuditResponsePage(TypedDict):
-    items: Sequence[AuditResponse]
-    next: str | None
-    unreadable: NotRequired[Sequence[Unlisted]]
-
-
-class DefinitionResponsePage(TypedDict):
-    items: Sequence[DefinitionResponse]
-    next: str | None
-    unreadable: NotRequired[Sequence[Unlisted]]
-
-
-class JobSummaryPage(TypedDict):
-    items: Sequence[JobSummary]
-    next: str | None
-    unreadable: NotRequired[Sequence[Unlisted]]
-
-
-class LaneResponsePage(TypedDict):
-    items: Sequence[LaneResponse]
-    next: str | None
-    unreadable: NotRequired[Sequence[Unlisted]]
-
-
-class TimesResponse(TypedDict):
-    jitter: str
-    start_at: str | None
-    end_at: str | None
-    max_fires: int | None
-    exclude: Sequence[WindowResponse]
-    type: NotRequired[Literal["times"]]
-    at: Sequence[str]
-
-
-class TemplateResponse(TypedDict):
-    definition: str
-    target: str
-    payload: Json
-    render: bool
-    priority: int
-    tenant: str
-    fairness_key: str
-    lane: str
-    mode: str
-    resources: Mapping[str, int] | None
-
-
-class ScheduleResponse(TypedDict):
-    name: str
-    rev: int
-    trigger: CronResponse | IntervalResponse | TimesResponse | OnceResponse
-    misfire: MisfireResponse
-    overlap: Overlap
-    pause_after_failures: int | None
-    job: TemplateResponse
-    labels: Mapping[str, str]
-    created_at: str
-    paused: bool
-    paused_at: str | None
-    paused_because: str | None
-    last_nominal_at: str | None
-    next_at: str | None
-    next_due_at: str | None
-    counts: CountsResponse
-    failures_in_a_row: int
-
-
-class ScheduleResponsePage(TypedDict):
-    items: Sequence[ScheduleResponse]
-    next: str | None
-    unreadable: NotRequired[Sequence[Unlisted]]
-
-
-class TenantResponse(TypedDict):
-    name: str
-    rev: int
-    max_running: int | None
-    max_pending: int | None
-    submit_rate: RateLimitResponse | None
-    max_schedules: int | None
-    fire_rate: RateLimitResponse | None
-
-
-class TenantResponsePage(TypedDict):
-    items: Sequence[TenantResponse]
-    next: str | None
-    unreadable: NotRequired[Sequence[Unlisted]]
-
-
-class TokenResponse(TypedDict):
-    id: str
-    name: str
-    role: Role
-    tenant: str
-    created_at: str
-    created_by: str
-    expires_at: str | None
-    expired: bool
-
-
-class TokenResponsePage(TypedDict):
-    items: Sequence[TokenResponse]
-    next: str | None
-    unreadable: NotRequired[Sequence[Unlisted]]
 
 
 class PauseBody(TypedDict):
@@ -813,6 +737,7 @@ class PreviewResponse(TypedDict):
     fires: Sequence[FireResponse]
     clock_changes: Sequence[ClockChangeResponse]
     timezone: str
+    warnings: Sequence[str]
 
 
 class ProcessorResponse(TypedDict):
@@ -889,6 +814,74 @@ class ResumeBody(TypedDict):
     catch_up: NotRequired[bool]
 
 
+class TimesResponse(TypedDict):
+    jitter: str
+    start_at: str | None
+    end_at: str | None
+    max_fires: int | None
+    exclude: Sequence[WindowResponse]
+    type: Literal["times"]
+    at: Sequence[str]
+
+
+class TemplateResponse(TypedDict):
+    definition: str
+    target: str
+    payload: Json
+    render: bool
+    priority: int
+    tenant: str
+    fairness_key: str
+    lane: str
+    mode: str
+    resources: Mapping[str, int] | None
+
+
+class ScheduleResponse(TypedDict):
+    name: str
+    rev: int
+    trigger: CronResponse | IntervalResponse | TimesResponse | OnceResponse
+    misfire: MisfireResponse
+    overlap: Overlap
+    pause_after_failures: int | None
+    job: TemplateResponse
+    labels: Mapping[str, str]
+    created_at: str
+    paused: bool
+    paused_at: str | None
+    paused_because: str | None
+    last_nominal_at: str | None
+    next_at: str | None
+    next_due_at: str | None
+    counts: CountsResponse
+    failures_in_a_row: int
+    warnings: Sequence[str]
+
+
+class SchedulePage(TypedDict):
+    items: Sequence[ScheduleResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
+Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paused", "excluded", "throttled"]
+
+
+class ScheduleVerdictResponse(TypedDict):
+    schedule: str
+    verdict: Verdict
+    nominal_at: str
+    through_at: str
+    count: int
+    because_of: str | None
+    decided_at: str
+
+
+class ScheduleVerdictPage(TypedDict):
+    items: Sequence[ScheduleVerdictResponse]
+    next: str | None
+
+
 class StartBody(TypedDict):
     job: str
     attempt: int
@@ -908,6 +901,7 @@ class StartedResponse(TypedDict):
     submitted_at: str
     started_at: str
     failures: int
+    losses: int
     timeout: float | None
     traceparent: str | None
 
@@ -937,6 +931,39 @@ class TenantBody(TypedDict):
     fire_rate: NotRequired[RateLimitBody | None]
 
 
+class TenantResponse(TypedDict):
+    name: str
+    rev: int
+    max_running: int | None
+    max_pending: int | None
+    submit_rate: RateLimitResponse | None
+    max_schedules: int | None
+    fire_rate: RateLimitResponse | None
+
+
+class TenantPage(TypedDict):
+    items: Sequence[TenantResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
+class TokenResponse(TypedDict):
+    id: str
+    name: str
+    role: Role
+    tenant: str
+    created_at: str
+    created_by: str
+    expires_at: str | None
+    expired: bool
+
+
+class TokenPage(TypedDict):
+    items: Sequence[TokenResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
 class TriggerNowBody(TypedDict):
     overlap: NotRequired[Literal["allow", "skip", "buffer_one", "cancel_running"] | None]
     payload: NotRequired[Json]
@@ -946,9 +973,6 @@ class UndecidedResponse(TypedDict):
     count: int
     since: str | None
     because: Literal["due", "paused", "excluded"] | None
-
-
-Verdict = Literal["fired", "unstorable", "skipped", "missed", "coalesced", "paused", "excluded", "throttled"]
 
 
 class VerdictResponse(TypedDict):

@@ -83,6 +83,7 @@ class ReplicaPorts:
     liveness: LivenessServer
     clock: Clock
     leases_streamed: bool = True
+    fallback: Transport | None = None
     wait_for_death: WaitForDeath = wait_for_death_by_connection
     exchange: EventExchange | None = None
     failovers: FailoverStore | None = None

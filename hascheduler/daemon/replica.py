@@ -62,7 +62,7 @@ class Replica:
 
         # Leading: the lease, the term, and what people learn of both.
         spans = MessageSpans(ports.tracer, ports.traces)
-        self._publisher = Publisher(ports.transport, self._inbox, spans, metrics)
+        self._publisher = Publisher(ports.transport, self._inbox, spans, metrics, ports.fallback)
         self._failovers = FailoverReporter(config.shard, journal=ports.journal, store=ports.failovers, metrics=metrics)
         self._takeovers = FailoverTracker(
             config.shard, config.replica_id, clock, self._failovers.report, self._feeder.due_ms

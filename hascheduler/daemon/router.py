@@ -112,6 +112,7 @@ class FactRouter:
                     self._digests.seen(replica)
                 case ReplicaGone(replica_id):
                     self._digests.gone(replica_id)
+                    self._heartbeat.gone(replica_id)
                 case LeaseSeen() | LeaseGone() | JournalSeen() | Quarantined():
                     pass
                 case TokenSeen() | TokenGone():

@@ -121,9 +121,8 @@ class ReplicaView:
         tenant: Tenant | None = self._feeder.mirror.nouns(Collection.TENANTS).get(name)
         return tenant
 
-    def lane(self, name: str) -> Lane | None:
-        lane: Lane | None = self._feeder.mirror.nouns(Collection.LANES).get(name)
-        return lane
+    def lanes(self) -> Mapping[str, Lane]:
+        return self._feeder.mirror.nouns(Collection.LANES)
 
     def processor(self, id: str) -> ProcessorRef | None:
         processor: ProcessorRef | None = self._feeder.mirror.nouns(Collection.PROCESSORS).get(id)
@@ -141,13 +140,15 @@ class ReplicaView:
         states = mirror.live_counts.jobs
         processors = mirror.nouns(Collection.PROCESSORS)
         unreadable = self._unreadable()
+        replicas = mirror.nouns(Collection.REPLICAS)
         return Cluster(
             replica_id=self._config.replica_id,
             lease=self._leader.lease,
             journal=mirror.journal_head(self._config.shard),
             leading=self._leader.leads(),
             ready=self.ready,
-            replicas=[replica for _, replica in sorted(mirror.nouns(Collection.REPLICAS).items())],
+            replicas=[replica for _, replica in sorted(replicas.items())],
+            silent=frozenset(filter(self._heartbeat.is_silent, replicas)),
             processors=[
                 (processor, self._core.occupied(id), self._core.is_live(id))
                 for id, processor in sorted(processors.items())

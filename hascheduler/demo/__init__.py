@@ -6,7 +6,7 @@
     environment   what a scenario needs of the system that it runs on (a protocol)
     local         that system on this machine: processes of its own
     kubernetes/   that system in a cluster: pods that are there already
-    replica_api   the HTTP API, by any replica that answers
+    replica_api   the SDK, by any replica that answers
     evidence      the expected nominal times, the observed effects, and the result of comparing them
     dashboard     the live view on a terminal
     run           scenario, dashboard and report put together

@@ -97,8 +97,8 @@ class DemoEnvironment(Protocol):
         """End it by `processor_way`; the name of its replacement, which may still be starting."""
         ...
 
-    async def ended(self, ids: Collection[str]) -> bool:
-        """Whether all those jobs are there and none is live."""
+    async def count_unended(self, ids: Collection[str]) -> int:
+        """How many of those jobs are not there yet, or live; all of them where nobody can say."""
         ...
 
     async def read_jobs(self, ids: Collection[str], seen: Collection[str]) -> Mapping[str, Mapping[str, Any]]:

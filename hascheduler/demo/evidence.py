@@ -9,7 +9,7 @@ from typing import Any
 from hascheduler.errors import WorldError
 from hascheduler.model.durations import parse_duration
 from hascheduler.model.instants import WallMs, parse_instant
-from hascheduler.model.job import fire_job_id
+from hascheduler.model.job import LIVE, fire_job_id
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.trigger import Interval, Once, Trigger
 from hascheduler.triggers import next_nominal
@@ -104,6 +104,8 @@ class DemoResult:
     expected: int = 0
     fired: int = 0
     missed: list[str] = field(default_factory=list)
+    pending: list[str] = field(default_factory=list)
+    """Jobs that are there and have not ended: late, and not lost."""
     doubled: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
     """Effects for what is no nominal time of any schedule."""
@@ -113,8 +115,13 @@ class DemoResult:
     """Jobs whose processor was killed and that ran again, with a higher attempt number."""
 
     @property
+    def faulty(self) -> bool:
+        return not self.expected or bool(self.missed or self.doubled or self.unexpected)
+
+    @property
     def good(self) -> bool:
-        return self.expected > 0 and not self.missed and not self.doubled and not self.unexpected
+        """Whether it is shown that nothing was lost or doubled: of what is pending it is not."""
+        return not self.faulty and not self.pending
 
 
 def evaluate(
@@ -141,6 +148,11 @@ def evaluate(
             verdict.expected += 1
             job = jobs.get(job_id)
             seen = attempts_of.pop(job_id, [])
+            if job is not None and job["state"] in LIVE:
+                verdict.pending.append(job_id)
+                if _doubled(job, seen, killed):
+                    verdict.doubled.append(job_id)
+                continue
             if job is None or job["state"] != "succeeded":
                 verdict.missed.append(job_id)
                 continue

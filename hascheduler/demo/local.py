@@ -9,12 +9,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 from rich.console import RenderableType
 
 from hascheduler.clock import SystemClock
 from hascheduler.demo.environment import ClusterSnapshot, CurrentLeader, DemoEnvironment, ProcessStatus
-from hascheduler.demo.replica_api import ReplicaApi
+from hascheduler.demo.replica_api import ReplicaApi, open_replica_api
 from hascheduler.embedded.children import Child
 from hascheduler.embedded.stack import Stack, StackPlan, list_servers, list_stack, open_stack
 from hascheduler.errors import StoreUnavailable
@@ -37,10 +36,14 @@ async def open_local_environment(
     # A database of its own: the server may be one that others use.
     name = f"hascheduler-demo-{run}"
     plan = StackPlan(folder, transport=transport, settings={"HASCHEDULER_DATABASE": name})
-    async with open_stack(plan, say) as stack, _database(stack, name) as database, httpx.AsyncClient(timeout=5) as http:
+    async with (
+        open_stack(plan, say) as stack,
+        _database(stack, name) as database,
+        open_replica_api(lambda: _running(stack)) as api,
+    ):
         say("everything is ready")
         with translated("running the demo"):
-            yield LocalEnvironment(stack, database, http)
+            yield LocalEnvironment(stack, database, api)
 
 
 @asynccontextmanager
@@ -68,11 +71,11 @@ class LocalEnvironment:
     processor_way = "kill -9"
     cuts_outputs = False
 
-    def __init__(self, stack: Stack, database: Database, http: httpx.AsyncClient) -> None:
+    def __init__(self, stack: Stack, database: Database, api: ReplicaApi) -> None:
         self._stack = stack
         self._database = database
         self._clock = SystemClock()
-        self._api = ReplicaApi(http, self._urls)
+        self._api = api
         self.title = f"transport {stack.transport}"
 
     def wall_ms(self) -> WallMs:
@@ -139,10 +142,9 @@ class LocalEnvironment:
         await self._stack.start_processor(name)
         return name
 
-    async def ended(self, ids: Collection[str]) -> bool:
-        ours = {"_id": {"$in": list(ids)}}
-        there = await self._database["jobs"].count_documents(ours)
-        return there == len(ids) and not await self._database["jobs"].count_documents({**ours, "state": {"$in": _LIVE}})
+    async def count_unended(self, ids: Collection[str]) -> int:
+        ended = {"_id": {"$in": list(ids)}, "state": {"$nin": _LIVE}}
+        return len(ids) - await self._database["jobs"].count_documents(ended)
 
     async def read_jobs(self, ids: Collection[str], seen: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
         found = self._database["jobs"].find({"_id": {"$in": list(ids)}}, ["state", "attempt", "attempts"])
@@ -150,9 +152,6 @@ class LocalEnvironment:
 
     async def complete_outputs(self) -> None:
         """Nothing to do: the handlers write to the files themselves."""
-
-    def _urls(self) -> Mapping[str, str]:
-        return {name: self._stack.urls[name] for name, child in self._stack.replicas.items() if child.running}
 
     async def _entry(self, which: dict[str, Any]) -> dict[str, Any]:
         """The first of those journal entries, once it is written."""
@@ -162,6 +161,10 @@ class LocalEnvironment:
                 if entry is not None:
                     return entry
                 await asyncio.sleep(0.01)
+
+
+def _running(stack: Stack) -> Mapping[str, str]:
+    return {name: stack.urls[name] for name, child in stack.replicas.items() if child.running}
 
 
 def _members(children: Mapping[str, Child]) -> Sequence[ProcessStatus]:

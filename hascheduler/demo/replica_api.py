@@ -1,72 +1,75 @@
-"""The HTTP API by any replica that answers: some are being killed."""
+"""The API through the SDK, by any replica that answers: some are being killed."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeVar
 
-import httpx
-
+from hascheduler.client import AsyncScheduler, Refused, Unavailable
 from hascheduler.demo.environment import ClusterSnapshot
 from hascheduler.errors import CallerError, StoreUnavailable
 
-_REFUSED = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
+ANSWER_S = 5.0
+_OWN_TROUBLE = (404, 429)
+_REFUSED = (401, 403)
+
+T = TypeVar("T")
 
 
 class ReplicaApi:
-    """``urls`` has the addresses of those that may answer now, by name."""
+    """``urls`` has the addresses of those that may answer now, by name; ``scheduler_of`` gives the SDK for one."""
 
-    def __init__(self, http: httpx.AsyncClient, urls: Callable[[], Mapping[str, str]]) -> None:
-        self._http = http
+    def __init__(self, scheduler_of: Callable[[str], AsyncScheduler], urls: Callable[[], Mapping[str, str]]) -> None:
+        self._scheduler_of = scheduler_of
         self._urls = urls
 
-    async def ask(self, method: str, path: str, body: object = None, *, avoid: str = "") -> httpx.Response:
+    async def ask(self, question: Callable[[AsyncScheduler], Awaitable[T]], *, avoid: str = "") -> T:
         """The first answer that is not the replica's own trouble; ``avoid`` is asked last.
 
-        `StoreUnavailable` where none answers, `CallerError` where the token is refused.
+        `StoreUnavailable` where none answers, a `CallerError` where the request or the token is refused.
         """
-        troubles = ["no replica to ask"]
+        trouble = "no replica to ask"
         for _, url in sorted(self._urls().items(), key=lambda one: one[0] == avoid):
             try:
-                answer = await self._http.request(method, f"{url}{path}", json=body)
-            except httpx.HTTPError as error:
-                troubles.append(f"{method} {url}{path}: {type(error).__name__}")
-                continue
-            if answer.status_code in _REFUSED:
-                raise CallerError(f"{method} {url}{path} was answered {answer.status_code}: {_detail(answer)}")
-            if not answer.is_server_error:
-                return answer
-            troubles.append(f"{method} {url}{path} was answered {answer.status_code}: {_detail(answer)}")
-        raise StoreUnavailable(troubles[-1])
+                return await question(self._scheduler_of(url))
+            except Unavailable as unavailable:
+                trouble = str(unavailable)
+            except Refused as refused:
+                if refused.status in _REFUSED:
+                    raise CallerError(f"{url} answered {refused}") from None
+                if refused.status not in _OWN_TROUBLE:
+                    raise
+                trouble = f"{url} answered {refused}"
+        raise StoreUnavailable(trouble)
 
-    async def get(self, path: str, *, avoid: str = "") -> dict[str, Any]:
-        """An answer that is an object; anything else is `StoreUnavailable`."""
-        answer = await self.ask("GET", path, avoid=avoid)
-        try:
-            content = answer.json()
-        except ValueError:
-            content = None
-        if not answer.is_success or not isinstance(content, dict):
-            raise StoreUnavailable(f"GET {path} was answered {answer.status_code}: {_detail(answer)}")
-        return content
-
-    async def create(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def create(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """The schedule as it was created; also where an earlier answer got lost."""
-        answer = await self.ask("POST", "/v1/schedules", body)
-        if answer.status_code == httpx.codes.CONFLICT:
-            return await self.get(f"/v1/schedules/{body['name']}")
-        if answer.status_code != httpx.codes.CREATED:
-            raise CallerError(f"POST /v1/schedules was answered {answer.status_code}: {_detail(answer)}")
-        created: Mapping[str, Any] = answer.json()
-        return created
+        try:
+            return await self.ask(lambda scheduler: scheduler.schedules.create_document(document))
+        except Refused as refused:
+            if refused.status != 409:
+                raise
+        return await self.ask(lambda scheduler: scheduler.schedules.get(document["name"]))
 
     async def snapshot(self, *, avoid: str = "") -> ClusterSnapshot | None:
         """What a replica sees that is ready; None where none is."""
         try:
-            cluster = await self.get("/v1/cluster", avoid=avoid)
-            processors = await self.get("/v1/processors", avoid=avoid)
+            cluster = await self.ask(lambda scheduler: scheduler.cluster.status(), avoid=avoid)
+            processors = await self.ask(lambda scheduler: scheduler.cluster.processors(), avoid=avoid)
         except StoreUnavailable:
             return None
-        return ClusterSnapshot(cluster, processors["items"]) if cluster["ready"] else None
+        return ClusterSnapshot({**cluster}, [{**one} for one in processors]) if cluster["ready"] else None
 
 
-def _detail(answer: httpx.Response) -> str:
-    return answer.text[:200]
+@asynccontextmanager
+async def open_replica_api(urls: Callable[[], Mapping[str, str]], **options: Any) -> AsyncIterator[ReplicaApi]:
+    """With the ``options`` of `AsyncScheduler`; each replica is asked once, and the next one instead."""
+    async with AsyncExitStack() as stack:
+        opened: dict[str, AsyncScheduler] = {}
+
+        def scheduler_of(url: str) -> AsyncScheduler:
+            if url not in opened:
+                opened[url] = AsyncScheduler(url, patience=0, answer_timeout=ANSWER_S, **options)
+                stack.push_async_exit(opened[url])
+            return opened[url]
+
+        yield ReplicaApi(scheduler_of, urls)

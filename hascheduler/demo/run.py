@@ -19,12 +19,14 @@ OpenEnvironment = Callable[[str, Callable[[str], None]], AbstractAsyncContextMan
 _AFTER_KILL_MS = 6_000
 """A job that its processor took along moves on after the heartbeat timeout of 5 s."""
 _SHOWN_MAX = 10
+_GOOD, _FAULTY, _UNDECIDED = 0, 1, 3
+"""Exit statuses; 2 is the caller's fault everywhere."""
 
 
-async def run_demo(console: Console, open_environment: OpenEnvironment, *, keep: bool, pause_s: float) -> bool:
+async def run_demo(console: Console, open_environment: OpenEnvironment, *, keep: bool, pause_s: float) -> int:
     """Run the scenario and print the report; with ``keep`` leave everything running until cancelled.
 
-    Returns whether nothing was lost or doubled.
+    Returns the exit status: 0 if nothing was lost or doubled, 1 if something was, 3 if pending jobs would tell.
     """
     latest, effects, record = LatestAnswers(), Effects(), RunRecord()
     view = Dashboard(console, latest, effects, record)
@@ -38,17 +40,17 @@ async def run_demo(console: Console, open_environment: OpenEnvironment, *, keep:
             await DemoScenario(environment, effects, view.say, record, pause_s).run()
             for task in loops:
                 task.cancel()
-        good = print_report(console, record, effects.all)
+        status = print_report(console, record, effects.all)
         if keep:
             for listed in environment.listing():
                 console.print(listed, soft_wrap=True)
             console.print("Everything is left running, until Ctrl-C.")
             await asyncio.Event().wait()
-    return good
+    return status
 
 
-def print_report(console: Console, record: RunRecord, effects: list[Effect]) -> bool:
-    """Print what was expected and what happened; whether nothing was lost or doubled."""
+def print_report(console: Console, record: RunRecord, effects: list[Effect]) -> int:
+    """Print what was expected and what happened; the exit status, as of `run_demo`."""
     assert record.until_ms is not None, "the scenario has ended"
     until_ms = record.until_ms
     verdict = evaluate(
@@ -63,28 +65,36 @@ def print_report(console: Console, record: RunRecord, effects: list[Effect]) -> 
     _print_account(console, verdict)
     _print_lags(console, record, due)
     _print_kills(console, record, due)
-    for what, jobs in (("missed", verdict.missed), ("doubled", verdict.doubled), ("unexpected", verdict.unexpected)):
+    for what in ("missed", "pending", "doubled", "unexpected"):
+        jobs: list[str] = getattr(verdict, what)
         for job_id in jobs[:_SHOWN_MAX]:
-            console.print(f"[red]{what}[/red] {job_id}")
+            colour = "yellow" if what == "pending" else "red"
+            console.print(f"[{colour}]{what}[/{colour}] {job_id}")
     if verdict.unseen:
         console.print(
             f"{len(verdict.unseen)} that succeeded left no line: the processor pod that was killed took it along"
         )
-    if verdict.good:
-        console.print("[bold green]Nothing missed, nothing doubled.[/bold green]")
-    else:
+    if verdict.faulty:
         console.print("[bold red]Something was lost or doubled.[/bold red]")
-    return verdict.good
+        return _FAULTY
+    if verdict.pending:
+        console.print(
+            f"[bold yellow]Nothing missed or doubled so far; {len(verdict.pending)} jobs are late and still to run.[/]"
+        )
+        return _UNDECIDED
+    console.print("[bold green]Nothing missed, nothing doubled.[/bold green]")
+    return _GOOD
 
 
 def _print_account(console: Console, verdict: DemoResult) -> None:
     table = Table(title="Nominal times", title_justify="left")
-    for column in ("expected", "fired", "missed", "doubled", "unexpected", "run again"):
+    for column in ("expected", "fired", "pending", "missed", "doubled", "unexpected", "run again"):
         table.add_column(column, justify="right")
     faults = (len(verdict.missed), len(verdict.doubled), len(verdict.unexpected))
     table.add_row(
         str(verdict.expected),
         str(verdict.fired),
+        f"[yellow]{len(verdict.pending)}" if verdict.pending else "0",
         *(f"[{'red' if count else 'green'}]{count}" for count in faults),
         str(len(verdict.rerun)),
     )

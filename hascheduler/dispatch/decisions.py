@@ -12,7 +12,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.schedule import decode_basis, decode_fire_counts, encode_basis, encode_fire_counts
 from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import Move, fire_job_id
+from hascheduler.model.job import AttemptEnd, JobState, Move, fire_job_id
 from hascheduler.model.schedule import Basis
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict, VerdictRun, read_verdict, stored_verdict
 
@@ -47,6 +47,14 @@ class Dispatch:
 NOT_STARTED = "not started in time"
 UNREGISTERED = "its processor is not registered"
 """The reasons of a `Requeue` that holds only for an attempt that has not started."""
+TIMED_OUT = "timed out"
+"""The reasons of a `Requeue` or `Fail` of an attempt that took too long begin with this: it has failed. What is revoked
+for another reason is lost."""
+
+
+def attempt_end(reason: str) -> str:
+    """How the attempt ends that is revoked for ``reason``."""
+    return JobState.FAILED.value if reason.startswith(TIMED_OUT) else AttemptEnd.LOST.value
 
 
 @dataclass(frozen=True, slots=True)

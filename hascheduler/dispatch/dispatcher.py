@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.dispatch.decisions import (
+    TIMED_OUT,
     UNREGISTERED,
     Cancel,
     CountFailures,
@@ -38,7 +39,7 @@ from hascheduler.dispatch.inputs import (
     TransportSeen,
     TrustLost,
 )
-from hascheduler.dispatch.live_jobs.deadlines import TIMED_OUT
+from hascheduler.dispatch.live_jobs.deadlines import TIMED_OUT_IN_ALL
 from hascheduler.dispatch.state import CoreState
 from hascheduler.dispatch.state_snapshot import state_snapshot
 from hascheduler.dispatch.step import Step
@@ -59,6 +60,7 @@ from hascheduler.mirror.changes import (
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.retry import lost_text, tries_text
 
 
 class Dispatcher:
@@ -306,25 +308,32 @@ class Dispatcher:
         ]
         for job in orphans[: self._config.repairs_max]:
             may_start = job.state is JobState.DISPATCHED and self._jobs.processor_may_live(job)
-            decisions.append(self._requeue_or_fail(job, UNREGISTERED if may_start else "processor lost", now))
+            decisions.append(self._lost(job, UNREGISTERED if may_start else "processor lost", now))
         return decisions
 
-    def _requeue_or_fail(self, job: JobRef, reason: str, now: WallMs) -> Decision:
-        """The attempt is lost: requeue the job, or fail it where its attempts are used up."""
-        # A dispatched attempt never ran: moving it does not use up the job's attempts.
-        attempts_max = self._state.rules.definition(job.definition).retry.attempts_max
+    def _lost(self, job: JobRef, reason: str, now: WallMs) -> Decision:
+        """Requeue the job, or fail it where it was lost too often."""
+        retry, losses = self._state.rules.definition(job.definition).retry, job.losses + 1
         is_wanted = job.cancel_requested_at_ms is None
-        if job.state is JobState.RUNNING and job.failures + 1 >= attempts_max and is_wanted:
-            return self._move(Fail(job.id, job.attempt, f"{reason}; attempts used up"), now)
+        # A dispatched attempt never ran: moving it is no loss.
+        if job.state is JobState.RUNNING and is_wanted and retry.used_up(job.failures, losses):
+            return self._move(Fail(job.id, job.attempt, lost_text(reason, losses, retry)), now)
         return self._move(Requeue(job.id, job.attempt, reason), now)
+
+    def _timed_out(self, job: JobRef, now: WallMs) -> Decision:
+        """Requeue the job, or fail it where it failed too often: its processor should have ended the attempt."""
+        retry = self._state.rules.definition(job.definition).retry
+        if job.cancel_requested_at_ms is None and retry.used_up(job.failures + 1, job.losses):
+            return self._move(Fail(job.id, job.attempt, f"{TIMED_OUT}; attempts used up"), now)
+        return self._move(Requeue(job.id, job.attempt, TIMED_OUT), now)
 
     def _past_deadline(self, now: WallMs) -> list[Decision]:
         overdue = self._jobs.take_overdue(self._config.repairs_max)
         self._more |= len(overdue) >= self._config.repairs_max
         return [
-            self._requeue_or_fail(job, reason, now)
+            self._timed_out(job, now)
             if job.state is JobState.RUNNING and reason == TIMED_OUT
-            else self._move(Fail(job.id, job.attempt, reason), now)
+            else self._move(Fail(job.id, job.attempt, _with_tries(reason, job)), now)
             for job, reason in overdue
         ]
 
@@ -379,3 +388,10 @@ class Dispatcher:
         ]
         soonest = min((at for at in instants if at is not None), default=None)
         return None if soonest is None else WallMs(max(soonest, now))
+
+
+def _with_tries(reason: str, job: JobRef) -> str:
+    if reason != TIMED_OUT_IN_ALL:
+        return reason
+    tries = job.failures + job.losses + (job.state is JobState.RUNNING)
+    return f"{reason} ({tries_text(tries, job.losses)})"

@@ -112,7 +112,7 @@ class Explainer:
             blocks.append(Block(BlockReason.DEPENDENCY, because, "when the last of them has done so", numbers))
         for rule, at_ms, why in (
             (BlockReason.NOT_BEFORE, job.not_before_ms, "it is not to run before"),
-            (BlockReason.BACKOFF, job.retry_at_ms, f"{_tries(job.failures)} failed, and the next comes at"),
+            (BlockReason.BACKOFF, job.retry_at_ms, f"{_ended(job)}, and the next comes at"),
         ):
             if at_ms is not None and at_ms > now:
                 because = f"{why} {format_instant(min(at_ms, LATEST_MS))}"
@@ -249,8 +249,16 @@ class Explainer:
         return None
 
 
-def _tries(failures: int) -> str:
-    return "its attempt" if failures == 1 else f"{failures} attempts"
+def _ended(job: JobRef) -> str:
+    failed = f"{'its attempt' if job.failures == 1 else f'{job.failures} attempts'} failed"
+    if not job.losses:
+        return failed
+    lost = (
+        "one attempt was lost with its processor"
+        if job.losses == 1
+        else f"{job.losses} attempts were lost with their processors"
+    )
+    return f"{failed}, {lost}" if job.failures else lost
 
 
 def _listed(ids: list[str]) -> str:

@@ -8,7 +8,7 @@ first, or the job is gone.
 from collections.abc import Mapping
 from typing import Any
 
-from hascheduler.dispatch.decisions import Cancel, Dispatch, Fail, JobMove, Requeue, Settlement
+from hascheduler.dispatch.decisions import Cancel, Dispatch, Fail, JobMove, Requeue, Settlement, attempt_end
 from hascheduler.model.job import LIVE, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 
 CLASSIFIED_FIELDS = {
@@ -62,7 +62,10 @@ def is_carried_out(decision: JobMove, job: Mapping[str, Any]) -> bool:
         case Requeue(_, attempt, reason):
             # A fail of that attempt leaves the same record, but ends the job with the same words.
             failed_instead = state == JobState.FAILED and newest == attempt and job.get("error") == reason
-            return has_attempt_record(job, number=attempt, outcome=AttemptEnd.LOST, error=reason) and not failed_instead
+            # 0.2.0 recorded what timed out as lost.
+            ends = {AttemptEnd.LOST.value, attempt_end(reason)}
+            is_recorded = any(has_attempt_record(job, number=attempt, outcome=end, error=reason) for end in ends)
+            return is_recorded and not failed_instead
         case Fail(_, attempt, reason):
             return state == JobState.FAILED and newest == attempt and job.get("error") == reason
         case Cancel():

@@ -98,9 +98,10 @@ def _event(type: EventType, change: Change, id: str, subject: _Subject, before: 
     processor = None
     if type not in _WAITS:
         processor = _text(fields.get("processor")) or (before.processor if before else None)
-    failures = retry_at_ms = priority = None
+    failures = losses = retry_at_ms = priority = None
     if type in _COUNTED:
         failures = _integer(_value("failures", fields, before))
+        losses = _integer(_value("losses", fields, before))
         if type is EventType.RETURNED:
             retry_at_ms = _instant(_value("retry_at_ms", fields, before))
     elif type is EventType.REPRIORITIZED:
@@ -119,6 +120,7 @@ def _event(type: EventType, change: Change, id: str, subject: _Subject, before: 
         failures,
         retry_at_ms,
         priority,
+        losses,
     )
 
 

@@ -47,8 +47,9 @@ class EventType(StrEnum):
 class Event:
     """``at_ms`` is when the database took the write, by its clock. None: does not apply, or is not known here.
 
-    ``attempt`` and ``processor`` are those that the event is about: of an attempt that ended, its own. ``failures``
-    and ``retry_at_ms`` are set when a job is returned, ``failures`` also when it fails, ``priority`` when that changes.
+    ``attempt`` and ``processor`` are those that the event is about: of an attempt that ended, its own. ``failures``,
+    ``losses`` and ``retry_at_ms`` are set when a job is returned, the first two also when it fails, ``priority`` when
+    that changes.
     """
 
     id: str
@@ -63,6 +64,7 @@ class Event:
     failures: int | None = None
     retry_at_ms: int | None = None
     priority: int | None = None
+    losses: int | None = None
 
     @property
     def is_identified(self) -> bool:
@@ -83,6 +85,7 @@ def encode_event(event: Event) -> Mapping[str, Any]:
         "attempt": event.attempt,
         "processor": event.processor,
         "failures": event.failures,
+        "losses": event.losses,
         "retry_at": None if event.retry_at_ms is None else format_instant(event.retry_at_ms),
         "priority": event.priority,
     }

@@ -78,9 +78,10 @@ TRANSITIONS: dict[Move, Transition] = {
 
 
 class AttemptEnd(StrEnum):
-    """How an attempt ended that did not end its job; the other ends are the terminal states."""
+    """How an attempt ended beside the terminal states. What is lost or given back has not failed."""
 
     LOST = "lost"
+    """Its processor died, was cut off, or could not show life in time."""
     GIVEN_BACK = "given_back"
 
 
@@ -165,9 +166,9 @@ class JobRef:
     job is dispatched or running. Arrival order is ``(submitted_at_ms, sequence, id)``. A ``serial`` job starts only
     when no other job of its schedule holds a slot. ``resources`` None: those of its definition.
 
-    ``failures`` counts the attempts that failed or were lost while they ran. It waits for back-off until
-    ``retry_at_ms``, and for the jobs in ``waits_for`` to succeed (to end, where it ``ignores_failures``). If it has not
-    begun by ``expires_at_ms`` it never does.
+    ``failures`` counts the attempts that failed, ``losses`` those that were lost while they ran (0.2.0 counted them as
+    failures). It waits for back-off until ``retry_at_ms``, and for the jobs in ``waits_for`` to succeed (to end, where
+    it ``ignores_failures``). If it has not begun by ``expires_at_ms`` it never does.
 
     ``schedule_created_at_ms`` is when the schedule that made it was created; None for a submitted one, and for one that
     0.2.0 made.
@@ -200,6 +201,7 @@ class JobRef:
     waits_for: tuple[str, ...] = ()
     ignores_failures: bool = False
     schedule_created_at_ms: WallMs | None = None
+    losses: int = 0
 
     @property
     def made_by(self) -> ScheduleId | None:

@@ -4,6 +4,10 @@ Exponential back-off with a deterministic jitter (M. Brooker, "Exponential Backo
 2015): the pause before try n + 1 is ``min(max, backoff × factor^(n - 1))``, shortened by up to a fifth. How much is
 hashed from the job's id and n, so that jobs that failed together do not come back together, and every process computes
 the same pause.
+
+An attempt that is *lost* (its processor died, was cut off, or fenced itself) has not failed: nobody knows what it would
+have come to. Losses have a limit of their own, so that a job that kills its processors comes to an end, and pauses of
+their own: none after the first, as the processor is most often to blame.
 """
 
 from dataclasses import dataclass
@@ -12,6 +16,11 @@ from hashlib import blake2b
 from hascheduler.model.instants import WallMs
 
 ATTEMPTS_MAX_DEFAULT = 5
+LOST_ATTEMPTS_MAX_DEFAULT = 10
+LOST_AS_FAILED = 0
+"""As a limit of losses: each counts as a failure. Stored definitions of 0.2.0, which have no such limit, mean this."""
+LOST_PAUSES_MS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000)
+"""After the first loss of a job, the second, and so on; then the last one each time."""
 BACKOFF_MS_DEFAULT = 2_000
 BACKOFF_FACTOR_DEFAULT = 2_000
 BACKOFF_MAX_MS_DEFAULT = 60_000
@@ -20,12 +29,20 @@ JITTER_THOUSANDTHS = 200
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """``attempts_max`` counts attempts that failed, or were lost while they ran; ``backoff_factor`` has thousandths."""
+    """``attempts_max`` limits the attempts that fail, ``lost_attempts_max`` those that are lost while they run;
+    ``backoff_factor`` has thousandths."""
 
     attempts_max: int = ATTEMPTS_MAX_DEFAULT
     backoff_ms: int = BACKOFF_MS_DEFAULT
     backoff_factor: int = BACKOFF_FACTOR_DEFAULT
     backoff_max_ms: int = BACKOFF_MAX_MS_DEFAULT
+    lost_attempts_max: int = LOST_ATTEMPTS_MAX_DEFAULT
+
+    def used_up(self, failures: int, losses: int) -> bool:
+        """Whether a job has failed after so many failures and losses."""
+        if self.lost_attempts_max == LOST_AS_FAILED:
+            return failures + losses >= self.attempts_max
+        return failures >= self.attempts_max or losses >= self.lost_attempts_max
 
     def pause_ms(self, job_id: str, failures: int) -> int:
         """How long to wait after failure number ``failures``, from 1."""
@@ -38,16 +55,40 @@ class RetryPolicy:
         return pause_ms - pause_ms * JITTER_THOUSANDTHS * int.from_bytes(digest, "big") // (1_000 << 32)
 
     def retry_at_ms(
-        self, job_id: str, failures: int, failed_at_ms: int, end_at_ms: int | None, pause_ms: int | None = None
+        self,
+        job_id: str,
+        failures: int,
+        failed_at_ms: int,
+        end_at_ms: int | None,
+        pause_ms: int | None = None,
+        *,
+        losses: int = 0,
     ) -> WallMs | None:
         """When to try again after failure number ``failures``; None: never, as the tries or the time are used up.
 
         ``end_at_ms`` is the instant from which no attempt may begin; ``pause_ms`` replaces the computed pause.
         """
-        if failures >= self.attempts_max:
+        if self.used_up(failures, losses):
             return None
         at_ms = failed_at_ms + (self.pause_ms(job_id, failures) if pause_ms is None else pause_ms)
         return None if end_at_ms is not None and at_ms >= end_at_ms else WallMs(at_ms)
+
+
+def lost_pause_ms(losses: int) -> int:
+    """How long to wait after loss number ``losses``, from 1."""
+    return LOST_PAUSES_MS[min(losses, len(LOST_PAUSES_MS)) - 1]
+
+
+def tries_text(count: int, losses: int = 0) -> str:
+    tries = "1 try" if count == 1 else f"{count} tries"
+    return f"{tries}, {losses} lost" if losses else tries
+
+
+def lost_text(reason: str, losses: int, retry: RetryPolicy) -> str:
+    """Why a job fails whose losses are used up."""
+    if retry.lost_attempts_max == LOST_AS_FAILED:
+        return f"{reason}; attempts used up"
+    return f"{reason}; {losses} {'attempt' if losses == 1 else 'attempts'} lost, as many as lost_attempts allows"
 
 
 DEFAULT_RETRY = RetryPolicy()

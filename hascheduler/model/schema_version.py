@@ -58,6 +58,10 @@ WRITTEN_VERSION = 1
 UNSTATED_VERSION = 1
 """The form of documents without ``v``, and the version of a database without one."""
 
+INDEX_GENERATION = 2
+"""Which indexes the queries of this release use, as replicas say in their heartbeats: 0.2.0 does not say, and uses
+those of generation 1."""
+
 SCHEMA_ID = "schema"
 SCHEMA_FIELDS = ("rev", "version")
 
@@ -108,6 +112,8 @@ def decode_schema_version(id: object, fields: Mapping[str, Any]) -> SchemaVersio
 class StepKind(StrEnum):
     COLLECTION = "collection"
     INDEX = "index"
+    SUPERSEDED = "superseded"
+    """An index that only an older release uses, to be dropped."""
     VERSION = "version"
 
 
@@ -129,3 +135,6 @@ class Migration:
     before: int | None
     after: int
     steps: Sequence[MigrationStep]
+    kept: Sequence[MigrationStep] = ()
+    """Superseded indexes that could not be dropped yet."""
+    kept_because: str = ""

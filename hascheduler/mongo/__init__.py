@@ -8,10 +8,10 @@ collection       written by                   write concern                     
 ================ ============================ ======================================= =================================
 ``leases``       MongoLeaseStore              majority                                _id (shard)
 ``journal``      MongoJournal                 majority: the insert is the fence       _id {shard, seq}, a range
-``jobs``         MongoClaimStore (leader),    claims: 1, as the journal already has   _id; (state, _id): the snapshot
-                 MongoWorkStore (processor),  a majority, and the leader applies      and lists; (definition, _id),
-                 MongoJobStore (API)          again whatever does not come back;      (schedule, _id), (batch, _id) and
-                                              all others: majority                    (tenant, state, _id): lists;
+``jobs``         MongoClaimStore (leader),    claims: 1, as the journal already has   _id; the snapshot by state;
+                 MongoWorkStore (processor),  a majority, and the leader applies      lists by (submitted_at_ms, _id),
+                 MongoJobStore (API)          again whatever does not come back;      also within one state, definition,
+                                              all others: majority                    schedule, target, tenant or batch;
                                                                                       (tenant, idempotency_key): unique
 ``schedules``    MongoScheduleStore (API),    majority; cursor and counts as claims   _id (name)
                  MongoClaimStore (leader)
@@ -38,7 +38,8 @@ The rooms, each on those below it::
     stream/                   the change stream, the snapshot, and the gap-free way from one to the other
     schema/                   collections, indexes, the schema version; `migrate`
     apply/     work/          the leader's decisions · the processors' attempts
-    one file a store          jobs, schedules, leases, journal, tokens, …; transport: the jobs themselves as messages
+    one file a store          jobs, schedules, leases, journal, tokens, …; transport: the jobs themselves as messages;
+                              fallback: the same while the broker is away
     state_updates, queries, request_batcher     the writes of TRANSITIONS, filters, many callers in one exchange
     faults, connection        where driver errors stop; the client and its options
 

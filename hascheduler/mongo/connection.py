@@ -8,8 +8,8 @@ cursors and change streams at once where PyMongo must be awaited, and the revers
 """
 
 import inspect
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from bson import Timestamp
@@ -18,6 +18,7 @@ from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
+from pymongo.uri_parser import parse_uri
 from pymongo.write_concern import WriteConcern
 
 from hascheduler.errors import InvalidInput
@@ -27,6 +28,7 @@ Client = AsyncMongoClient[dict[str, Any]]
 Database = AsyncDatabase[dict[str, Any]]
 """What every store takes. A Motor database has the same methods; `awaited` covers where it differs."""
 
+_REASON_LENGTH_MAX = 200
 MAJORITY = WriteConcern(w="majority")
 ONE = WriteConcern(w=1)
 LOCAL_READ = ReadConcern("local")
@@ -52,20 +54,33 @@ _CODEC: CodecOptions[dict[str, Any]] = CodecOptions(
 
 
 def connect(uri: str, *, tls_ca_file: str = "", tls_cert_file: str = "") -> Client:
-    """A client that connects with its first call; a malformed URI is an `InvalidInput` that does not repeat it.
+    """A client that connects with its first call; what is wrong with the URI is as for `require_uri`."""
+    tls = tls_options(tls_ca_file, tls_cert_file)
+    with _not_repeated(uri):
+        return AsyncMongoClient(uri, **CLIENT_OPTIONS, **tls)
 
-    With either file it speaks TLS; the second one holds a certificate and its key.
-    """
+
+def require_uri(uri: str) -> None:
+    """`InvalidInput` where ``uri`` is malformed, which does not repeat it; one that DNS completes is not looked up."""
+    with _not_repeated(uri):
+        if not uri.startswith("mongodb+srv://"):
+            parse_uri(uri)
+
+
+@contextmanager
+def _not_repeated(uri: str) -> Iterator[None]:
     try:
-        return AsyncMongoClient(uri, **CLIENT_OPTIONS, **_tls_options(tls_ca_file, tls_cert_file))
+        yield
     except (PyMongoError, ValueError, TypeError) as error:
         # The driver's error texts quote parts of the URI, at worst the password.
+        reason = type(error).__name__ if "@" in uri else str(error)[:_REASON_LENGTH_MAX]
         raise InvalidInput(
-            ("mongodb_uri",), f"not a MongoDB URI ({type(error).__name__})", "mongodb://host:port/?replicaSet=name"
+            ("HASCHEDULER_MONGODB_URI",), f"not a MongoDB URI ({reason})", "mongodb://host:port/?replicaSet=name"
         ) from None
 
 
-def _tls_options(ca_file: str, cert_file: str) -> dict[str, Any]:
+def tls_options(ca_file: str, cert_file: str) -> dict[str, Any]:
+    """Those with which the driver speaks TLS, as it does with either file; ``cert_file`` holds its key too."""
     if not (ca_file or cert_file):
         return {}
     # Loaded for its error alone, which names the wrong file and the reason: the driver reads the files itself.

@@ -1,9 +1,10 @@
-"""Jobs as the API reads and changes them. `submissions` inserts them, `bulk_changes` changes many at once."""
+"""Jobs as the API reads and changes them. `submissions` inserts them, `job_lists` lists them,
+`bulk_changes` changes many at once."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from pymongo import DESCENDING, ReturnDocument
+from pymongo import ReturnDocument
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import MADE_BY_FIELDS, decode_job_state, maker_of
@@ -12,6 +13,7 @@ from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
 from hascheduler.mongo.bulk_changes import BulkChanges
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
+from hascheduler.mongo.job_lists import JobLists
 from hascheduler.mongo.queries import job_query
 from hascheduler.mongo.state_updates import NEXT_REV, Pipeline, revived, source_states, terminal_fields
 from hascheduler.mongo.submissions import Submissions
@@ -19,16 +21,16 @@ from hascheduler.ports import (
     AttemptOutcome,
     CancelAnswer,
     CancelledSome,
+    JobPage,
     JobSelection,
     KnownJob,
+    ListPosition,
     ReprioritizeAnswer,
     RetryAnswer,
     StoredDocument,
     Submission,
 )
 
-_NOT_LISTED = {"payload": False, "result": False, "attempts": False, "late_results": False}
-_STATES = [state.value for state in JobState]
 _ENDED = sorted(state.value for state in TERMINAL)
 
 
@@ -39,6 +41,7 @@ class MongoJobStore:
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._submissions = Submissions(database)
         self._bulk_changes = BulkChanges(database, job_retention_ms)
+        self._lists = JobLists(database)
         self._job_retention_ms = job_retention_ms
 
     async def submit(self, job: NewJob) -> Submission:
@@ -51,11 +54,8 @@ class MongoJobStore:
         with faults("read the job"):
             return await self._jobs.find_one({"_id": job_id})
 
-    async def list(self, which: JobSelection, after: str | None, limit: int) -> Sequence[StoredDocument]:
-        query, index = listing(which, after)
-        found = self._jobs.find(query, _NOT_LISTED).sort("_id", DESCENDING).limit(limit)
-        with faults("list the jobs"):
-            return await (found if index is None else found.hint(index)).to_list(None)
+    async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
+        return await self._lists.page(which, after, limit)
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
         return await self._known({"_id": {"$in": list(ids)}}, len(ids))
@@ -117,17 +117,6 @@ class MongoJobStore:
                 {"_id": job_id}, change, projection={"state": True}, return_document=ReturnDocument.BEFORE
             )
         return None if before is None else str(before.get("state"))
-
-
-def listing(which: JobSelection, after: str | None) -> tuple[dict[str, Any], str | None]:
-    """The query for a list, and the index hint where the server would choose a worse index."""
-    query = job_query(which)
-    if after is not None:
-        query["_id"] = {"$lt": after}
-    if which.tenant is None or which.definition or which.schedule or which.made_by or which.batch or which.target:
-        return query, None
-    # The six states are ranges of one index, merged; without the hint the server scans the ids of all tenants.
-    return {"state": {"$in": _STATES}, **query}, "tenant"
 
 
 def _where(condition: dict[str, Any], change: dict[str, Any]) -> Pipeline:

@@ -21,8 +21,9 @@ def has_labels(labels: Mapping[str, str]) -> dict[str, Any]:
 
 
 def job_query(which: JobSelection) -> dict[str, Any]:
+    states = [state.value for state in which.states]
     wanted = {
-        "state": None if which.state is None else which.state.value,
+        "state": {"$in": states} if len(states) > 1 else next(iter(states), None),
         "definition": which.definition,
         "schedule": which.schedule,
         "tenant": which.tenant,
@@ -34,6 +35,11 @@ def job_query(which: JobSelection) -> dict[str, Any]:
         query |= {"schedule": which.made_by.name, **made_by(which.made_by)}
     if which.labels:
         query["$expr"] = has_labels(which.labels)
+    between = {"$gte": which.since_ms, "$lt": which.before_ms}
+    if any(bound is not None for bound in between.values()):
+        query["submitted_at_ms"] = {name: bound for name, bound in between.items() if bound is not None}
+    if which.ids is not None:
+        query["_id"] = {"$in": list(which.ids)}
     return query
 
 

@@ -13,6 +13,7 @@ from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
+from hascheduler.model.retry import LOST_PAUSES_MS
 from hascheduler.ports import AttemptOutcome
 
 NEXT_REV = {"$add": ["$rev", 1]}
@@ -64,10 +65,14 @@ def claimed_fields(claim: Dispatch, at_ms: WallMs) -> dict[str, Any]:
 def back_to_pending(outcome: str, error: str | None, at_ms: WallMs, *, retry_at_ms: WallMs | None = None) -> Pipeline:
     """The attempt ends with ``outcome``, the job waits for its next one.
 
-    If the attempt ran and was not given back, it counts as a failure. The job waits no longer than it would by the
-    server's clock: the processor's may be far ahead.
+    If the attempt ran, it counts as a failure or as a loss, unless it was given back. After a loss the job waits as
+    `LOST_PAUSES_MS` says. It waits no longer than it would by the server's clock: the processor's may be far ahead.
     """
-    counts = outcome != AttemptEnd.GIVEN_BACK
+    retry_at: Any = None if retry_at_ms is None else _no_later_than(at_ms, retry_at_ms - at_ms)
+    if outcome == AttemptEnd.LOST:
+        pause_ms = {"$arrayElemAt": [LOST_PAUSES_MS, {"$min": [_LOSSES, len(LOST_PAUSES_MS) - 1]}]}
+        waits = {"$and": [{"$gt": [_LOSSES, 0]}, {"$eq": ["$state", JobState.RUNNING.value]}]}
+        retry_at = {"$cond": [waits, _no_later_than(at_ms, pause_ms), None]}
     return [
         {
             "$set": {
@@ -76,16 +81,16 @@ def back_to_pending(outcome: str, error: str | None, at_ms: WallMs, *, retry_at_
                 "processor": None,
                 "dispatched_at_ms": None,
                 "started_at_ms": None,
-                "retry_at_ms": None if retry_at_ms is None else _no_later_than(retry_at_ms, at_ms),
+                "retry_at_ms": retry_at,
                 "rev": NEXT_REV,
-                **({"failures": _ONE_MORE_IF_IT_RAN} if counts else {}),
+                **_counted(outcome),
             }
         }
     ]
 
 
-def _no_later_than(retry_at_ms: WallMs, at_ms: WallMs) -> dict[str, Any]:
-    return {"$min": [retry_at_ms, {"$add": [{"$toLong": "$$NOW"}, retry_at_ms - at_ms]}]}
+def _no_later_than(at_ms: WallMs, pause_ms: Any) -> dict[str, Any]:
+    return {"$min": [{"$add": [at_ms, pause_ms]}, {"$add": [{"$toLong": "$$NOW"}, pause_ms]}]}
 
 
 def revived() -> Pipeline:
@@ -132,13 +137,21 @@ def terminal_fields(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *,
         # A job with an idempotency key holds in ``kept_until`` how long it must be kept at least.
         "expire_at": {"$max": [to_datetime(at_ms + kept_ms), "$kept_until"]},
         "rev": NEXT_REV,
-        **({"failures": _ONE_MORE_IF_IT_RAN} if end.state is JobState.FAILED else {}),
+        **_counted(attempt_outcome),
     }
 
 
-_ONE_MORE_IF_IT_RAN = {
-    "$add": [{"$ifNull": ["$failures", 0]}, {"$cond": [{"$eq": ["$state", JobState.RUNNING.value]}, 1, 0]}]
-}
+_LOSSES = {"$ifNull": ["$losses", 0]}
+
+
+def _counted(outcome: str) -> dict[str, Any]:
+    """The count that an attempt raises which ends so, if it ran."""
+    one = {"$cond": [{"$eq": ["$state", JobState.RUNNING.value]}, 1, 0]}
+    if outcome == AttemptEnd.LOST:
+        return {"losses": {"$add": [_LOSSES, one]}}
+    if outcome == JobState.FAILED:
+        return {"failures": {"$add": [{"$ifNull": ["$failures", 0]}, one]}}
+    return {}
 
 
 def _appended_attempt(outcome: str, error: str | None, at_ms: WallMs) -> dict[str, Any]:

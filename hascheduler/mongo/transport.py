@@ -6,7 +6,7 @@ Requests to cancel are not sent: a processor asks for stop requests for its runn
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -21,6 +21,7 @@ from hascheduler.model.message import Message, MessageKind, encode_message
 from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import faults, translated
 from hascheduler.ports import Confirm, Delivery
+from hascheduler.telemetry.reminders import Reminders
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +32,8 @@ _CLOSE_LIMIT_S = 2.0
 _LASTED_S = 5.0
 
 Sink = Callable[[Delivery], Awaitable[None]]
+Promise = tuple[Any, Any]
+"""The id of a job and the number of the attempt, as they are stored."""
 
 
 class MongoTransport:
@@ -55,6 +58,7 @@ class MongoDeliveries:
         self._jobs = database[Collection.JOBS.value]
         self._processor_id = processor_id
         self._consuming = False
+        self._reminders = Reminders()
 
     async def run(self, sink: Sink) -> None:
         while True:
@@ -78,10 +82,12 @@ class MongoDeliveries:
             async with self._stream() as stream:
                 self._consuming = True
                 # Open first, then sweep: a job that is dispatched in between is in both.
-                await self._sweep(sink)
+                await self.sweep(sink)
+                self._reminders.over()
                 await self._follow(stream, sink)
         except WorldError as error:
-            log.warning("deliveries_broken", error=str(error))
+            if self._reminders.is_due(str(error), int(asyncio.get_running_loop().time() * 1_000)):
+                log.warning("deliveries_broken", error=str(error))
         finally:
             self._consuming = False
         return asyncio.get_running_loop().time() - began_at >= _LASTED_S
@@ -99,15 +105,19 @@ class MongoDeliveries:
             elif not stream.alive:
                 return
             if loop.time() - swept_at >= SWEEP_S:
-                await self._sweep(sink)
+                await self.sweep(sink)
                 swept_at = loop.time()
 
-    async def _sweep(self, sink: Sink) -> None:
+    async def sweep(self, sink: Sink, among: Container[Promise] | None = None) -> set[Promise]:
+        """Deliver what is dispatched and has not started, with ``among`` only those; all that is there."""
         promised = {"processor": self._processor_id, "state": JobState.DISPATCHED.value}
         with faults("look for promised jobs"):
             jobs = await self._jobs.find(promised, {"attempt": True}).to_list(None)
-        for job in jobs:
-            await self._deliver(job["_id"], job, sink)
+        found = {(job["_id"], job.get("attempt")): job for job in jobs}
+        for promise, job in found.items():
+            if among is None or promise in among:
+                await self._deliver(job["_id"], job, sink)
+        return set(found)
 
     async def _deliver(self, job_id: object, fields: Mapping[str, Any], sink: Sink) -> None:
         attempt = fields.get("attempt")

@@ -1,10 +1,12 @@
 """The verdicts on nominal times: of fired ones the jobs, of all others their records.
 
-Both are read by id, whose order is the order of the times.
+Those of one schedule are read by id, whose order is the order of the times. The records of all schedules are read in
+the order in which they were decided. A record does not say whose it is: that is told by the schedule that it is of.
 """
 
 from collections.abc import Collection as SomeOf
 from collections.abc import Sequence
+from contextlib import suppress
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -21,8 +23,13 @@ from hascheduler.model.job import ScheduleId, fire_job_id
 from hascheduler.model.verdict import STORED_AS, Verdict, VerdictRun, is_unstorable
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
+from hascheduler.mongo.newest_first import IndexRange
 from hascheduler.mongo.queries import made_by
-from hascheduler.ports import VerdictRecord
+from hascheduler.ports import DecidedVerdict, ListPosition, VerdictPage, VerdictRecord, VerdictSelection
+
+_SCANNED_MAX = 2_000
+"""Fewer than jobs: the schedule of each is looked up."""
+_OWNER = ["job.tenant", "labels", "created_at_ms"]
 
 
 class MongoVerdictStore:
@@ -31,6 +38,58 @@ class MongoVerdictStore:
     def __init__(self, database: Database) -> None:
         self._jobs = database[Collection.JOBS.value]
         self._verdicts = database[Collection.VERDICTS.value]
+        self._schedules = database[Collection.SCHEDULES.value]
+
+    async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
+        range = _decided(which.verdicts)
+        least_ms, most_ms = which.since_ms, None if which.before_ms is None else which.before_ms - 1
+        edge_ms = None
+        kept: list[tuple[dict[str, Any], DecidedVerdict]] = []
+        with faults("read the verdicts"):
+            if range.rest or which.tenant is not None or which.labels:
+                edge_ms = await range.edge_ms(self._verdicts, after, least_ms, most_ms, _SCANNED_MAX)
+            query = range.query(after, least_ms if edge_ms is None else edge_ms + 1, most_ms)
+            if query is not None:
+                cursor = range.find(self._verdicts, range.matching(query)).batch_size(limit + 1)
+                try:
+                    while len(kept) <= limit and (documents := await cursor.to_list(limit + 1)):
+                        kept += await self._kept(which, documents)
+                finally:
+                    await cursor.close()
+        verdicts = [verdict for _, verdict in kept[:limit]]
+        if len(kept) > limit:
+            return VerdictPage(verdicts, range.position(kept[limit - 1][0]))
+        return VerdictPage(verdicts, None if edge_ms is None else ListPosition(edge_ms))
+
+    async def _kept(
+        self, which: VerdictSelection, documents: Sequence[dict[str, Any]]
+    ) -> list[tuple[dict[str, Any], DecidedVerdict]]:
+        read = []
+        for document in documents:
+            with suppress(InvalidInput):  # written by hand: no verdict
+                read.append((document, DecidedVerdict(decode_verdict(document), integer(document, "decided_at_ms"))))
+        fired = {
+            fire_job_id(verdict.run.schedule, verdict.run.first_ms): document
+            for document, verdict in read
+            if verdict.run.verdict is Verdict.UNSTORABLE
+        }
+        if fired:
+            jobs = await self._jobs.find({"_id": {"$in": list(fired)}}, ["schedule_created_at_ms"]).to_list(None)
+            makers = {job["_id"]: job.get("schedule_created_at_ms") for job in jobs}
+            gone = [
+                fired[id]
+                for id, made_ms in makers.items()
+                if made_ms is None or fired[id].get("schedule_created_at_ms") in (None, made_ms)
+            ]
+            read = [(document, verdict) for document, verdict in read if document not in gone]
+        if which.tenant is None and not which.labels:
+            return read
+        names = list({verdict.run.schedule for _, verdict in read})
+        found = await self._schedules.find({"_id": {"$in": names}}, _OWNER).to_list(None)
+        owners = {owner["_id"]: owner for owner in found}
+        return [
+            (document, verdict) for document, verdict in read if which.takes(document, owners.get(verdict.run.schedule))
+        ]
 
     async def list(
         self, schedule: ScheduleId, verdicts: SomeOf[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
@@ -86,6 +145,18 @@ class MongoVerdictStore:
             return []
         jobs = await self._jobs.find({"_id": {"$in": list(unstorable)}, **made_by(schedule)}, ["_id"]).to_list(None)
         return [unstorable[job["_id"]] for job in jobs]
+
+
+def _decided(verdicts: Sequence[Verdict]) -> IndexRange:
+    """The records with one of ``verdicts``, in the order in which they were decided."""
+    values = sorted({STORED_AS[verdict][0] if verdict in STORED_AS else verdict for verdict in verdicts})
+    stored_as_one = {Verdict.MISSED, *STORED_AS}
+    rest = (
+        {}
+        if not stored_as_one & {*verdicts} or stored_as_one <= {*verdicts}
+        else {"$or": [_stored_as(verdict) for verdict in verdicts]}
+    )
+    return IndexRange("verdict_decided", "decided_at_ms", [{"verdict": value} for value in values], rest)
 
 
 def _stored_as(verdict: Verdict) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from hascheduler.ports.jobs import (
     BucketStore,
     CancelAnswer,
     CancelledSome,
+    JobPage,
     JobSelection,
     JobStore,
     KnownJob,
@@ -48,7 +49,17 @@ from hascheduler.ports.leadership import (
     ReplicaBoard,
 )
 from hascheduler.ports.messages import Confirm, Deliveries, Delivery, JobTraces, TracedJob, Transport
-from hascheduler.ports.resources import ResourceStore, ScheduleStore, StoredDocument, VerdictRecord, VerdictStore
+from hascheduler.ports.resources import (
+    DecidedVerdict,
+    ListPosition,
+    ResourceStore,
+    ScheduleStore,
+    StoredDocument,
+    VerdictPage,
+    VerdictRecord,
+    VerdictSelection,
+    VerdictStore,
+)
 from hascheduler.ports.stream import Batch, ChangeSource, ChangeStream
 from hascheduler.ports.view import Cluster, ClusterView, Gauges, Recording, Waiter
 from hascheduler.ports.work import (
@@ -81,6 +92,7 @@ __all__ = [
     "Cluster",
     "ClusterView",
     "Confirm",
+    "DecidedVerdict",
     "Deliveries",
     "Delivery",
     "EventExchange",
@@ -91,6 +103,7 @@ __all__ = [
     "Follower",
     "Gauges",
     "HandlerProgress",
+    "JobPage",
     "JobSelection",
     "JobStore",
     "JobTraces",
@@ -99,6 +112,7 @@ __all__ = [
     "KnownJob",
     "Lagging",
     "LeaseStore",
+    "ListPosition",
     "Missed",
     "NewEvents",
     "Recording",
@@ -115,7 +129,9 @@ __all__ = [
     "TokenStore",
     "TracedJob",
     "Transport",
+    "VerdictPage",
     "VerdictRecord",
+    "VerdictSelection",
     "VerdictStore",
     "Waiter",
     "WorkStore",

@@ -4,7 +4,7 @@ What concerns many jobs at once goes in slices: each call does a bounded part of
 there is nothing left. A slice never meets the same job twice, as what it changes no longer matches.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -12,7 +12,7 @@ from typing import Protocol
 from hascheduler.model.definition import RateLimit
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob, ScheduleId
-from hascheduler.ports.resources import StoredDocument
+from hascheduler.ports.resources import ListPosition, StoredDocument
 
 
 class SubmitAnswer(StrEnum):
@@ -54,9 +54,13 @@ class RetryAnswer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobSelection:
-    """All that is given must hold. ``schedule`` is a name; ``made_by`` tells schedules of one name apart."""
+    """All that is given must hold. ``schedule`` is a name; ``made_by`` tells schedules of one name apart.
 
-    state: JobState | None = None
+    Of ``states`` any one: none given, all. ``since_ms`` and ``before_ms`` bound when a job was submitted, ``ids`` says
+    which are meant at all.
+    """
+
+    states: tuple[JobState, ...] = ()
     definition: str | None = None
     schedule: str | None = None
     tenant: str | None = None
@@ -64,6 +68,17 @@ class JobSelection:
     target: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     made_by: ScheduleId | None = None
+    since_ms: WallMs | None = None
+    before_ms: WallMs | None = None
+    ids: Collection[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """``next`` is where to go on; None: this was all. A page may hold few jobs, or none, and have a next one."""
+
+    documents: Sequence[StoredDocument]
+    next: ListPosition | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +112,12 @@ class JobStore(Protocol):
 
     async def get(self, job_id: str) -> StoredDocument | None: ...
 
-    async def list(self, which: JobSelection, after: str | None, limit: int) -> Sequence[StoredDocument]:
-        """By id, newest id first, those before ``after``; without payload, result and attempts."""
+    async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
+        """At most ``limit``, the newest by submission first, then by descending id; without payload, result and
+        attempts. The work for a page is bounded: where few match, it ends before it is full.
+
+        Jobs that are submitted meanwhile shift no page: they come before the first.
+        """
         ...
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:

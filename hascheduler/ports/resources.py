@@ -1,7 +1,7 @@
 """What the API writes and reads besides jobs: schedules, their verdicts, definitions, lanes and tenants."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from hascheduler.model.instants import WallMs
@@ -10,6 +10,19 @@ from hascheduler.model.verdict import Verdict, VerdictRun
 
 StoredDocument = Mapping[str, Any]
 """A whole stored document, ``_id`` and all, in the form of `hascheduler.model.documents`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListPosition:
+    """A place in a list that has the newest first: right after the document ``id``, of that instant.
+
+    Without an ``id`` it is right before all documents of that instant: such a place names none, as it may be that of
+    another tenant.
+    """
+
+    at_ms: int
+    id: str | None = None
+
 
 Resource_contra = TypeVar("Resource_contra", contravariant=True)
 
@@ -51,6 +64,50 @@ class VerdictRecord:
     job_state: JobState | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class VerdictSelection:
+    """Of all schedules, all that is given must hold: of ``verdicts`` any one, the bounds of when it was decided, the
+    tenant and the labels of the schedule. A schedule that is no more has neither."""
+
+    verdicts: Sequence[Verdict]
+    since_ms: WallMs | None = None
+    before_ms: WallMs | None = None
+    tenant: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def takes(self, record: StoredDocument, schedule: StoredDocument | None) -> bool:
+        """Whether the tenant and the labels are those of the stored ``schedule``, the present one of the record's name.
+
+        A record of an earlier schedule by that name, perhaps of another tenant, is not its own. One of 0.2.0 does not
+        say of which it is: it is of the present one if that was there before the time.
+        """
+        if self.tenant is None and not self.labels:
+            return True
+        if schedule is None:
+            return False
+        created_at_ms, said = schedule.get("created_at_ms"), record.get("schedule_created_at_ms")
+        if created_at_ms != said and not (said is None and record["first_ms"] > created_at_ms):
+            return False
+        labels = schedule.get("labels") or {}
+        return (
+            self.tenant in (None, (schedule.get("job") or {}).get("tenant")) and self.labels.items() <= labels.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedVerdict:
+    run: VerdictRun
+    decided_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictPage:
+    """``next`` is where to go on; None: this was all. A page may hold few verdicts, or none, and have a next one."""
+
+    verdicts: Sequence[DecidedVerdict]
+    next: ListPosition | None
+
+
 class VerdictStore(Protocol):
     async def list(
         self, schedule: ScheduleId, verdicts: Collection[Verdict], after_ms: WallMs, before_ms: WallMs, limit: int
@@ -60,6 +117,13 @@ class VerdictStore(Protocol):
 
         Fired ones are known by their jobs, the others by their own records; both are kept for the retention time. An
         unstorable one that has a job after all has fired.
+        """
+        ...
+
+    async def of_all(self, which: VerdictSelection, after: ListPosition | None, limit: int) -> VerdictPage:
+        """At most ``limit`` of all schedules, the newest decision first, then by descending id; none has fired.
+
+        The work for a page is bounded: where few match, it ends before it is full.
         """
         ...
 

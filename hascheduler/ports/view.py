@@ -87,6 +87,8 @@ class Cluster:
     """The latest change of leadership that this replica has an account of."""
     last_check: LastCheck | None = None
     """What the leader's last look through the database found."""
+    silent: Collection[str] = ()
+    """The ids of replicas whose beats have stopped: what they said last is of no use."""
     differing: Sequence[str] = ()
     """The ids of replicas whose mirrors differ from this one's, or did a moment ago."""
 
@@ -127,8 +129,8 @@ class ClusterView(Protocol):
         """The tenant of that name, as far as the stream has delivered; None where it has no limits."""
         ...
 
-    def lane(self, name: str) -> Lane | None:
-        """The lane of that name, as far as the stream has delivered; None where it is not defined."""
+    def lanes(self) -> Mapping[str, Lane]:
+        """The defined lanes by their names, as far as the stream has delivered."""
         ...
 
     def processor(self, id: str) -> ProcessorRef | None:

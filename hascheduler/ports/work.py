@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from hascheduler.model.definition import Definition
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState
+from hascheduler.model.job import AttemptEnd, JobState
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.trace import TraceContext
 
@@ -29,9 +29,11 @@ class StartedJob:
     started_at_ms: WallMs
     first_started_at_ms: WallMs
     failures: int
-    """How many attempts failed, or were lost while they ran, before this one."""
+    """How many attempts failed before this one."""
     rules: Definition
     """As its definition was a moment ago, at most: its timeouts and retries."""
+    losses: int = 0
+    """How many attempts were lost while they ran."""
     trace: TraceContext | None = None
     """The trace its attempts belong to, if its submit or its fire named one."""
 
@@ -40,13 +42,20 @@ class StartedJob:
 class AttemptOutcome:
     """How an attempt ended: succeeded (result), failed (error) or cancelled (after a request).
 
-    A failed one with ``retry_at_ms`` is not the end of the job: it is pending again, and waits until then.
+    A failed one with ``retry_at_ms`` is not the end of the job: it is pending again, and waits until then. The job
+    fails although its attempt was only ``lost`` where it was lost too often.
     """
 
     state: JobState
     result: Any = None
     error: str | None = None
     retry_at_ms: WallMs | None = None
+    lost: bool = False
+
+    @property
+    def attempt_end(self) -> str:
+        """How the attempt ended, which is not always how its job did."""
+        return AttemptEnd.LOST.value if self.lost else self.state.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +122,13 @@ class WorkStore(Protocol):
         """
         ...
 
-    async def give_back(self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs) -> bool:
-        """Dispatched or running → pending, keeping the attempt's record; False when it is not its own any more."""
+    async def give_back(
+        self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs, *, lost: bool = False
+    ) -> bool:
+        """Dispatched or running → pending, keeping the attempt's record; False when it is not its own any more.
+
+        ``lost``: it counts as a loss if it ran.
+        """
         ...
 
     async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:

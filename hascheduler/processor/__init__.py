@@ -24,7 +24,7 @@ meets an attempt that is already held here, or loses the start.
 
 A handler that raises has its job tried again, after a pause that grows, as often and as long as the definition allows;
 `PermanentError` ends it, `RetryLater` chooses the pause. An attempt that takes longer than the definition's timeout is
-stopped and has failed. `JobContext.progress` shows how far it has come.
+stopped and has failed, whatever its handler returns later. `JobContext.progress` shows how far it has come.
 
 What must hold:
 

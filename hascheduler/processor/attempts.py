@@ -33,7 +33,7 @@ class StopReason(IntEnum):
     DRAINED = 1
     """Give it back: this process ends."""
     TIMED_OUT = 2
-    """It took too long; it failed, unless a result comes first."""
+    """It took too long: it has failed, and a result that comes now is late."""
     CANCELLED = 3
     """Its cancellation was requested; finish it as cancelled, unless a result comes first."""
     REVOKED = 4
@@ -50,6 +50,7 @@ class HeldAttempt:
         self.phase = Phase.WAITING
         self.stop_reason: StopReason | None = None
         self.cancel_requested = False
+        self.timed_out = False
         self.definition = ""
         """Known once it has started."""
         self.progress: HandlerProgress | None = None
@@ -64,6 +65,7 @@ class HeldAttempt:
             self._handler.cancel()
         self.stop_reason = reason if self.stop_reason is None else max(reason, self.stop_reason)
         self.cancel_requested = self.cancel_requested or reason is StopReason.CANCELLED
+        self.timed_out = self.timed_out or reason is StopReason.TIMED_OUT
         if self._wait is not None and reason is StopReason.DRAINED:
             self._wait.reschedule(asyncio.get_running_loop().time())
 

@@ -12,7 +12,8 @@ class JobContext:
     """One attempt of one job.
 
     A coroutine handler is stopped by a cancellation. A plain function runs in a thread, which can't be stopped: it
-    asks `stop_requested` now and then, and raises whatever it likes.
+    asks `stop_requested` now and then, and raises whatever it likes. What it returns after its time is late: the
+    attempt has failed by then. One that does not heed has its effects beside the next attempt.
     """
 
     id: str
@@ -56,5 +57,5 @@ class JobContext:
 
     @property
     def stop_requested(self) -> bool:
-        """Stop now, whatever the reason: cancelled, revoked, draining, or out of touch with the leader."""
+        """Stop now, whatever the reason: cancelled, out of time, revoked, draining, or out of touch with the leader."""
         return self._stop_requested()

@@ -11,6 +11,7 @@ from hascheduler.model.processor import ProcessorRef
 from hascheduler.ports import Clock, WorkStore
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.self_fence import SelfFence
+from hascheduler.telemetry.reminders import Reminders
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +40,7 @@ class Heartbeat:
         self._registered = False
         self._turned_at = clock.mono_ms()
         self._hurry = asyncio.Event()
+        self._reminders = Reminders()
         # Two tries before the deadline, so that one exchange that hangs does not close the fence.
         self._limit_s = max(config.heartbeat_deadline_ms / 2, config.heartbeat_interval_ms) / 1000
 
@@ -66,8 +68,11 @@ class Heartbeat:
                 async with asyncio.timeout(self._limit_s):
                     await self._write()
             except (WorldError, TimeoutError) as error:
-                log.warning("beat_failed", error=str(error) or "no answer in time")
+                reason = str(error) or "no answer in time"
+                if self._reminders.is_due(reason, began_at):
+                    log.warning("beat_failed", error=reason)
             else:
+                self._reminders.over()
                 self._fence.renewed(began_at)
             pause_ms = self._config.heartbeat_interval_ms - (self._clock.mono_ms() - began_at)
             try:

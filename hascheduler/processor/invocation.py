@@ -18,6 +18,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.retry import tries_text
 from hascheduler.ports import AttemptOutcome, StartedJob
 from hascheduler.processor.attempts import HeldAttempt, StopReason
 from hascheduler.processor.context import JobContext
@@ -27,9 +28,13 @@ from hascheduler.processor.outcomes import Failure, checked_result, failure_of
 
 @dataclass(frozen=True, slots=True)
 class GiveBack:
-    """The attempt did not come to its own end: the job waits for the next one."""
+    """The attempt did not come to its own end: the job waits for the next one.
+
+    ``lost``: it ran, and may have run beside another one; a job that does this to its processors must come to an end.
+    """
 
     reason: str
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +52,18 @@ async def invoke(handler: Handler, job: JobContext) -> Any:
             return await handler(job)
         result = await run_in_thread(handler, job)
         return await result if inspect.isawaitable(result) else result
-    except SystemExit as error:
-        raise RuntimeError("the handler raised SystemExit") from error  # it may end its job, not the event loop
+    except (SystemExit, KeyboardInterrupt) as error:  # it may end its job, not the event loop with all its jobs
+        raise RuntimeError(f"the handler raised {type(error).__name__}") from error
 
 
-def end_of(handler: asyncio.Task[Any], reason: StopReason | None, timeout: Failure) -> End:
+def end_of(handler: asyncio.Task[Any], reason: StopReason | None, timeout: Failure, *, late: bool) -> End:
     """How an attempt ended whose handler is done, and which was stopped for ``reason``, or for a ``timeout``.
 
-    A result stands even after a request to cancel or a drain: it was there first. An error does not: a handler that is
-    being stopped may raise anything.
+    A result stands even after a request to cancel or a drain: it was there first. One that is ``late``, as the time was
+    over before it came, does not: the attempt has failed by then. Nor does an error: a handler that is being stopped
+    may raise anything.
     """
-    if reason is StopReason.REVOKED or reason is StopReason.FENCED:
+    if reason is not None and (late or reason is StopReason.REVOKED or reason is StopReason.FENCED):
         return unfinished(reason, timeout)
     error = asyncio.CancelledError("by the handler itself") if handler.cancelled() else handler.exception()
     if error is None:
@@ -82,7 +88,7 @@ def unfinished(reason: StopReason, timeout: Failure) -> End:
         case StopReason.REVOKED:
             return Drop()
         case StopReason.FENCED:
-            return GiveBack("the processor could not show life in time")
+            return GiveBack("the processor could not show life in time", lost=True)
 
 
 async def run_in_thread(function: Callable[[JobContext], Any], job: JobContext) -> Any:
@@ -102,7 +108,7 @@ async def run_in_thread(function: Callable[[JobContext], Any], job: JobContext) 
         elif isinstance(error, Exception) and not isinstance(error, StopIteration):
             done.set_exception(error)
         else:
-            # No future takes a StopIteration, and a SystemExit would end the event loop with all its jobs.
+            # No future takes a StopIteration, and a SystemExit would end the event loop.
             done.set_exception(RuntimeError(f"the handler raised {type(error).__name__}"))
 
     def work() -> None:
@@ -148,7 +154,9 @@ class TimeLimit:
         end_ms = rules.end_of(started.first_started_at_ms)
         if end_ms is not None and (span_ms is None or end_ms - now < span_ms):
             total = format_duration(rules.total_timeout_ms or 0)
-            span_ms, failure = max(end_ms - now, 0), Failure(f"timed out after {total} in all", final=True)
+            tries = tries_text(started.failures + started.losses + 1, started.losses)
+            span_ms = max(end_ms - now, 0)
+            failure = Failure(f"timed out after {total} in all ({tries})", final=True)
         return cls(span_ms, None if span_ms is None else WallMs(now + span_ms), failure)
 
     @contextmanager

@@ -5,7 +5,10 @@ says otherwise by what it raises: `PermanentError`, `RetryLater`, or an error th
 (`hascheduler.errors.CallerError`: a payload that is wrong today is wrong tomorrow).
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import orjson
@@ -14,13 +17,15 @@ from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.durations import parse_duration
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.retry import lost_text
 from hascheduler.ports import AttemptOutcome, StartedJob
 
 RESULT_BYTES_MAX = 256 * 1024
 ERROR_BYTES_MAX = 4 * 1024
 TEXT_LENGTH_MAX = 500
-# Nothing is converted behind the handler's back but what JSON itself has no difference for.
-_STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+RESULT_NESTED_MAX = 170
+"""Objects and lists within each other: with a little less than it can, MongoDB keeps a late result as well."""
+_INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
 
 
 class PermanentError(Exception):
@@ -55,12 +60,11 @@ def failure_of(error: BaseException) -> Failure:
         error_text(error),
         final=isinstance(error, PermanentError | CallerError),
         pause_ms=error.after_ms if isinstance(error, RetryLater) else None,
-        error_type=_class_of(error),
+        error_type=_class_of(type(error)),
     )
 
 
-def _class_of(error: BaseException) -> str:
-    kind = type(error)
+def _class_of(kind: type) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -69,10 +73,19 @@ def outcome_of(failure: Failure, started: StartedJob, now: WallMs) -> AttemptOut
     failures = started.failures + 1
     retry_at_ms = None
     if not failure.final:
+        end_at_ms = started.rules.end_of(started.first_started_at_ms)
         retry_at_ms = started.rules.retry.retry_at_ms(
-            started.id, failures, now, started.rules.end_of(started.first_started_at_ms), failure.pause_ms
+            started.id, failures, now, end_at_ms, failure.pause_ms, losses=started.losses
         )
     return AttemptOutcome(JobState.FAILED, error=failure.error, retry_at_ms=retry_at_ms)
+
+
+def loss_of(reason: str, started: StartedJob) -> AttemptOutcome | None:
+    """The end of a job whose attempt is lost once more than its definition allows; None: it is tried again."""
+    retry, losses = started.rules.retry, started.losses + 1
+    if not retry.used_up(started.failures, losses):
+        return None
+    return AttemptOutcome(JobState.FAILED, error=lost_text(reason, losses, retry), lost=True)
 
 
 def checked_percent(percent: Any) -> float | None:
@@ -85,14 +98,61 @@ def checked_percent(percent: Any) -> float | None:
 
 
 def checked_result(result: object) -> Any:
-    """``result`` as JSON reads it back (tuples become lists); not JSON, or too much of it, is an `InvalidInput`."""
-    try:
-        encoded = orjson.dumps(result, option=_STRICT)
-    except (TypeError, RecursionError) as error:
-        raise InvalidInput(("result",), f"not JSON: {str(error)[:200]}", "JSON") from None
-    if len(encoded) > RESULT_BYTES_MAX:
-        raise InvalidInput(("result",), f"{len(encoded)} bytes of JSON", f"at most {RESULT_BYTES_MAX}")
-    return orjson.loads(encoded)
+    """``result`` in plain JSON values (tuples become lists); what is no JSON, or too much, is an `InvalidInput` that
+    names the place.
+
+    Nothing is converted behind the handler's back but what JSON itself has no difference for.
+    """
+    # Values that contain each other make a small object without end; JSON has at least a byte for each.
+    room = count(RESULT_BYTES_MAX, -1)
+
+    def plain(value: object, path: tuple[str | int, ...]) -> Any:
+        if next(room) < 0:
+            raise InvalidInput(("result",), f"more than {RESULT_BYTES_MAX} values", f"at most {RESULT_BYTES_MAX} bytes")
+        match value:
+            case None | bool():
+                return value
+            case str():
+                return _plain_text(value, path)
+            case int():
+                if not _INTEGER_MIN <= value <= _INTEGER_MAX:
+                    raise InvalidInput(path, "an integer that does not fit into 64 bits", "a 64-bit integer, or a text")
+                return int(value)
+            case float():
+                if not math.isfinite(value):
+                    raise InvalidInput(path, f"not JSON: {value}", "a finite number, or None")
+                return float(value)
+            case Mapping() | list() | tuple() if len(path) > RESULT_NESTED_MAX:
+                raise InvalidInput(
+                    ("result",), f"nested deeper than {RESULT_NESTED_MAX}", f"at most {RESULT_NESTED_MAX} levels"
+                )
+            case dict():
+                return {_plain_name(name, path): plain(item, (*path, name)) for name, item in value.items()}
+            case list() | tuple():
+                return [plain(item, (*path, place)) for place, item in enumerate(value)]
+        raise InvalidInput(
+            path, f"not JSON: {_class_of(type(value))}", "an object, list, text, number, boolean or None"
+        )
+
+    checked = plain(result, ("result",))
+    size = len(orjson.dumps(checked))
+    if size > RESULT_BYTES_MAX:
+        raise InvalidInput(("result",), f"{size} bytes of JSON", f"at most {RESULT_BYTES_MAX}")
+    return checked
+
+
+def _plain_name(name: object, path: tuple[str | int, ...]) -> str:
+    if not isinstance(name, str):
+        raise InvalidInput(path, f"not JSON: the name {str(name)[:64]!r} is no text", "names that are texts")
+    if "\0" in name:
+        raise InvalidInput(path, f"the name {name[:64]!r} has a NUL", "names without it")
+    return _plain_text(name, path)
+
+
+def _plain_text(text: str, path: tuple[str | int, ...]) -> str:
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidInput(path, "not JSON: half a surrogate pair", "a text of Unicode characters")
+    return text if type(text) is str else str.__str__(text)
 
 
 def shown_text(text: object) -> str:

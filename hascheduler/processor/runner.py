@@ -19,7 +19,7 @@ from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.context import JobContext
 from hascheduler.processor.handlers import Handlers
 from hascheduler.processor.invocation import Drop, End, GiveBack, TimeLimit, end_of, invoke, unfinished
-from hascheduler.processor.outcomes import Failure, checked_percent, error_text, outcome_of, shown_text
+from hascheduler.processor.outcomes import Failure, checked_percent, error_text, loss_of, outcome_of, shown_text
 from hascheduler.processor.retrying import always, until_answered
 from hascheduler.processor.self_fence import SelfFence
 from hascheduler.telemetry.metrics_processor import ProcessorMetrics
@@ -123,6 +123,8 @@ class Runner:
             record_end(span, end)
             if isinstance(end, Failure):
                 end = outcome_of(end, started, self._clock.wall_ms())
+            elif isinstance(end, GiveBack) and end.lost:
+                end = loss_of(end.reason, started) or end
             await self._settle(attempt, end)
 
     async def _start(self, attempt: HeldAttempt) -> StartedJob | None:
@@ -140,10 +142,10 @@ class Runner:
             return GiveBack(f"no handler for {started.definition!r} here")
         attempt.phase = Phase.RUNNING
         self._fence.check()
-        if attempt.stop_reason is not None:
-            return unfinished(attempt.stop_reason, limit.failure)
-        if not self._fence.trusted:
-            return unfinished(StopReason.FENCED, limit.failure)
+        reason = attempt.stop_reason or (None if self._fence.trusted else StopReason.FENCED)
+        if reason is not None:
+            end = unfinished(reason, limit.failure)
+            return GiveBack(end.reason) if isinstance(end, GiveBack) else end  # it never ran, so it is no loss
         log.debug("started", job=started.id, attempt=started.attempt, definition=started.definition)
         context = self._context(attempt, started, limit)
         task = asyncio.create_task(invoke(handler, context), name=f"handler {started.id}")
@@ -153,7 +155,7 @@ class Runner:
         if not has_ended:
             log.error("handler_abandoned", job=started.id, attempt=started.attempt, definition=started.definition)
             return unfinished(attempt.let_go_for, limit.failure)
-        return end_of(task, attempt.stop_reason, limit.failure)
+        return end_of(task, attempt.stop_reason, limit.failure, late=attempt.timed_out)
 
     async def _settle(self, attempt: HeldAttempt, end: AttemptOutcome | GiveBack | Drop) -> None:
         """Tell the database how it ended, however long that takes: until then the attempt is held."""
@@ -164,8 +166,8 @@ class Runner:
                     await self._finish(attempt, end)
                 except InvalidInput as error:
                     await self._finish(attempt, AttemptOutcome(JobState.FAILED, error=error_text(error)))
-            case GiveBack(reason):
-                await self._give_back(attempt, reason)
+            case GiveBack(reason, lost):
+                await self._give_back(attempt, reason, lost=lost)
             case Drop():
                 log.info("revoked", job=attempt.key[0], attempt=attempt.key[1])
                 self._metrics.ended(attempt.definition, "revoked")
@@ -177,18 +179,21 @@ class Runner:
             lambda: self._work.finish(job_id, number, self._config.id, outcome, at_ms), "finish", hopeful=always
         )
         is_late = answer is FinishAnswer.LATE
-        self._metrics.ended(attempt.definition, "late" if is_late else outcome.state.value)
+        self._metrics.ended(attempt.definition, "late" if is_late else outcome.attempt_end)
         write = log.info if is_late else log.debug
         write("finished", job=job_id, attempt=number, state=outcome.state, answer=answer, error=outcome.error)
 
-    async def _give_back(self, attempt: HeldAttempt, reason: str) -> None:
+    async def _give_back(self, attempt: HeldAttempt, reason: str, *, lost: bool) -> None:
         job_id, number = attempt.key
         at_ms = self._clock.wall_ms()
         ours = await until_answered(
-            lambda: self._work.give_back(job_id, number, self._config.id, reason, at_ms), "give back", hopeful=always
+            lambda: self._work.give_back(job_id, number, self._config.id, reason, at_ms, lost=lost),
+            "give back",
+            hopeful=always,
         )
-        self._metrics.ended(attempt.definition, "given_back" if ours else "late")
-        log.info("given_back", job=job_id, attempt=number, reason=reason, ours=ours)
+        outcome = "lost" if lost else "given_back"
+        self._metrics.ended(attempt.definition, outcome if ours else "late")
+        log.info(outcome, job=job_id, attempt=number, reason=reason, ours=ours)
 
     def _context(self, attempt: HeldAttempt, started: StartedJob, limit: TimeLimit) -> JobContext:
         def report(percent: float | None, text: str) -> None:
@@ -235,8 +240,8 @@ def record_end(span: Span, end: End) -> None:
         case Failure(error, error_type=error_type):
             span.set(OUTCOME, "failed")
             span.fail(error_type, error)
-        case GiveBack():
-            span.set(OUTCOME, "given_back")
+        case GiveBack(_, lost):
+            span.set(OUTCOME, "lost" if lost else "given_back")
         case Drop():
             span.set(OUTCOME, "revoked")
 

@@ -7,19 +7,23 @@ the next try wait longer, with jitter, up to `BACKOFF_MAX_S`.
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+from urllib.parse import unquote
 
 import aio_pika
 import structlog
 from aio_pika.abc import AbstractChannel, AbstractConnection
+from aiormq.exceptions import AuthenticationError, InvalidFrameError, ProbableAuthenticationError
 from tenacity import AsyncRetrying, retry_if_result, wait_random_exponential
 from yarl import URL
 
 from hascheduler.errors import BrokerUnavailable, InvalidInput
 from hascheduler.rabbitmq.faults import EXCHANGE_LIMIT_S, faults
+from hascheduler.telemetry.reminders import Reminders
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +34,7 @@ HEARTBEAT_S = 5
 BACKOFF_MAX_S = 3.0
 _LASTED_S = 5.0
 _CLOSE_LIMIT_S = 2.0
+_URL_VARIABLE = ("HASCHEDULER_AMQP_URL",)
 
 
 class Session:
@@ -58,7 +63,7 @@ class BrokerConnection:
         self._url = _checked(url)
         self._name = name
         self._tls = tls
-        self._logged = ""
+        self._reminders = Reminders()
 
     async def run(self, use: Callable[[Session], Awaitable[None]]) -> None:
         """``use`` each connection until it returns (it should, once the session is lost); until cancelled."""
@@ -93,21 +98,60 @@ class BrokerConnection:
         began_at = asyncio.get_running_loop().time()
         try:
             async with self.session() as session:
-                self._logged = ""
+                self._reminders.over()
                 log.info("broker_connected", connection=self._name)
                 await use(session)
             log.warning("broker_lost", connection=self._name)
         except BrokerUnavailable as error:
-            # An outage is logged once, not with every try.
-            tell = log.debug if str(error) == self._logged else log.warning
-            tell("broker_unavailable", connection=self._name, error=str(error))
-            self._logged = str(error)
+            # An outage is logged once a minute, not with every try.
+            reason = str(mistake_of(self._url, error) or error)
+            if self._reminders.is_due(reason, int(asyncio.get_running_loop().time() * 1_000)):
+                log.warning("broker_unavailable", connection=self._name, error=reason)
         return asyncio.get_running_loop().time() - began_at >= _LASTED_S
+
+
+async def require_access(url: str, tls: ssl.SSLContext | None = None) -> None:
+    """`InvalidInput` where the broker answers and refuses the user or the virtual host, which no waiting mends.
+
+    One that does not answer may be about to come.
+    """
+    link = BrokerConnection(url, "hascheduler at its start", tls)
+    try:
+        async with link.session():
+            pass
+    except BrokerUnavailable as error:
+        mistake = mistake_of(_checked(url), error)
+        if mistake is not None and isinstance(
+            error.__cause__, AuthenticationError | ProbableAuthenticationError | InvalidFrameError
+        ):
+            raise mistake from None
+
+
+def mistake_of(url: URL, error: BrokerUnavailable) -> InvalidInput | None:
+    """What the URL has wrong, by the driver's error: which address, what, and what would be right. No password."""
+    where, reason = f"{url.host}:{url.port or (5671 if url.scheme == 'amqps' else 5672)}", error.__cause__
+    match reason:
+        case AuthenticationError() | ProbableAuthenticationError():
+            problem, expected = f"{where} refuses user {url.user!r}", "a user that the broker knows, and its password"
+        case InvalidFrameError() if "Connection.Close" in str(reason):
+            vhost = unquote(url.path.removeprefix("/")) or "/"
+            problem = f"{where} has no virtual host {vhost!r} for user {url.user!r}"
+            expected = "one that exists, as the path of the URL (%2F is the first one), and permissions in it"
+        case _ if isinstance(getattr(reason, "__cause__", None), socket.gaierror):
+            problem = f"there is no address for the host {url.host!r}"
+            expected = "the name of a host that this machine can resolve"
+        case _ if isinstance(getattr(reason, "__cause__", None), ConnectionRefusedError):
+            problem, expected = f"nothing listens at {where}", "the address of a broker that runs"
+        case TimeoutError():
+            problem, expected = f"{where} does not answer as a broker does", "the address of a broker that runs"
+        case _:
+            return None
+    return InvalidInput(_URL_VARIABLE, problem, expected)
 
 
 def _checked(url: str) -> URL:
     """``url`` is never repeated in the refusal: it holds a password."""
-    refused = InvalidInput(("amqp_url",), "not an AMQP URL", "amqp://user:password@host:5672/vhost")
+    refused = InvalidInput(_URL_VARIABLE, "not an AMQP URL", "amqp://user:password@host:5672/vhost")
     try:
         parsed = URL(url)
     except ValueError:

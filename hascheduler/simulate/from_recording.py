@@ -2,8 +2,11 @@
 
 The load of the leader is taken as it was: jobs with their time of submission, processors as they came and went,
 and how long each job ran. The effects of its decisions are not. A job that was running when the recording began has
-the rest of its time left; one that had not ended when it ended takes what its definition says a job costs. Jobs that
-never ran and were cancelled are left out, and so are edits of definitions, lanes and tenants under way.
+the rest of its time left; one that had not ended when it ended takes what its definition says a job costs.
+
+The work is what was live within the recording's span, and it is gone on with until its end. Jobs that were not due by
+the span's end (``not_before``, the pause before a retry) are left out, else a run would last until the last of them; so
+are those that never ran and were cancelled, and edits of definitions, lanes and tenants under way.
 """
 
 from collections.abc import Iterable
@@ -26,7 +29,7 @@ from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.policy import policy_name
 from hascheduler.model.tenant import Tenant
-from hascheduler.simulate.scenario import LearnedCost, Scenario, ScenarioJob, ScenarioPolicy, ScenarioProcessor
+from hascheduler.simulate.scenario import LearnedCost, LeftOut, Scenario, ScenarioJob, ScenarioPolicy, ScenarioProcessor
 
 
 def recorded_scenario(heading: RecordingHeading, steps: Iterable[RecordedStep | RecordingEnd]) -> Scenario:
@@ -35,6 +38,7 @@ def recorded_scenario(heading: RecordingHeading, steps: Iterable[RecordedStep | 
     for step in steps:
         if isinstance(step, RecordingEnd):
             break
+        reading.ends_at_ms = max(reading.ends_at_ms, step.now)
         for each in step.inputs:
             reading.read(each, step.now)
     return reading.scenario(heading)
@@ -49,10 +53,17 @@ class _RecordedJob:
     finished_at_ms: int | None = None
     was_cancelled: bool = False
 
+    @property
+    def due_at_ms(self) -> int:
+        """When it could begin at the earliest; it may have been moved up since it was first seen."""
+        job = self.job
+        due_at_ms = max(job.submitted_at_ms, job.not_before_ms or 0, job.retry_at_ms or 0)
+        return due_at_ms if self.started_at_ms is None else min(due_at_ms, self.started_at_ms)
+
 
 class _RecordingReader:
     def __init__(self, at_ms: int) -> None:
-        self._at_ms = at_ms
+        self._at_ms = self.ends_at_ms = at_ms
         self._work: dict[str, _RecordedJob] = {}
         self._definitions: dict[str, Definition] = {}
         self._lanes: dict[str, Lane] = {}
@@ -94,7 +105,16 @@ class _RecordingReader:
 
     def scenario(self, heading: RecordingHeading) -> Scenario:
         policy = heading.config.policy
-        work = [each for each in self._work.values() if not each.was_cancelled]
+        work: list[_RecordedJob] = []
+        due_later: list[str] = []
+        cancelled: list[str] = []
+        for each in self._work.values():
+            if each.was_cancelled:
+                cancelled.append(each.job.id)
+            elif each.due_at_ms > self.ends_at_ms:
+                due_later.append(each.job.id)
+            else:
+                work.append(each)
         for each in work:
             self._definitions.setdefault(each.job.definition, Definition(each.job.definition))
         return Scenario(
@@ -114,7 +134,9 @@ class _RecordingReader:
             processors=tuple(self._processors.values()),
             learned_costs=tuple(LearnedCost(*row[:3]) for row in self._accounts.learned),
             jobs=tuple(sorted(map(self._job, work), key=lambda job: (job.submit_at_ms, job.id))),
-            note=f"as recorded of {heading.replica}",
+            note=f"as recorded of {heading.replica}{_left_out_text(len(due_later), len(cancelled))}",
+            recorded_ms=self.ends_at_ms - self._at_ms,
+            left_out=LeftOut(tuple(due_later), tuple(cancelled)),
         )
 
     def _job(self, work: _RecordedJob) -> ScenarioJob:
@@ -133,7 +155,7 @@ class _RecordingReader:
             priority=job.priority,
             mode=job.mode,
             resources=job.resources,
-            submit_at_ms=max(job.submitted_at_ms, job.not_before_ms or 0) - self._at_ms,
+            submit_at_ms=work.due_at_ms - self._at_ms,
             duration_ms=duration_ms,
             expires_at_ms=self._expires_at_ms(job),
         )
@@ -143,3 +165,9 @@ class _RecordingReader:
         if job.expires_at_ms is None or job.first_started_at_ms is not None or job.started_at_ms is not None:
             return None
         return job.expires_at_ms - self._at_ms
+
+
+def _left_out_text(due_later: int, cancelled: int) -> str:
+    counts = [f"{due_later:,} due after its end"] if due_later else []
+    counts += [f"{cancelled:,} cancelled before they began"] if cancelled else []
+    return f"; without jobs: {', '.join(counts)}" if counts else ""

@@ -1,7 +1,7 @@
 """The outcome of a run, in milliseconds from its beginning."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hascheduler.simulate.scenario import Scenario, ScenarioJob
@@ -84,9 +84,11 @@ def as_document(outcome: RunOutcome) -> dict[str, Any]:
     """The outcome as programs read it, in seconds.
 
     Jobs of several tenants: ``accumulated_cost`` is by ``tenant/key``, and there is ``accumulated_cost_by_tenant``.
-    ``expired`` is there only where some did.
+    ``expired`` is there only where some did, ``unschedulable`` only where some of ``pending`` are, ``left_out`` only
+    where jobs of a recording were.
     """
     expired = [[(each.finished_at_ms or 0) / 1_000, each.job.id] for each in outcome.jobs if each.expired]
+    left_out = {why: list(ids) for why, ids in asdict(outcome.scenario.left_out).items() if ids}
     by_tenant = {name: cost_ms / 1_000 for name, cost_ms in outcome.tenant_cost_ms.items()}
     return {
         "dispatched": [[each.started_at_ms / 1_000, each.job, each.processor] for each in outcome.attempts],
@@ -94,5 +96,7 @@ def as_document(outcome: RunOutcome) -> dict[str, Any]:
         "accumulated_cost": {key: cost_ms / 1_000 for key, cost_ms in outcome.accumulated_cost_ms.items()},
         "pending": list(outcome.pending),
         **({"expired": expired} if expired else {}),
+        **({"unschedulable": list(outcome.unschedulable)} if outcome.unschedulable else {}),
         **({"accumulated_cost_by_tenant": by_tenant} if by_tenant else {}),
+        **({"left_out": left_out} if left_out else {}),
     }

@@ -1,56 +1,254 @@
-"""Makes a `Scenario` of a text. Strict: what is not understood is refused, with its place.
+"""Makes a `Scenario` of a text: the nouns of `hascheduler.wire`, and around them what only a scenario says.
 
-The keys, with their defaults; seconds may also be durations such as ``"1m30s"``::
+Strict: what is not understood is refused, with its place. Definitions, lanes and tenants have the fields, bounds and
+defaults that a replica gives them, as far as they decide when jobs start; names are any texts here, and a file from
+before there were scopes means ``shared``. Spans are seconds or durations such as ``"1m30s"``.
 
-    note               ""            a line for people
-    policy             "balanced"    a preset or a list of criteria
-    idle_key_start     "zero" under the preset fair, else "min"
-    on_demand_bonus_max  none under the preset affinity, else 20480000 (null: none)
-    max_concurrency    no cap
-    learn_cost         true
-    cost_alpha         0.3           in thousandths
-    until              until nothing is left to happen
-    learned_costs      []            definition, target, cost
-    definitions        {}            by name: tier, max_concurrency, conflict_group, conflict_scope
-                                     (tenant, or "shared"), default_cost, resources, rate_limit {count, per}
-    lanes              {}            by name: weight, promote_after (one, or 11 by priority), policy
-    tenants            {}            by name: max_running
-    processors         []            id, types ("*" or names), slots, resources, join_at, leave_at, drain_at
-    jobs               []            see `hascheduler.simulate.submissions`
+With ``count`` an item of ``jobs`` is a group of so many jobs, ``every`` so many seconds. In a group ``{n}`` in the id
+is the number of the job, from 1 on (an id without it gets ``-{n}``), and where a value is a list, the jobs take its
+items in turn::
+
+    {"id": "clone-{n}", "definition": "clone", "count": 40, "every": [0, 0, 30], "duration": [4, 9]}
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, FailFast, Field, PlainValidator, Tag
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, RateLimit
-from hascheduler.model.lane import (
-    PRIORITY_MAX,
-    PROMOTE_AFTER_MS_DEFAULT,
-    PROMOTE_AFTER_MS_MIN,
-    WEIGHT_MAX,
-    Lane,
-)
+from hascheduler.model.definition import ConflictScope, Definition
+from hascheduler.model.durations import LONGEST_MS
+from hascheduler.model.fields import INTEGER_MAX
 from hascheduler.model.policy import DEFAULT_PRESET, Criteria, IdleKeyStart, criteria
 from hascheduler.model.processor import ANY_DEFINITION
-from hascheduler.model.tenant import Tenant
-from hascheduler.simulate.fields import Path, a_list, amounts, an_object, flag, integer, names, shown, span, text
+from hascheduler.model.repr_limits import quoted
+from hascheduler.model.resources import RESOURCE_NAMES_MAX, SLOTS, resources
 from hascheduler.simulate.reading import read_text
-from hascheduler.simulate.scenario import LearnedCost, Scenario, ScenarioPolicy, ScenarioProcessor
-from hascheduler.simulate.submissions import parse_jobs
+from hascheduler.simulate.scenario import (
+    JOBS_MAX,
+    LearnedCost,
+    Scenario,
+    ScenarioJob,
+    ScenarioPolicy,
+    ScenarioProcessor,
+)
+from hascheduler.wire.definition import StartLimits
+from hascheduler.wire.fields import DurationMs, NullIs, StrictModel, between, invalid_value
+from hascheduler.wire.job import Mode, Priority
+from hascheduler.wire.lane import LaneBody
+from hascheduler.wire.tenant import RunningLimit
+from hascheduler.wire.validation import ONE, TURNS, Path, validated
 
 NAMES_MAX = 10_000
 LEARNED_MAX = 100_000
 SLOTS_MAX = 1_000_000
+_CRITERIA_MAX = 16
+_TURNS_MAX = 10_000
+_Value = TypeVar("_Value")
 
-_SCENARIO = (
-    "note", "policy", "idle_key_start", "on_demand_bonus_max", "max_concurrency", "learn_cost", "cost_alpha", "until",
-    "learned_costs", "definitions", "lanes", "tenants", "processors", "jobs",
-)  # fmt: skip
-_DEFINITION = ("tier", "max_concurrency", "conflict_group", "conflict_scope", "default_cost", "rate_limit", "resources")
-_LANE = ("weight", "promote_after", "policy")
-_PROCESSOR = ("id", "types", "slots", "resources", "join_at", "leave_at", "drain_at")
+
+# The types of single fields
+
+
+def _amount_name(name: str) -> str:
+    if name == SLOTS:
+        raise invalid_value("no name for a resource", "another name: every job takes one slot")
+    return name
+
+
+def _nothing_said(value: Any) -> Any:
+    """A noun of which only the name is said has the defaults."""
+    return {} if value is None else value
+
+
+def _named_policy(value: Any) -> tuple[str, Criteria]:
+    """A policy's name, which is the list of its criteria where it has none, and its criteria."""
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or len(names) > _CRITERIA_MAX or not all(isinstance(each, str) for each in names):
+        raise invalid_value(f"{quoted(value)} is no policy", "a preset or a list of criteria")
+    try:
+        return ",".join(names), criteria(value)
+    except InvalidInput as error:
+        raise invalid_value(error.problem, error.expected) from None
+
+
+def _thousandths(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise invalid_value(f"{quoted(value)} is out of range", "a number from 0 to 1")
+    thousandths = Fraction(str(value)) * 1_000
+    if thousandths.denominator != 1:
+        raise invalid_value(f"{quoted(value)} is too exact", "at most three decimals")
+    return int(thousandths)
+
+
+_AnyText = Annotated[str, Field(max_length=512)]
+_SomeText = Annotated[_AnyText, Field(min_length=1)]
+_Default = Annotated[_SomeText, NullIs("default")]
+_Count = Annotated[int, Field(ge=1, le=INTEGER_MAX)]
+_Start = Annotated[DurationMs, NullIs(0)]
+_Amounts = Annotated[
+    dict[Annotated[_SomeText, AfterValidator(_amount_name)], Annotated[int, Field(ge=0, le=INTEGER_MAX)]],
+    Field(max_length=RESOURCE_NAMES_MAX),
+]
+_Named = Annotated[dict[_SomeText, Annotated[_Value, BeforeValidator(_nothing_said)]], Field(max_length=NAMES_MAX)]
+_ListOf = Annotated[list[_Value], FailFast(), NullIs([])]
+
+
+def _one_or_list(value: object) -> str:
+    return TURNS if isinstance(value, list) else ONE
+
+
+_Turns = Annotated[
+    Annotated[_Value, Tag(ONE)] | Annotated[list[_Value], Field(min_length=1, max_length=_TURNS_MAX), Tag(TURNS)],
+    Discriminator(_one_or_list),
+]
+
+
+# The parts of a file
+
+
+class FileDefinition(StartLimits):
+    conflict_group: _SomeText | None = None
+    resources: Annotated[_Amounts, NullIs({})] = Field(default={})
+
+    def resource(self, name: str, rev: int = 0) -> Definition:
+        return replace(
+            super().resource(name, rev), conflict_scope=ConflictScope(self.conflict_scope or ConflictScope.SHARED)
+        )
+
+
+class FileProcessor(StrictModel):
+    id: _SomeText
+    types: (
+        Annotated[
+            Annotated[_SomeText, Tag(ONE)]
+            | Annotated[list[_SomeText], Field(min_length=1, max_length=NAMES_MAX), Tag(TURNS)],
+            Discriminator(_one_or_list),
+        ]
+        | None
+    ) = None
+    slots: Annotated[int, Field(ge=1, le=SLOTS_MAX), NullIs(1)] = 1
+    resources: Annotated[_Amounts, NullIs({})] = Field(default={})
+    join_at: _Start = 0
+    leave_at: DurationMs | None = None
+    drain_at: DurationMs | None = None
+
+    def processor(self, path: Path) -> ScenarioProcessor:
+        for key, at in (("leave_at", self.leave_at), ("drain_at", self.drain_at)):
+            if at is not None and at < self.join_at:
+                raise InvalidInput((*path, key), f"{at / 1_000:g} s is before it joins", "a time after join_at")
+        types = ANY_DEFINITION if self.types is None else self.types
+        return ScenarioProcessor(
+            id=self.id,
+            definitions=frozenset({types} if isinstance(types, str) else types),
+            slots=self.slots,
+            resources=resources(self.resources),
+            join_at_ms=self.join_at,
+            leave_at_ms=self.leave_at,
+            drain_at_ms=self.drain_at,
+        )
+
+
+class FileLearnedCost(StrictModel):
+    definition: _SomeText
+    target: _AnyText
+    cost: DurationMs
+
+
+class FileJobs(StrictModel):
+    """One job, or a group: a job that has not begun ``expires_after`` its submission fails."""
+
+    id: _SomeText
+    definition: _Turns[_SomeText]
+    target: _Turns[_AnyText | None] = None
+    tenant: _Turns[_Default] = "default"
+    lane: _Turns[_Default] = "default"
+    fairness_key: _Turns[Annotated[_AnyText, NullIs("")]] = ""
+    priority: _Turns[Annotated[Priority, NullIs(5)]] = 5
+    mode: _Turns[Annotated[Mode, NullIs("queued")]] = "queued"
+    resources: _Turns[_Amounts | None] = None
+    submit_at: _Start = 0
+    expires_after: _Turns[Annotated[DurationMs, between(1, LONGEST_MS)] | None] = None
+    duration: _Turns[DurationMs]
+    count: Annotated[int, Field(ge=1, le=INTEGER_MAX)] | None = None
+    every: _Turns[_Start] | None = None
+
+    def jobs(self, path: Path, room: int) -> Iterator[ScenarioJob]:
+        """One by one, if there is ``room`` for them."""
+        if self.count is None:
+            self._demand_single(path)
+        elif self.count > room:
+            raise InvalidInput((*path, "count"), f"{self.count:,}", f"at most {JOBS_MAX:,} jobs in all")
+        name = self.id if self.count is None or "{n}" in self.id else self.id + "-{n}"
+        definition, target, tenant = _turns(self.definition), _turns(self.target), _turns(self.tenant)
+        lane, key = _turns(self.lane), _turns(self.fairness_key)
+        priority = _turns(self.priority)
+        mode: Sequence[Mode] = _turns(self.mode)
+        needs = [None if each is None else resources(each) for each in _turns(self.resources)]
+        durations_ms, expiries_ms, gaps_ms = _turns(self.duration), _turns(self.expires_after), _turns(self.every or 0)
+        at_ms = self.submit_at
+        for n in range(self.count or 1):
+            id = name if self.count is None else name.replace("{n}", str(n + 1))
+            own_target = target[n % len(target)]
+            expires_after_ms = expiries_ms[n % len(expiries_ms)]
+            yield ScenarioJob(
+                id=id,
+                definition=definition[n % len(definition)],
+                target=id if own_target is None else own_target,
+                tenant=tenant[n % len(tenant)],
+                lane=lane[n % len(lane)],
+                fairness_key=key[n % len(key)],
+                priority=priority[n % len(priority)],
+                mode=mode[n % len(mode)],
+                resources=needs[n % len(needs)],
+                submit_at_ms=at_ms,
+                duration_ms=durations_ms[n % len(durations_ms)],
+                expires_at_ms=None if expires_after_ms is None else at_ms + expires_after_ms,
+            )
+            at_ms += gaps_ms[n % len(gaps_ms)]
+
+    def _demand_single(self, path: Path) -> None:
+        if self.every is not None:
+            raise InvalidInput((*path, "every"), "without count", "count: how many jobs there are")
+        for name, value in self:
+            if isinstance(value, list):
+                raise InvalidInput((*path, name), "a list", "one value, or count: how many jobs take them in turn")
+
+
+class ScenarioFile(StrictModel):
+    note: Annotated[_AnyText, NullIs("")] = ""
+    policy: Annotated[tuple[str, Criteria], PlainValidator(_named_policy)] | None = None
+    idle_key_start: Literal["zero", "min"] | None = None
+    on_demand_bonus_max: Annotated[int, Field(ge=0, le=INTEGER_MAX)] | None = None
+    max_concurrency: _Count | None = None
+    learn_cost: Annotated[bool, NullIs(True)] = True  # the value of a null
+    cost_alpha: Annotated[int, PlainValidator(_thousandths), NullIs(300)] = 300
+    until: DurationMs | None = None
+    learned_costs: _ListOf[FileLearnedCost] = Field(default=[], max_length=LEARNED_MAX)
+    definitions: Annotated[_Named[FileDefinition], NullIs({})] = Field(default={})
+    lanes: Annotated[_Named[LaneBody], NullIs({})] = Field(default={})
+    tenants: Annotated[_Named[RunningLimit], NullIs({})] = Field(default={})
+    processors: _ListOf[FileProcessor] = Field(default=[], max_length=NAMES_MAX)
+    jobs: _ListOf[FileJobs] = Field(default=[], max_length=JOBS_MAX)
+
+    def scenario_policy(self) -> ScenarioPolicy:
+        name, order = self.policy or (DEFAULT_PRESET, criteria(DEFAULT_PRESET))
+        return ScenarioPolicy(
+            name=name,
+            criteria=order,
+            max_concurrency=self.max_concurrency,
+            idle_key_start=None if self.idle_key_start is None else IdleKeyStart(self.idle_key_start),
+            has_bonus_max="on_demand_bonus_max" in self.model_fields_set,
+            on_demand_bonus_max=self.on_demand_bonus_max,
+            learn_cost=self.learn_cost,
+            cost_alpha=self.cost_alpha,
+        )
+
+
+# From a text to a scenario
 
 
 def parse_scenario(text: str) -> Scenario:
@@ -60,175 +258,49 @@ def parse_scenario(text: str) -> Scenario:
 
 def scenario_of(document: object) -> Scenario:
     """The scenario of a document that was read already."""
-    found = an_object(document, (), _SCENARIO)
-    definitions = {
-        name: _definition(name, value, ("definitions", name))
-        for name, value in names(found.get("definitions"), ("definitions",), NAMES_MAX).items()
-    }
-    processors = tuple(
-        _processor(value, ("processors", index))
-        for index, value in enumerate(a_list(found.get("processors"), ("processors",), NAMES_MAX))
-    )
+    file = validated(ScenarioFile, document)
+    definitions = {name: body.resource(name) for name, body in file.definitions.items()}
+    processors = tuple(body.processor(("processors", index)) for index, body in enumerate(file.processors))
     _demand_unique(processors)
-    lanes = names(found.get("lanes"), ("lanes",), NAMES_MAX)
-    tenants = names(found.get("tenants"), ("tenants",), NAMES_MAX)
-    learned = a_list(found.get("learned_costs"), ("learned_costs",), LEARNED_MAX)
+    for index, cost in enumerate(file.learned_costs):
+        _demand_defined(cost.definition, definitions, ("learned_costs", index, "definition"))
     return Scenario(
-        policy=_policy(found),
+        policy=file.scenario_policy(),
         definitions=tuple(definitions.values()),
-        lanes=tuple(_lane(name, value, ("lanes", name)) for name, value in lanes.items()),
-        tenants=tuple(_tenant(name, value, ("tenants", name)) for name, value in tenants.items()),
+        lanes=tuple(body.resource(name) for name, body in file.lanes.items()),
+        tenants=tuple(body.resource(name) for name, body in file.tenants.items()),
         processors=processors,
-        learned_costs=tuple(
-            _learned_cost(value, ("learned_costs", index), definitions) for index, value in enumerate(learned)
-        ),
-        jobs=parse_jobs(found.get("jobs"), definitions, processors),
-        until_ms=None if found.get("until") is None else span(found["until"], ("until",)),
-        note="" if found.get("note") is None else text(found["note"], ("note",), empty=True),
+        learned_costs=tuple(LearnedCost(each.definition, each.target, each.cost) for each in file.learned_costs),
+        jobs=tuple(_jobs(file.jobs, definitions)),
+        until_ms=file.until,
+        note=file.note,
     )
 
 
-def _policy(found: Mapping[str, Any]) -> ScenarioPolicy:
-    name, order = _criteria(found.get("policy"), ("policy",))
-    start = found.get("idle_key_start")
-    if start is not None and start not in set(IdleKeyStart):
-        raise InvalidInput(("idle_key_start",), shown(start), " or ".join(IdleKeyStart))
-    limit = found.get("max_concurrency")
-    bonus = found.get("on_demand_bonus_max")
-    return ScenarioPolicy(
-        name=name,
-        criteria=order,
-        max_concurrency=None if limit is None else integer(limit, ("max_concurrency",), 1),
-        idle_key_start=None if start is None else IdleKeyStart(start),
-        has_bonus_max="on_demand_bonus_max" in found,
-        on_demand_bonus_max=None if bonus is None else integer(bonus, ("on_demand_bonus_max",), 0),
-        learn_cost=True if found.get("learn_cost") is None else flag(found["learn_cost"], ("learn_cost",)),
-        cost_alpha=_thousandths(found.get("cost_alpha"), ("cost_alpha",)),
-    )
+def _jobs(items: Sequence[FileJobs], definitions: Mapping[str, Definition]) -> Iterator[ScenarioJob]:
+    """All jobs, groups unfolded, in the order of the file; an `InvalidInput` names the first that is wrong."""
+    seen: dict[str, int] = {}
+    for index, item in enumerate(items):
+        path: Path = ("jobs", index)
+        for place, definition in enumerate(_turns(item.definition)):
+            where = (*path, "definition", place) if isinstance(item.definition, list) else (*path, "definition")
+            _demand_defined(definition, definitions, where)
+        for job in item.jobs(path, JOBS_MAX - len(seen)):
+            if seen.setdefault(job.id, index) != index:
+                raise InvalidInput((*path, "id"), f"{job.id[:64]!r} is the id of jobs.{seen[job.id]}", "another id")
+            yield job
 
 
-def _criteria(value: object, path: Path) -> tuple[str, Criteria]:
-    """A policy's name, which is the list of its criteria where it has none, and its criteria."""
-    where = ".".join(str(part) for part in path)
-    if value is None:
-        return DEFAULT_PRESET, criteria(DEFAULT_PRESET)
-    if isinstance(value, str):
-        return value, criteria(value, where)
-    if not isinstance(value, list) or len(value) > 16 or not all(isinstance(each, str) for each in value):
-        raise InvalidInput(path, shown(value), "a preset or a list of criteria")
-    return ",".join(value), criteria(value, where)
+def _turns(value: _Value | list[_Value]) -> Sequence[_Value]:
+    return value if isinstance(value, list) else (value,)
 
 
-def _thousandths(value: object, path: Path) -> int:
-    if value is None:
-        return 300
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(path, shown(value), "a number from 0 to 1")
-    thousandths = Fraction(str(value)) * 1_000
-    if thousandths.denominator != 1:
-        raise InvalidInput(path, shown(value), "at most three decimals")
-    return int(thousandths)
+def _demand_defined(name: str, definitions: Mapping[str, Definition], path: Path) -> None:
+    if name not in definitions:
+        raise InvalidInput(path, f"{name[:64]!r} is not defined", "a name in definitions")
 
 
-def _definition(name: str, value: object, path: Path) -> Definition:
-    found = an_object({} if value is None else value, path, _DEFINITION)
-    tier, limit, group = found.get("tier"), found.get("max_concurrency"), found.get("conflict_group")
-    cost = found.get("default_cost")
-    return Definition(
-        name=name,
-        max_concurrency=None if limit is None else integer(limit, (*path, "max_concurrency"), 1),
-        default_cost_ms=DEFAULT_COST_MS_DEFAULT if cost is None else span(cost, (*path, "default_cost")),
-        conflict_group=None if group is None else text(group, (*path, "conflict_group")),
-        conflict_scope=_conflict_scope(found.get("conflict_scope"), (*path, "conflict_scope")),
-        tier=None if tier is None else integer(tier, (*path, "tier"), 1),
-        rate_limit=_rate_limit(found.get("rate_limit"), (*path, "rate_limit")),
-        resources=amounts(found.get("resources"), (*path, "resources")),
-    )
-
-
-def _conflict_scope(value: object, path: Path) -> ConflictScope:
-    if value is None:
-        return ConflictScope.SHARED  # what files from before there were scopes mean
-    if not isinstance(value, str) or value not in set(ConflictScope):
-        raise InvalidInput(path, shown(value), " or ".join(ConflictScope))
-    return ConflictScope(value)
-
-
-def _rate_limit(value: object, path: Path) -> RateLimit | None:
-    if value is None:
-        return None
-    found = an_object(value, path, ("count", "per"))
-    return RateLimit(integer(found.get("count"), (*path, "count"), 1), span(found.get("per"), (*path, "per"), 1))
-
-
-def _lane(name: str, value: object, path: Path) -> Lane:
-    found = an_object({} if value is None else value, path, _LANE)
-    weight, policy = found.get("weight"), found.get("policy")
-    return Lane(
-        name=name,
-        weight=1 if weight is None else integer(weight, (*path, "weight"), 1, WEIGHT_MAX),
-        promote_after_ms=_promote_after(found.get("promote_after"), (*path, "promote_after")),
-        criteria=None if policy is None else _criteria(policy, (*path, "policy"))[1],
-    )
-
-
-def _promote_after(value: object, path: Path) -> tuple[int, ...]:
-    if value is None:
-        return (PROMOTE_AFTER_MS_DEFAULT,)
-    if not isinstance(value, list):
-        return (span(value, path, PROMOTE_AFTER_MS_MIN),)
-    if len(value) != PRIORITY_MAX + 1:
-        raise InvalidInput(path, f"{len(value)} values", f"one, or {PRIORITY_MAX + 1}: one for each priority")
-    return tuple(span(each, (*path, index), PROMOTE_AFTER_MS_MIN) for index, each in enumerate(value))
-
-
-def _tenant(name: str, value: object, path: Path) -> Tenant:
-    found = an_object({} if value is None else value, path, ("max_running",))
-    limit = found.get("max_running")
-    return Tenant(name, max_running=None if limit is None else integer(limit, (*path, "max_running"), 1))
-
-
-def _learned_cost(value: object, path: Path, definitions: Mapping[str, Definition]) -> LearnedCost:
-    found = an_object(value, path, ("definition", "target", "cost"))
-    definition = text(found.get("definition"), (*path, "definition"))
-    if definition not in definitions:
-        raise InvalidInput((*path, "definition"), f"{definition[:64]!r} is not defined", "a name in definitions")
-    target = text(found.get("target"), (*path, "target"), empty=True)
-    return LearnedCost(definition, target, span(found.get("cost"), (*path, "cost")))
-
-
-def _processor(value: object, path: Path) -> ScenarioProcessor:
-    found = an_object(value, path, _PROCESSOR)
-    join_at, leave_at, drain_at = (
-        None if found.get(key) is None else span(found[key], (*path, key))
-        for key in ("join_at", "leave_at", "drain_at")
-    )
-    for key, at in (("leave_at", leave_at), ("drain_at", drain_at)):
-        if at is not None and at < (join_at or 0):
-            raise InvalidInput((*path, key), f"{shown(found[key])} is before it joins", "a time after join_at")
-    return ScenarioProcessor(
-        id=text(found.get("id"), (*path, "id")),
-        definitions=_types(found.get("types"), (*path, "types")),
-        slots=1 if found.get("slots") is None else integer(found["slots"], (*path, "slots"), 1, SLOTS_MAX),
-        resources=amounts(found.get("resources"), (*path, "resources")),
-        join_at_ms=join_at or 0,
-        leave_at_ms=leave_at,
-        drain_at_ms=drain_at,
-    )
-
-
-def _types(value: object, path: Path) -> frozenset[str]:
-    if value is None:
-        return frozenset({ANY_DEFINITION})
-    if isinstance(value, str):
-        return frozenset({text(value, path)})
-    listed = a_list(value, path, NAMES_MAX)
-    if not listed:
-        raise InvalidInput(path, "an empty list", 'the definitions that it runs, or "*"')
-    return frozenset(text(each, (*path, index)) for index, each in enumerate(listed))
-
-
-def _demand_unique(processors: tuple[ScenarioProcessor, ...]) -> None:
+def _demand_unique(processors: Sequence[ScenarioProcessor]) -> None:
     seen: dict[str, int] = {}
     for index, processor in enumerate(processors):
         if processor.id in seen:

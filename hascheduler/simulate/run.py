@@ -28,6 +28,7 @@ from hascheduler.mirror.changes import (
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.processor import ProcessorRef
+from hascheduler.model.retry import lost_pause_ms
 from hascheduler.simulate.outcome import JobRecord, RunOutcome, SimulatedAttempt
 from hascheduler.simulate.scenario import Scenario, ScenarioJob, ScenarioProcessor, account_names
 
@@ -60,6 +61,8 @@ class _Run:
         self._scenario = scenario
         self._progress = progress
         self._until_ms = scenario.until_ms
+        self._recorded_ms = scenario.recorded_ms
+        self._expiries = {each.expires_at_ms for each in scenario.jobs}
         self._dispatcher = Dispatcher(DispatchConfig(policy=scenario.policy.config()))
         self._costs_by_default = {each.name: each.default_cost_ms for each in scenario.definitions}
         ordered = sorted(enumerate(scenario.jobs), key=lambda item: (item[1].submit_at_ms, item[0]))
@@ -84,7 +87,7 @@ class _Run:
         tenants = dict.fromkeys(tenant for tenant, _ in self._costs) if several else {}
         return RunOutcome(
             scenario=self._scenario,
-            ended_at_ms=at_ms if self._until_ms is None else self._until_ms,
+            ended_at_ms=max(at_ms, self._recorded_ms or 0) if self._until_ms is None else self._until_ms,
             jobs=tuple(self._record(life) for life in self._lives.values()),
             attempts=tuple(self._attempts),
             completed=tuple(self._completed),
@@ -105,6 +108,8 @@ class _Run:
         soonest = min((each for each in instants if each is not None), default=None)
         if soonest is None or (self._until_ms is not None and soonest > self._until_ms):
             return None
+        if self._recorded_ms is not None and soonest > self._recorded_ms:
+            return soonest if self._running or soonest not in self._expiries else None
         return soonest
 
     def _live_through(self, at_ms: int, first: Iterable[Input]) -> int | None:
@@ -192,6 +197,8 @@ class _Run:
             case Requeue(job_id, _, _):
                 life = self._lives[job_id]
                 self._end_attempt(life, life.attempts[-1].order, at_ms, lost=True)
+                losses = life.ref.losses + (life.ref.state is JobState.RUNNING)
+                pause_ms = lost_pause_ms(losses) if life.ref.state is JobState.RUNNING else 0
                 life.ref = replace(
                     life.ref,
                     rev=life.ref.rev + 1,
@@ -199,7 +206,8 @@ class _Run:
                     processor=None,
                     dispatched_at_ms=None,
                     started_at_ms=None,
-                    failures=life.ref.failures + (life.ref.state is JobState.RUNNING),
+                    losses=losses,
+                    retry_at_ms=WallMs(EPOCH_MS + at_ms + pause_ms) if pause_ms else None,
                 )
                 return JobSeen(life.ref)
             case Fail(job_id, _, _):

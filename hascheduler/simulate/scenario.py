@@ -99,8 +99,20 @@ class ScenarioPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The ids of recorded jobs that are in no scenario: not due by the recording's end, and cancelled unbegun."""
+
+    due_later: tuple[str, ...] = ()
+    cancelled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
-    """``jobs`` in the order of the file. ``until_ms`` None: until nothing is left to happen. ``note`` is for people."""
+    """``jobs`` in the order of the file. ``until_ms`` None: until nothing is left to happen. ``note`` is for people.
+
+    One of a recording lasts at least ``recorded_ms``. After that it ends when nothing runs and the next to happen is
+    that a job expires: one that no processor can run may have years until then.
+    """
 
     policy: ScenarioPolicy
     definitions: tuple[Definition, ...]
@@ -111,6 +123,8 @@ class Scenario:
     jobs: tuple[ScenarioJob, ...]
     until_ms: int | None = None
     note: str = ""
+    recorded_ms: int | None = None
+    left_out: LeftOut = LeftOut()
 
     def under(self, policy: str, path: str = "policy") -> "Scenario":
         """The same under another policy: a preset, or criteria with commas; an unknown one is an `InvalidInput`.

@@ -238,7 +238,8 @@ class VirtualScheduler:
         anything knows of it, or ``"before"`` it is called.
 
         All that ran in it dies too. Another processor starts at once; the leader finds the dead one after the heartbeat
-        timeout of 5 s, and what it held runs again.
+        timeout of 5 s, and what it held runs again: at once after its first loss, later after a pause. That is no
+        failed try; a job has failed when it was lost as often as its definition's ``retry.lost_attempts`` allows.
         """
         if when not in ("before", "after"):
             raise InvalidInput(("when",), repr(when), "'before' or 'after'")

@@ -3,7 +3,8 @@
 `next_nominal` answers the question that the core asks most: which nominal time comes after this one? It is computed
 from the previous nominal time, never from now, so every replica and every restart gets the same list. `latest_nominal`
 and `count_nominal` answer for long stretches without going through them one by one. One file a kind: `interval`, `cron`
-(its dialect in `expressions`, its calendar in `walls`, its clock changes in `zones`), `times`.
+(its dialect in `expressions`, its calendar in `walls`, its clock changes in `zones`), `times`. `remarks` say what its
+author may not have meant.
 
 The bounds of a trigger are kept here; its exclusion windows and its largest number of fires are left to the code that
 decides the times (`hascheduler.dispatch.schedules`). A cron expression that can't be read is an `InvalidInput` when its
@@ -11,10 +12,12 @@ times are computed.
 """
 
 from hascheduler.triggers.checks import check_trigger, shortest_gap_ms
+from hascheduler.triggers.cron import read_pattern
 from hascheduler.triggers.due import count_firing, due_ms, excluded_until
 from hascheduler.triggers.interval import EVERY_MIN_MS
 from hascheduler.triggers.nominal import count_nominal, latest_nominal, next_nominal
 from hascheduler.triggers.preview import ClockChange, Upcoming, clock_changes, upcoming
+from hascheduler.triggers.remarks import remarks
 from hascheduler.triggers.times import TIMES_MAX
 
 __all__ = [
@@ -30,6 +33,8 @@ __all__ = [
     "excluded_until",
     "latest_nominal",
     "next_nominal",
+    "read_pattern",
+    "remarks",
     "shortest_gap_ms",
     "upcoming",
 ]

@@ -20,21 +20,42 @@ exact):
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import LATEST_MS, WallMs
-from hascheduler.model.trigger import Cron
-from hascheduler.triggers.expressions import is_hourly, walls_of
+from hascheduler.model.trigger import Cron, Interval
+from hascheduler.triggers.expressions import interval_of, is_hourly, walls_of
 from hascheduler.triggers.walls import Walls
-from hascheduler.triggers.zones import DAY_S, first_instant, offset_of, span_at, transitions, zone_of
+from hascheduler.triggers.zones import (
+    DAY_S,
+    canonical_zone,
+    first_instant,
+    offset_of,
+    span_at,
+    transitions,
+    zone_of,
+)
 
 _LATEST_S = LATEST_MS // 1_000 - 1
 _CACHED_MAX = 4_096
 _MARGIN_S = 2 * DAY_S
 """More than any clock is ever changed by."""
+
+
+def read_pattern(expression: str, timezone: str, anchor_ms: WallMs) -> Cron | Interval:
+    """What is written as cron: wall times, with the zone's name as it is spelt; an interval for ``@every 90s``.
+
+    An interval is the same in every zone. What can't be read is left as it is, for `check`.
+    """
+    with suppress(InvalidInput):
+        every_ms = interval_of(expression)
+        if every_ms is not None:
+            return Interval(every_ms, anchor_ms)
+    return Cron(expression, canonical_zone(timezone) or timezone)
 
 
 def next_nominal(cron: Cron, after_ms: int) -> WallMs | None:

@@ -5,13 +5,15 @@ Five fields, or six with the seconds **last**; croniter reads what this grammar 
     field           values                      also
     minute          0-59
     hour            0-23
-    day of month    1-31                        L (the last day)
+    day of month    1-31                        L (the last day), L-3 (three days before it), 15W (the weekday
+                                                nearest to the 15th, in that month), LW (the last weekday), L-3W
     month           1-12, jan-dec
-    day of week     0-7 (0 and 7: Sunday),      5#2, fri#2 (the second Friday), L5 (the last Friday)
+    day of week     0-7 (0 and 7: Sunday),      5#2, fri#2 (the second Friday), L5, 5L, friL (the last Friday)
                     sun-sat
     second          0-59
 
     in each         *   a   a-b   a-b/n   */n   a/n (from a on), and lists of them such as 0,30-40
+    in day fields   ?   which is *
     instead         @yearly @annually @monthly @weekly @daily @midnight @hourly
 
 Upper and lower case are one. A range may wrap: 22-2, fri-mon. ``n`` is at most the number of values of its field, and
@@ -20,14 +22,19 @@ counts from the field's first value (``*/n``) or from ``a``, again in each range
 A day field that is not ``*`` is restricted. When both are, a day need match only one of them (``0 0 13 * 5``: each
 13th, and each Friday). ``*/2`` is restricted, other than in Vixie cron. A field that spells out all of its values is
 restricted too (``0 0 1 * 0-6`` is each day), unless the other day field has a star in it (``0 0 */2 * 0-6``: odd days).
+``31W`` and ``L-30`` name nothing in shorter months.
 
 Not in it, because readers differ about the meaning: ``5-5``, ``*`` in a list, a step over a range that wraps
 (croniter 7 makes 22-2/3 the hours 22 and 2), steps longer than the field, and a day of month beside ``5#2`` or ``L5``
-(croniter would demand both). Nor years, ``?``, ``W``, ``@reboot``, and croniter's hashed (``H``) and random (``R``)
-forms, which would not be the same on every replica.
+(croniter would demand both). Nor years, ``@reboot``, a zone before the fields (``CRON_TZ=…``), and croniter's hashed
+(``H``) and random (``R``) forms, which would not be the same on every replica. Go's ``@every 90s`` is an interval
+(`hascheduler.triggers.cron.read_pattern`). Where the seconds stand first, as in Quartz and robfig/cron, and the
+expression can't be read with the seconds last, the error says how it would be written here; where it can, `remarks`
+do (`hascheduler.triggers.remarks`).
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
@@ -35,7 +42,9 @@ from typing import cast
 from croniter import croniter
 
 from hascheduler.errors import InvalidInput
-from hascheduler.triggers.walls import Walls
+from hascheduler.model.durations import format_duration, parse_duration
+from hascheduler.triggers.interval import EVERY_MIN_MS
+from hascheduler.triggers.walls import DayOfMonth, Walls
 
 EXPRESSION_CHARACTERS_MAX = 256
 _EXPECTED = "five cron fields, or six with the seconds last, such as '*/5 * * * *'"
@@ -51,17 +60,30 @@ _ALIASES = {
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _ITEM = re.compile(r"(?:\*|(?P<low>[a-z0-9]+)(?:-(?P<high>[a-z0-9]+))?)(?:/(?P<step>[0-9]{1,9}))?", re.ASCII)
+_DAY_OF_MONTH = re.compile(r"(?:l(?:-(?P<before>[0-9]{1,2}))?|(?P<day>[0-9]{1,2})(?=w))(?P<weekday>w)?", re.ASCII)
+_WEEKDAY = rf"[0-7]|{'|'.join(_WEEKDAYS)}"
+_DAY_OF_WEEK = re.compile(rf"(?:{_WEEKDAY})#[1-5]|l[0-7]|(?P<last>{_WEEKDAY})l", re.ASCII)
 _CACHED_MAX = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class Item:
+    """One item of a field: ``*``, a number, a range, with a step or none. ``low`` is above ``high`` if it wraps."""
+
+    low: int
+    high: int
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
     name: str
     low: int
     high: int
     size: int
     special: re.Pattern[str] | None = None
     words: tuple[str, ...] = ()
+    also: str = ""
 
     def number(self, text: str) -> int | None:
         """What one end of a range stands for."""
@@ -70,18 +92,31 @@ class _Field:
         number = int(text) if text.isdigit() and len(text) <= 2 else -1
         return number if self.low <= number <= self.high else None
 
+    def item(self, text: str) -> Item | None:
+        """None for the forms of days that are no numbers; the text is one that `normal_form` lets through."""
+        match = _ITEM.fullmatch(text)
+        if match is None or (self.special is not None and self.special.fullmatch(text)):
+            return None
+        step = int(match["step"] or 1)
+        if match["low"] is None:
+            return Item(self.low, self.low + self.size - 1, step)
+        low = self.number(match["low"]) or 0
+        if match["high"] is None:
+            return Item(low, self.low + self.size - 1 if match["step"] else low, step)
+        return Item(low, self.number(match["high"]) or 0, step)
+
     @property
     def values(self) -> str:
         return f"{self.low} to {self.high}" + (f", {self.words[0]} to {self.words[-1]}" if self.words else "")
 
 
-_FIELDS = (
-    _Field("minute", 0, 59, 60),
-    _Field("hour", 0, 23, 24),
-    _Field("day of month", 1, 31, 31, re.compile("l")),
-    _Field("month", 1, 12, 12, words=_MONTHS),
-    _Field("day of week", 0, 7, 7, re.compile(rf"(?:[0-7]|{'|'.join(_WEEKDAYS)})#[1-5]|l[0-7]"), _WEEKDAYS),
-    _Field("second", 0, 59, 60),
+FIELDS = (
+    Field("minute", 0, 59, 60),
+    Field("hour", 0, 23, 24),
+    Field("day of month", 1, 31, 31, _DAY_OF_MONTH, also=", ?, L, L-3, 15W, LW"),
+    Field("month", 1, 12, 12, words=_MONTHS),
+    Field("day of week", 0, 7, 7, _DAY_OF_WEEK, _WEEKDAYS, also=", ?, fri#2, L5, 5L"),
+    Field("second", 0, 59, 60),
 )
 
 
@@ -94,59 +129,154 @@ def normal_form(expression: str) -> str:
         raise InvalidInput((), f"{expression[:64]!r} holds a character that is not in cron expressions", _EXPECTED)
     text = expression.strip().lower()
     if text.startswith("@"):
-        if text not in _ALIASES:
-            raise InvalidInput((), f"{text[:64]!r} is unknown", ", ".join(_ALIASES))
-        return _ALIASES[text]
+        return _alias(text)
     fields = text.split()
+    if fields and fields[0].startswith(("cron_tz=", "tz=")):
+        zone = expression.split(maxsplit=1)[0].partition("=")[2]
+        raise InvalidInput((), f"{fields[0][:64]!r} stands before the fields", f"timezone: {zone[:64]}, beside it")
     if len(fields) not in (5, 6):
         problem = f"{expression[:64]!r} has {len(fields)} field{'' if len(fields) == 1 else 's'}"
-        raise InvalidInput((), problem, _EXPECTED)
-    for field, text in zip(_FIELDS, fields, strict=False):
+        raise _unless_turned(fields, InvalidInput((), problem, _EXPECTED))
+    try:
+        return _normal(fields)
+    except InvalidInput as error:
+        raise _unless_turned(fields, error) from None
+
+
+def seconds_last(fields: Sequence[str]) -> str | None:
+    """Fields whose first is the second, in the order of here; None where they can't be read so.
+
+    A second of 0 is left out, and so is a year that says nothing.
+    """
+    if len(fields) == 7 and fields[6] in ("*", "?"):
+        fields = fields[:6]
+    if len(fields) != 6:
+        return None
+    second, *rest = fields
+    turned = [*rest, *([] if second == "0" else [second])]
+    try:
+        _normal(turned)
+    except InvalidInput:
+        return None
+    return " ".join(turned)
+
+
+def interval_of(expression: str) -> int | None:
+    """The ms of ``@every 90s``; None for any other text. `InvalidInput` (without a path) where that is no interval."""
+    first, _, span = expression.strip().partition(" ")
+    if first.lower() != "@every":
+        return None
+    every_ms = parse_duration(span.strip())
+    if every_ms < EVERY_MIN_MS:
+        problem = f"{format_duration(every_ms)} is too short"
+        raise InvalidInput((), problem, f"at least {format_duration(EVERY_MIN_MS)}")
+    return every_ms
+
+
+def _alias(text: str) -> str:
+    every_ms = interval_of(text)
+    if every_ms is not None:
+        every = format_duration(every_ms)
+        raise InvalidInput((), f"{text[:64]!r} is an interval", f'a trigger of the type interval, every "{every}"')
+    if text not in _ALIASES:
+        raise InvalidInput((), f"{text[:64]!r} is unknown", f"{', '.join(_ALIASES)}, or @every 90s")
+    return _ALIASES[text]
+
+
+def _normal(fields: Sequence[str]) -> str:
+    formed = []
+    for field, text in zip(FIELDS, fields, strict=False):
         items = text.split(",")
-        for item in items:
-            _check_item(field, item, alone=len(items) == 1)
-    return " ".join(fields)
+        formed.append(",".join(_item_form(field, item, alone=len(items) == 1) for item in items))
+    return " ".join(formed)
 
 
-def _check_item(field: _Field, item: str, *, alone: bool) -> None:
-    if field.special is not None and field.special.fullmatch(item):
-        return
+def _item_form(field: Field, item: str, *, alone: bool) -> str:
+    special = None if field.special is None else field.special.fullmatch(item)
+    if special is not None:
+        return _special_form(field, item, special)
+    if item == "?" and alone and field.special is not None:
+        return "*"
     match = _ITEM.fullmatch(item)
     if match is None:
-        raise InvalidInput((), f"{item[:64]!r} can't be the {field.name}", f"{field.values}, * or a range")
+        raise InvalidInput((), f"{item[:64]!r} can't be the {field.name}", f"{field.values}, * or a range{field.also}")
     if item == "*" and not alone:
         raise InvalidInput((), f"* stands beside others as the {field.name}", "* alone, or the others alone")
     ends = [text for text in (match["low"], match["high"]) if text is not None]
     numbers = [field.number(text) for text in ends]
     for text, number in zip(ends, numbers, strict=True):
         if number is None:
-            raise InvalidInput((), f"{text[:64]!r} can't be the {field.name}", field.values)
+            raise InvalidInput((), f"{text[:64]!r} can't be the {field.name}", field.values + field.also)
     step = match["step"]
     if step is not None and not 1 <= int(step) <= field.size:
         raise InvalidInput((), f"{item[:64]!r} has a step of {int(step)}", f"1 to {field.size} as the {field.name}")
     if len(numbers) == 2:
         _check_range(field, item, int(numbers[0] or 0), int(numbers[1] or 0), step)
+    return item
 
 
-def _check_range(field: _Field, item: str, low: int, high: int, step: str | None) -> None:
+def _special_form(field: Field, item: str, special: re.Match[str]) -> str:
+    """``5L`` and ``friL`` as ``l5``, the others as they are."""
+    if field.words:
+        last = special["last"]
+        return item if last is None else f"l{field.number(last)}"
+    day, before = special["day"], special["before"]
+    if day is not None and field.number(day) is None:
+        raise InvalidInput((), f"{item!r} can't be the {field.name}", "1W to 31W, or LW")
+    if before is not None and not 1 <= int(before) <= 30:
+        raise InvalidInput((), f"{item!r} can't be the {field.name}", "L, or L-1 to L-30")
+    return item
+
+
+def _check_range(field: Field, item: str, low: int, high: int, step: str | None) -> None:
     if low == high or (field.words is _WEEKDAYS and (low, high) == (7, 0)):
         raise InvalidInput((), f"{item!r} as the {field.name} is read as one or as all", f"{low}, or *")
     if low > high and step is not None:
         raise InvalidInput((), f"{item!r} steps over a range that wraps", "its values one by one, such as 22,1")
 
 
+def _unless_turned(fields: Sequence[str], error: InvalidInput) -> InvalidInput:
+    """The error, with what would be right here where only the seconds stand in the wrong place."""
+    turned = seconds_last(fields)
+    if turned is None:
+        yearless = seconds_last(fields[:6]) if len(fields) == 7 else None
+        if yearless is not None:
+            problem = f"{error.problem}: there are no years, and the seconds come last"
+            return InvalidInput((), problem, f"{yearless!r} with start_at and end_at")
+        return error
+    return InvalidInput((), f"{error.problem}: the seconds come last here", f"{turned!r}{_hint_on_weekdays(fields)}")
+
+
+def _hint_on_weekdays(fields: Sequence[str]) -> str:
+    """Quartz counts the days of the week from 1, and so may who writes ``?``; what robfig/cron writes is as here."""
+    is_numbered = any(sign.isdigit() for sign in fields[5].partition("#")[0])
+    return " (1 is Monday here, in Quartz Sunday)" if is_numbered and "?" in fields else ""
+
+
 @lru_cache(_CACHED_MAX)
 def walls_of(expression: str) -> Walls:
     """What the expression names; read once. `InvalidInput` (without a path) where it can't be read."""
-    form = normal_form(expression)
+    fields = normal_form(expression).split()
+    days = fields[2].split(",")
+    special = [_day_of_month(match) for match in map(_DAY_OF_MONTH.fullmatch, days) if match is not None]
+    # What croniter does not know is left out for it; where nothing else is, any day stands there and is dropped.
+    plain = [day for day in days if not _DAY_OF_MONTH.fullmatch(day)]
+    fields[2] = ",".join(plain) or "1"
     try:
-        expanded, nth = croniter.expand(form)
+        expanded, nth = croniter.expand(" ".join(fields))
+        if not plain:
+            expanded[2] = []
         if nth and expanded[2] != ["*"]:
             problem = f"{expression[:64]!r} restricts the day of month beside a weekday's place in the month"
             raise InvalidInput((), problem, "* as the day of month")
-        return Walls(expanded, cast("dict[int, set[int | str]]", nth))
+        return Walls(expanded, cast("dict[int, set[int | str]]", nth), special)
     except (ValueError, KeyError, IndexError) as error:  # croniter's errors are ValueErrors
         raise InvalidInput((), _said(expression, str(error)), _EXPECTED) from None
+
+
+def _day_of_month(match: re.Match[str]) -> DayOfMonth:
+    day = -int(match["before"] or 0) if match["day"] is None else int(match["day"])
+    return DayOfMonth(day, nearest_weekday=match["weekday"] is not None)
 
 
 def is_hourly(expression: str) -> bool:

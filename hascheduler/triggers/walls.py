@@ -7,32 +7,60 @@ bisection instead of one step a time; the days come from the day fields, a month
 from bisect import bisect_left, bisect_right
 from calendar import monthrange
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
 from hascheduler.model.instants import LATEST_MS
 from hascheduler.triggers.zones import DAY_S
 
-Field = list[int | Literal["*", "l"]]
+Values = list[int | Literal["*", "l"]]
 
 _EPOCH = date(1970, 1, 1)
 # Wall times lead instants by up to half a day, or lag behind.
 _LAST_DAY = LATEST_MS // 1_000 // DAY_S + 1
 
 
+@dataclass(frozen=True, slots=True)
+class DayOfMonth:
+    """The day ``day``, or from 0 down so many days before the last; or the weekday of that month nearest to it."""
+
+    day: int
+    nearest_weekday: bool
+
+    def number(self, first: int, length: int) -> int | None:
+        """Its number in a month whose 1st is the weekday ``first`` (Monday is 0); None where there is no such day."""
+        number = self.day if self.day > 0 else length + self.day
+        if not 1 <= number <= length:
+            return None
+        weekday = (first + number - 1) % 7
+        if self.nearest_weekday and weekday == 5:
+            return number - 1 if number > 1 else number + 2
+        if self.nearest_weekday and weekday == 6:
+            return number + 1 if number < length else number - 2
+        return number
+
+
 class Walls:
     """What one expression of five or six fields names: its fields as `croniter.expand` gives them.
 
-    ``nth`` are the places in the month (1 to 5, or "l" for the last) that its weekdays are restricted to.
+    ``nth`` are the places in the month (1 to 5, or "l" for the last) that its weekdays are restricted to; ``special``
+    are days of the month beside those in its field.
     """
 
-    def __init__(self, expanded: Sequence[Field], nth: Mapping[int, Collection[int | str]]) -> None:
+    def __init__(
+        self,
+        expanded: Sequence[Values],
+        nth: Mapping[int, Collection[int | str]],
+        special: Collection[DayOfMonth] = (),
+    ) -> None:
         minute, hour, day, month, weekday = expanded[:5]
         self._seconds = _numbers(expanded[5], 60) if len(expanded) > 5 else [0]
         self._minutes = _numbers(minute, 60)
         self._hours = _numbers(hour, 24)
         self._months = frozenset(_numbers(month, 13))
         self._days = None if day == ["*"] else frozenset(day)
+        self._special = special
         self._weekdays = None if weekday == ["*"] else frozenset(weekday)
         self._nth = nth
         self._per_minute = len(self._seconds)
@@ -162,22 +190,21 @@ class Walls:
         weekday, length = monthrange(year, month)
         named = self._known.get((weekday, length))
         if named is None:
+            special = {day.number(weekday, length) for day in self._special}
             named = self._known[(weekday, length)] = tuple(
                 # Python's weekdays begin with Monday, those of cron with Sunday.
                 number
                 for number in range(1, length + 1)
-                if self._names(number, (weekday + number) % 7, length)
+                if self._names(number, (weekday + number) % 7, length, is_special=number in special)
             )
         return before, named
 
-    def _names(self, number: int, weekday: int, length: int) -> bool:
+    def _names(self, number: int, weekday: int, length: int, *, is_special: bool) -> bool:
         """Whether the day fields name the day ``number`` of a month that has ``length``."""
+        is_day = self._days is None or number in self._days or is_special
         if self._days is None or self._weekdays is None:
-            return self._names_day(number, length) and self._names_weekday(number, weekday, length)
-        return self._names_day(number, length) or self._names_weekday(number, weekday, length)
-
-    def _names_day(self, number: int, length: int) -> bool:
-        return self._days is None or number in self._days or (number == length and "l" in self._days)
+            return is_day and self._names_weekday(number, weekday, length)
+        return is_day or self._names_weekday(number, weekday, length)
 
     def _names_weekday(self, number: int, weekday: int, length: int) -> bool:
         if self._weekdays is None:
@@ -190,7 +217,7 @@ class Walls:
         )
 
 
-def _numbers(field: Field, end: int) -> list[int]:
+def _numbers(field: Values, end: int) -> list[int]:
     if field == ["*"]:
         return list(range(1 if end == 13 else 0, end))
     return sorted(number for number in field if isinstance(number, int))

@@ -6,8 +6,10 @@ integer arithmetic. A *gap* is where the clock jumps ahead (wall times that do n
 """
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -42,20 +44,28 @@ class OffsetChange:
 
 @lru_cache(1_024)
 def zone_of(name: str) -> ZoneInfo:
-    """`InvalidInput` (without a path) where there is no such zone."""
+    """`InvalidInput` (without a path) where there is no such zone; upper and lower case are one."""
     expected = "an IANA time zone such as Europe/Paris"
-    if name not in _known_zones():
-        raise InvalidInput((), f"{name[:64]!r} is not a time zone", expected)
+    known = canonical_zone(name)
+    if known is None:
+        close = get_close_matches(name[:64].lower(), _known_zones(), 1)
+        raise InvalidInput((), f"{name[:64]!r} is not a time zone", _known_zones()[close[0]] if close else expected)
     try:
-        return ZoneInfo(name)
+        return ZoneInfo(known)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InvalidInput((), f"the data of {name[:64]!r} can't be read", expected) from None
 
 
+def canonical_zone(name: str) -> str | None:
+    """The zone's name as it is spelt; None where there is none."""
+    return _known_zones().get(name.lower())
+
+
 @lru_cache(1)
-def _known_zones() -> frozenset[str]:
+def _known_zones() -> Mapping[str, str]:
+    """By their names in lower case."""
     # Two that name no place: whatever this machine is set to, which may differ by replica, and "not set".
-    return frozenset(available_timezones()) - {"localtime", "Factory"}
+    return {name.lower(): name for name in sorted(available_timezones() - {"localtime", "Factory"})}
 
 
 def offset_s(zone: ZoneInfo, at_s: int) -> int:

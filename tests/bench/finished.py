@@ -14,28 +14,29 @@ from itertools import islice
 from typing import Any
 
 import httpx
-from pymongo import DESCENDING, AsyncMongoClient
+from pymongo import AsyncMongoClient
 from pymongo.write_concern import WriteConcern
 
+from hascheduler.api.routing.queries import place_text
 from hascheduler.embedded.stack import Stack
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob
-from hascheduler.mongo.jobs import listing
+from hascheduler.mongo.job_lists import job_ranges
 from hascheduler.mongo.queries import job_query
-from hascheduler.ports import JobSelection
+from hascheduler.ports import JobSelection, ListPosition
 from hascheduler.simulate.percentiles import percentile
 
 _BATCH = 5_000
 _AGE_MS = 6 * 86_400_000
 _FILTERS: dict[str, JobSelection] = {
     "all": JobSelection(),
-    "state": JobSelection(state=JobState.FAILED),
+    "state": JobSelection((JobState.FAILED,)),
     "definition": JobSelection(definition="definition-7"),
     "tenant": JobSelection(tenant="tenant-7"),
     "schedule": JobSelection(schedule="schedule-7"),
-    "tenant_and_state": JobSelection(tenant="tenant-7", state=JobState.FAILED),
-    "definition_and_state": JobSelection(definition="definition-7", state=JobState.FAILED),
+    "tenant_and_state": JobSelection((JobState.FAILED,), tenant="tenant-7"),
+    "definition_and_state": JobSelection((JobState.FAILED,), definition="definition-7"),
     "target": JobSelection(target="target-7"),
     "batch": JobSelection(batch="batch:7"),
 }
@@ -51,7 +52,8 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
     ):
         jobs = client[database].get_collection("jobs", write_concern=WriteConcern(w=1))
         began = time.monotonic()
-        documents = _documents(count, chance)
+        now = int(time.time() * 1_000)
+        documents = _documents(count, chance, now)
         while batch := list(islice(documents, _BATCH)):
             await jobs.insert_many(batch, ordered=False)
         figures["written_in_s"] = round(time.monotonic() - began)
@@ -59,15 +61,17 @@ async def measure_finished(stack: Stack, database: str, count: int, requests: in
         # What is measured is a database that has so many, not one that has just been given them.
         await client.admin.command("fsync")
 
-        def anywhere() -> str:
-            return _id(chance.randrange(count))
+        def anywhere() -> int:
+            return chance.randrange(count)
 
-        figures |= await _timed("get", http, requests, lambda: f"/v1/jobs/{anywhere()}")
-        figures |= await _timed("why", http, requests, lambda: f"/v1/jobs/{anywhere()}/why")
+        figures |= await _timed("get", http, requests, lambda: f"/v1/jobs/{_id(anywhere())}")
+        figures |= await _timed("why", http, requests, lambda: f"/v1/jobs/{_id(anywhere())}/why")
         for name, which in _FILTERS.items():
             asked = "&".join(f"{field}={value}" for field, value in job_query(which).items())
-            figures |= await _timed(f"list_by_{name}", http, requests, partial(_page, asked, anywhere))
-            figures[f"list_by_{name}_plan"] = await _plan(jobs, which, anywhere())
+            figures |= await _timed(
+                f"list_by_{name}", http, requests, partial(_page, asked, lambda: _place(now, anywhere(), count))
+            )
+            figures[f"list_by_{name}_plan"] = await _plan(jobs, which, _place(now, anywhere(), count))
     lists = [value for name, value in figures.items() if name.startswith("list_") and name.endswith("_p99_ms")]
     return {**figures, "slowest_list_p99_ms": max(lists)}
 
@@ -81,11 +85,11 @@ async def _timed(name: str, http: httpx.AsyncClient, requests: int, path: Callab
     return {f"{name}_p{part}_ms": round(percentile(took, part) / 1_000, 1) for part in (50, 99)}
 
 
-async def _plan(jobs: Any, which: JobSelection, after: str) -> str:
+async def _plan(jobs: Any, which: JobSelection, after: ListPosition) -> str:
     """The stages that the planner has chosen, the last first; what it went through for a page, and what came of it."""
-    query, index = listing(which, after)
-    found = jobs.find(query).sort("_id", DESCENDING).limit(101)
-    told = await (found if index is None else found.hint(index)).explain()
+    range = job_ranges(which)[0]
+    found = range.find(jobs, range.matching(range.query(after, None, None) or {})).limit(101)
+    told = await found.explain()
     stage = told["queryPlanner"]["winningPlan"]
     stage = stage.get("queryPlan", stage)
     names: list[str] = []
@@ -97,19 +101,26 @@ async def _plan(jobs: Any, which: JobSelection, after: str) -> str:
     return f"{' < '.join(names)}; {read}"
 
 
-def _page(asked: str, anywhere: Callable[[], str]) -> str:
-    return "/v1/jobs?" + "&".join(filter(None, (asked, f"after={anywhere()}")))
+def _page(asked: str, anywhere: Callable[[], ListPosition]) -> str:
+    return "/v1/jobs?" + "&".join(filter(None, (asked, f"after={place_text(anywhere())}")))
 
 
 def _id(number: int) -> str:
     return f"job:{number:017x}bench"
 
 
-def _documents(count: int, chance: random.Random) -> Iterator[dict[str, Any]]:
-    now = int(time.time() * 1_000)
+def _submitted_at(now: int, number: int, count: int) -> WallMs:
+    return WallMs(now - _AGE_MS + number * _AGE_MS // count)
+
+
+def _place(now: int, number: int, count: int) -> ListPosition:
+    return ListPosition(_submitted_at(now, number, count), _id(number))
+
+
+def _documents(count: int, chance: random.Random, now: int) -> Iterator[dict[str, Any]]:
     keep_until = datetime.now(UTC) + timedelta(days=7)
     for number in range(count):
-        at_ms = WallMs(now - _AGE_MS + number * _AGE_MS // count)
+        at_ms = _submitted_at(now, number, count)
         tenant = f"tenant-{chance.randrange(20)}"
         job = NewJob(
             id=_id(number),

@@ -16,6 +16,7 @@ import httpx
 import psutil
 from pymongo import AsyncMongoClient
 
+from hascheduler.client import AsyncScheduler
 from hascheduler.embedded.stack import Stack
 from hascheduler.simulate.percentiles import percentile
 
@@ -49,9 +50,10 @@ async def measure_flood(stack: Stack, database: str, flood: Flood) -> dict[str, 
     async with (
         AsyncMongoClient[dict[str, Any]](stack.mongodb_uri) as client,
         httpx.AsyncClient(base_url=url, timeout=30) as http,
+        AsyncScheduler(url) as scheduler,
     ):
         jobs = client[database]["jobs"]
-        (await http.put("/v1/tenants/flood", json={"max_pending": _CAP})).raise_for_status()
+        await scheduler.tenants.put("flood", max_pending=_CAP)
         alone_at_ms = _now_ms()
         await _quiet(http, flood)
         flood_at_ms = _now_ms()
@@ -72,7 +74,7 @@ async def measure_flood(stack: Stack, database: str, flood: Flood) -> dict[str, 
         alone = await _waits(jobs, alone_at_ms, flood_at_ms)
         flooded = await _waits(jobs, flood_at_ms, _now_ms())
         unstarted = await jobs.count_documents({"tenant": "quiet", "started_at_ms": None})
-        await http.post("/v1/jobs:cancel", json={"filter": {"tenant": "flood"}})
+        await scheduler.cancel_where(tenant="flood")
     ratio = percentile(flooded, 99) / max(1, percentile(alone, 99))
     return {
         **asdict(flood),

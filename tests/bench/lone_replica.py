@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import psutil
 
+from hascheduler.client import AsyncScheduler, Unavailable
 from hascheduler.embedded.children import Child, free_port, start_child
 from tests.bench.cast import own_mb, resident_mb
 
@@ -36,12 +36,12 @@ class LoneReplica:
 
     async def leads(self) -> float:
         """Once it is ready and leads: the seconds that took since its start."""
-        async with httpx.AsyncClient(base_url=self.url, timeout=READY_LIMIT_S) as http:
-            async with asyncio.timeout(READY_LIMIT_S):
-                while not await _leads(http):
-                    if not self.child.running:
-                        raise RuntimeError(f"the replica has ended:\n{self.child.last_lines()}")
-                    await asyncio.sleep(0.02)
+        asking = AsyncScheduler(self.url, patience=0, answer_timeout=READY_LIMIT_S)
+        async with asking as scheduler, asyncio.timeout(READY_LIMIT_S):
+            while not await _leads(scheduler):
+                if not self.child.running:
+                    raise RuntimeError(f"the replica has ended:\n{self.child.last_lines()}")
+                await asyncio.sleep(0.02)
         return round(time.monotonic() - self.started_at, 2)
 
     async def rests(self, seconds: int) -> dict[str, float]:
@@ -101,10 +101,9 @@ async def start_lone_replica(uri: str, database: str, folder: Path) -> AsyncIter
         await asyncio.shield(child.stop())
 
 
-async def _leads(http: httpx.AsyncClient) -> bool:
+async def _leads(scheduler: AsyncScheduler) -> bool:
     try:
-        if (await http.get("/readyz")).status_code != 200:
-            return False
-        return bool((await http.get("/v1/cluster")).json()["leading"])
-    except httpx.TransportError:
+        cluster = await scheduler.cluster.status()
+    except Unavailable:
         return False
+    return cluster["ready"] and cluster["leading"]

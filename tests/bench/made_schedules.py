@@ -1,28 +1,26 @@
-"""Makes many schedules over HTTP, at all replicas in turn."""
+"""Makes many schedules through the SDK, at all replicas in turn."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
-import aiohttp
-import orjson
-
+from hascheduler.client import AsyncScheduler
 from hascheduler.demo.evidence import Expectation
 
 _IN_FLIGHT = 32
-_JSON = {"content-type": "application/json"}
 
 
 async def make_schedules(urls: Sequence[str], bodies: Sequence[Mapping[str, Any]]) -> list[Expectation]:
     """In the order of ``bodies``."""
     made: dict[int, Expectation] = {}
-    async with aiohttp.ClientSession(raise_for_status=True) as http:
+    async with AsyncExitStack() as stack:
+        schedulers = [await stack.enter_async_context(AsyncScheduler(url)) for url in urls]
 
         async def make(numbers: Iterator[int]) -> None:
             for number in numbers:
-                url = f"{urls[number % len(urls)]}/v1/schedules"
-                async with http.post(url, data=orjson.dumps(bodies[number]), headers=_JSON) as answer:
-                    made[number] = Expectation.of(orjson.loads(await answer.read()))
+                schedules = schedulers[number % len(schedulers)].schedules
+                made[number] = Expectation.of(await schedules.create_document(bodies[number]))
 
         left = iter(range(len(bodies)))
         async with asyncio.TaskGroup() as tasks:

@@ -16,13 +16,14 @@ import asyncio
 import random
 import time
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import httpx
 from pymongo import AsyncMongoClient
 
+from hascheduler.client import AsyncScheduler, Refused
 from hascheduler.embedded.mongod import start_mongod
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.instants import WallMs, format_instant
@@ -111,15 +112,17 @@ async def _changes(
     """From each one-off's nominal time to the entry that decided it, and how many were refused; what was accepted and
     never decided counts as ten seconds."""
     nominal_ms: dict[str, int] = {}
-    async with httpx.AsyncClient(base_url=replica.url, timeout=5) as http:
+    async with AsyncScheduler(replica.url) as scheduler:
         for number in range(changes):
             name, at_ms = f"soon-{number}", int(time.time() * 1_000) + AHEAD_MS
-            trigger = {"type": "once", "at": format_instant(at_ms)}
-            body = {"name": name, "trigger": trigger, "job": {"definition": "log"}}
-            answer = await http.post("/v1/schedules", json=body)
-            if answer.status_code != httpx.codes.UNPROCESSABLE_ENTITY:
-                answer.raise_for_status()
+            try:
+                await scheduler.schedules.create(
+                    name, {"type": "once", "at": format_instant(at_ms)}, {"definition": "log"}
+                )
                 nominal_ms[name] = at_ms
+            except Refused as refused:
+                if refused.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+                    raise
             await asyncio.sleep(0.05)
     await asyncio.sleep(2)
     lags = dict.fromkeys(nominal_ms, _NEVER_MS)

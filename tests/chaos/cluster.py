@@ -33,6 +33,8 @@ from tests.chaos.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 HANDLERS = "tests.chaos.handlers"
+ANSWER_S = 4.0
+"""How long a user waits for one replica."""
 _NEWEST = 100
 
 
@@ -84,7 +86,7 @@ class Cluster:
     """Replicas that users do not get to."""
 
     def __post_init__(self) -> None:
-        self.http = httpx.AsyncClient(timeout=4, limits=httpx.Limits(max_connections=200))
+        self.http = httpx.AsyncClient(timeout=ANSWER_S, limits=httpx.Limits(max_connections=200))
         self.folder.mkdir(parents=True, exist_ok=True)
         self.sink = self.folder / "effects"
         self._ports: dict[str, int] = {}

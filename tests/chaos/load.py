@@ -5,20 +5,21 @@ without an answer is repeated under its key, as a client does, until one comes o
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
-import httpx
-
+from hascheduler.client import AsyncScheduler, Refused, Unavailable
 from hascheduler.model.durations import parse_duration
 from hascheduler.model.instants import WallMs, format_instant, parse_instant
 from hascheduler.model.trigger import Interval, Trigger
 from hascheduler.ports import CancelAnswer
 from hascheduler.triggers import next_nominal
-from tests.chaos.cluster import Cluster
+from tests.chaos.cluster import ANSWER_S, Cluster
 from tests.checkers.evidence import Submitted
 
 _RETRY = {"attempts": 10, "backoff": "200ms", "max": "1s"}
@@ -35,6 +36,7 @@ WITH_LONG = (*_MIX * 2, "long")
 """Some that last longer than a processor is waited for: whoever is cut off still has them when others get them."""
 TARGETS = ("a", "b", "c", "d")
 _AT_ONCE_MAX = 60
+T = TypeVar("T")
 _PAUSE_S = 0.3
 
 
@@ -69,7 +71,7 @@ class Load:
     async def prepare(self) -> None:
         """The definitions and the schedules, before anything goes wrong."""
         for name, rules in DEFINITIONS.items():
-            await self._until_answered("PUT", f"/v1/definitions/{name}", rules)
+            await self._until_answered(partial(_put_definition, name, rules))
         await asyncio.gather(*(self._schedule(number) for number in range(self.plan.schedules)))
 
     async def _schedule(self, number: int) -> None:
@@ -86,8 +88,8 @@ class Load:
             # A job that takes longer than a second gives its overlap something to skip.
             "job": {"definition": "slow" if overlap == "skip" else self.plan.scheduled, "target": f"t{number}"},
         }
-        made = await self._until_answered("POST", "/v1/schedules", body)
-        trigger = made["trigger"]
+        made = await self._until_answered(lambda scheduler: scheduler.schedules.create_document(body))
+        trigger: Any = made["trigger"]
         pattern = Interval(parse_duration(trigger["every"]), parse_instant(trigger["anchor"]))
         self.schedules[made["name"]] = SimpleNamespace(trigger=Trigger(pattern), now=parse_instant(made["created_at"]))
 
@@ -107,11 +109,11 @@ class Load:
         self._number += 1
         key = f"chaos-{self._number}"
         submit = self.keys[key] = Submitted("", self.cluster.now_s())
-        body = {"definition": definition, "target": self.chance.choice(TARGETS), **fields}
+        options: dict[str, Any] = {"target": self.chance.choice(TARGETS), **fields}
         async with self._room:
-            answer = await self._asked("POST", "/v1/jobs", body, {"Idempotency-Key": key})
-        if answer is not None:
-            submit.id = answer["id"]
+            job = await self._asked(lambda scheduler: scheduler.submit(definition, idempotency_key=key, **options))
+        if job is not None:
+            submit.id = job.id
             submit.acknowledged = True
             self.submits.append(submit)
         return submit
@@ -119,28 +121,28 @@ class Load:
     async def cancel(self, id: str) -> None:
         """Once, whatever comes of it; what is answered is kept to."""
         async with self._room:
-            with suppress(httpx.HTTPError, LookupError):
-                answer = await self.cluster.http.post(f"{self._any_url()}/v1/jobs/{id}/cancel")
-                if answer.status_code == httpx.codes.OK and answer.json()["answer"] == CancelAnswer.CANCELLED:
+            with suppress(Refused, Unavailable, LookupError):
+                if await self._any_scheduler().cancel(id) == CancelAnswer.CANCELLED:
                     self.cancels.append((id, self.cluster.now_s()))
 
-    async def _asked(self, method: str, path: str, body: Any, headers: dict[str, str]) -> dict[str, Any] | None:
-        """The answer, or None if none came before the end."""
+    async def _asked(self, question: Callable[[AsyncScheduler], Awaitable[T]]) -> T | None:
+        """The answer, or None if none came before the end. Each try is one request to any replica: who is asked when
+        it is in trouble is what is looked at, so the scheduler's own patience is none."""
         while True:
-            with suppress(httpx.HTTPError, LookupError):
-                url = self._any_url()
-                answer = await self.cluster.http.request(method, url + path, json=body, headers=headers)
-                if answer.status_code < 300:
-                    content: dict[str, Any] = answer.json()
-                    return content
-                assert answer.status_code == 429 or answer.status_code >= 500, answer.text
-                self.refused += 1
+            try:
+                return await question(self._any_scheduler())
+            except (Refused, Unavailable) as failure:
+                if failure.status is not None and failure.status != 429 and failure.status < 500:
+                    raise
+                self.refused += failure.status is not None
+            except LookupError:
+                pass  # nobody is up
             if self.over:
                 return None
             await asyncio.sleep(_PAUSE_S)
 
-    async def _until_answered(self, method: str, path: str, body: Any) -> dict[str, Any]:
-        answer = await self._asked(method, path, body, {})
+    async def _until_answered(self, question: Callable[[AsyncScheduler], Awaitable[T]]) -> T:
+        answer = await self._asked(question)
         assert answer is not None
         return answer
 
@@ -148,14 +150,19 @@ class Load:
         """Acknowledged submits, and nominal times that have come."""
         return len(self.submits) + sum(nominal_times(schedule, until_ms) for schedule in self.schedules.values())
 
-    def _any_url(self) -> str:
+    def _any_scheduler(self) -> AsyncScheduler:
         cluster = self.cluster
         up = [
             life
             for life in cluster.replicas.values()
             if life.up and life.stopped_at is None and life.name not in cluster.out_of_reach
         ]
-        return self.chance.choice(up).url
+        url = self.chance.choice(up).url
+        return AsyncScheduler(url, http=cluster.http, patience=0, answer_timeout=ANSWER_S)
+
+
+def _put_definition(name: str, rules: Any, scheduler: AsyncScheduler) -> Awaitable[Any]:
+    return scheduler.definitions.put_document(name, rules)
 
 
 def nominal_times(schedule: Any, until_ms: int) -> int:

@@ -15,6 +15,7 @@ from tests.checkers.evidence import Evidence
 from tests.checkers.journal_fenced import journal_fenced
 from tests.checkers.lease_moves import lease_moves
 from tests.checkers.legal_moves import legal_moves
+from tests.checkers.losses_apart import losses_apart
 from tests.checkers.mirrors_agree import mirrors_agree
 from tests.checkers.never_early import never_early
 from tests.checkers.nothing_extra import nothing_extra
@@ -37,6 +38,7 @@ ALL: Mapping[str, Checker] = {
         lease_moves,
         one_leader,
         legal_moves,
+        losses_apart,
         caps_kept,
         mirrors_agree,
         never_early,

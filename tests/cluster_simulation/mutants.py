@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hascheduler.daemon.replica import Replica
-from hascheduler.dispatch.decisions import Decision, Fire, Settlement
+from hascheduler.dispatch.decisions import Decision, Fire, Requeue, Settlement
 from hascheduler.mirror.changes import Change
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
@@ -69,6 +69,30 @@ async def _advance(connection: Any, fires: Sequence[Fire]) -> None:
             schedule = database.find(Collection.SCHEDULES, fire.schedule)
             if schedule is not None:
                 database.update(Collection.SCHEDULES, schedule, {"cursor_ms": fire.nominal_ms})
+
+
+class _LossCountsAsFailure:
+    """As in 0.2.0: whoever's processor dies has a try less."""
+
+    def __init__(self, claims: Any) -> None:
+        self._claims = claims
+
+    async def apply(self, decisions: Sequence[Decision], at_ms: WallMs, *, majority: bool) -> list[Settlement]:
+        lost = [each for each in decisions if isinstance(each, Requeue) and each.reason == "processor lost"]
+        link, store = self._claims._link, self._claims._claims
+        if lost:
+            await link.call("count", lambda: _count_failures(store._connection, lost), majority=False)
+        return list(await self._claims.apply(decisions, at_ms, majority=majority))
+
+
+async def _count_failures(connection: Any, lost: Sequence[Requeue]) -> None:
+    """Beforehand, so that the write that follows takes one of each back to the same sum."""
+    async with connection.exchange("count") as database:
+        for requeue in lost:
+            job = database.find(Collection.JOBS, requeue.job_id)
+            if job is not None and (job["state"], job["attempt"]) == ("running", requeue.attempt):
+                counts = {"failures": job["failures"] + 1, "losses": job["losses"] - 1}
+                database.update(Collection.JOBS, job, counts)
 
 
 class _FinishWithoutAttempt:
@@ -173,5 +197,6 @@ PLANTED: Mapping[str, Planted] = {
     "advance-before-fire": Planted(Bugs(claims=_AdvanceBeforeFire), ("kill_leader", "fail_over", "lossy_network")),
     "resume-from-now-after-lost-history": Planted(Bugs(source=ResumesFromNow), ("history_lost",)),
     "duplicate-publish-run-twice": Planted(Bugs(processor=_runs_duplicates), ("lossy_broker",)),
+    "loss-counts-as-failure": Planted(Bugs(claims=_LossCountsAsFailure), ("kill_processor", "cut_from_database")),
     "processor-without-fence": Planted(Bugs(processor=never_fences_itself), ("cut_from_database",)),
 }

@@ -1,12 +1,14 @@
 """A job between its submission and its end: retries and back-off, priorities, revival, changes of many jobs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
+from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents.job import REVIVED_FIELDS
+from hascheduler.model.documents.job import REVIVED_FIELDS, decode_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.retry import RetryPolicy
@@ -74,23 +76,79 @@ async def test_an_old_attempt_is_not_retried(backend: Backend) -> None:
     assert (await stored(backend))["retry_at_ms"] is None
 
 
-async def test_only_attempts_that_ran_and_were_not_given_back_count_as_failures(backend: Backend) -> None:
+async def test_only_attempts_that_ran_count_and_lost_ones_apart_from_those_that_failed(backend: Backend) -> None:
     await bring_to(backend, JobState.DISPATCHED)
     assert await applied(backend.claims, Requeue("a", 1, "never started")) == [DONE]
-    assert (await stored(backend))["failures"] == 0
+    assert counts(await stored(backend)) == (0, 0)
     await dispatch(backend, attempt=2)
     await start(backend, attempt=2)
     assert await backend.work.give_back("a", 2, "p1", "drain", AT)
-    assert (await stored(backend))["failures"] == 0
+    assert counts(await stored(backend)) == (0, 0)
     await dispatch(backend, attempt=3)
     await start(backend, attempt=3)
     assert await applied(backend.claims, Requeue("a", 3, "processor lost")) == [DONE]
-    assert (await stored(backend))["failures"] == 1
+    assert counts(await stored(backend)) == (0, 1)
     await dispatch(backend, attempt=4)
     await start(backend, attempt=4)
-    await finish(backend, attempt=4, outcome=AttemptOutcome(JobState.FAILED, error="for good"))
+    assert await applied(backend.claims, Requeue("a", 4, "timed out")) == [DONE]
+    assert counts(await stored(backend)) == (1, 1)
+    assert await applied(backend.claims, Requeue("a", 4, "timed out")) == [DONE]
+    await dispatch(backend, attempt=5)
+    await start(backend, attempt=5)
+    await finish(backend, attempt=5, outcome=AttemptOutcome(JobState.FAILED, error="for good"))
     job = await stored(backend)
-    assert (job["failures"], job["state"], len(job["attempts"])) == (2, "failed", 4)
+    assert (*counts(job), job["state"]) == (2, 1, "failed")
+    assert [each["outcome"] for each in job["attempts"]] == ["lost", "given_back", "lost", "failed", "failed"]
+
+
+def counts(job: Mapping[str, Any]) -> tuple[int, int]:
+    return job["failures"], job["losses"]
+
+
+async def test_after_a_loss_the_job_waits_longer_each_time_but_not_after_the_first(backend: Backend) -> None:
+    long_ago = WallMs(5_000)  # no clock of a store is behind it
+    await backend.jobs.submit(make_job())
+    waited = []
+    for number in range(1, 10):
+        await dispatch(backend, attempt=number)
+        await start(backend, attempt=number)
+        for _ in range(2):  # a repeat changes nothing
+            if number % 2:
+                lost = Requeue("a", number, "processor lost")
+                assert await backend.claims.apply([lost], long_ago, majority=True) == [DONE]
+            else:
+                assert await backend.work.give_back("a", number, "p1", "no sign of life", long_ago, lost=True)
+        job = await stored(backend)
+        assert counts(job) == (0, number)
+        waited.append(job["retry_at_ms"] and job["retry_at_ms"] - long_ago)
+    assert waited == [None, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
+
+
+@pytest.mark.parametrize("who", ["the leader", "its processor"])
+async def test_a_job_that_is_lost_too_often_has_failed_and_its_last_attempt_was_lost(
+    backend: Backend, who: str
+) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    reason = "processor lost; 1 attempt lost, as many as lost_attempts allows"
+    for _ in range(2):
+        if who == "the leader":
+            assert await applied(backend.claims, Fail("a", 1, reason)) == [DONE]
+        else:
+            await finish(backend, outcome=AttemptOutcome(JobState.FAILED, error=reason, lost=True))
+    job = await stored(backend)
+    assert (*counts(job), job["state"], job["error"]) == (0, 1, "failed", reason)
+    assert [each["outcome"] for each in job["attempts"]] == ["lost"]
+
+
+async def test_a_loss_counts_from_none_in_a_job_of_0_2_0_whose_failures_stay(backend: Backend) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    stored_then = dict(await stored(backend))
+    del stored_then["losses"]
+    await backend.behind.delete(Collection.JOBS, "a")
+    await backend.behind.insert(Collection.JOBS, {**stored_then, "failures": 3})
+    assert decode_job("a", {**stored_then, "failures": 3}).losses == 0
+    assert await applied(backend.claims, Requeue("a", 1, "processor lost")) == [DONE]
+    assert counts(await stored(backend)) == (3, 1)
 
 
 async def test_a_start_returns_the_definition_and_the_earlier_failures(backend: Backend) -> None:
@@ -199,7 +257,7 @@ async def _some_of_each(backend: Backend) -> None:
 
 
 async def _states(backend: Backend) -> list[str]:
-    return sorted(str(job["state"]) for job in await backend.jobs.list(JobSelection(), None, 100))
+    return sorted(str(job["state"]) for job in (await backend.jobs.list(JobSelection(), None, 100)).documents)
 
 
 async def test_all_matching_jobs_are_cancelled_slice_by_slice(backend: Backend) -> None:
@@ -239,7 +297,7 @@ async def test_all_matching_failed_jobs_are_revived(backend: Backend) -> None:
         JobSelection(schedule="other"),
         JobSelection(labels={"of": "other"}),
         JobSelection(labels={"a.b": "c"}),
-        JobSelection(state=JobState.FAILED),
+        JobSelection((JobState.FAILED,)),
     ],
 )
 async def test_jobs_that_do_not_match_stay_as_they_are(backend: Backend, which: JobSelection) -> None:
@@ -256,7 +314,7 @@ async def test_jobs_are_found_by_labels_whose_keys_hold_dots(backend: Backend) -
     await backend.jobs.submit(make_job("a", labels={"a.b": "c", "d": "e"}))
     await backend.jobs.submit(make_job("b", labels={"a": "c"}))
     which = JobSelection(labels={"a.b": "c"})
-    assert [job["_id"] for job in await backend.jobs.list(which, None, 10)] == ["a"]
+    assert [job["_id"] for job in (await backend.jobs.list(which, None, 10)).documents] == ["a"]
     assert await backend.jobs.count(which, [JobState.PENDING], 10) == 1
     assert await backend.jobs.count(JobSelection(), [JobState.PENDING], 1) == 1
 

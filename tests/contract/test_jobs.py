@@ -1,5 +1,6 @@
 """`JobStore`: jobs as the API reads and changes them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState
-from hascheduler.ports import CancelAnswer, JobSelection, Submission, SubmitAnswer
+from hascheduler.ports import CancelAnswer, JobPage, JobSelection, ListPosition, Submission, SubmitAnswer
 from tests.contract.backends import RETENTION_MS, Backend, on
 from tests.contract.job_states import bring_to, dispatch, stored
 from tests.contract.racing import RACERS, raced
@@ -52,26 +53,68 @@ async def test_a_document_that_was_read_is_a_copy(backend: Backend) -> None:
     assert (await stored(backend))["payload"] == {"n": [1]}
 
 
-async def test_jobs_are_listed_newest_first_in_pages_without_their_large_fields(backend: Backend) -> None:
-    for id in ("b", "d", "a", "c"):
-        await bring_to(backend, JobState.SUCCEEDED, id)
-    page = await backend.jobs.list(JobSelection(), None, 3)
-    assert [job["_id"] for job in page] == ["d", "c", "b"]
-    whole = await stored(backend, "d")
-    assert page[0] == {name: whole[name] for name in whole if name not in {"payload", "result", "attempts"}}
-    assert [job["_id"] for job in await backend.jobs.list(JobSelection(), "b", 3)] == ["a"]
+async def test_jobs_are_listed_newest_first_by_submission_in_pages(backend: Backend) -> None:
+    await _submit_at(backend, {"fire:s:1": 30, "job:1": 20, "job:2": 20, "trigger:s:1": 10, "job:3": 40})
+    first = await backend.jobs.list(JobSelection(), None, 2)
+    assert _ids(first) == ["job:3", "fire:s:1"]
+    await _submit_at(backend, {"trigger:s:2": 50, "job:4": 20})  # newer ones, meanwhile, shift no page
+    second = await backend.jobs.list(JobSelection(), first.next, 3)
+    assert _ids(second) == ["job:4", "job:2", "job:1"]
+    last = await backend.jobs.list(JobSelection(), second.next, 3)
+    assert (_ids(last), last.next) == (["trigger:s:1"], None)
+
+
+async def test_a_list_goes_on_before_all_jobs_of_an_instant(backend: Backend) -> None:
+    await _submit_at(backend, {"a": 10, "b": 20, "c": 20, "d": 30})
+    assert _ids(await backend.jobs.list(JobSelection(), ListPosition(NOW + 20), 10)) == ["c", "b", "a"]
+    assert _ids(await backend.jobs.list(JobSelection(), ListPosition(NOW + 19), 10)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("since", "before", "after", "expected"),
+    [
+        (20, None, None, ["d", "c", "b"]),
+        (None, 20, None, ["a"]),
+        (20, 30, None, ["c", "b"]),
+        (20, 30, ListPosition(NOW + 20, "c"), ["b"]),
+        (20, 30, ListPosition(NOW + 30, "d"), ["c", "b"]),
+        (20, 30, ListPosition(NOW + 10, "a"), []),
+        (30, 20, None, []),
+        (21, 30, ListPosition(NOW + 20, "c"), []),
+    ],
+)
+async def test_a_list_holds_what_was_submitted_within_a_range(
+    backend: Backend, since: int | None, before: int | None, after: ListPosition | None, expected: list[str]
+) -> None:
+    await _submit_at(backend, {"a": 10, "b": 20, "c": 20, "d": 30})
+    which = JobSelection(since_ms=_wall(since), before_ms=_wall(before))
+    assert _ids(await backend.jobs.list(which, after, 10)) == expected
+    of_states = replace(which, states=tuple(JobState), labels={"team": "a"})
+    assert _ids(await backend.jobs.list(of_states, after, 10)) == expected
+
+
+async def test_listed_jobs_are_without_their_large_fields(backend: Backend) -> None:
+    await bring_to(backend, JobState.SUCCEEDED)
+    [listed] = (await backend.jobs.list(JobSelection(), None, 3)).documents
+    whole = await stored(backend)
+    assert listed == {name: whole[name] for name in whole if name not in {"payload", "result", "attempts"}}
 
 
 @pytest.mark.parametrize(
     ("which", "expected"),
     [
         (JobSelection(), ["e", "d", "c", "b", "a"]),
-        (JobSelection(state=JobState.PENDING), ["e", "d", "b", "a"]),
-        (JobSelection(state=JobState.DISPATCHED), ["c"]),
-        (JobSelection(state=JobState.FAILED), []),
+        (JobSelection((JobState.PENDING,)), ["e", "d", "b", "a"]),
+        (JobSelection((JobState.DISPATCHED,)), ["c"]),
+        (JobSelection((JobState.FAILED,)), []),
+        (JobSelection((JobState.DISPATCHED, JobState.FAILED, JobState.PENDING)), ["e", "d", "c", "b", "a"]),
         (JobSelection(definition="sleep"), ["e", "d"]),
         (JobSelection(schedule="tick"), ["d", "b"]),
-        (JobSelection(state=JobState.PENDING, definition="sleep", schedule="tick"), ["d"]),
+        (JobSelection((JobState.PENDING,), definition="sleep", schedule="tick"), ["d"]),
+        (JobSelection(tuple(JobState), tenant="tenant", target="target", labels={}), ["e", "d", "c", "b", "a"]),
+        (JobSelection(ids=("b", "d", "x")), ["d", "b"]),
+        (JobSelection((JobState.PENDING,), ids=("c", "d")), ["d"]),
+        (JobSelection(ids=()), []),
     ],
 )
 async def test_a_list_holds_what_matches_the_filter(backend: Backend, which: JobSelection, expected: list[str]) -> None:
@@ -84,8 +127,23 @@ async def test_a_list_holds_what_matches_the_filter(backend: Backend, which: Job
     ):
         await backend.jobs.submit(job)
     await dispatch(backend, "c")
-    assert [job["_id"] for job in await backend.jobs.list(which, None, 10)] == expected
-    assert [job["_id"] for job in await backend.jobs.list(which, "c", 1)] == [id for id in expected if id < "c"][:1]
+    assert _ids(await backend.jobs.list(which, None, 10)) == expected
+    if len(expected) > 1:
+        first = await backend.jobs.list(which, None, 1)
+        assert _ids(await backend.jobs.list(which, first.next, 1)) == expected[1:2]
+
+
+async def _submit_at(backend: Backend, submitted: dict[str, int]) -> None:
+    for id, at in submitted.items():
+        await backend.jobs.submit(make_job(id, submitted_at_ms=NOW + at, labels={"team": "a"}))
+
+
+def _ids(page: JobPage) -> list[str]:
+    return [str(job["_id"]) for job in page.documents]
+
+
+def _wall(at: int | None) -> WallMs | None:
+    return None if at is None else WallMs(NOW + at)
 
 
 @pytest.mark.parametrize("state", [JobState.PENDING, JobState.DISPATCHED])

@@ -35,7 +35,7 @@ async def test_a_requeue_returns_the_job_and_keeps_the_record_of_the_attempt(bac
         "dispatched_at_ms": None,
         "started_at_ms": None,
         "rev": before["rev"] + 1,
-        "failures": 1 if state is JobState.RUNNING else 0,
+        "losses": 1 if state is JobState.RUNNING else 0,
         "attempts": [
             {
                 "number": 1,

@@ -28,6 +28,31 @@ pytestmark = on("memory", "pymongo", "motor")
 LATER = WallMs(AT + 1_000)
 
 
+async def test_a_handler_gets_plain_values_and_integers_of_64_bits_whole(backend: Backend) -> None:
+    payload = {
+        "small": 7,
+        "large": 2**40,
+        "most": [2**63 - 1, {"least": -(2**63)}],
+        "text": "x",
+        "none": None,
+        "r": 0.5,
+    }
+    await backend.jobs.submit(make_job("fire:tick:1893456000000", payload=payload, nominal_ms=WallMs(NOW)))
+    await dispatch(backend, "fire:tick:1893456000000")
+    for _ in range(2):  # as it is read before it starts, and after
+        started = await backend.work.start("fire:tick:1893456000000", 1, "p1", AT)
+        assert started is not None
+        assert (started.payload, started.nominal_ms) == (payload, NOW)
+        given = [*_values(started.payload), started.nominal_ms, started.submitted_at_ms, started.started_at_ms]
+        given += [started.first_started_at_ms, started.attempt, started.failures]
+        assert {type(value) for value in given} <= {dict, list, int, str, float, type(None)}
+
+
+def _values(value: Any) -> list[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [value, *(each for item in inner for each in _values(item))]
+
+
 # The processor
 
 

@@ -161,7 +161,15 @@ DECODERS: dict[str, Decoder] = {
     "merge patches": Decoder(lambda both: merge_patch(*both), st.tuples(_VALUES, _VALUES)),
     "cron": Decoder(
         _cron,
-        _like("*/5 0-23/2 1,15 JAN-DEC MON#2", "0 0 L * 5L", "@daily", "59 23 29 2 *", alphabet="0123456789*/,-#LW? "),
+        _like(
+            "*/5 0-23/2 1,15 JAN-DEC MON#2",
+            "0 0 L-3,15W * ?",
+            "0 0 ? * 5L",
+            "@every 90s",
+            "@daily",
+            "59 23 29 2 *",
+            alphabet="0123456789*/,-#LW? ",
+        ),
     ),
     "durations": Decoder(
         parse_duration, _like("1d2h3m4s5ms", "1.5h", "-1s", alphabet="0123456789.dhms -") | st.floats() | st.integers()

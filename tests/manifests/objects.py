@@ -56,8 +56,15 @@ class Container:
         return f"{self.pod.name} {self.spec['name']}"
 
     @property
+    def idles(self) -> bool:
+        """Whether it is there only for those of the beginning, which have done the work."""
+        return bool(self.spec.get("command") == ["sleep", "infinity"])
+
+    @property
     def is_ours(self) -> bool:
         """Whether it runs the command line of this project."""
+        if self.idles:
+            return False
         tagged = self.spec["image"].partition("@")[0]
         return tagged.rpartition(":")[0].rpartition("/")[2] in ("hascheduler", "hascheduler-processor")
 

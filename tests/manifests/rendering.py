@@ -16,7 +16,20 @@ TRIAL = "k8s/overlays/trial"
 PRODUCTION = "k8s/overlays/production"
 LEASE = "tests/manifests/variants/kubernetes-lease"
 EXTERNAL = "tests/manifests/variants/external"
-VARIANTS = (KIND, TRIAL, PRODUCTION, LEASE, EXTERNAL, "tests/manifests/variants/queue-scaled")
+HTTPS = "tests/manifests/variants/https"
+EXTERNAL_ELSEWHERE = "tests/manifests/variants/production-elsewhere"
+ELSEWHERE = "tests/manifests/variants/another-namespace"
+VARIANTS = (
+    KIND,
+    TRIAL,
+    PRODUCTION,
+    LEASE,
+    EXTERNAL,
+    ELSEWHERE,
+    HTTPS,
+    EXTERNAL_ELSEWHERE,
+    "tests/manifests/variants/queue-scaled",
+)
 
 
 def rendered(folder: str) -> Objects:
@@ -28,8 +41,13 @@ def rendered(folder: str) -> Objects:
 
 @cache
 def _rendered(folder: str) -> Objects:
+    return render(ROOT / folder)
+
+
+def render(folder: Path) -> Objects:
+    """The objects of any folder, every time anew."""
     done = subprocess.run(
-        ["kubectl", "kustomize", str(ROOT / folder)],
+        ["kubectl", "kustomize", str(folder)],
         capture_output=True,
         text=True,
         check=False,

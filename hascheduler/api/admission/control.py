@@ -14,15 +14,29 @@ from collections.abc import Callable
 from math import ceil
 
 from hascheduler.api.admission.estimates import DrainRate, EmptyBuckets, UnseenJobs
+from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput, Overloaded, TooMany
 from hascheduler.model.definition import RateLimit
 from hascheduler.model.durations import format_duration
+from hascheduler.model.lane import DEFAULT_LANE
+from hascheduler.model.repr_limits import quoted
 from hascheduler.model.tenant import Tenant
 from hascheduler.ports import BucketStore, Clock, ClusterView
 from hascheduler.ports.jobs import Path
 
 _TENANTS_MAX = 1_000
 _STARTING_S = 1
+
+
+def require_lane(lane: str, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:
+    """`InvalidInput` where a token of one tenant names an undefined lane.
+
+    Capacity is shared between lanes before it is shared between tenants, and an undefined lane has weight 1: a tenant
+    that named a new lane for each job would get nearly all the starts.
+    """
+    if caller.only is not None and lane != DEFAULT_LANE and lane not in view.lanes():
+        expected = f"{DEFAULT_LANE}, or a lane of /v1/lanes; a token for all tenants defines them"
+        raise InvalidInput(path, f"there is no lane {quoted(lane)}", expected)
 
 
 class AdmissionControl:

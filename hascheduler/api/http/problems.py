@@ -50,8 +50,8 @@ class ProblemDetails(BaseModel):
     )
 
     type: str = Field(description="urn:hascheduler:problem:… for programs to compare")
-    title: str
-    status: int
+    title: str = Field(description="The name of the status code")
+    status: int = Field(description="The status code of the answer")
     detail: str = Field(description="For people")
     errors: list[FieldErrorDetails] = Field(default=[], description="Each field that is wrong, where fields are")
 

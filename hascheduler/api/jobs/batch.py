@@ -13,11 +13,13 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from itertools import islice
 
 import orjson
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation, ValidationError
 
+from hascheduler.api.admission.control import require_lane
 from hascheduler.api.http.problems import (
     ERRORS_SHOWN_MAX,
     FieldError,
@@ -27,7 +29,6 @@ from hascheduler.api.http.problems import (
     problem_responses,
 )
 from hascheduler.api.jobs import idempotency
-from hascheduler.api.jobs.bodies import SubmitJobBody
 from hascheduler.api.jobs.dependencies import BATCH_PREFIX, Lookup, look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
 from hascheduler.api.jobs.submit_span import submit_span
@@ -36,14 +37,16 @@ from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Submitter
 from hascheduler.api.routing.body import LargeJsonRoute
 from hascheduler.api.routing.error_handlers import field_error
-from hascheduler.api.routing.field_types import Name, StrictModel
 from hascheduler.api.routing.time_slicing import run_in_slices
+from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState, NewJob
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import KnownJob, Submission, SubmitAnswer
 from hascheduler.telemetry.tracing import JOBS
+from hascheduler.wire.fields import Name, StrictModel
+from hascheduler.wire.job import SubmitJobBody
 
 JOBS_MAX = 1_000
 REF_PREFIX = "ref:"
@@ -52,6 +55,7 @@ _AT_ONCE_MAX = 250
 _ERRORS_LENGTH_MAX = 2_000
 _STEP = 10
 """Jobs in a slice."""
+_WARNINGS_MAX = 10
 _DEPENDENCIES_A_JOB = 100
 """So many dependencies take as long to resolve as one more job."""
 _DEPENDENCIES_MAX = 100_000
@@ -84,13 +88,15 @@ class BatchBody(StrictModel):
     )
 
     # Each job is validated on its own: an invalid one gets its problem in its place of the answer.
-    jobs: list[SkipValidation[BatchJobBody | JsonValue]] = Field(min_length=1, max_length=JOBS_MAX)
+    jobs: list[SkipValidation[BatchJobBody | JsonValue]] = Field(
+        description="Up to a thousand; each is accepted or refused by itself", min_length=1, max_length=JOBS_MAX
+    )
 
 
 class BatchJobResponse(BaseModel):
     status: int = Field(description="201: submitted; 200: it was there already; else `problem` says what is wrong")
-    job: str | None
-    problem: ProblemDetails | None
+    job: str | None = Field(description="Its id; null where it was refused")
+    problem: ProblemDetails | None = Field(description="Why it was refused; null where it was not")
 
 
 class BatchResponse(BaseModel):
@@ -136,7 +142,10 @@ async def submit_batch(
     batch = note.target = _batch_id(key, caller, services)
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
         items = await _submit_all(body, key, caller, services, batch=batch, trace=span.context)
-    return Response(await run_in_slices(_answer(batch, items)), media_type="application/json")
+    response = Response(await run_in_slices(_answer(batch, items)), media_type="application/json")
+    for lane in islice({item.body.lane: None for item in items if item.body and item.refusal is None}, _WARNINGS_MAX):
+        warn_of_lane(response, lane, services.view)
+    return response
 
 
 async def _submit_all(
@@ -179,7 +188,14 @@ def _parse(value: BatchJobBody | JsonValue) -> _BatchItem:
         item.body = BatchJobBody.model_validate(value)
     except ValidationError as error:
         found = error.errors(include_url=False)[:ERRORS_SHOWN_MAX]
-        item.refuse([field_error({**one, "loc": ("body", *one["loc"])}, value) for one in found])
+        # What was meant is looked for once a job: a batch may be nothing but unknown fields.
+        models = (BatchJobBody, *(None for _ in found))
+        item.refuse(
+            [
+                field_error({**one, "loc": ("body", *one["loc"])}, value, model)
+                for one, model in zip(found, models, strict=False)
+            ]
+        )
     return item
 
 
@@ -212,7 +228,7 @@ def _make_jobs(
             continue
         try:
             body.require_time_to_start(now)
-            body.require_lane(caller, services.view)
+            require_lane(body.lane, caller, services.view)
             job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
             own_key = None if body.idempotency_key is None else checked_key(body.idempotency_key)
         except InvalidInput as error:

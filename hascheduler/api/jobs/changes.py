@@ -11,17 +11,18 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.bodies import ReprioritizeBody
 from hascheduler.api.jobs.read import require_visible
 from hascheduler.api.jobs.responses import CancelResponse, JobRetryResponse, ReprioritizeResponse
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.field_types import Labels, Name, StrictModel, Text, invalid_value
+from hascheduler.api.routing.queries import JobId
 from hascheduler.api.services import Services
 from hascheduler.errors import NotFound
 from hascheduler.model.job import LIVE, JobState
 from hascheduler.ports import JobSelection
+from hascheduler.wire.fields import Labels, Name, StrictModel, Text, invalid_value
+from hascheduler.wire.job import Priority
 
 COUNTED_MAX = 100_000
 _SLICE = 1_000
@@ -33,7 +34,7 @@ bulk_router = APIRouter(tags=["jobs"], route_class=JsonRoute)
 
 
 @router.post("/{id}/cancel", responses=problem_responses(404))
-async def cancel_job(id: str, services: Services, caller: Submitter) -> CancelResponse:
+async def cancel_job(id: JobId, services: Services, caller: Submitter) -> CancelResponse:
     """Cancel a job that waits, ask a running one to stop; repeating it is harmless."""
     await require_visible(id, caller, services)
     answer = await services.jobs.cancel(id, services.clock.wall_ms())
@@ -42,9 +43,15 @@ async def cancel_job(id: str, services: Services, caller: Submitter) -> CancelRe
     return CancelResponse(answer=answer)
 
 
+class ReprioritizeBody(StrictModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"priority": 9}]})
+
+    priority: Priority
+
+
 @router.post("/{id}/reprioritize", responses=problem_responses(404, 413, 422))
 async def reprioritize_job(
-    id: str, body: ReprioritizeBody, services: Services, caller: Operator
+    id: JobId, body: ReprioritizeBody, services: Services, caller: Operator
 ) -> ReprioritizeResponse:
     """Give a job that waits another priority."""
     await require_visible(id, caller, services)
@@ -55,7 +62,7 @@ async def reprioritize_job(
 
 
 @router.post("/{id}/retry", responses=problem_responses(404))
-async def retry_job(id: str, services: Services, caller: Operator) -> JobRetryResponse:
+async def retry_job(id: JobId, services: Services, caller: Operator) -> JobRetryResponse:
     """Have a failed job run again, with all its tries before it, without a deadline and without waiting for others."""
     await require_visible(id, caller, services)
     answer = await services.jobs.retry(id, services.clock.wall_ms())
@@ -67,13 +74,13 @@ async def retry_job(id: str, services: Services, caller: Operator) -> JobRetryRe
 class FilterBody(StrictModel):
     """All that is given must hold, and something must be given."""
 
-    state: JobState | None = Field(default=None, strict=False)
-    definition: Name | None = None
-    schedule: Name | None = None
-    tenant: Name | None = None
-    batch: Text | None = None
-    target: Text | None = None
-    labels: Labels = Field(default={})
+    state: JobState | None = Field(description="Only jobs in this state", default=None, strict=False)
+    definition: Name | None = Field(default=None, description="Only jobs of this type")
+    schedule: Name | None = Field(default=None, description="Only jobs that this schedule made")
+    tenant: Name | None = Field(default=None, description="Only jobs of this tenant")
+    batch: Text | None = Field(default=None, description="Only jobs submitted in this batch, `batch:…`")
+    target: Text | None = Field(default=None, description="Only jobs that work on this")
+    labels: Labels = Field(description="Only jobs with all of these labels", default={})
 
     @model_validator(mode="after")
     def _names_something(self) -> "FilterBody":
@@ -83,7 +90,7 @@ class FilterBody(StrictModel):
 
     def filter(self, caller: Caller) -> JobSelection:
         return JobSelection(
-            state=self.state,
+            states=() if self.state is None else (self.state,),
             definition=self.definition,
             schedule=self.schedule,
             tenant=caller.filter_of(self.tenant),
@@ -99,7 +106,7 @@ _EXAMPLE: dict[str, Any] = {"filter": {"definition": "resize", "labels": {"team"
 class ChangeBody(StrictModel):
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
-    filter: FilterBody
+    filter: FilterBody = Field(description="Which jobs")
     dry_run: bool = Field(default=False, description="Only count them")
 
 
@@ -118,7 +125,7 @@ class ChangedResponse(BaseModel):
 
     matched: int = Field(description="How many there were when it began, or were found in a dry run")
     exact: bool = Field(description=f"False: more than {COUNTED_MAX}")
-    changed: int
+    changed: int = Field(description="How many are now as asked; 0 in a dry run")
     asked_to_stop: int = Field(description="Running ones that were asked to stop, in a cancel")
     complete: bool = Field(description="False: there are more than one request may do; repeat it")
 

@@ -7,13 +7,13 @@ for it.
 
 from collections.abc import Collection, Mapping, Sequence
 
-from hascheduler.api.jobs.bodies import DEPENDENCIES_MAX
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.repr_limits import quoted
 from hascheduler.ports import KnownJob
+from hascheduler.wire.job import DEPENDENCIES_MAX
 
 BATCH_PREFIX = "batch:"
 BATCHES_MAX = 100

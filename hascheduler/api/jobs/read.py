@@ -4,41 +4,69 @@ Ids are ``job:…`` for submitted jobs and ``fire:<schedule>:<nominal time in ms
 colon needs no escape in a path.
 """
 
+from contextlib import suppress
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
-from hascheduler.api.jobs.bodies import JobQuery
+from hascheduler.api.jobs.queries import JobQuery
 from hascheduler.api.jobs.responses import JobResponse, JobSummary, job_response, show_job_summary
+from hascheduler.api.jobs.waiting import end_of
 from hascheduler.api.jobs.why import WhyResponse, show_explanation, show_unseen
 from hascheduler.api.middleware.auth import Caller, Viewer
+from hascheduler.api.middleware.timeouts import WAIT_S_MAX
 from hascheduler.api.routing.error_handlers import UnreadableDocument
-from hascheduler.api.routing.queries import Page, page
+from hascheduler.api.routing.long_poll import ClientGone
+from hascheduler.api.routing.queries import JobId, Page, page_of, place_text
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.errors import InvalidInput, NotFound
+from hascheduler.errors import InvalidInput, NotFound, Overloaded
+from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
+from hascheduler.wire.fields import QueryDurationMs
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 
 @router.get("", responses=problem_responses(422))
 async def list_jobs(query: Annotated[JobQuery, Query()], services: Services, caller: Viewer) -> Page[JobSummary]:
-    """Jobs by descending id, a page at a time, without payloads, results and attempts."""
-    which = query.filter(caller.filter_of(query.tenant))
-    documents = await services.jobs.list(which, query.after, query.limit + 1)
+    """Jobs, the newest by submission first, a page at a time, without payloads, results and attempts.
+
+    Where few of many jobs match, a page may hold less than `limit`, or nothing, and have a `next`: go on until that is
+    null. Jobs that are submitted meanwhile shift no page.
+    """
     unschedulable = services.view.unschedulable()
-    return page(documents, query.limit, lambda document: show_job_summary(document, unschedulable))
+    which = query.filter(caller.filter_of(query.tenant), unschedulable)
+    found = await services.jobs.list(which, query.position(), query.limit)
+    return page_of(found.documents, place_text(found.next), lambda document: show_job_summary(document, unschedulable))
 
 
-@router.get("/{id}", responses=problem_responses(404))
-async def get_job(id: str, services: Services, caller: Viewer) -> JobResponse:
-    """One job with everything about it. The id holds `:`, which needs no escape."""
-    return job_response(await stored_job(id, caller, services), services)
+class WaitForJobQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    wait: Annotated[QueryDurationMs, Field(ge=0, le=WAIT_S_MAX * 1_000)] | None = Field(
+        default=None,
+        description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. Who waits "
+        "for as many as their share is at this replica is answered at once",
+        examples=["30s"],
+    )
+
+
+@router.get("/{id}", responses=problem_responses(404, 422))
+async def get_job(
+    id: JobId, services: Services, caller: Viewer, *, request: Request, waiting: Annotated[WaitForJobQuery, Query()]
+) -> JobResponse:
+    """One job with everything about it; with `wait`, when it has ended. The id holds `:`, which needs no escape."""
+    document = await stored_job(id, caller, services)
+    if waiting.wait is not None and document.get("state") not in TERMINAL:
+        with suppress(Overloaded, ClientGone):
+            document = await end_of(id, waiting.wait, request, services) or document
+    return job_response(document, services)
 
 
 @router.get("/{id}/why", responses=problem_responses(404))
-async def explain_job(id: str, services: Services, caller: Viewer) -> WhyResponse:
+async def explain_job(id: JobId, services: Services, caller: Viewer) -> WhyResponse:
     """Why a job waits: all that holds it back now and what would end that, or else where it stands in the queue."""
     await require_visible(id, caller, services)
     explanation = services.view.explain(id, caller.only)

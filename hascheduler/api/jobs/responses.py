@@ -38,6 +38,7 @@ _SUMMARY_EXAMPLE: JsonDict = {
     "finished_at": None,
     "cancel_requested_at": None,
     "failures": 0,
+    "losses": 0,
     "retry_at": None,
     "first_started_at": "2030-01-01T00:00:09.020Z",
     "expires_at": None,
@@ -51,9 +52,9 @@ _EXAMPLE: JsonDict = {**_SUMMARY_EXAMPLE, "payload": {"message": "hello"}, "resu
 
 
 class ProgressResponse(BaseModel):
-    percent: float | None
-    text: str
-    at: str
+    percent: float | None = Field(description="Of the work, 0 to 100; null where the handler says it in words alone")
+    text: str = Field(description="Where the handler is, in its own words; may be empty")
+    at: str = Field(description="When the handler said so")
 
 
 class JobSummary(BaseModel):
@@ -63,53 +64,71 @@ class JobSummary(BaseModel):
         description="Holds ':'; may stand in a path as it is",
         examples=["job:0194f3a1b2c3000001deadbeef01", "fire:tick:1767225600000"],
     )
-    state: JobState
+    state: JobState = Field(
+        description="`pending`: it waits; `dispatched`: promised to a processor; `running`; or how it ended"
+    )
     attempt: int = Field(description="Number of the newest attempt, 0 before the first")
-    definition: str
-    target: str
-    priority: int
-    tenant: str
-    fairness_key: str
-    lane: str
-    mode: str
+    definition: str = Field(description="The type of job: which handler runs it")
+    target: str = Field(description="What it works on")
+    priority: int = Field(description="0 to 10; 10 is the most urgent")
+    tenant: str = Field(description="Who owns it")
+    fairness_key: str = Field(description="Divides its tenant's share between those of one key and those of another")
+    lane: str = Field(description="The class of work it belongs to")
+    mode: str = Field(description="`on_demand`: somebody is waiting for the answer; else `queued`")
     resources: dict[str, int] | None = Field(description="Null: what its definition says")
     unschedulable: bool = Field(description="It waits, and no processor that lives could ever run it")
-    labels: dict[str, str]
+    labels: dict[str, str] = Field(description="Texts for people")
     schedule: str | None = Field(description="The schedule that made it, if one did")
     nominal_at: str | None = Field(description="The nominal time that it was made for")
-    submitted_at: str
-    not_before: str | None
+    submitted_at: str = Field(description="When it was submitted, or its schedule fired")
+    not_before: str | None = Field(description="It does not run before this instant; null: at once")
     processor: str | None = Field(description="Who holds the newest attempt, while dispatched or running")
-    dispatched_at: str | None
-    started_at: str | None
-    finished_at: str | None
-    cancel_requested_at: str | None
-    failures: int = Field(description="How many attempts have failed, or were lost while they ran")
-    retry_at: str | None = Field(description="After a failed attempt: the next one comes then at the earliest")
-    first_started_at: str | None
-    expires_at: str | None
-    depends_on: list[str]
-    on_dependency_failure: Literal["fail", "ignore"]
+    dispatched_at: str | None = Field(
+        description="When the newest attempt was promised to a processor; null while it waits"
+    )
+    started_at: str | None = Field(description="When the handler of the newest attempt began; null before that")
+    finished_at: str | None = Field(description="When it succeeded, failed or was cancelled; null before that")
+    cancel_requested_at: str | None = Field(
+        description="When its running attempt was asked to stop; null if it was not"
+    )
+    failures: int = Field(description="How many attempts have failed")
+    losses: int = Field(
+        description="How many attempts were lost while they ran: their processor died, was cut off or fenced itself"
+    )
+    retry_at: str | None = Field(description="After a failed or lost attempt: the next one comes then at the earliest")
+    first_started_at: str | None = Field(description="When its first attempt began: the total timeout counts from here")
+    expires_at: str | None = Field(
+        description="If it has not begun by this instant, it fails instead of running; null: never"
+    )
+    depends_on: list[str] = Field(description="The ids of the jobs that it waits, or has waited, for")
+    on_dependency_failure: Literal["fail", "ignore"] = Field(
+        description="When one of those fails or is cancelled: it fails too, or goes on when all ended"
+    )
     batch: str | None = Field(description="The batch that it was submitted in")
     progress: ProgressResponse | None = Field(description="How far the newest attempt has come, as it says itself")
-    error: str | None
+    error: str | None = Field(
+        description="Why it failed, or was cancelled, where that is known; of single attempts: `attempts` of the job"
+    )
 
 
 class AttemptResponse(BaseModel):
-    number: int
-    processor: str | None
-    dispatched_at: str | None
-    started_at: str | None
-    finished_at: str | None
-    outcome: str
-    error: str | None
+    number: int = Field(description="Counted from 1; the fencing token of the attempt")
+    processor: str | None = Field(description="The id of the processor that had it")
+    dispatched_at: str | None = Field(description="When it was promised to the processor")
+    started_at: str | None = Field(description="When the handler began; null where it never did")
+    finished_at: str | None = Field(description="When it ended")
+    outcome: str = Field(
+        description="`succeeded`, `failed`, `cancelled`, `given_back` (to be run by somebody else), or `lost` (its "
+        "processor died, was cut off or fenced itself)"
+    )
+    error: str | None = Field(description="What went wrong, or why it was given back")
 
 
 class JobResponse(JobSummary):
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
-    payload: JsonValue
-    result: JsonValue
+    payload: JsonValue = Field(description="What the handler gets")
+    result: JsonValue = Field(description="What the handler returned; null unless it succeeded")
     attempts: list[AttemptResponse] = Field(description="The attempts that have ended")
 
 
@@ -193,6 +212,7 @@ def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[s
         "finished_at": instant_or_none(document, "finished_at_ms"),
         "cancel_requested_at": instant_or_none(document, "cancel_requested_at_ms"),
         "failures": job.failures,
+        "losses": job.losses,
         "retry_at": instant_or_none(document, "retry_at_ms") if job.state is JobState.PENDING else None,
         "first_started_at": instant_or_none(document, "first_started_at_ms"),
         "expires_at": instant_or_none(document, "expires_at_ms"),

@@ -1,11 +1,10 @@
 """``POST /v1/jobs``: submit one job, once; with ``?wait=`` the answer comes when the job has ended, at any replica.
 
-While a submit waits, this replica's stream shows the end of the job; in case it does not, the database is read every
-five seconds. If the client disconnects, the job goes on, unless ``cancel_on_disconnect`` was set. If the caller's share
-of the waits is used up, the answer comes at once, as if the time were over.
+How it waits: `hascheduler.api.jobs.waiting`. If the client disconnects, the job goes on, unless
+``cancel_on_disconnect`` was set and nobody else is known to want it (`hascheduler.api.routing.shared_waits`). If the
+caller's share of the waits is used up, the answer comes at once, as if the time were over.
 """
 
-import asyncio
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -14,31 +13,31 @@ import structlog
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from hascheduler.api.admission.control import require_lane
 from hascheduler.api.http.problems import Responses, problem_responses
-from hascheduler.api.http.shares import PoolRefusal
 from hascheduler.api.jobs import idempotency
-from hascheduler.api.jobs.bodies import SubmitJobBody
 from hascheduler.api.jobs.dependencies import look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.responses import JobResponse, job_response
 from hascheduler.api.jobs.submit_span import submit_span
+from hascheduler.api.jobs.waiting import Unwanted, end_of
 from hascheduler.api.middleware.auth import Caller, Submitter
-from hascheduler.api.middleware.pools import held_open, try_take
 from hascheduler.api.middleware.timeouts import WAIT_S_MAX
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.field_types import QueryDurationMs
-from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, waiting_client
+from hascheduler.api.routing.long_poll import ClientGone
+from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict, Overloaded, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.ports import KnownJob, StoredDocument, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID
+from hascheduler.wire.fields import QueryDurationMs
+from hascheduler.wire.job import SubmitJobBody
 
 log = structlog.get_logger(__name__)
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], route_class=JsonRoute)
 
-_LOOK_AGAIN_S = 5.0
 _ANSWERS: Responses = {
     200: {
         "model": JobResponse,
@@ -50,7 +49,7 @@ _ANSWERS: Responses = {
 
 
 class WaitQuery(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
     wait: Annotated[QueryDurationMs, Field(ge=0, le=WAIT_S_MAX * 1_000)] | None = Field(
         default=None,
@@ -58,7 +57,12 @@ class WaitQuery(BaseModel):
         "for as many as their share is at this replica is answered 202 at once",
         examples=["30s"],
     )
-    cancel_on_disconnect: bool = Field(default=False, description="Cancel the job if you leave before it has ended")
+    cancel_on_disconnect: bool = Field(
+        default=False,
+        description="Cancel the job if you leave before it has ended. Where requests share it, by an idempotency key or"
+        " as they wait for its id, the last of them to leave this replica cancels it, if all asked for that and the"
+        " one that made the job was among them. Who waits at another replica is not seen",
+    )
 
 
 Waiting = Annotated[WaitQuery, Query()]
@@ -91,15 +95,25 @@ async def submit_job(
         response.headers.update(idempotency.REPLAYED)
     response.headers["Location"] = f"/v1/jobs/{document['_id']}"
     if waiting.wait is not None:
-        document = await _after_waiting(document, waiting.wait, request, services, cancels=waiting.cancel_on_disconnect)
+        document = await _after_waiting(
+            document,
+            waiting.wait,
+            request,
+            services,
+            made=submission.answer is SubmitAnswer.NEW,
+            cancels=waiting.cancel_on_disconnect,
+        )
         response.status_code = HTTPStatus.OK if document.get("state") in TERMINAL else HTTPStatus.ACCEPTED
+    else:
+        services.waits.keep(str(document["_id"]))
+    warn_of_lane(response, body.lane, services.view)
     return job_response(document, services)
 
 
 async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: ApiServices) -> NewJob:
     now = services.clock.wall_ms()
     body.require_time_to_start(now)
-    body.require_lane(caller, services.view)
+    require_lane(body.lane, caller, services.view)
     job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
     if key is not None:
         job = replace(job, idempotency_key=key, request_hash=body.request_hash())
@@ -115,48 +129,20 @@ async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: A
 
 
 async def _after_waiting(
-    document: StoredDocument, wait_ms: int, request: Request, services: ApiServices, *, cancels: bool
+    document: StoredDocument, wait_ms: int, request: Request, services: ApiServices, *, made: bool, cancels: bool
 ) -> StoredDocument:
     """The job as it is when the wait is over; ``document`` if it was not waited for."""
     job_id = str(document["_id"])
     try:
-        return await _end_of(job_id, wait_ms, request, services) or document
+        return await end_of(job_id, wait_ms, request, services, made=made, cancels=cancels) or document
     except Overloaded as error:
         # The job is submitted, so this is no refusal: the answer just does not wait for its end.
         log.info("not_waited_for", job=job_id, reason=str(error))
+    except Unwanted:
+        await _cancel(job_id, services)
     except ClientGone:
-        if cancels:
-            await _cancel(job_id, services)
+        log.debug("client_left", job=job_id)
     return document
-
-
-async def _end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
-    """The job when it has ended, or as it stands when the time is over or this replica stops.
-
-    None if there is no such job, or the caller's share of the waits is used up. `ClientGone` if the client disconnects.
-    """
-    slot = try_take(services.pools.waits, request.scope)
-    if isinstance(slot, PoolRefusal):
-        return None
-    loop = asyncio.get_running_loop()
-    until = loop.time() + wait_ms / 1_000
-    with held_open(slot, request.scope):
-        return await _wait_for_end(job_id, until, request, services)
-
-
-async def _wait_for_end(job_id: str, until: float, request: Request, services: ApiServices) -> StoredDocument | None:
-    loop = asyncio.get_running_loop()
-    async with waiting_client(request) as client:
-        with services.view.job_end_waiter(job_id) as wakeup:
-            while True:
-                document = await services.jobs.get(job_id)
-                left_s = until - loop.time()
-                if document is None or document.get("state") in TERMINAL or left_s <= 0:
-                    return document
-                try:
-                    await client.wait(wakeup, min(left_s, _LOOK_AGAIN_S))
-                except ReplicaStopping:
-                    return document
 
 
 async def _cancel(job_id: str, services: ApiServices) -> None:

@@ -4,12 +4,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hascheduler.api.routing.wire_format import instant_or_none, instant_text
+from hascheduler.api.routing.wire_format import instant_or_none
 from hascheduler.dispatch.explanation import Block, BlockReason, Explanation, QueuePosition
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.job import TERMINAL, JobState
 from hascheduler.model.policy import Criterion
 from hascheduler.ports import StoredDocument
+from hascheduler.wire.fields import instant_text
 
 _STATES = {"waiting": JobState.PENDING, "dispatched": JobState.DISPATCHED, "running": JobState.RUNNING}
 _BLOCKED: dict[str, Any] = {
@@ -45,15 +46,17 @@ _STANDING: dict[str, Any] = {
 
 
 class BlockResponse(BaseModel):
-    rule: BlockReason
+    rule: BlockReason = Field(description="Which kind of thing it is, for programs")
     because: str = Field(description="A sentence, with the numbers in it")
     unblocked_by: str = Field(description="What would end it")
-    numbers: dict[str, int | str | list[str]]
+    numbers: dict[str, int | str | list[str]] = Field(
+        description="The figures, names and lists that the sentence is made of, by name"
+    )
     until: str | None = Field(description="When it ends by itself, where that is known")
 
 
 class CriterionResponse(BaseModel):
-    criterion: Criterion
+    criterion: Criterion = Field(description="What is compared")
     value: str = Field(description="What it makes of this job")
     first: str = Field(description="What it makes of the job that goes next")
 
@@ -71,12 +74,12 @@ class WhyResponse(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [_BLOCKED, _STANDING]})
 
-    job: str
-    state: JobState
+    job: str = Field(description="The job's id")
+    state: JobState = Field(description="`pending` is what has reasons to wait")
     seen: bool = Field(description="Whether this replica knows it as a job that has not ended; else it is as stored")
     summary: str = Field(description="The answer in one sentence, for people")
     processor: str | None = Field(description="Who has it, while dispatched or running")
-    finished_at: str | None
+    finished_at: str | None = Field(description="When it ended; null before that")
     blocks: list[BlockResponse] = Field(description="All that holds it back now")
     standing: QueuePositionResponse | None = Field(description="Where it stands among those who wait for nothing else")
 

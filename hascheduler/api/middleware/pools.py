@@ -4,8 +4,7 @@
 pool                total  reserve  a unit is
 ==================  =====  =======  ====================================================================
 ``in_flight``         320       64  a request, from its identification to its answer
-``waits``           1,000        0  a submit that waits for the end of its job; over the share it is
-                                    answered 202 at once
+``waits``           1,000        0  who waits for the end of a job; over the share they are answered at once
 ``fetches``           960        0  a worker's fetch that waits for work
 ``followers``         100       10  a stream of events
 ``recordings``          4        0  a recording of the leader
@@ -63,7 +62,7 @@ _WORK = "/v1/work/"
 _SLOT = "slot_in_flight"
 _WORDS = {
     IN_FLIGHT: "requests in flight",
-    "waits": "submits that wait",
+    "waits": "waits for a job",
     "fetches": "fetches that wait for work",
     "followers": "streams of events",
     "recordings": "recordings",

@@ -15,7 +15,7 @@ from hascheduler.api.http.problems import problem
 from hascheduler.api.middleware.pools import UNCOUNTED
 
 WAIT_S_MAX = 300
-"""The longest that a submit may wait for the end of its job, or a worker for work."""
+"""The longest that one may wait for the end of a job, or a worker for work."""
 RECORDING_S_MAX = 3_600
 EVENTS_S_MAX = 3_600
 _MARGIN_S = 30
@@ -25,13 +25,13 @@ _LONG_S_MAX = {
     ("GET", "/v1/events"): EVENTS_S_MAX + _MARGIN_S,
     ("POST", "/v1/work/fetch"): WAIT_S_MAX + _MARGIN_S,
 }
-_SUBMIT = ("POST", "/v1/jobs")
 
 
 def long_request_s_max(scope: Scope) -> int | None:
     """The time limit of a request that may be held open; None for all others."""
-    request = (scope["method"], scope["path"])
-    if request == _SUBMIT and b"wait=" in scope.get("query_string", b""):
+    method, path = request = (scope["method"], scope["path"])
+    waits_for_job = request == ("POST", "/v1/jobs") or (method == "GET" and path.startswith("/v1/jobs/"))
+    if waits_for_job and b"wait=" in scope.get("query_string", b""):
         return WAIT_S_MAX + _MARGIN_S
     return _LONG_S_MAX.get(request)
 

@@ -7,40 +7,45 @@ from pydantic.config import JsonDict
 from hascheduler.api.middleware.auth import Viewer, ViewerOfAll
 from hascheduler.api.ops.failovers import EXAMPLE as FAILOVER
 from hascheduler.api.ops.failovers import FailoverResponse, show_failover
-from hascheduler.api.routing.wire_format import instant_text
 from hascheduler.api.services import Services
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schema_version import NEWEST_VERSION, OLDEST_VERSION
+from hascheduler.wire.fields import instant_text
 
 router = APIRouter(prefix="/cluster", tags=["cluster"])
 
 
 class LeaderResponse(BaseModel):
     holder: str = Field(description="The id of the replica that holds the lease")
-    term: int
+    term: int = Field(description="The number of its leadership: it grows with each change, and fences those before")
     endpoint: str = Field(description="Where it proves that its process lives")
-    since: str
+    since: str = Field(description="When it took the lease")
 
 
 class ReplicaResponse(BaseModel):
     id: str = Field(description="Unique per process start")
-    name: str
+    name: str = Field(description="For people; it may stay the same after a restart")
     version: str | None = Field(description="Of its software; null where it does not say, as before 0.2.0")
-    started_at: str
-    http_endpoint: str
-    liveness_endpoint: str
-    ready: bool
-    stream_lag_ms: int | None
-    position: str
+    started_at: str = Field(description="When its process began")
+    http_endpoint: str = Field(description="`host:port` of its API")
+    liveness_endpoint: str = Field(description="`host:port` where it proves that its process lives")
+    alive: bool = Field(description="Whether its beats still come; else all below is what it said last")
+    ready: bool = Field(description="Whether it said so, and is alive")
+    stream_lag_ms: int | None = Field(
+        description="Milliseconds that its last beat took to come back through the change stream; null before one"
+    )
+    position: str = Field(
+        description="How far in the change stream its mirror had come: cluster time, as `seconds.increment`"
+    )
     digest: str = Field(description="Equal digests at equal positions are equal mirrors")
-    quarantined: int
+    quarantined: int = Field(description="Documents that it could not read")
 
 
 class QuarantinedResponse(BaseModel):
-    collection: str
-    id: str
-    reason: str
+    collection: str = Field(description="Where it is stored")
+    id: str = Field(description="Its `_id` there, as text")
+    reason: str = Field(description="Which field is wrong, and how")
 
 
 class SchemaResponse(BaseModel):
@@ -73,6 +78,7 @@ _EXAMPLE: JsonDict = {
             "started_at": "2029-12-31T09:00:00.000Z",
             "http_endpoint": "10.0.0.12:8080",
             "liveness_endpoint": "10.0.0.12:40211",
+            "alive": True,
             "ready": True,
             "stream_lag_ms": 9,
             "position": "1893456030.1",
@@ -89,7 +95,7 @@ _EXAMPLE: JsonDict = {
 
 
 class FindingsResponse(BaseModel):
-    at: str
+    at: str = Field(description="When the leader looked")
     counts: dict[str, int] = Field(description="By kind; `hascheduler check` tells each, and what to do about it")
 
 
@@ -99,14 +105,19 @@ class ClusterResponse(BaseModel):
     replica_id: str = Field(description="The replica that answers")
     leading: bool = Field(description="Whether it leads")
     ready: bool = Field(description="Whether its mirror is complete and fresh")
-    unready_reason: str
+    unready_reason: str = Field(description="Why it is not ready; empty where it is")
     leader: LeaderResponse | None = Field(description="Who holds the lease; null when it was given back")
-    stream_lag_ms: int | None
-    position: str
-    digest: str
+    stream_lag_ms: int | None = Field(
+        description="Milliseconds that the last beat of the replica that answers took to come back through the change "
+        "stream; null before one"
+    )
+    position: str = Field(
+        description="How far in the change stream this replica's mirror has come: cluster time, as `seconds.increment`"
+    )
+    digest: str = Field(description="Of this replica's mirror: equal digests at equal positions are equal mirrors")
     journal_seq: int | None = Field(description="The newest entry that came by")
     schema_: SchemaResponse = Field(alias="schema", description="Which forms the stored documents have")
-    replicas: list[ReplicaResponse]
+    replicas: list[ReplicaResponse] = Field(description="By id, also those that are silent until they are removed")
     counts: dict[str, int] = Field(description="Live jobs by state, schedules, definitions")
     failover: FailoverResponse | None = Field(
         description="The latest change of leadership that this replica knows of; all: `/v1/cluster/failovers`"
@@ -124,6 +135,7 @@ class ClusterResponse(BaseModel):
 
 @router.get("")
 async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
+    """The leader, the replicas, the latest failover and what is wrong, as the replica that answers sees it now."""
     cluster = services.view.cluster()
     return ClusterResponse(
         replica_id=cluster.replica_id,
@@ -136,7 +148,7 @@ async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
         digest=cluster.digest,
         journal_seq=cluster.journal.seq if cluster.journal else None,
         schema=SchemaResponse(version=cluster.schema_version, oldest_read=OLDEST_VERSION, newest_read=NEWEST_VERSION),
-        replicas=[_replica(replica) for replica in cluster.replicas],
+        replicas=[_replica(replica, alive=replica.id not in cluster.silent) for replica in cluster.replicas],
         counts=dict(cluster.counts),
         failover=None if cluster.failover is None else show_failover(cluster.failover),
         findings=_findings(cluster.last_check),
@@ -162,7 +174,7 @@ def _findings(last_check: LastCheck | None) -> FindingsResponse | None:
     return FindingsResponse(at=instant_text(last_check.at_ms), counts=dict(last_check.counts))
 
 
-def _replica(replica: ReplicaStatus) -> ReplicaResponse:
+def _replica(replica: ReplicaStatus, *, alive: bool) -> ReplicaResponse:
     return ReplicaResponse(
         id=replica.id,
         name=replica.name,
@@ -170,7 +182,8 @@ def _replica(replica: ReplicaStatus) -> ReplicaResponse:
         started_at=instant_text(replica.started_at_ms),
         http_endpoint=replica.http_endpoint,
         liveness_endpoint=replica.liveness_endpoint,
-        ready=replica.ready,
+        alive=alive,
+        ready=alive and replica.ready,
         stream_lag_ms=replica.stream_lag_ms,
         position=replica.position,
         digest=replica.digest,
@@ -183,10 +196,10 @@ processors_router = APIRouter(prefix="/processors", tags=["cluster"])
 
 class ProcessorResponse(BaseModel):
     id: str = Field(description="Unique per process start")
-    name: str
-    shard: str
+    name: str = Field(description="For people; several may have one name")
+    shard: str = Field(description="The shard whose jobs it runs")
     definitions: list[str] = Field(description="What it runs; `*` is everything")
-    slots: int
+    slots: int = Field(description="How many jobs it runs at once")
     resources: dict[str, int] = Field(description="What its jobs share besides the slots")
     occupied: int = Field(description="Slots with a dispatched or running job")
     alive: bool = Field(description="Whether its heartbeat still changes")
@@ -195,7 +208,7 @@ class ProcessorResponse(BaseModel):
 
 
 class ProcessorsResponse(BaseModel):
-    items: list[ProcessorResponse]
+    items: list[ProcessorResponse] = Field(description="By id, also those that are silent until they are removed")
 
 
 @processors_router.get("")

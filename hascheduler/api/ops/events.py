@@ -36,12 +36,12 @@ from hascheduler.api.http.shares import Pool
 from hascheduler.api.middleware.auth import SETTINGS_TOKEN_ID, Caller, Viewer
 from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import EVENTS_S_MAX
-from hascheduler.api.routing.field_types import Name, StrictModel, TextOrEmpty, invalid_value
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.model.event import POSITION_PATTERN, EventType, encode_event, is_position
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.token import digest_of
 from hascheduler.ports import Closing, EventFeed, EventFilter, Follower, Lagging, Missed, NewEvents
+from hascheduler.wire.fields import Name, StrictModel, TextOrEmpty, invalid_value
 
 MEDIA_TYPE = "text/event-stream"
 _RETRY_MS = 2_000

@@ -8,10 +8,10 @@ from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
-from hascheduler.api.routing.wire_format import instant_text
 from hascheduler.api.services import Services
 from hascheduler.model.failover import Cause, Failover, FailoverEnd
 from hascheduler.ports import FAILOVERS_MAX
+from hascheduler.wire.fields import instant_text
 
 EXAMPLE: JsonDict = {
     "term": 8,
@@ -50,14 +50,14 @@ class FailoverResponse(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
-    term: int
+    term: int = Field(description="The number of the leadership that began")
     holder: str = Field(description="The id of the replica that took over")
     cause: Cause = Field(
         description="How the lease became free: nobody had led before (first), it was given back (released), its holder"
         " was proved dead (died), it was not renewed in time (lapsed), somebody deleted it (deleted)"
     )
     previous_term: int | None = Field(description="Null where nobody had led before")
-    previous_holder: str | None
+    previous_holder: str | None = Field(description="The id of the replica that led before; null where nobody had")
     last_sign_at: str | None = Field(
         description="When a renewal or decision of the holder before last arrived; null where this replica came later"
     )
@@ -85,7 +85,7 @@ class FailoverResponse(BaseModel):
     gap_ms: int | None = Field(description="From the last decision before to the first one after, on two clocks")
     began_seq: int = Field(description="The number of the `term_began` in the journal")
     reapplied_entries: int = Field(description="Of earlier terms, that might not have been carried out")
-    reapplied_decisions: int
+    reapplied_decisions: int = Field(description="In those entries")
     fires_late: int = Field(description="Fires that were due before it could decide")
     worst_lag_ms: int = Field(description="The longest that one of them came after it was due")
     coalesced: int = Field(description="Nominal times due before that, which a later fire stands for")
@@ -136,9 +136,7 @@ router = APIRouter(prefix="/cluster", tags=["cluster"])
 
 
 class FailoversQuery(BaseModel):
-    """Unknown parameters are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
     limit: int = Field(default=FAILOVERS_MAX, ge=1, le=FAILOVERS_MAX, description="How many, the latest first")
 
@@ -146,7 +144,7 @@ class FailoversQuery(BaseModel):
 class FailoversResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"items": [EXAMPLE]}]})
 
-    items: list[FailoverResponse]
+    items: list[FailoverResponse] = Field(description="The latest first")
 
 
 @router.get("/failovers", responses=problem_responses(422))

@@ -3,7 +3,7 @@
 from http import HTTPStatus
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from hascheduler.api.middleware.auth import ViewerOfAll
 from hascheduler.api.services import Services
@@ -14,18 +14,18 @@ router = APIRouter(tags=["health"])
 
 
 class LiveResponse(BaseModel):
-    alive: bool
-    reason: str = ""
+    alive: bool = Field(description="False: restart the process")
+    reason: str = Field(default="", description="What is stuck; empty while it lives")
 
 
 class ReadyResponse(BaseModel):
-    ready: bool
-    reason: str = ""
+    ready: bool = Field(description="False: ask another replica")
+    reason: str = Field(default="", description="Why not; empty while it is ready")
 
 
 class LeadingResponse(BaseModel):
-    leading: bool
-    reason: str = ""
+    leading: bool = Field(description="Whether this replica decides now")
+    reason: str = Field(default="", description="Why not; empty while it leads")
 
 
 @router.get("/livez", responses={503: {"model": LiveResponse, "description": "Restart the process"}})

@@ -14,11 +14,11 @@ from hascheduler.api.http.shares import Slot
 from hascheduler.api.middleware.auth import OperatorOfAll
 from hascheduler.api.middleware.pools import held_open, take
 from hascheduler.api.middleware.timeouts import RECORDING_S_MAX
-from hascheduler.api.routing.field_types import QueryDurationMs, StrictModel
 from hascheduler.api.services import Services
 from hascheduler.dispatch.recording import RecordingEnd, heading_line, step_line
 from hascheduler.errors import Conflict
 from hascheduler.ports import Recording
+from hascheduler.wire.fields import QueryDurationMs, StrictModel
 
 MEDIA_TYPE = "application/x-ndjson"
 
@@ -27,7 +27,11 @@ router = APIRouter(prefix="/cluster", tags=["cluster"])
 
 class RecordingQuery(StrictModel):
     for_: Annotated[QueryDurationMs, Field(ge=100, le=RECORDING_S_MAX * 1_000)] = Field(
-        default=30_000, alias="for", description=f"How long; at most {RECORDING_S_MAX // 60} minutes", examples=["30s"]
+        default="30s",  # a number would be documented as it is, and be sent as seconds
+        validate_default=True,
+        alias="for",
+        description=f"How long; at most {RECORDING_S_MAX // 60} minutes",
+        examples=["30s"],
     )
 
 

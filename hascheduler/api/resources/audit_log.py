@@ -7,13 +7,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Admin
-from hascheduler.api.routing.field_types import InstantMs
 from hascheduler.api.routing.queries import Page, PageQuery, page
-from hascheduler.api.routing.wire_format import instant_text
 from hascheduler.api.services import Services
 from hascheduler.model.fields import integer, text, text_or_none
 from hascheduler.model.instants import WallMs
 from hascheduler.ports import AuditFilter, StoredDocument
+from hascheduler.wire.fields import InstantMs, instant_text
 
 
 class AuditQuery(PageQuery):
@@ -55,15 +54,15 @@ class AuditResponse(BaseModel):
         }
     )
 
-    id: str
-    at: str
+    id: str = Field(description="Later ones are greater; begins with `at` in milliseconds")
+    at: str = Field(description="When it was answered, by the clock of the replica that did")
     who: str = Field(description="The token's name; `anonymous` without one")
     token: str | None = Field(description="The token's public id")
-    role: str | None
+    role: str | None = Field(description="The token's role; `admin` without one")
     tenant: str | None = Field(description="Of the token, not of what it changed; `*`: all tenants")
     address: str = Field(description="Where the request came from; behind a proxy, the proxy's")
-    method: str
-    path: str
+    method: str = Field(description="POST, PUT, PATCH or DELETE")
+    path: str = Field(description="As it was asked for, without the query")
     route: str | None = Field(description="The pattern that the path matched")
     target: str | None = Field(description="What it was about, where that was one thing")
     status: int = Field(description="Of the answer; 4xx: nothing was changed")

@@ -14,13 +14,13 @@ from pydantic import BaseModel
 from hascheduler.api.http.problems import NOT_MODIFIED, Responses, problem_responses
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.error_handlers import UnreadableDocument
-from hascheduler.api.routing.field_types import StrictModel
 from hascheduler.api.routing.merge_patch import merge_patch, whole
 from hascheduler.api.routing.queries import Page, PageQuery, page
 from hascheduler.api.routing.revisions import TAGGED, Precondition, Tags, etag, is_known
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput, NotFound, RevisionMismatch
 from hascheduler.ports import ResourceStore, StoredDocument
+from hascheduler.wire.fields import StrictModel
 
 GET: Responses = {200: TAGGED, **NOT_MODIFIED, **problem_responses(404, 422)}
 PATCH: Responses = {200: TAGGED, **problem_responses(404, 409, 412, 413, 422)}

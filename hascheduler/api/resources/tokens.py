@@ -18,16 +18,14 @@ from http import HTTPStatus
 from secrets import token_hex, token_urlsafe
 from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Path, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Admin, Authenticated, Caller
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.field_types import NAME, DurationMs, Name, StrictModel, invalid_value
 from hascheduler.api.routing.queries import Page, Paging, page
-from hascheduler.api.routing.wire_format import instant_text
 from hascheduler.api.services import Services
 from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.model.documents.token import decode_token
@@ -36,6 +34,7 @@ from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.token import ALL_TENANTS, SECRET_BYTES, SECRET_PREFIX, Power, Role, Token, digest_of
 from hascheduler.ports import StoredDocument
+from hascheduler.wire.fields import NAME, DurationMs, Name, StrictModel, instant_text, invalid_value
 
 _LIFE_MS_MIN = 1_000
 _LIFE_MS_MAX = 10 * 366 * 86_400_000
@@ -94,13 +93,13 @@ class TokenResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
     id: str = Field(description="Public: it opens nothing")
-    name: str
-    role: Role
+    name: str = Field(description="Who has it, for people")
+    role: Role = Field(description="What it may do: viewer < submitter < operator < admin; worker: `/v1/work`")
     tenant: str = Field(description=f"`{ALL_TENANTS}`: all tenants")
-    created_at: str
+    created_at: str = Field(description="When it was made")
     created_by: str = Field(description="The name of the token that made it")
     expires_at: str | None = Field(description="Null: never")
-    expired: bool
+    expired: bool = Field(description="Whether it opens nothing any more, its time being over")
 
 
 class NewTokenResponse(TokenResponse):
@@ -184,7 +183,11 @@ async def list_tokens(paging: Paging, services: Services, caller: Admin) -> Page
 
 
 @router.delete("/{id}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404))
-async def revoke_token(id: str, services: Services, caller: Admin) -> None:
+async def revoke_token(
+    id: Annotated[str, Path(description="The public id of the token, not the secret")],
+    services: Services,
+    caller: Admin,
+) -> None:
     """Revoke a token: it opens nothing any more. What it has done stays, tokens that it made among that."""
     if not await services.tokens.revoke(id, caller.only):
         raise NotFound("token", id)
@@ -196,7 +199,7 @@ whoami_router = APIRouter(tags=["access"])
 class WhoamiResponse(BaseModel):
     name: str = Field(description="Of the token; `anonymous` without one")
     token: str | None = Field(description="The token's public id")
-    role: Role
+    role: Role = Field(description="Of the token; `admin` without one")
     tenant: str = Field(description="`*`: all tenants")
     may: list[Power] = Field(description="What the role may do")
     tokens_demanded: bool = Field(description="Whether this replica lets in nobody without a token")

@@ -55,6 +55,9 @@ class JsonRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
+        if self.body_field is None:
+            return handle
+
         async def handle_strictly(request: Request) -> Response:
             return await handle(_JsonRequest(request, self._may_be_empty, self.bytes_max, self.values_max))
 

@@ -11,29 +11,18 @@ from typing import Any
 import structlog
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match
 
-from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, Path, ProblemError, invalid, problem
+from hascheduler.api.http.problems import ERRORS_SHOWN_MAX, FieldError, ProblemError, invalid, problem
 from hascheduler.errors import CallerError, InvalidInput, NotFound, Overloaded, RevisionMismatch, TooMany, WorldError
-from hascheduler.model.repr_limits import quoted
+from hascheduler.wire.validation import refused, with_known_names
 
 log = structlog.get_logger(__name__)
 
 _RETRY_AFTER_S = "2"
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-_EXPECTED_TYPES = {
-    "int_type": "an integer",
-    "int_from_float": "an integer",
-    "int_parsing": "an integer",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "string_type": "a text",
-    "dict_type": "an object",
-    "list_type": "a list",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
-}
 
 
 class UnreadableDocument(Exception):
@@ -41,6 +30,14 @@ class UnreadableDocument(Exception):
 
     def __init__(self, kind: str, id: str, reason: InvalidInput) -> None:
         super().__init__(f"the stored {kind} {id!r} can't be read: {reason}")
+
+
+class InvalidBody(RequestValidationError):
+    """A body that is wrong for ``model``, which is not the one that its route declares."""
+
+    def __init__(self, errors: Sequence[Any], body: Any, model: type[BaseModel]) -> None:
+        super().__init__(errors, body=body)
+        self.model = model
 
 
 def install(app: FastAPI) -> None:
@@ -81,61 +78,24 @@ def _allowed_methods(request: Request) -> list[str]:
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = error.errors()
-    return invalid([field_error(one, error.body) for one in found[:ERRORS_SHOWN_MAX]], len(found))
+    model = error.model if isinstance(error, InvalidBody) else _declared_body(request)
+    return invalid([field_error(one, error.body, model) for one in found[:ERRORS_SHOWN_MAX]], len(found))
 
 
-def field_error(error: Mapping[str, Any], body: Any) -> FieldError:
-    """An error that pydantic found in ``body``, in the words of this API."""
+def _declared_body(request: Request) -> Any:
+    field = request.scope["route"].body_field
+    return None if field is None else field.field_info.annotation
+
+
+def field_error(error: Mapping[str, Any], body: Any, model: Any) -> FieldError:
+    """An error that pydantic found in ``body``, which should be a ``model``, in the words of this API."""
     where, *rest = error["loc"]
-    path = _without_tags(rest, body) if where == "body" else tuple(rest)
-    kind, context = error["type"], error.get("ctx", {})
-    value: Any = error.get("input")
-    match kind:
-        case "wrong":
-            return FieldError(path, context["problem"], context["expected"])
-        case "missing":
-            return FieldError(path, "missing", "this field, which has no default" if path else "a JSON object")
-        case "extra_forbidden":
-            return FieldError(path, "no such field", "only the fields that /docs lists")
-        case "union_tag_not_found":
-            return FieldError((*path, "type"), "missing", "cron, interval, times or once")
-        case "union_tag_invalid":
-            return FieldError((*path, "type"), f"{quoted(context['tag'])} is unknown", context["expected_tags"])
-        case "literal_error" | "enum":
-            return FieldError(path, f"{quoted(value)} is unknown", context["expected"])
-        case "greater_than_equal":
-            return FieldError(path, f"{quoted(value)} is too small", f"at least {context['ge']}")
-        case "less_than_equal":
-            return FieldError(path, f"{quoted(value)} is too large", f"at most {context['le']}")
-        case "string_too_long":
-            return FieldError(path, f"{len(value)} characters", f"at most {context['max_length']}")
-        case "too_short":
-            return FieldError(path, f"{context['actual_length']} in it", f"at least {context['min_length']}")
-        case "too_long":
-            return FieldError(path, f"{len(value)} in it", f"at most {context['max_length']}")
-        case _ if kind in _EXPECTED_TYPES:
-            return FieldError(path, f"{quoted(value)} is not {_EXPECTED_TYPES[kind]}", _EXPECTED_TYPES[kind])
-        case _:
-            return FieldError(path, str(error["msg"]))
-
-
-def _without_tags(loc: Sequence[str | int], body: Any) -> Path:
-    """The path as the body has it: pydantic's also holds the tag of the union member that it tried."""
-    path: list[str | int] = []
-    value, tag_passed = body, False
-    for part in loc:
-        if isinstance(value, dict) and value.get("type") == part and not tag_passed:
-            tag_passed = True
-            continue
-        path.append(part)
-        tag_passed = False
-        if isinstance(value, dict):
-            value = value.get(part)
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        else:
-            value = None
-    return tuple(part for part in path if part != "[key]")
+    if where != "body":
+        body = None
+    found = refused({**error, "loc": tuple(rest)}, body)
+    if error["type"] == "extra_forbidden" and isinstance(model, type) and issubclass(model, BaseModel):
+        found = with_known_names(found, model, body)
+    return FieldError(found.path, found.problem, found.expected)
 
 
 async def _caller(request: Request, error: Exception) -> Response:

@@ -7,8 +7,9 @@ one validation, and a field that a null removes gets its default.
 import json
 from typing import Any, TypeVar
 
-from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
+
+from hascheduler.api.routing.error_handlers import InvalidBody
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -32,7 +33,7 @@ def whole(model: type[Model], merged: Any) -> Model:
         return model.model_validate(merged)
     except ValidationError as error:
         errors = [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
-        raise RequestValidationError(errors, body=merged) from None
+        raise InvalidBody(errors, merged, model) from None
 
 
 def is_same_json(one: Any, other: Any) -> bool:

@@ -1,22 +1,21 @@
-"""Query parameters: pages (``?after=`` the last id of the page before, ``?limit=``), ``?label=``, none of them twice.
+"""Parameters of several routes: the name or id in the path, pages (``?after=`` the last id of the page before,
+``?limit=``), ``?label=``.
 
 A page names a stored document that can't be read beside the others: it is neither left out nor fails the whole page.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from http import HTTPStatus
 from typing import Annotated, Generic, TypeVar, get_args
 
-from fastapi import Depends, Query, Request
+from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from hascheduler.api.http.problems import FieldError, ProblemError
-from hascheduler.api.routing.field_types import LABELS_MAX, NAME, TEXT_LENGTH_MAX, invalid_value
 from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import LATEST_MS
 from hascheduler.model.repr_limits import quoted
-from hascheduler.ports import StoredDocument
+from hascheduler.ports import ListPosition, StoredDocument
+from hascheduler.wire.fields import LABELS_MAX, NAME, TEXT_LENGTH_MAX, Name, invalid_value
 
 PAGE_SIZE_MAX = 200
 _PAGE_SIZE_DEFAULT = 100
@@ -24,11 +23,15 @@ _CURSOR_LENGTH_MAX = 512
 
 Item = TypeVar("Item")
 
+_PATH_NAME = Path(description="The name it was given when it was made; upper and lower case differ")
+PathName = Annotated[str, _PATH_NAME]
+CheckedPathName = Annotated[Name, _PATH_NAME]
+"""Of what may be about to be made."""
+JobId = Annotated[str, Path(description="The id of the job; its ':' may stand here as it is")]
+
 
 class PageQuery(BaseModel):
-    """Unknown parameters are refused: a misspelt filter would otherwise return everything."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
     after: str | None = Field(
         default=None, max_length=_CURSOR_LENGTH_MAX, description="`next` of the page before; none for the first page"
@@ -39,8 +42,8 @@ class PageQuery(BaseModel):
 class Unlisted(BaseModel):
     """A stored document that can't be read, and why."""
 
-    id: str
-    reason: str
+    id: str = Field(description="The name or id under which it is stored")
+    reason: str = Field(description="Which field is wrong, and how")
 
 
 def _with_example(schema: JsonDict, model: type[BaseModel]) -> None:
@@ -53,7 +56,7 @@ def _with_example(schema: JsonDict, model: type[BaseModel]) -> None:
 class Page(BaseModel, Generic[Item]):
     model_config = ConfigDict(json_schema_extra=_with_example)
 
-    items: list[Item]
+    items: list[Item] = Field(description="What could be read, at most `limit`")
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
     unreadable: list[Unlisted] = Field(default=[], description="Stored documents of this page that can't be read")
 
@@ -63,15 +66,22 @@ Paging = Annotated[PageQuery, Query()]
 
 def page(documents: Sequence[StoredDocument], limit: int, show: Callable[[StoredDocument], Item]) -> Page[Item]:
     """The first ``limit`` of ``documents``; the store was asked for one more, to see whether there is a next page."""
+    next = str(documents[limit - 1]["_id"]) if len(documents) > limit else None
+    return page_of(documents[:limit], next, show)
+
+
+def page_of(
+    documents: Sequence[StoredDocument], next: str | None, show: Callable[[StoredDocument], Item]
+) -> Page[Item]:
+    """All of ``documents``."""
     items: list[Item] = []
     unreadable: list[Unlisted] = []
-    for document in documents[:limit]:
+    for document in documents:
         try:
             items.append(show(document))
         except InvalidInput as error:
             unreadable.append(Unlisted(id=str(document["_id"]), reason=str(error)))
-    more = len(documents) > limit
-    return Page(items=items, next=str(documents[limit - 1]["_id"]) if more else None, unreadable=unreadable)
+    return Page(items=items, next=next, unreadable=unreadable)
 
 
 def _label(text: str) -> str:
@@ -96,26 +106,31 @@ class LabelledQuery(PageQuery):
         default=[],
         max_length=LABELS_MAX,
         description="Only those with this label; several: with all",
-        examples=["team=a"],
+        examples=[["team=a"]],
     )
 
     def labels(self) -> dict[str, str]:
         return {key: value for key, _, value in (label.partition("=") for label in self.label)}
 
 
-LIST_PARAMETERS = frozenset({"label", "type", "verdict"})
-"""The parameters, of all routes, that may be repeated."""
+class NewestFirstQuery(LabelledQuery):
+    """Of a list that goes by when things happened."""
+
+    def position(self) -> ListPosition | None:
+        """`InvalidInput` where `after` is no place in the list, such as an id, which 0.2.0 had there."""
+        if self.after is None:
+            return None
+        mark, _, place = self.after.partition("~")
+        at, dot, id = place.partition(".")
+        if mark or not (at.isascii() and at.isdecimal() and len(at) <= len(str(LATEST_MS))) or (dot and not id):
+            problem = f"{quoted(self.after)} is no place in this list, which has the newest first"
+            raise InvalidInput(("after",), problem, "`next` of the page before; the list begins without it")
+        return ListPosition(int(at), id or None)
 
 
-async def _each_once(request: Request) -> None:
-    counts = Counter(name for name, _ in request.query_params.multi_items() if name not in LIST_PARAMETERS)
-    errors = [
-        FieldError((name,), f"{quoted(name)} is there {count} times", "each parameter once")
-        for name, count in counts.items()
-        if count > 1
-    ]
-    if errors:
-        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(errors[0]), errors=errors)
-
-
-EACH_ONCE = Depends(_each_once)
+def place_text(position: ListPosition | None) -> str | None:
+    """``next`` of a page. A replica of 0.2.0 compares it with ids: it comes after all of them, so that such a replica
+    answers with the beginning of its own list rather than with the end."""
+    if position is None:
+        return None
+    return f"~{position.at_ms}" + ("" if position.id is None else f".{position.id}")

@@ -7,22 +7,15 @@ from typing import Any
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import format_instant
-
-# Beyond these `datetime` raises; a document may hold such a number if it was written by hand.
-_YEAR_1_MS, _YEAR_9999_MS = -62_135_596_800_000, 253_402_300_799_999
+from hascheduler.wire.fields import is_calendar_ms
 
 
 def instant(fields: Mapping[str, Any], name: str) -> str:
     """The stored ``name`` as RFC 3339; `InvalidInput` when it is no instant."""
     value = fields.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not _YEAR_1_MS <= value <= _YEAR_9999_MS:
+    if isinstance(value, bool) or not isinstance(value, int) or not is_calendar_ms(value):
         raise InvalidInput((name,), "not an instant", "milliseconds since 1970")
     return format_instant(value)
-
-
-def instant_text(at_ms: int) -> str:
-    """RFC 3339, or the bare number where no calendar has such a day."""
-    return format_instant(at_ms) if _YEAR_1_MS <= at_ms <= _YEAR_9999_MS else f"{at_ms} ms"
 
 
 def instant_or_none(fields: Mapping[str, Any], name: str) -> str | None:

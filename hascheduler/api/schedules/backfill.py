@@ -16,7 +16,7 @@ from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Operator
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.field_types import InstantMs, StrictModel
+from hascheduler.api.routing.queries import PathName
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.dispatch.schedules.backfill import (
@@ -32,6 +32,7 @@ from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import NewJob, ScheduleId
 from hascheduler.ports import StoredDocument, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_SCHEDULE, JOBS, Attribute
+from hascheduler.wire.fields import InstantMs, StrictModel
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -80,7 +81,7 @@ class BackfillResponse(BaseModel):
 
 @router.post("/{name}/backfill", responses=problem_responses(404, 409, 413, 422, 429))
 async def backfill_schedule(
-    name: str, body: BackfillBody, services: Services, caller: Operator, *, note: Noted, request: Request
+    name: PathName, body: BackfillBody, services: Services, caller: Operator, *, note: Noted, request: Request
 ) -> BackfillResponse:
     """Make the jobs of nominal times that have passed and have no job, by the trigger of now; paused or not.
 

@@ -5,8 +5,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Body
+
+from hascheduler.api.admission.control import require_lane
 from hascheduler.api.admission.schedule_limits import ScheduleLimits
 from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
@@ -14,13 +17,6 @@ from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.api.routing.merge_patch import is_same_json, merge_patch, whole
 from hascheduler.api.routing.revisions import Precondition
 from hascheduler.api.routing.wire_format import plain_json
-from hascheduler.api.schedules.bodies import (
-    CreateScheduleBody,
-    ReplaceScheduleBody,
-    TemplateBody,
-    TriggerBody,
-    trigger_of,
-)
 from hascheduler.api.schedules.responses import request_form
 from hascheduler.api.schedules.tenant_scope import TenantSchedules, read_schedule
 from hascheduler.api.services import ApiServices
@@ -37,6 +33,17 @@ from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Trigger
 from hascheduler.ports import ClusterView, StoredDocument
+from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody, TemplateBody
+from hascheduler.wire.trigger import TriggerBody, trigger_of
+
+SchedulePatch = Annotated[
+    dict[str, Any],
+    Body(
+        description="Any part of a schedule, as a JSON merge patch (RFC 7396): objects merge, null removes, that is, "
+        "goes back to the default. A trigger of another type replaces the stored one as a whole.",
+        examples=[{"trigger": {"every": "5s"}, "overlap": "skip", "labels": {"team": None}}],
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class ScheduleEdit:
         """`InvalidInput` where the caller may not name the job's lane; the stored lane may stay."""
         template = (stored or {}).get("job")
         if not isinstance(template, Mapping) or template.get("lane") != job.lane:
-            job.require_lane(self.caller, self.view, ("job", "lane"))
+            require_lane(job.lane, self.caller, self.view, ("job", "lane"))
 
     def trigger(self, body: TriggerBody, stored: Trigger | None) -> Trigger:
         """The requested trigger; `InvalidInput` where it makes no sense, or fires too often for the caller."""

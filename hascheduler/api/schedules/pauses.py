@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Operator
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.field_types import StrictModel, Text
+from hascheduler.api.routing.queries import PathName
 from hascheduler.api.routing.revisions import TAGGED, IfMatch
 from hascheduler.api.schedules.edits import ScheduleEdit, edit_schedule
 from hascheduler.api.schedules.responses import ScheduleResponse
@@ -18,6 +18,7 @@ from hascheduler.api.services import Services
 from hascheduler.dispatch.schedules.edits import paused, resumed
 from hascheduler.model.documents.schedule import encode_schedule_edit
 from hascheduler.ports import StoredDocument
+from hascheduler.wire.fields import StrictModel, Text
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -40,7 +41,7 @@ class ResumeBody(StrictModel):
 
 @router.post("/{name}/pause", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
 async def pause_schedule(
-    name: str,
+    name: PathName,
     services: Services,
     caller: Operator,
     response: Response,
@@ -61,7 +62,7 @@ async def pause_schedule(
 
 @router.post("/{name}/resume", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
 async def resume_schedule(
-    name: str,
+    name: PathName,
     services: Services,
     caller: Operator,
     response: Response,

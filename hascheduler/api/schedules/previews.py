@@ -11,10 +11,8 @@ from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.audit import CHANGES_NOTHING
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.field_types import InstantMs, Name, StrictModel
-from hascheduler.api.routing.wire_format import instant_text
-from hascheduler.api.schedules.bodies import SchedulePatch, TriggerBody, trigger_of
-from hascheduler.api.schedules.edits import edit_now, patched_body, replaced_fields
+from hascheduler.api.routing.queries import PathName
+from hascheduler.api.schedules.edits import SchedulePatch, edit_now, patched_body, replaced_fields
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, with_tenant
 from hascheduler.api.services import Services
 from hascheduler.dispatch.schedules.previews import (
@@ -27,6 +25,8 @@ from hascheduler.dispatch.schedules.previews import (
 from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.wire.fields import InstantMs, Name, StrictModel, instant_text
+from hascheduler.wire.trigger import TriggerBody, trigger_of
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -52,6 +52,7 @@ _PREVIEW: JsonDict = {
         }
     ],
     "timezone": "Europe/Paris",
+    "warnings": [],
 }
 
 
@@ -68,11 +69,11 @@ class PreviewBody(StrictModel):
     )
 
     name: Name | None = Field(default=None, description="The jitter follows from it; without one it is an example")
-    trigger: TriggerBody
+    trigger: TriggerBody = Field(description="As in a schedule")
 
 
 class CountQuery(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
     count: int = Field(default=10, ge=1, le=PREVIEW_COUNT_MAX, description="How many nominal times at most")
 
@@ -82,22 +83,22 @@ class PreviewQuery(CountQuery):
 
 
 class FireResponse(BaseModel):
-    nominal_at: str
+    nominal_at: str = Field(description="The time that the trigger names, in UTC")
     due_at: str = Field(description="With jitter, which the schedule's name fixes")
     local: str = Field(description="`nominal_at` on the clock of the trigger's zone")
     weekday: str = Field(description="There, on that clock", examples=["Sun"])
     excluded: bool = Field(description="It lies in an exclusion window, so it will not fire")
-    note: str | None
+    note: str | None = Field(description="What a clock change does to it; null on other days")
 
 
 class ClockChangeResponse(BaseModel):
     """What the clocks of the trigger's zone do, and what this trigger does then."""
 
-    at: str
+    at: str = Field(description="The instant of the change, in UTC")
     kind: Literal["gap", "fold"] = Field(description="gap: an hour is left out; fold: one comes twice")
-    offset_before: str
-    offset_after: str
-    explanation: str
+    offset_before: str = Field(description="From UTC, as in `+01:00`")
+    offset_after: str = Field(description="From UTC, as in `+02:00`")
+    explanation: str = Field(description="Both in a sentence, for people")
     fires: list[FireResponse] = Field(description="On that local day; of many, some")
 
 
@@ -106,7 +107,8 @@ class PreviewResponse(BaseModel):
 
     fires: list[FireResponse] = Field(description="The next nominal times, those that are excluded among them")
     clock_changes: list[ClockChangeResponse] = Field(description="Of the next 400 days")
-    timezone: str
+    timezone: str = Field(description="The IANA zone whose clock `local` is on; `UTC` unless it is a cron trigger")
+    warnings: list[str] = Field(description="What of the cron expression may not be meant as it is read")
 
 
 class EditPreviewResponse(PreviewResponse):
@@ -121,7 +123,7 @@ class EditPreviewResponse(PreviewResponse):
 
 @router.get("/{name}/preview", responses=problem_responses(404, 422))
 async def preview_schedule(
-    name: str, query: Annotated[PreviewQuery, Query()], services: Services, caller: Viewer
+    name: PathName, query: Annotated[PreviewQuery, Query()], services: Services, caller: Viewer
 ) -> PreviewResponse:
     """The next fires of a schedule, paused or not, and what the clock changes of the next 400 days do to it."""
     schedule = readable_schedule(await stored_schedule(name, caller, services))
@@ -142,7 +144,7 @@ async def preview_trigger(
 
 @router.post("/{name}/preview", responses=problem_responses(404, 409, 413, 422), dependencies=[CHANGES_NOTHING])
 async def preview_edit(
-    name: str, body: SchedulePatch, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
+    name: PathName, body: SchedulePatch, query: Annotated[CountQuery, Query()], services: Services, caller: Viewer
 ) -> EditPreviewResponse:
     """What a PATCH with this body would do to the fires to come. Everything is checked, nothing is written."""
     edit = edit_now(caller, services)

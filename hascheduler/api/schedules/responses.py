@@ -4,87 +4,22 @@ Fields that a request may have look the same in responses, so a client may send 
 merged into the `request_form`.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.config import JsonDict
 
-from hascheduler.api.routing.wire_format import instant, instant_or_none, instant_text, plain_json, texts
-from hascheduler.api.schedules.bodies import ReplaceScheduleBody
+from hascheduler.api.routing.wire_format import instant, instant_or_none, plain_json, texts
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
 from hascheduler.model.durations import format_duration
 from hascheduler.model.schedule import CatchUp, Overlap, ScheduleRef
-from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 from hascheduler.ports import StoredDocument
-
-
-class WindowResponse(BaseModel):
-    model_config = ConfigDict(validate_by_name=True)
-
-    from_: str = Field(alias="from")
-    to: str
-
-
-class NarrowingResponse(BaseModel):
-    jitter: str
-    start_at: str | None
-    end_at: str | None
-    max_fires: int | None
-    exclude: list[WindowResponse]
-
-
-class CronResponse(NarrowingResponse):
-    type: Literal["cron"] = "cron"
-    expression: str
-    timezone: str
-
-
-class IntervalResponse(NarrowingResponse):
-    type: Literal["interval"] = "interval"
-    every: str
-    anchor: str
-
-
-class TimesResponse(NarrowingResponse):
-    type: Literal["times"] = "times"
-    at: list[str]
-
-
-class OnceResponse(NarrowingResponse):
-    type: Literal["once"] = "once"
-    at: str
-
-
-TriggerResponse = Annotated[CronResponse | IntervalResponse | TimesResponse | OnceResponse, Field(discriminator="type")]
-
-
-def show_trigger(trigger: Trigger) -> TriggerResponse:
-    narrowing: dict[str, Any] = {
-        "jitter": format_duration(trigger.jitter_ms),
-        "start_at": _instant_or_none(trigger.start_at_ms),
-        "end_at": _instant_or_none(trigger.end_at_ms),
-        "max_fires": trigger.max_fires,
-        "exclude": [
-            WindowResponse(from_=instant_text(window.from_ms), to=instant_text(window.to_ms))
-            for window in trigger.exclude
-        ],
-    }
-    match trigger.pattern:
-        case Cron(expression, timezone):
-            return CronResponse(expression=expression, timezone=timezone, **narrowing)
-        case Interval(every_ms, anchor_ms):
-            return IntervalResponse(every=format_duration(every_ms), anchor=instant_text(anchor_ms), **narrowing)
-        case Times(at_ms):
-            return TimesResponse(at=[instant_text(at) for at in at_ms], **narrowing)
-        case Once(at_ms):
-            return OnceResponse(at=instant_text(at_ms), **narrowing)
-
-
-def _instant_or_none(at_ms: int | None) -> str | None:
-    return None if at_ms is None else instant_text(at_ms)
-
+from hascheduler.triggers import remarks
+from hascheduler.wire.fields import instant_text
+from hascheduler.wire.schedule import ReplaceScheduleBody
+from hascheduler.wire.trigger import TriggerResponse, show_trigger
 
 _EXAMPLE: JsonDict = {
     "name": "tick",
@@ -133,61 +68,67 @@ _EXAMPLE: JsonDict = {
         "unstorable": 0,
     },
     "failures_in_a_row": 0,
+    "warnings": [],
 }
 
 
 class MisfireResponse(BaseModel):
-    grace: str
-    catch_up: CatchUp
-    limit: int
+    grace: str = Field(description="How late a fire may be and still be on time")
+    catch_up: CatchUp = Field(description="Beyond the grace: nothing, the latest for all, or all of them fire")
+    limit: int = Field(description="The most nominal times that `all` fires")
 
 
 class TemplateResponse(BaseModel):
-    definition: str
-    target: str
-    payload: JsonValue
-    render: bool
-    priority: int
-    tenant: str
-    fairness_key: str
-    lane: str
-    mode: str
-    resources: dict[str, int] | None
+    definition: str = Field(description="The type of job: which handler runs it")
+    target: str = Field(description="What it works on")
+    payload: JsonValue = Field(description="What the handler gets")
+    render: bool = Field(description="Whether `${…}` in the texts of the payload is filled")
+    priority: int = Field(description="0 to 10; 10 is the most urgent")
+    tenant: str = Field(description="Who owns the schedule and its jobs")
+    fairness_key: str = Field(description="Divides its tenant's share between those of one key and those of another")
+    lane: str = Field(description="The class of work they belong to")
+    mode: str = Field(description="`on_demand`: somebody is waiting for the answer; else `queued`")
+    resources: dict[str, int] | None = Field(
+        description="What each needs besides a slot; null: what its definition says"
+    )
 
 
 class CountsResponse(BaseModel):
     """How many nominal times got which verdict, in the whole life of the schedule."""
 
-    fired: int
-    skipped: int
-    missed: int
-    coalesced: int
-    paused: int
-    excluded: int
-    throttled: int
+    fired: int = Field(description="A job was made")
+    skipped: int = Field(description="An earlier job was in the way")
+    missed: int = Field(description="Later than the misfire grace")
+    coalesced: int = Field(description="A later fire stands for them")
+    paused: int = Field(description="The schedule was paused")
+    excluded: int = Field(description="In an exclusion window")
+    throttled: int = Field(description="Beyond a limit of the tenant")
     unstorable: int = Field(description="No database could hold the job: there is none")
 
 
 class ScheduleResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
-    name: str
+    name: str = Field(description="Unique among schedules")
     rev: int = Field(description="Grows with every edit")
-    trigger: TriggerResponse
-    misfire: MisfireResponse
-    overlap: Overlap
-    pause_after_failures: int | None
-    job: TemplateResponse
-    labels: dict[str, str]
-    created_at: str
-    paused: bool
-    paused_at: str | None
-    paused_because: str | None
+    trigger: TriggerResponse = Field(description="When it fires")
+    misfire: MisfireResponse = Field(description="What becomes of nominal times that could not be decided in time")
+    overlap: Overlap = Field(description="What becomes of a nominal time while an earlier job has not ended")
+    pause_after_failures: int | None = Field(description="It pauses after as many failed jobs in a row; null: never")
+    job: TemplateResponse = Field(description="The job that each fire makes")
+    labels: dict[str, str] = Field(description="Texts for people; the jobs it makes carry them too")
+    created_at: str = Field(description="When it was created; a deleted one of the same name was another")
+    paused: bool = Field(description="It does not fire until it is resumed")
+    paused_at: str | None = Field(description="Since when it is paused; null while it is not")
+    paused_because: str | None = Field(description="The reason given, or that too many jobs in a row failed")
     last_nominal_at: str | None = Field(description="The last nominal time that was decided; null before the first")
     next_at: str | None = Field(description="The next nominal time that fires; null when none does, or it is paused")
     next_due_at: str | None = Field(description="The same with its jitter")
-    counts: CountsResponse
-    failures_in_a_row: int
+    counts: CountsResponse = Field(description="Of all its nominal times so far, by verdict")
+    failures_in_a_row: int = Field(
+        description="Failed jobs since the last that succeeded; counted only with `pause_after_failures`"
+    )
+    warnings: list[str] = Field(description="What of its cron expression may not be meant as it is read")
 
 
 def show_schedule(document: StoredDocument) -> ScheduleResponse:
@@ -216,6 +157,7 @@ def show_schedule(document: StoredDocument) -> ScheduleResponse:
         next_due_at=None if fire is None else instant_text(fire.due_ms),
         counts=show_counts(schedule.tally, unstorable_of(document)),
         failures_in_a_row=schedule.failures,
+        warnings=list(remarks(schedule.trigger)),
     )
 
 

@@ -11,12 +11,12 @@ from hascheduler.api.http.problems import NOT_MODIFIED, problem_responses
 from hascheduler.api.middleware.auth import Operator, Viewer
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.field_types import Name
-from hascheduler.api.routing.queries import LabelledQuery, Page, page
+from hascheduler.api.routing.queries import CheckedPathName, LabelledQuery, Page, PathName, page
 from hascheduler.api.routing.revisions import TAGGED, IfMatch, IfNoneMatch, etag, is_known
-from hascheduler.api.schedules.bodies import CreateScheduleBody, ReplaceScheduleBody, SchedulePatch
+from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.schedules.edits import (
     ScheduleEdit,
+    SchedulePatch,
     edit_now,
     edit_schedule,
     new_document,
@@ -28,6 +28,7 @@ from hascheduler.api.schedules.tenant_scope import TenantSchedules, schedule_res
 from hascheduler.api.services import Services
 from hascheduler.errors import Conflict
 from hascheduler.ports import StoredDocument
+from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -48,6 +49,7 @@ async def create_schedule(
     if document is None:
         raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
     response.headers["Location"] = f"/v1/schedules/{quote(body.name)}"
+    warn_of_lane(response, whole.job.lane, services.view)
     return schedule_response(document, response)
 
 
@@ -64,7 +66,7 @@ async def list_schedules(
     "/{name}", response_model=ScheduleResponse, responses={200: TAGGED, **NOT_MODIFIED, **problem_responses(404, 422)}
 )
 async def get_schedule(
-    name: str, services: Services, caller: Viewer, response: Response, known: IfNoneMatch
+    name: PathName, services: Services, caller: Viewer, response: Response, known: IfNoneMatch
 ) -> ScheduleResponse | Response:
     """One schedule. Its tag is the revision: what the leader writes, such as the counts, is no edit."""
     document = await stored_schedule(name, caller, services)
@@ -75,7 +77,7 @@ async def get_schedule(
 
 @router.put("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
 async def replace_schedule(
-    name: Name,
+    name: CheckedPathName,
     body: ReplaceScheduleBody,
     services: Services,
     caller: Operator,
@@ -94,12 +96,13 @@ async def replace_schedule(
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         return replaced_fields(name, whole, stored, edit)
 
+    warn_of_lane(response, whole.job.lane, services.view)
     return schedule_response(await edit_schedule(name, caller, services, precondition, change), response)
 
 
 @router.patch("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
 async def patch_schedule(
-    name: Name,
+    name: CheckedPathName,
     body: SchedulePatch,
     services: Services,
     caller: Operator,
@@ -112,10 +115,12 @@ async def patch_schedule(
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         return replaced_fields(name, with_tenant(patched_body(name, body, stored), caller), stored, edit)
 
-    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response)
+    shown = schedule_response(await edit_schedule(name, caller, services, precondition, change), response)
+    warn_of_lane(response, shown.job.lane, services.view)
+    return shown
 
 
 @router.delete("/{name}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404, 409, 412, 422))
-async def delete_schedule(name: str, services: Services, caller: Operator, precondition: IfMatch) -> None:
+async def delete_schedule(name: PathName, services: Services, caller: Operator, precondition: IfMatch) -> None:
     """Delete a schedule. Jobs that it made go on."""
     await revisions.delete("schedule", name, TenantSchedules(services.schedules, caller), precondition)

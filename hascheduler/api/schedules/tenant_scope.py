@@ -13,7 +13,6 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing import revisions
 from hascheduler.api.routing.error_handlers import UnreadableDocument
 from hascheduler.api.routing.revisions import etag
-from hascheduler.api.schedules.bodies import CreateScheduleBody, ReplaceScheduleBody
 from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import Conflict, InvalidInput
@@ -22,6 +21,7 @@ from hascheduler.model.payload import PAYLOAD_BYTES_MAX
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.ports import ScheduleStore, StoredDocument
 from hascheduler.triggers import next_nominal
+from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
 
 Body = TypeVar("Body", CreateScheduleBody, ReplaceScheduleBody)
 

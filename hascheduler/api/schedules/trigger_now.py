@@ -12,9 +12,7 @@ from hascheduler.api.jobs.responses import JobResponse, show_job
 from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.middleware.auth import Submitter
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.field_types import StrictModel
-from hascheduler.api.routing.queries import PAGE_SIZE_MAX
-from hascheduler.api.schedules.bodies import OverlapText, require_known_placeholders
+from hascheduler.api.routing.queries import PAGE_SIZE_MAX, PathName
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, too_large_to_render
 from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
@@ -24,6 +22,8 @@ from hascheduler.model.job import JobState, NewJob, ScheduleId, trigger_job_id
 from hascheduler.model.schedule import Overlap
 from hascheduler.ports import JobSelection, StoredDocument
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
+from hascheduler.wire.fields import StrictModel
+from hascheduler.wire.schedule import OverlapText, require_known_placeholders
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -45,7 +45,7 @@ class TriggerNowBody(StrictModel):
 
 @router.post("/{name}/trigger", status_code=HTTPStatus.CREATED, responses=problem_responses(404, 409, 413, 422, 429))
 async def trigger_schedule(
-    name: str,
+    name: PathName,
     services: Services,
     caller: Submitter,
     *,
@@ -95,13 +95,13 @@ async def _live_jobs(schedule: ScheduleId, services: ApiServices) -> list[str]:
     for state in _STATES:
         after = None
         while True:
-            jobs = await services.jobs.list(JobSelection(state, made_by=schedule), after, PAGE_SIZE_MAX)
-            submitted |= {job["_id"]: _instant(job.get("submitted_at_ms")) for job in jobs}
+            page = await services.jobs.list(JobSelection((state,), made_by=schedule), after, PAGE_SIZE_MAX)
+            submitted |= {job["_id"]: _instant(job.get("submitted_at_ms")) for job in page.documents}
             if len(submitted) > LIVE_MAX:
                 raise Conflict(f"schedule {schedule.name!r} has more than {LIVE_MAX} jobs that have not ended")
-            if len(jobs) < PAGE_SIZE_MAX:
+            if page.next is None:
                 break
-            after = jobs[-1]["_id"]
+            after = page.next
     return sorted(submitted, key=lambda job_id: (submitted[job_id], job_id))
 
 

@@ -15,8 +15,7 @@ from pydantic.config import JsonDict
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.body import JsonRoute
-from hascheduler.api.routing.queries import PageQuery
-from hascheduler.api.routing.wire_format import instant_text
+from hascheduler.api.routing.queries import PageQuery, PathName
 from hascheduler.api.schedules.responses import CountsResponse, show_counts
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule
 from hascheduler.api.services import ApiServices, Services
@@ -29,6 +28,7 @@ from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
 from hascheduler.triggers import next_nominal
+from hascheduler.wire.fields import instant_text
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
 
@@ -87,12 +87,12 @@ class VerdictQuery(PageQuery):
 class VerdictResponse(BaseModel):
     """What became of one nominal time, or of several that follow each other."""
 
-    verdict: Verdict
-    nominal_at: str
+    verdict: Verdict = Field(description="What became of it")
+    nominal_at: str = Field(description="The nominal time, or the first of several")
     through_at: str = Field(description="The last of several")
-    count: int
+    count: int = Field(description="How many nominal times")
     job: str | None = Field(description="The job of a fired one")
-    job_state: JobState | None
+    job_state: JobState | None = Field(description="The state of that job; null where none was made")
     because_of: str | None = Field(
         description="The job that was in the way of a skipped one, the limit of its tenant that a throttled one met"
     )
@@ -112,14 +112,14 @@ class VerdictsResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
     items: list[VerdictResponse] = Field(description="The newest first, as long as they are kept")
-    counts: CountsResponse
-    undecided: UndecidedResponse
+    counts: CountsResponse = Field(description="Of all nominal times of the schedule, not of this page")
+    undecided: UndecidedResponse = Field(description="What is due and still without a verdict")
     next: str | None = Field(description="Pass it as `after` for the next page; null on the last one")
 
 
 @router.get("/{name}/verdicts", responses=problem_responses(404, 422))
 async def list_verdicts(
-    name: str, query: Annotated[VerdictQuery, Query()], services: Services, caller: Viewer
+    name: PathName, query: Annotated[VerdictQuery, Query()], services: Services, caller: Viewer
 ) -> VerdictsResponse:
     """What became of the nominal times of a schedule, the newest first, a page at a time."""
     before_ms = query.before_ms()

@@ -20,8 +20,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from secrets import token_hex
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 
 from hascheduler.api.admission.worker_registrations import not_registered, require_own_processor
 from hascheduler.api.http.problems import problem_responses
@@ -99,7 +100,11 @@ async def register_processor(body: RegisterBody, services: Services, caller: Wor
 
 
 @router.delete("/processors/{id}", status_code=HTTPStatus.NO_CONTENT, responses=problem_responses(404))
-async def deregister_processor(id: str, services: Services, caller: Worker) -> None:
+async def deregister_processor(
+    id: Annotated[str, Path(description="The id that its registration was answered with")],
+    services: Services,
+    caller: Worker,
+) -> None:
     """Leave. What it still holds goes to others at once; repeating it is harmless."""
     require_own_processor(id, caller, services.view)
     await services.work.deregister(id)
@@ -241,7 +246,8 @@ async def _retry_at_ms(body: FinishBody, now: WallMs, services: ApiServices) -> 
         return None  # too late, or finished already: this changes nothing
     rules = await _rules(str(job.get("definition")), services)
     end_ms = rules.end_of(job.get("first_started_at_ms"))
-    return rules.retry.retry_at_ms(body.job, (job.get("failures") or 0) + 1, now, end_ms, body.retry_after)
+    failures, losses = (job.get("failures") or 0) + 1, job.get("losses") or 0
+    return rules.retry.retry_at_ms(body.job, failures, now, end_ms, body.retry_after, losses=losses)
 
 
 async def _held(body: FinishBody, services: ApiServices) -> StoredDocument | None:

@@ -17,7 +17,13 @@ from pydantic import (
     model_validator,
 )
 
-from hascheduler.api.routing.field_types import (
+from hascheduler.api.routing.wire_format import plain_json
+from hascheduler.model.instants import WallMs
+from hascheduler.model.processor import ANY_DEFINITION
+from hascheduler.model.repr_limits import quoted
+from hascheduler.model.resources import Resources, resources
+from hascheduler.ports import FinishAnswer, HandlerProgress, StartedJob
+from hascheduler.wire.fields import (
     NAME,
     WEEK_MS,
     DurationMs,
@@ -26,14 +32,9 @@ from hascheduler.api.routing.field_types import (
     StrictModel,
     Text,
     between,
+    instant_text,
     invalid_value,
 )
-from hascheduler.api.routing.wire_format import instant_text, plain_json
-from hascheduler.model.instants import WallMs
-from hascheduler.model.processor import ANY_DEFINITION
-from hascheduler.model.repr_limits import quoted
-from hascheduler.model.resources import Resources, resources
-from hascheduler.ports import FinishAnswer, HandlerProgress, StartedJob
 
 DEFINITIONS_MAX = 1_000
 SLOTS_MAX = 10_000
@@ -95,7 +96,7 @@ class AttemptName(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"job": _JOB, "attempt": 1}]})
 
-    job: Text
+    job: Text = Field(description="The job's id")
     attempt: int = Field(ge=1, le=_ATTEMPT_MAX, description="The fencing token: it grows with every attempt")
 
     @property
@@ -108,7 +109,7 @@ class FetchBody(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"processor": _PROCESSOR, "wait": "20s", "limit": 4}]})
 
-    processor: Text
+    processor: Text = Field(description="The id that its registration was answered with")
     wait: Annotated[DurationMs, between(0, FETCH_WAIT_MS_MAX)] = Field(
         default=20_000, description="Answer when there is work, or after so long, at most a minute"
     )
@@ -142,7 +143,7 @@ class FetchResponse(HeldAttemptsResponse):
 class StartBody(AttemptName):
     model_config = ConfigDict(json_schema_extra={"examples": [{"processor": _PROCESSOR, "job": _JOB, "attempt": 1}]})
 
-    processor: Text
+    processor: Text = Field(description="The id of who starts it")
 
 
 class StartedResponse(BaseModel):
@@ -162,6 +163,7 @@ class StartedResponse(BaseModel):
                     "submitted_at": "2030-01-01T00:00:00.000Z",
                     "started_at": "2030-01-01T00:00:00.120Z",
                     "failures": 0,
+                    "losses": 0,
                     "timeout": 300.0,
                     "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
                 }
@@ -170,17 +172,18 @@ class StartedResponse(BaseModel):
     )
 
     job: str = Field(description="The same for all attempts: an idempotency key for what the handler does elsewhere")
-    attempt: int
-    definition: str
-    target: str
-    payload: JsonValue
-    tenant: str
-    labels: dict[str, str]
-    schedule: str | None
-    nominal_at: str | None
-    submitted_at: str
-    started_at: str
-    failures: int = Field(description="How many attempts failed, or were lost while they ran, before this one")
+    attempt: int = Field(description="Which attempt this is: the fencing token")
+    definition: str = Field(description="The type of job: which handler runs it")
+    target: str = Field(description="What it works on")
+    payload: JsonValue = Field(description="What it was submitted with: any JSON")
+    tenant: str = Field(description="Who owns it")
+    labels: dict[str, str] = Field(description="Texts for people")
+    schedule: str | None = Field(description="The schedule that made it; null where none did")
+    nominal_at: str | None = Field(description="The nominal time that it was made for; null where no schedule made it")
+    submitted_at: str = Field(description="When it was submitted, or its schedule fired")
+    started_at: str = Field(description="When this attempt began: its timeout counts from here")
+    failures: int = Field(description="How many attempts failed before this one")
+    losses: int = Field(description="How many attempts were lost while they ran")
     timeout: float | None = Field(
         description="Seconds: stop it after so long, and finish it as failed; soon after, others get it. Null: no limit"
     )
@@ -214,7 +217,7 @@ class HeartbeatBody(StrictModel):
         }
     )
 
-    processor: Text
+    processor: Text = Field(description="The id of who lives")
     running: list[AttemptProgress] = Field(default=[], max_length=RUNNING_MAX, description="All that it has started")
     draining: bool = Field(default=False, description="It wants no new jobs")
 
@@ -239,7 +242,7 @@ class FinishBody(AttemptName):
         }
     )
 
-    processor: Text
+    processor: Text = Field(description="The id of who had it")
     outcome: Literal["succeeded", "failed", "cancelled", "given_back"] = Field(
         description="`cancelled`: only after a request; `given_back`: somebody else shall run it, nothing went wrong"
     )
@@ -300,6 +303,7 @@ def show_started(started: StartedJob, timeout_ms: int | None) -> StartedResponse
         submitted_at=instant_text(started.submitted_at_ms),
         started_at=instant_text(started.started_at_ms),
         failures=started.failures,
+        losses=started.losses,
         timeout=None if timeout_ms is None else timeout_ms / 1_000,
         traceparent=None if started.trace is None else started.trace.traceparent,
     )

@@ -5,7 +5,6 @@
     values           numbers, rates, resources, payloads
     documents        YAML read as strictly as JSON
     manifests        the documents of `hascheduler apply`
-    trigger_bodies   a trigger's JSON → `Trigger`, where no replica is asked
     normal_forms     one form of a resource, so that two can be compared
     prompts          questions, confirmed deletion, ``$EDITOR``
 

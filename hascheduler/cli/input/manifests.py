@@ -6,50 +6,40 @@ anything is sent, and all mistakes are reported at once: by file, number of the 
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hascheduler.cli.client import check_name
 from hascheduler.cli.input.documents import TEXT_LENGTH_MAX, located, read_documents
-from hascheduler.cli.input.normal_forms import (
-    DEFINITION,
-    JOB,
-    LANE,
-    MISFIRE,
-    NORMAL,
-    RATE_LIMIT,
-    RETRY,
-    TENANT,
-    normal_schedule,
-)
-from hascheduler.cli.input.trigger_bodies import json_type, read_trigger
+from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule
+from hascheduler.cli.input.values import check_name
 from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.instants import WallMs
+from hascheduler.model.repr_limits import quoted
 from hascheduler.triggers import check_trigger
+from hascheduler.wire.definition import DefinitionBody
+from hascheduler.wire.fields import Name, StrictModel
+from hascheduler.wire.lane import LaneBody
+from hascheduler.wire.schedule import CreateScheduleBody
+from hascheduler.wire.tenant import TenantBody
+from hascheduler.wire.trigger import read_trigger
+from hascheduler.wire.validation import validated
 
 MANAGED = ("managed-by", "hascheduler-apply")
 """The label of every schedule that was written by `apply`."""
+OWNER = "apply-owner"
+"""The label that names who `apply` wrote a schedule for: `--prune` deletes for nobody else."""
 
 _ENDINGS = (".yaml", ".yml", ".json")
 _ERRORS_SHOWN_MAX = 10
 
-FIELDS: Mapping[str, Sequence[str]] = {
-    "schedule": ("name", "trigger", "misfire", "overlap", "pause_after_failures", "paused", "job", "labels"),
-    "definition": ("name", *DEFINITION),
-    "lane": ("name", *LANE),
-    "tenant": ("name", *TENANT),
-}
-"""What a document of each kind may say."""
-
-_KINDS = {kind.capitalize(): kind for kind in FIELDS}
-_KINDS_EXPECTED = "Schedule, Definition, Lane or Tenant"
+_KINDS = {kind.capitalize(): kind for kind in NORMAL}
+_KINDS_EXPECTED = "Schedule, Definition, Lane or Tenant, or Apply with an owner"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What one document wants; ``body`` is a request in its normal form, ``kind`` one of `FIELDS`.
+    """What one document wants; ``body`` is a request in its normal form, ``kind`` one of `NORMAL`.
 
     ``paused`` None: whether the schedule is paused is not the document's business.
     """
@@ -60,11 +50,28 @@ class Manifest:
     paused: bool | None = None
 
 
-def read_manifests(sources: Sequence[str], now_ms: WallMs) -> list[Manifest]:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All manifests, and whose they are; ``owner`` None where neither an option nor a document says."""
+
+    manifests: Sequence[Manifest]
+    owner: str | None
+
+
+class _ApplyDocument(StrictModel):
+    kind: str
+    owner: Name
+
+
+def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = None) -> Wanted:
     """Those of files, folders (at any depth) and ``-`` (standard input), in that order.
 
-    A `CallerError` tells everything that is wrong.
+    ``owner`` goes before what a document ``{kind: Apply, owner: …}`` says. A `CallerError` tells everything that is
+    wrong.
     """
+    if owner is not None:
+        check_name(owner, ("--owner",))
+    said: set[str] = set()
     found: dict[tuple[str, str], tuple[Manifest, str]] = {}
     faults: list[InvalidInput] = []
     for source, text in _texts(sources):
@@ -73,6 +80,11 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs) -> list[Manifest]:
                 if document is None:
                     continue  # nothing but a comment
                 try:
+                    if isinstance(document, Mapping) and document.get("kind") == "Apply":
+                        said.add(validated(_ApplyDocument, document).owner)
+                        if len(said) > 1 and owner is None:
+                            raise InvalidInput(("owner",), f"{' and '.join(sorted(said))}", "one owner, or --owner")
+                        continue
                     manifest = _manifest(document, now_ms)
                     where = f"{source}, document {number}"
                     _, earlier = found.setdefault((manifest.kind, manifest.name), (manifest, where))
@@ -86,9 +98,17 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs) -> list[Manifest]:
         shown = [str(fault) for fault in faults[:_ERRORS_SHOWN_MAX]]
         more = [f"and {len(faults) - _ERRORS_SHOWN_MAX} more"] if len(faults) > _ERRORS_SHOWN_MAX else []
         raise CallerError(" | ".join([*shown, *more]))
-    if not found:
+    if not found and not said:
         raise InvalidInput(("-f",), "there is no document in it", "documents with a kind and a name")
-    return [manifest for manifest, _ in found.values()]
+    owner = owner or next(iter(said), None)
+    return Wanted([_owned(manifest, owner) for manifest, _ in found.values()], owner)
+
+
+def _owned(manifest: Manifest, owner: str | None) -> Manifest:
+    if owner is None or manifest.kind != "schedule":
+        return manifest
+    labels = {**manifest.body["labels"], OWNER: owner}
+    return replace(manifest, body=normal_schedule({**manifest.body, "labels": labels}))
 
 
 def _texts(sources: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -115,57 +135,36 @@ def _files(path: Path) -> list[Path]:
 
 
 def _manifest(document: object, now_ms: WallMs) -> Manifest:
-    fields = dict(_object(document, ()))
+    if not isinstance(document, dict):
+        raise InvalidInput((), f"{quoted(document)} is not an object", "an object of names and values")
+    fields = _said(document)
     said = fields.pop("kind", None)
     name = fields.get("name")
     kind = _KINDS.get(said) if isinstance(said, str) else None
     if kind is None:
         raise InvalidInput(("kind",), "missing" if said is None else f"{str(said)[:64]!r}", _KINDS_EXPECTED)
     if not isinstance(name, str):
-        raise InvalidInput(("name",), "missing" if name is None else json_type(name), "a text")
+        raise InvalidInput(("name",), "missing" if name is None else f"{quoted(name)} is not a text", "a text")
     check_name(name, ("name",))
-    _only(fields, FIELDS[kind], ())
     if kind == "schedule":
         return _schedule(name, fields, now_ms)
-    for part, known in _PARTS.items():
-        _only(_object(fields.get(part) or {}, (part,)), known, (part,))
+    validated(_BODIES[kind], {field: value for field, value in fields.items() if field != "name"})
     return Manifest(kind, name, NORMAL[kind](fields))
 
 
-_PARTS: Mapping[str, Sequence[str]] = {
-    "retry": tuple(RETRY),
-    "rate_limit": RATE_LIMIT,
-    "submit_rate": RATE_LIMIT,
-    "fire_rate": RATE_LIMIT,
-}
+_BODIES: Mapping[str, type[StrictModel]] = {"definition": DefinitionBody, "lane": LaneBody, "tenant": TenantBody}
+_PARTS = ("retry", "trigger", "misfire", "job")
+
+
+def _said(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is null: it has its default."""
+    parts = {name: _said(document[name]) for name in _PARTS if isinstance(document.get(name), dict)}
+    return {name: value for name, value in {**document, **parts}.items() if value is not None}
 
 
 def _schedule(name: str, fields: dict[str, Any], now_ms: WallMs) -> Manifest:
-    check_trigger(read_trigger(fields.get("trigger"), now_ms), ("trigger",))
-    job = _object(fields.get("job"), ("job",))
-    _only(job, JOB, ("job",))
-    if not isinstance(job.get("definition"), str):
-        raise InvalidInput(("job", "definition"), f"{json_type(job.get('definition'))}", "the name of a definition")
-    _only(_object(fields.get("misfire") or {}, ("misfire",)), MISFIRE, ("misfire",))
-    labels = _object(fields.get("labels") or {}, ("labels",))
-    for key, value in labels.items():
-        if not isinstance(value, str):
-            raise InvalidInput(("labels", key), f"{json_type(value)}", f'a text: "{value}" in quotes')
+    validated(CreateScheduleBody, fields)
+    check_trigger(read_trigger(fields["trigger"], now_ms), ("trigger",))
     paused = fields.pop("paused", None)
-    if not (paused is None or isinstance(paused, bool)):
-        raise InvalidInput(("paused",), f"{json_type(paused)}", "true or false")
-    managed = {**labels, MANAGED[0]: MANAGED[1]}
+    managed = {**fields.get("labels", {}), MANAGED[0]: MANAGED[1]}
     return Manifest("schedule", name, normal_schedule({**fields, "labels": managed}), paused)
-
-
-def _object(value: object, path: tuple[str, ...]) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InvalidInput(path, "missing" if value is None else json_type(value), "an object of names and values")
-    return value
-
-
-def _only(fields: Mapping[str, Any], known: Sequence[str] | Mapping[str, Any], path: tuple[str, ...]) -> None:
-    for name in fields:
-        if name not in known:
-            close = get_close_matches(name, known, 1)
-            raise InvalidInput((*path, name), "no such field", close[0] if close else f"one of {', '.join(known)}")

@@ -14,12 +14,13 @@ from typing import Any
 
 import typer
 
-from hascheduler.cli.client import Client, RevisionChanged, path_of
 from hascheduler.cli.input.documents import read_document
+from hascheduler.cli.input.values import check_name
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.yaml_text import as_yaml, coloured_diff, yaml_diff
-from hascheduler.errors import CallerError, InvalidInput, WorldError
+from hascheduler.cli.replica import RevisionChanged, as_cli_errors, named_api, replica
+from hascheduler.errors import CallerError, InvalidInput, NotFound, WorldError
 
 Document = dict[str, Any]
 
@@ -54,7 +55,8 @@ def edit_document(
             console().print(coloured_diff(difference))
             if not confirmed("Write this?", yes=yes):
                 return None
-            return write(document)
+            with as_cli_errors():
+                return write(document)
         except CallerError as error:
             line = " ".join(str(error).split())
             # After a concurrent change the user has to look at the new revision first.
@@ -115,12 +117,12 @@ def delete_stored(
     described: Callable[[Mapping[str, Any]], str] = lambda _: "",
 ) -> None:
     """Show, ask and delete exactly the revision that was shown; ``described`` is a part of the question."""
-    with Client(url) as client:
-        path = path_of(kind, name)
-        stored = client.get(path)
+    with replica(url) as scheduler:
+        api = named_api(scheduler, kind)
+        stored = api.get(check_name(name))
         deleted = confirmed(f"Delete the {kind} {name}{described(stored)}?", yes=yes)
-        if deleted:
-            client.ask("DELETE", path, rev=stored["rev"])
+        if deleted and not api.delete(name, if_match=stored["rev"]):
+            raise NotFound(kind, name)
     if as_json:
         print_json({"name": name, "deleted": deleted})
     else:

@@ -1,16 +1,38 @@
 """The values of options as parts of a request: numbers, rates, resources, payloads, and ``none`` for the default."""
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.durations import parse_duration
+from hascheduler.model.instants import format_instant, parse_instant
 from hascheduler.model.resources import parse_resources
 
 NONE = "none"
 """Given for an option of an edit, it puts that part back to its default."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,319}")
+
+
+def check_name(name: str, path: tuple[str, ...] = ("NAME",)) -> str:
+    """``name``; `InvalidInput` at ``path`` when nothing can have it."""
+    if not _NAME.fullmatch(name):
+        expected = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit"
+        raise InvalidInput(path, f"{name[:64]!r} is not a name", expected)
+    return name
+
+
+def check_job_id(id: str) -> str:
+    """``id``; `InvalidInput` when no job can have it."""
+    if not _JOB_ID.fullmatch(id):
+        raise InvalidInput(
+            ("JOB",), f"{id[:64]!r} is no id of a job", "such as job:0194f3… or fire:nightly:1893456000000"
+        )
+    return id
 
 
 def or_none(text: str) -> str | None:
@@ -25,6 +47,18 @@ def whole_or_none(flag: str, text: str) -> int | None:
         return int(text)
     except ValueError:
         raise InvalidInput((flag,), f"{text[:64]!r} is not a whole number", "digits") from None
+
+
+def instant_or_ago(text: str, flag: str, now_ms: int) -> str:
+    """RFC 3339 of an instant, or of as long ago as a span such as ``1h`` says; `InvalidInput` at ``flag``."""
+    try:
+        return format_instant(parse_instant(text))
+    except InvalidInput as no_instant:
+        try:
+            return format_instant(max(0, now_ms - parse_duration(text)))
+        except InvalidInput:
+            expected = f"{no_instant.expected}, or how long ago, such as 1h"
+            raise InvalidInput((flag,), f"{text[:64]!r} is neither", expected) from None
 
 
 def rate_or_none(flag: str, text: str) -> dict[str, Any] | None:

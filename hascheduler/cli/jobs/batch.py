@@ -10,17 +10,16 @@ import typer
 from rich.progress import Progress
 from rich.text import Text
 
-from hascheduler.cli.client import Client
 from hascheduler.cli.input.documents import read_documents
 from hascheduler.cli.input.values import parse_json
 from hascheduler.cli.jobs.submit import sendable_key
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
 from hascheduler.cli.output.console import console, new_table, print_json
+from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client.batching import Group, group_key, split_jobs
 from hascheduler.errors import HaschedulerError, InvalidInput, WorldError
 
-_PATIENCE_S = 60.0
 _SHOWN_MAX = 50
 
 Result = Mapping[str, Any]
@@ -57,19 +56,17 @@ def batch(
         raise typer.Exit(1)
 
 
-def _submit(groups: Sequence[Group], key: str, url: str) -> tuple[list[str], list[dict[str, Any]]]:
+def _submit(groups: Sequence[Group], key: str, url: str) -> tuple[list[str], list[Result]]:
     batches: list[str] = []
-    results: list[dict[str, Any]] = []
+    results: list[Result] = []
     count = sum(len(group) for group in groups)
     bar = Progress(console=console(), transient=True, disable=len(groups) == 1 or not console().is_terminal)
-    with Client(url) as client, bar:
+    with replica(url) as scheduler, bar:
         task = bar.add_task("submitting", total=count)
         for number, group in enumerate(groups):
-            headers = {"Idempotency-Key": group_key(key, number)}
             try:
-                _, answer = client.exchange(
-                    "POST", "/v1/jobs:batch", {"jobs": group}, headers=headers, patience_s=_PATIENCE_S
-                )
+                with as_cli_errors():
+                    answer = scheduler.submit_batch(group, idempotency_key=group_key(key, number))
             except HaschedulerError as error:
                 raise _with_hint(error, len(results), count, key) from None
             batches.append(answer["batch"])

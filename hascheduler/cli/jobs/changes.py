@@ -4,35 +4,40 @@ Those that match are counted first, and changed only after the user has agreed t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from hascheduler.cli.client import Client, job_path
 from hascheduler.cli.completion import JobIds
 from hascheduler.cli.input.prompts import confirmed
-from hascheduler.cli.input.values import whole_or_none
+from hascheduler.cli.input.values import check_job_id, whole_or_none
 from hascheduler.cli.jobs.options import FILTER, filter_body
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
+from hascheduler.cli.replica import as_cli_errors, replica
+from hascheduler.client import Changed, Scheduler
 from hascheduler.errors import CallerError, InvalidInput
-
-_PATIENCE_S = 60.0
-"""For a request that may change thousands of jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class _JobChange:
-    """``verb`` is the end of the request's path; ``done`` and ``answers`` are texts for a count and for each answer."""
+    """``verb`` is the scheduler's method; ``done`` and ``answers`` are texts for a count and for each answer."""
 
     verb: str
     done: str
     answers: Mapping[str, str]
-    body: Mapping[str, Any] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def of_one(self, scheduler: Scheduler, id: str) -> dict[str, Any]:
+        return {"answer": getattr(scheduler, self.verb)(id, **self.more)}
+
+    def of_all(self, scheduler: Scheduler, filter: Mapping[str, Any], **how: Any) -> Changed:
+        changed: Changed = getattr(scheduler, f"{self.verb}_where")(**self.more, **how, **filter)
+        return changed
 
     def question(self, count: str) -> str:
         return f"{self.verb.capitalize()} {count}?"
@@ -98,7 +103,9 @@ def reprioritize(
 
     By their ids, or all that match, after a look at how many those are.
     """
-    change = _JobChange("reprioritize", "reprioritized {}", _PRIORITY_ANSWERS, {"priority": _priority(priority)})
+    change = _JobChange(
+        "reprioritize", "reprioritized {}", _PRIORITY_ANSWERS, {"priority": _priority(priority, ids or [])}
+    )
     _carry_out(change, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
@@ -120,7 +127,10 @@ def retry(
     _carry_out(_RETRY, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-def _priority(text: str) -> int:
+def _priority(text: str, ids: Sequence[str]) -> int:
+    if ids and ids[0].isdigit() and not text.isdigit():
+        right = " ".join([*ids[1:], text, ids[0]])
+        raise InvalidInput(("PRIORITY",), f"{ids[0][:64]} stands before the jobs", f"it after them: {right[:512]}")
     priority = whole_or_none("PRIORITY", text)
     if priority is None or not 0 <= priority <= 10:
         raise InvalidInput(("PRIORITY",), f"{text[:64]!r} is no priority", "0 to 10")
@@ -136,24 +146,26 @@ def _carry_out(
         raise InvalidInput(("JOB",), problem, "ids of jobs, or options such as --definition")
     if ids and dry_run:
         raise InvalidInput(("--dry-run",), "counts the jobs that match, and ids are given", "options, or no --dry-run")
-    with Client(url) as client:
+    with replica(url) as scheduler:
         if ids:
-            _change_each(client, change, ids, as_json=as_json)
+            _change_each(scheduler, change, ids, as_json=as_json)
         else:
-            _change_all(client, change, filter, dry_run=dry_run, yes=yes, as_json=as_json)
+            _change_all(scheduler, change, filter, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-def _change_each(client: Client, change: _JobChange, ids: Sequence[str], *, as_json: bool) -> None:
+def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *, as_json: bool) -> None:
     """One after the other; an error of one does not stop the others."""
-    paths = [job_path(id, change.verb) for id in ids]
+    for id in ids:
+        check_job_id(id)
     if len(ids) == 1:
-        answer = client.ask("POST", paths[0], change.body)
+        answer = change.of_one(scheduler, ids[0])
         print_json(answer) if as_json else _print_answer(change, ids[0], answer)
         return
     results: list[dict[str, Any]] = []
-    for id, path in zip(ids, paths, strict=True):
+    for id in ids:
         try:
-            answer = client.ask("POST", path, change.body)
+            with as_cli_errors():
+                answer = change.of_one(scheduler, id)
             results.append({"job": id, **answer})
             if not as_json:
                 _print_answer(change, id, answer)
@@ -171,45 +183,42 @@ def _print_answer(change: _JobChange, id: str, answer: Mapping[str, Any]) -> Non
 
 
 def _change_all(
-    client: Client, change: _JobChange, filter: Mapping[str, Any], *, dry_run: bool, yes: bool, as_json: bool
+    scheduler: Scheduler,
+    change: _JobChange,
+    filter: Mapping[str, Any],
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
-    body = {"filter": filter, **(change.body or {})}
-    path = f"/v1/jobs:{change.verb}"
-    counted = _ask(client, path, {**body, "dry_run": True})
-    count = _count(counted["matched"], exact=counted["exact"])
-    doing = not dry_run and counted["matched"] > 0
+    counted = change.of_all(scheduler, filter, dry_run=True)
+    count = _count(counted.matched, exact=counted.exact)
+    doing = not dry_run and counted.matched > 0
     if doing and not confirmed(change.question(count), yes=yes):
-        print_json(counted) if as_json else console().print("not done")
+        print_json(asdict(counted)) if as_json else console().print("not done")
         return
-    answer = _repeated(client, path, body, counted) if doing else counted
+    answer = _done(scheduler, change, filter, counted) if doing else counted
     if as_json:
-        print_json(answer)
+        print_json(asdict(answer))
     elif doing:
         console().print(Text(_summary(change, answer)))
     else:
-        console().print(Text(f"would {change.verb} {count}" if counted["matched"] else "There are no such jobs."))
+        console().print(Text(f"would {change.verb} {count}" if counted.matched else "There are no such jobs."))
 
 
-def _repeated(client: Client, path: str, body: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
-    """Repeat the request until it is complete: one request changes a bounded number of jobs."""
-    total = {**counted, "changed": 0, "asked_to_stop": 0}
+def _done(scheduler: Scheduler, change: _JobChange, filter: Mapping[str, Any], counted: Changed) -> Changed:
     with console().status("") as status:
-        while True:
-            answer = _ask(client, path, body)
-            total |= {name: total[name] + answer[name] for name in ("changed", "asked_to_stop")}
-            total["complete"] = answer["complete"]
-            if answer["complete"]:
-                return total
-            status.update(f"{total['changed'] + total['asked_to_stop']} of {_count(counted['matched'], exact=True)}")
+
+        def show(so_far: Changed) -> None:
+            status.update(f"{so_far.changed + so_far.asked_to_stop} of {_count(counted.matched, exact=True)}")
+
+        answer = change.of_all(scheduler, filter, progress=show)
+    return replace(answer, matched=counted.matched, exact=counted.exact)
 
 
-def _ask(client: Client, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    return client.exchange("POST", path, body, patience_s=_PATIENCE_S)[1]
-
-
-def _summary(change: _JobChange, answer: Mapping[str, Any]) -> str:
-    asked = f", asked {answer['asked_to_stop']} to stop" if answer["asked_to_stop"] else ""
-    return change.done.format(_count(answer["changed"], exact=True)) + asked
+def _summary(change: _JobChange, answer: Changed) -> str:
+    asked = f", asked {answer.asked_to_stop} to stop" if answer.asked_to_stop else ""
+    return change.done.format(_count(answer.changed, exact=True)) + asked
 
 
 def _count(number: int, *, exact: bool) -> str:

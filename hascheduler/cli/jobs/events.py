@@ -6,24 +6,22 @@ After a lost connection the command resumes from the last event that it showed, 
 import json
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from hascheduler.cli.client import Client
 from hascheduler.cli.completion import complete_definition, complete_schedule, complete_tenant
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Url
 from hascheduler.cli.output.console import console
 from hascheduler.cli.output.printable import one_printable_line, printable_json
+from hascheduler.cli.replica import as_cli_errors, replica
+from hascheduler.client import JobEvent, Scheduler
 from hascheduler.errors import WorldError
 from hascheduler.model.event import EventType
 
-PATH = "/v1/events"
-_SILENCE_MAX_S = 45.0
 _AGAIN_S = 2.0
 _STYLES = {
     "submitted": "",
@@ -37,16 +35,6 @@ _STYLES = {
     "failed": "bold red",
     "cancelled": "dim",
 }
-
-
-@dataclass
-class StreamBlock:
-    """One block of the stream as it came. A comment comes when there is nothing more to tell at present."""
-
-    id: str = ""
-    name: str = ""
-    data: str = ""
-    is_comment: bool = False
 
 
 @example("hascheduler events --type failed --type returned", "hascheduler events --job fire:nightly:1893456000000")
@@ -80,28 +68,26 @@ def events(
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each event.")] = False,
 ) -> None:
     """Show what happens to jobs, as it happens, until Ctrl-C."""
-    wanted = {"job": job, "definition": definition, "schedule": schedule, "tenant": tenant}
-    query = [("type", type.value) for type in types or ()]
-    query += [(name, value) for name, value in wanted.items() if value is not None]
+    only = {"types": types or (), "job": job, "definition": definition, "schedule": schedule, "tenant": tenant}
     try:
-        with Client(url) as client:
-            _follow(client, query, after, follow=follow, as_json=as_json)
+        with replica(url) as scheduler:
+            _follow(scheduler, only, after, follow=follow, as_json=as_json)
     except KeyboardInterrupt:
         pass  # how one leaves
 
 
-def _follow(client: Client, query: list[tuple[str, str]], last_id: str | None, *, follow: bool, as_json: bool) -> None:
+def _follow(scheduler: Scheduler, only: dict[str, Any], last_id: str | None, *, follow: bool, as_json: bool) -> None:
     has_spoken = False
     while True:
-        resumed = query if last_id is None else [*query, ("after", last_id)]
         try:
-            for block in _read_blocks(client.lines(PATH, resumed, patience_s=_SILENCE_MAX_S)):
-                has_spoken = True
-                last_id = block.id or last_id
-                if block.name:
-                    _show(block, as_json=as_json)
-                elif block.is_comment and not follow:
-                    return
+            with as_cli_errors("broke off"):
+                for event in scheduler.events.stream(**only, after=last_id):
+                    has_spoken = True
+                    last_id = event.id or last_id
+                    if event.type != "caught_up":
+                        _show(event, as_json=as_json)
+                    elif not follow:
+                        return
         except WorldError as error:
             # One that was never there is a mistake, one that went away comes back.
             if not (has_spoken and follow):
@@ -112,39 +98,18 @@ def _follow(client: Client, query: list[tuple[str, str]], last_id: str | None, *
         time.sleep(_AGAIN_S)
 
 
-def _read_blocks(lines: Iterator[str]) -> Iterator[StreamBlock]:
-    """What each block says; one that was cut off in the middle says nothing."""
-    block = StreamBlock()
-    for line in lines:
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        match name:
-            case "id":
-                block.id = value
-            case "event":
-                block.name = value
-            case "data":
-                block.data = value
-            case "" if line:
-                block.is_comment = True
-            case "":
-                yield block
-                block = StreamBlock()
-
-
-def _show(block: StreamBlock, *, as_json: bool) -> None:
-    data = json.loads(block.data)
-    if block.name not in _STYLES:
-        _aside(data.get("reason") or f"{data.get('missed')} events were missed: this was too slow")
+def _show(event: JobEvent, *, as_json: bool) -> None:
+    if event.type not in _STYLES:
+        _aside(event.fields.get("reason") or f"{event.fields.get('missed')} events were missed: this was too slow")
         return
     if as_json:
-        typer.echo(printable_json(block.data))
+        typer.echo(printable_json(json.dumps(event.fields, ensure_ascii=False, separators=(",", ":"))))
     else:
-        console().print(_line(data), soft_wrap=True)
+        console().print(_line(event.fields), soft_wrap=True)
     sys.stdout.flush()
 
 
-def _line(event: dict[str, Any]) -> Text:
+def _line(event: Mapping[str, Any]) -> Text:
     """``12:00:00.250 failed           job:1  resize  attempt 2 at p-1``, the time in UTC."""
     # As Text: ids may hold what looks like markup.
     line = Text()
@@ -158,6 +123,8 @@ def _line(event: dict[str, Any]) -> Text:
         parts.append(f"priority {event['priority']}")
     if event["failures"]:
         parts.append(f"{event['failures']} failed")
+    if event.get("losses"):  # not from a replica of 0.2.0
+        parts.append(f"{event['losses']} lost")
     if event["retry_at"] is not None:
         parts.append(f"again at {event['retry_at'][11:23]}")
     return line.append("  " + "  ".join(part for part in parts if part))

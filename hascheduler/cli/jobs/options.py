@@ -1,5 +1,5 @@
-"""The options that describe a job, as a part of a request; and those that select jobs, as the query of a list and as
-the filter of a change.
+"""The options that describe a job, as a part of a request; and those that select jobs, as the filter of a list and of
+a change.
 """
 
 from enum import StrEnum
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from hascheduler.cli.completion import complete_definition, complete_lane, complete_schedule, complete_tenant
-from hascheduler.cli.input.values import or_none, read_payload, read_resources, whole_or_none
+from hascheduler.cli.input.values import instant_or_ago, or_none, read_payload, read_resources, whole_or_none
 from hascheduler.cli.options import Given, LabelFilter, Options
 from hascheduler.errors import InvalidInput
 from hascheduler.model.job import JobState
@@ -43,6 +43,25 @@ IN_ANY_STATE: Options = {
     "label": LabelFilter,
 }
 FILTER: Options = {**_STATE, **IN_ANY_STATE}
+WITHIN: Options = {
+    "since": Annotated[
+        str | None,
+        typer.Option("--since", metavar="INSTANT|SPAN", help="Only those submitted from then on; 1h: an hour ago."),
+    ],
+    "until": Annotated[
+        str | None, typer.Option("--until", metavar="INSTANT|SPAN", help="Only those submitted before that.")
+    ],
+}
+LISTED: Options = {
+    "state": Annotated[
+        list[JobState] | None, typer.Option("--state", help="Only those in this state; again for more.")
+    ],
+    "unschedulable": Annotated[
+        bool, typer.Option("--unschedulable", help="Only those that no processor which lives could ever run.")
+    ],
+    **IN_ANY_STATE,
+    **WITHIN,
+}
 
 
 class Mode(StrEnum):
@@ -106,11 +125,11 @@ def labels_of(given: Given) -> dict[str, str | None]:
     return labels
 
 
-def filter_query(given: Given) -> list[tuple[str, str]]:
-    return [
-        *((name, str(given[name])) for name in FILTER if name in given and name != "label"),
-        *(("label", label) for label in given.get("label", ())),
-    ]
+def list_filter(given: Given, now_ms: int) -> dict[str, Any]:
+    """Those of `LISTED` that are given, as the SDK calls them."""
+    names = {"label": "labels", **{name: name for name in LISTED if name not in WITHIN and name != "label"}}
+    within = {name: instant_or_ago(given[name], f"--{name}", now_ms) for name in WITHIN if name in given}
+    return {**{named: given[name] for name, named in names.items() if given.get(name)}, **within}
 
 
 def filter_body(given: Given) -> dict[str, Any]:

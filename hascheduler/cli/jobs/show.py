@@ -8,22 +8,30 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hascheduler.cli.client import Client, job_path
 from hascheduler.cli.completion import JobId
-from hascheduler.cli.jobs.options import FILTER, IN_ANY_STATE, filter_query
+from hascheduler.cli.input.values import check_job_id
+from hascheduler.cli.jobs.options import IN_ANY_STATE, LISTED, WITHIN, list_filter
 from hascheduler.cli.jobs.tables import Job, attempt_table, failed_table, job_table
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, Watch, with_options
 from hascheduler.cli.output.console import console, new_table, print_json, refuse_json_with_watch, show_or_watch
 from hascheduler.cli.output.instants import relative_text
+from hascheduler.cli.output.tables import with_columns
 from hascheduler.cli.output.yaml_text import as_text
+from hascheduler.cli.replica import replica
+from hascheduler.client import Scheduler
+from hascheduler.client.requests import PAGE
 from hascheduler.clock import SystemClock
 
-_Limit = Annotated[int, typer.Option("--limit", min=1, max=200, help="How many, the newest ids first")]
+_Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest by submission first")]
 
 
-@example("hascheduler job list --state pending --watch", "hascheduler job list --definition resize --label team=a")
-@with_options("given", FILTER)
+@example(
+    "hascheduler job list --state pending --state running --watch",
+    "hascheduler job list --definition resize --label team=a --since 1h",
+)
+@with_options("given", LISTED)
+@with_columns
 def list_jobs(
     limit: _Limit = 20, *, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False, given: Given
 ) -> None:
@@ -32,7 +40,8 @@ def list_jobs(
 
 
 @example("hascheduler job failed --definition resize", "hascheduler job retry --definition resize --state failed")
-@with_options("given", IN_ANY_STATE)
+@with_options("given", {**IN_ANY_STATE, **WITHIN})
+@with_columns
 def failed(
     limit: _Limit = 20, *, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False, given: Given
 ) -> None:
@@ -40,14 +49,15 @@ def failed(
 
     `hascheduler job retry` has them run again.
     """
-    _list({**given, "state": "failed"}, limit, url, failed_table, as_json=as_json, watch=watch)
+    _list({**given, "state": ["failed"]}, limit, url, failed_table, as_json=as_json, watch=watch)
 
 
 @example("hascheduler job get fire:nightly:1893456000000")
+@with_columns
 def get(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Show one job with everything about it."""
-    with Client(url) as client:
-        answer = client.get(job_path(id))
+    with replica(url) as scheduler:
+        answer = dict(scheduler.get(check_job_id(id)).fields)
     if as_json:
         print_json(answer)
         return
@@ -68,16 +78,30 @@ def _list(
     watch: bool,
 ) -> None:
     refuse_json_with_watch(as_json=as_json, watch=watch)
-    query = [*filter_query(given), ("limit", str(limit))]
-    with Client(url) as client:
+    filter = list_filter(given, SystemClock().wall_ms())
+    with replica(url) as scheduler:
 
         def ask() -> dict[str, Any]:
-            return client.get("/v1/jobs", query)
+            return _newest(scheduler, filter, limit)
 
         if as_json:
             print_json(ask())
         else:
             show_or_watch(lambda: table(ask()["items"], SystemClock().wall_ms()), watch=watch)
+
+
+def _newest(scheduler: Scheduler, filter: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    """The first ``limit`` jobs as one page, however many it takes: one may be short where few match."""
+    items: list[Any] = []
+    unreadable: list[Any] = []
+    after: str | None = None
+    while True:
+        page = scheduler.page(limit=min(limit - len(items), PAGE), after=after, **filter)
+        items += page.fields["items"]
+        unreadable += page.fields.get("unreadable", [])
+        after = page.next
+        if after is None or len(items) + len(unreadable) >= limit:
+            return {**page.fields, "items": items, "unreadable": unreadable}
 
 
 Answer = Mapping[str, Any]
@@ -90,12 +114,12 @@ def why(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch
     All that holds it back now and what would end that, or else where it stands in the queue, criterion by criterion.
     """
     refuse_json_with_watch(as_json=as_json, watch=watch)
-    path = job_path(id, "why")
-    with Client(url) as client:
+    check_job_id(id)
+    with replica(url) as scheduler:
         if as_json:
-            print_json(client.get(path))
+            print_json(scheduler.why(id))
         else:
-            show_or_watch(lambda: why_page(client.get(path), SystemClock().wall_ms()), watch=watch)
+            show_or_watch(lambda: why_page(scheduler.why(id), SystemClock().wall_ms()), watch=watch)
 
 
 def why_page(answer: Answer, now_ms: int) -> RenderableType:

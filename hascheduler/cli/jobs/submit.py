@@ -8,20 +8,23 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from hascheduler.cli.client import PATIENCE_S, Client, job_path
 from hascheduler.cli.completion import JobId, complete_definition, complete_job
+from hascheduler.cli.input.values import check_job_id
 from hascheduler.cli.jobs.options import JOB, LABEL, job_fields, labels_of
 from hascheduler.cli.jobs.tables import print_ended_job
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Options, Url, with_options
 from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.replica import as_cli_errors, replica
+from hascheduler.client import Job, Scheduler
 from hascheduler.errors import InvalidInput, WorldError
-from hascheduler.model.durations import format_duration, parse_duration
-from hascheduler.model.job import TERMINAL
+from hascheduler.model.durations import parse_duration
 
 _SAID_AS_THEY_ARE = ("target", "not_before", "expires_at", "depends_on", "on_dependency_failure")
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
+_HELD_S = 30.0
+"""So long a replica holds a request back; less than proxies put up with."""
 _FAILURES_MAX = 10
 """In a row, once there was an answer: a replica that restarts is waited for, one that is not there is not."""
 
@@ -85,30 +88,30 @@ def submit(
 ) -> None:
     """Submit a job, to run as soon as it may.
 
-    With --wait the exit status is 0 if it has succeeded, else 1.
+    With --wait the exit status is 0 if it has succeeded, 3 if it has failed, 4 if it was cancelled, 5 if it has not
+    ended yet.
     """
     wait_ms = None if wait is None else parse_duration(wait, ("--wait",))
-    headers = {} if idempotency_key is None else {"Idempotency-Key": sendable_key(idempotency_key)}
-    query = [] if wait_ms is None else [("wait", format_duration(wait_ms))]
-    patience_s = PATIENCE_S + (wait_ms or 0) / 1_000
-    with Client(url) as client:
-        heard, job = client.exchange(
-            "POST", "/v1/jobs", _body(definition, given), query=query, headers=headers, patience_s=patience_s
+    key = None if idempotency_key is None else sendable_key(idempotency_key)
+    options = _options(given)
+    with replica(url) as scheduler:
+        job = scheduler.submit(
+            definition, wait=None if wait_ms is None else wait_ms / 1_000, idempotency_key=key, **options
         )
     if wait_ms is not None:
-        print_ended_job(job, as_json=as_json)
+        print_ended_job(job.fields, as_json=as_json)
     elif as_json:
-        print_json(job)
+        print_json(job.fields)
     else:
-        done = "known already: " if heard.get("Idempotency-Replayed") == "true" else "submitted "
-        console().print(Text.assemble(done, (job["id"], "bold green")), soft_wrap=True)
+        done = "known already: " if job.replayed else "submitted "
+        console().print(Text.assemble(done, (job.id, "bold green")), soft_wrap=True)
 
 
-def _body(definition: str, given: Given) -> dict[str, Any]:
-    fields = {name: value for name, value in job_fields(given).items() if value is not None or name == "payload"}
+def _options(given: Given) -> dict[str, Any]:
+    """With the payload."""
     more = {name: given[name] for name in _SAID_AS_THEY_ARE if name in given}
     labels = {key: value for key, value in labels_of(given).items() if value is not None}
-    return {"definition": definition, **fields, **more, **({"labels": labels} if labels else {})}
+    return {**job_fields(given), **more, **({"labels": labels} if labels else {})}
 
 
 def sendable_key(key: str) -> str:
@@ -129,27 +132,33 @@ def wait(
 ) -> None:
     """Wait until a job has ended.
 
-    The exit status is 0 if it has succeeded, else 1.
+    The exit status is 0 if it has succeeded, 3 if it has failed, 4 if it was cancelled, 5 if it has not ended yet.
     """
     patience_ms = None if timeout is None else parse_duration(timeout, ("--timeout",))
-    with Client(url) as client:
-        print_ended_job(_end(client, job_path(id), patience_ms), as_json=as_json)
+    check_job_id(id)
+    with replica(url) as scheduler:
+        print_ended_job(_end(scheduler, id, patience_ms).fields, as_json=as_json)
 
 
-def _end(client: Client, path: str, patience_ms: int | None) -> dict[str, Any]:
+def _end(scheduler: Scheduler, id: str, patience_ms: int | None) -> Job:
     """The job when it has ended, or as it is when the time is over."""
     until = inf if patience_ms is None else time.monotonic() + patience_ms / 1_000
     pause_s, failures_left = _FIRST_PAUSE_S, 0
     while True:
-        is_over = time.monotonic() >= until
+        began = time.monotonic()
+        held_s = max(0.0, min(until - began, _HELD_S))
+        is_over = began >= until
         try:
-            job = client.get(path)
+            with as_cli_errors():
+                job = scheduler.get(id, wait=held_s)
             failures_left = _FAILURES_MAX
-            if is_over or job["state"] in TERMINAL:
+            if is_over or job.has_ended:
                 return job
         except WorldError:
             if is_over or failures_left == 0:
                 raise
             failures_left -= 1
-        time.sleep(max(0.0, min(pause_s, until - time.monotonic())))
-        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        now = time.monotonic()
+        if now - began < held_s / 2:  # too many wait at that replica, it is of 0.2.0, or it did not answer
+            time.sleep(max(0.0, min(pause_s, until - now)))
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -1,4 +1,4 @@
-"""Jobs as tables, and how a job ended: its result or error, and the exit status (0: it succeeded, 1: anything else)."""
+"""Jobs as tables, and how a job ended: its result or error, and the exit status."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,15 +7,19 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from hascheduler.cli.output.console import console, new_table, or_dash, print_json
+from hascheduler.cli.output.console import console, or_dash, print_json
 from hascheduler.cli.output.instants import relative_text
 from hascheduler.cli.output.printable import printable
+from hascheduler.cli.output.tables import FittedTable
 from hascheduler.cli.output.yaml_text import as_text
 from hascheduler.model.job import TERMINAL
 
 Job = Mapping[str, Any]
 
 STATE_STYLES = {"running": "cyan", "dispatched": "cyan", "succeeded": "green", "failed": "red", "cancelled": "dim"}
+EXIT_STATUSES = {"succeeded": 0, "failed": 3, "cancelled": 4}
+"""Apart from 1 and 2, which are the world's fault and the caller's."""
+NOT_ENDED_STATUS = 5
 _NONE = Text("There are no such jobs.", style="dim")
 
 
@@ -23,9 +27,10 @@ def job_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
     if not jobs:
         return _NONE
     with_progress = any(job["progress"] is not None for job in jobs)
-    table = new_table(
+    table = FittedTable(
         "", "job", "state", "definition", "target", "lane", "tenant", "submitted", "processor",
         *(["progress"] if with_progress else []),
+        spare=("processor", "lane", "tenant", "target", "submitted", "definition", "progress"),
     )  # fmt: skip
     for job in jobs:
         # As Text: targets may hold what looks like markup.
@@ -45,7 +50,8 @@ def failed_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
     """Failed jobs: the error, how many tries, and when the last one ended."""
     if not jobs:
         return Text("No job has failed.", style="dim")
-    table = new_table("", "job", "definition", "target", "tries", "failed", "error")
+    columns = ("job", "definition", "target", "tries", "failed", "error")
+    table = FittedTable("", *columns, spare=("target", "tries", "definition", "failed"), wraps=("error",))
     for job in jobs:
         table.add_row(
             Text(job["id"]),
@@ -59,7 +65,8 @@ def failed_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
 
 
 def attempt_table(attempts: Sequence[Mapping[str, Any]]) -> RenderableType:
-    table = new_table("", "attempt", "outcome", "started", "finished", "processor", "error")
+    columns = ("attempt", "outcome", "started", "finished", "processor", "error")
+    table = FittedTable("", *columns, spare=("started", "processor", "finished"), wraps=("error",))
     for one in attempts:
         cells = (one["outcome"], or_dash(one["started_at"]), or_dash(one["finished_at"]), or_dash(one["processor"]))
         table.add_row(str(one["number"]), *(Text(cell) for cell in cells), Text(or_dash(one["error"])))
@@ -91,7 +98,7 @@ def print_ended_job(job: Mapping[str, Any], *, as_json: bool) -> None:
         id = printable(job["id"])
         typer.echo(f"hascheduler: {id} has not ended; hascheduler job wait {id} waits on", err=True)
     if job["state"] != "succeeded":
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_STATUSES.get(job["state"], NOT_ENDED_STATUS))
 
 
 def _show(job: Mapping[str, Any]) -> None:

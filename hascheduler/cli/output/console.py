@@ -23,6 +23,10 @@ _WATCH_EVERY_S = 1.0
 
 
 class _PlainConsole(Console):
+    def print(self, *objects: Any, crop: bool = False, **how: Any) -> None:
+        """What is too long for the terminal is the terminal's to wrap: nothing is cut off."""
+        super().print(*objects, crop=crop, **how)
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Every text on its way to the terminal comes by here, those in cells and titles too."""
         match renderable:
@@ -63,11 +67,15 @@ def show_or_watch(picture: Callable[[], RenderableType], *, watch: bool) -> None
     if not watch:
         console().print(picture())
         return
+    from hascheduler.cli.replica import as_cli_errors
+
     with Live(picture(), console=console(), screen=True, auto_refresh=False) as live:
         while True:
             time.sleep(_WATCH_EVERY_S)
             try:
-                live.update(picture(), refresh=True)
+                with as_cli_errors():
+                    shown = picture()
+                live.update(shown, refresh=True)
             except WorldError as error:  # the replica may come back, and the user watches for that
                 live.update(Text(str(error), style="red"), refresh=True)
 

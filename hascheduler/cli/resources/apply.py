@@ -13,8 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from hascheduler.cli.client import Client, path_of
-from hascheduler.cli.input.manifests import MANAGED, Manifest, read_manifests
+from hascheduler.cli.input.manifests import MANAGED, OWNER, Manifest, Wanted, read_manifests
 from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule
 from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.lazy_groups import example
@@ -22,8 +21,13 @@ from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.output.yaml_text import coloured_diff, yaml_diff
+from hascheduler.cli.replica import as_cli_errors, named_api, replica
+from hascheduler.client import Scheduler
 from hascheduler.clock import SystemClock
-from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, WorldError
+from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, NotFound, WorldError
+from hascheduler.model.instants import WallMs
+from hascheduler.triggers import remarks
+from hascheduler.wire.trigger import read_trigger
 
 
 class PlannedChange(StrEnum):
@@ -48,6 +52,13 @@ class PlanStep:
     def difference(self) -> str:
         return yaml_diff(self.before, self.after, f"{self.kind} {self.name}")
 
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What its author may not have meant."""
+        if self.kind != "schedule" or self.after is None:
+            return ()
+        return remarks(read_trigger(self.after["trigger"], WallMs(0)))
+
 
 _SIGNS = {
     PlannedChange.CREATED: "green",
@@ -59,7 +70,8 @@ _SIGNS = {
 
 @example(
     "hascheduler apply -f schedules/",
-    "hascheduler apply -f schedules/ --prune --yes    (where nobody can answer)",
+    "hascheduler apply -f schedules/ --owner team-a --prune --dry-run",
+    "hascheduler apply -f schedules/ --owner team-a --prune --yes    (where nobody can answer)",
     "cat tick.yaml | hascheduler apply -f - --dry-run",
 )
 def apply(
@@ -68,8 +80,12 @@ def apply(
     ],
     *,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Delete schedules that apply once wrote and that are in no file any more.")
+        bool, typer.Option("--prune", help="Delete schedules of this owner that are in no file any more.")
     ] = False,
+    owner: Annotated[
+        str | None,
+        typer.Option("--owner", metavar="NAME", help="Whose they are; default: what a document `kind: Apply` says."),
+    ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
@@ -79,12 +95,16 @@ def apply(
 
     Documents are `kind: Schedule`, `Definition`, `Lane` or `Tenant`, `name: …`, and the rest as in a request. Nothing
     is sent while any of them is wrong. What is changed is what was shown: if somebody was faster, that document fails.
+    What is written is marked as its owner's, and --prune deletes for nobody else: without an owner it is refused.
     Asks first; without a terminal it does nothing but say so (status 2), unless with --yes. Status 1: some documents
     failed.
     """
-    manifests = read_manifests(files, SystemClock().wall_ms())
-    with Client(url) as client:
-        steps = make_plan(client, manifests, prune=prune)
+    files_want = read_manifests(files, SystemClock().wall_ms(), owner)
+    if prune and files_want.owner is None:
+        expected = "--owner NAME, or a document with kind: Apply and owner: NAME"
+        raise InvalidInput(("--prune",), "it is not said whose schedules may go", expected)
+    with replica(url) as scheduler:
+        steps = make_plan(scheduler, files_want, prune=prune)
         wanted = [step for step in steps if step.change is not PlannedChange.UNCHANGED]
         if as_json and wanted and not (yes or dry_run):
             raise InvalidInput(("--json",), "leaves nobody to ask", "--yes or --dry-run beside it")
@@ -94,7 +114,8 @@ def apply(
         doing = bool(wanted) and not dry_run and confirmed(_question(len(wanted)), yes=yes)
         for step in wanted if doing else ():
             try:
-                carry_out(client, step)
+                with as_cli_errors():
+                    carry_out(scheduler, step)
             except (CallerError, WorldError) as error:
                 failures[step.kind, step.name] = error
     _print_outcome(steps, failures, done=doing or not wanted, dry_run=dry_run, as_json=as_json)
@@ -111,6 +132,8 @@ def _show(steps: Sequence[PlanStep]) -> None:
     for step in steps:
         console().print(Text(f"{step.kind} {step.name} {_will(step.change)}", style=f"bold {_SIGNS[step.change]}"))
         console().print(coloured_diff(step.difference), soft_wrap=True)
+        for warning in step.warnings:
+            console().print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
 
 
 def _will(change: PlannedChange) -> str:
@@ -148,48 +171,51 @@ def _as_json(step: PlanStep, failures: dict[tuple[str, str], HaschedulerError]) 
         "name": step.name,
         "change": step.change.value,
         "difference": step.difference,
+        "warnings": list(step.warnings),
         "problem": None if failure is None else str(failure),
     }
 
 
-def make_plan(client: Client, manifests: Sequence[Manifest], *, prune: bool) -> list[PlanStep]:
+def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[PlanStep]:
     """Schedules after what they name; what is pruned last."""
-    ordered = sorted(manifests, key=lambda manifest: manifest.kind == "schedule")
-    steps = [_step(client, manifest) for manifest in ordered]
-    return [*steps, *(_pruned(client, manifests) if prune else ())]
+    ordered = sorted(files_want.manifests, key=lambda manifest: manifest.kind == "schedule")
+    steps = [_step(scheduler, manifest) for manifest in ordered]
+    return [*steps, *(_pruned(scheduler, files_want) if prune else ())]
 
 
-def carry_out(client: Client, step: PlanStep) -> None:
-    """Does it; `RevisionChanged` or `Conflict` when what is stored is not what the plan saw."""
-    path = path_of(step.kind, step.name)
+def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
+    """Does it; `Refused`, 409 or 412, when what is stored is not what the plan saw."""
+    api = named_api(scheduler, step.kind)
     if step.change is PlannedChange.PRUNED:
-        client.ask("DELETE", path, rev=step.rev)
-    elif step.kind != "schedule":
-        assert step.after is not None
+        if not api.delete(step.name, if_match=step.rev):
+            raise NotFound(step.kind, step.name)
+        return
+    assert step.after is not None
+    if step.kind != "schedule":
         body = {part: value for part, value in step.after.items() if part != "name"}
-        client.ask("PUT", path, body, rev=step.rev, new=step.rev is None)
+        api.put_document(step.name, body, if_match=step.rev, if_none_match="*" if step.rev is None else None)
     elif step.change is PlannedChange.CREATED:
-        client.ask("POST", "/v1/schedules", step.after)
+        scheduler.schedules.create_document(step.after)
     else:
-        _change_schedule(client, step, path)
+        _change_schedule(scheduler, step)
 
 
-def _change_schedule(client: Client, step: PlanStep, path: str) -> None:
+def _change_schedule(scheduler: Scheduler, step: PlanStep) -> None:
     """Being paused is no part of a replacement: it is changed by its own requests."""
     assert step.before is not None
     assert step.after is not None
     before, after = dict(step.before), dict(step.after)
     was_paused, is_paused = before.pop("paused", False), after.pop("paused", False)
-    rev = step.rev
+    rev, schedules = step.rev, scheduler.schedules
     if before != after:
-        rev = client.ask("PUT", path, after, rev=rev)["rev"]
+        rev = schedules.put_document(step.name, after, if_match=rev)["rev"]
     if was_paused != is_paused:
-        action = "pause" if is_paused else "resume"
-        client.ask("POST", f"{path}/{action}", {}, rev=rev)
+        change = schedules.pause if is_paused else schedules.resume
+        change(step.name, if_match=rev)
 
 
-def _step(client: Client, manifest: Manifest) -> PlanStep:
-    stored = client.find(path_of(manifest.kind, manifest.name))
+def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
+    stored = named_api(scheduler, manifest.kind).find(manifest.name)
     after = dict(manifest.body)
     if manifest.paused:
         after = normal_schedule({**after, "paused": True})
@@ -200,6 +226,10 @@ def _step(client: Client, manifest: Manifest) -> PlanStep:
         if manifest.paused is None and before.get("paused"):
             after = normal_schedule({**after, "paused": True})
         after["trigger"] = _with_stored_anchor(after["trigger"], before["trigger"])
+        owner = before.get("labels", {}).get(OWNER)
+        if owner is not None and OWNER not in after["labels"]:
+            # Who names no owner takes nothing from the one that there is.
+            after = normal_schedule({**after, "labels": {**after["labels"], OWNER: owner}})
     if manifest.kind == "definition" and "conflict_group" in after and "conflict_scope" in before:
         # A replacement keeps the scope unless it brings another.
         after = NORMAL["definition"]({"conflict_scope": before["conflict_scope"], **after})
@@ -216,12 +246,13 @@ def _with_stored_anchor(trigger: Mapping[str, Any], stored: Mapping[str, Any]) -
     return trigger
 
 
-def _pruned(client: Client, manifests: Sequence[Manifest]) -> Iterator[PlanStep]:
-    kept = {manifest.name for manifest in manifests if manifest.kind == "schedule"}
-    key, value = MANAGED
-    for stored in client.items("/v1/schedules", [("label", f"{key}={value}")]):
-        # Looked at again: what lacks the label must not go, whatever the answer holds.
-        if stored["name"] not in kept and stored.get("labels", {}).get(key) == value:
+def _pruned(scheduler: Scheduler, files_want: Wanted) -> Iterator[PlanStep]:
+    assert files_want.owner is not None
+    kept = {manifest.name for manifest in files_want.manifests if manifest.kind == "schedule"}
+    owned = dict([MANAGED, (OWNER, files_want.owner)])
+    for stored in scheduler.schedules.list(owned):
+        # Looked at again: what lacks the labels must not go, whatever the answer holds.
+        if stored["name"] not in kept and stored.get("labels", {}).items() >= owned.items():
             yield PlanStep(
                 "schedule", stored["name"], PlannedChange.PRUNED, normal_schedule(stored), None, stored["rev"]
             )

@@ -13,6 +13,7 @@ from hascheduler.cli.jobs.options import RESOURCES
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
 from hascheduler.cli.output.console import or_dash
+from hascheduler.cli.output.tables import with_columns
 from hascheduler.cli.resources.named import Answer, NamedResource
 from hascheduler.errors import InvalidInput
 from hascheduler.model.resources import format_resources
@@ -55,6 +56,12 @@ _LIMITS: Options = {
         str | None,
         typer.Option("--retry-attempts", "--attempts", metavar="N", help="Attempts that may fail before a job does."),
     ],
+    "lost_attempts": Annotated[
+        str | None,
+        typer.Option(
+            "--retry-lost-attempts", metavar="N", help="Attempts that may be lost with their processor; default 10."
+        ),
+    ],
     "backoff": Annotated[
         str | None, typer.Option("--retry-backoff", metavar="SPAN", help="The pause after the first; default 2s.")
     ],
@@ -87,6 +94,7 @@ _definitions = NamedResource(
 
 
 @example("hascheduler definition list")
+@with_columns
 def list_definitions(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List the definitions."""
     _definitions.list(url, as_json=as_json)
@@ -150,8 +158,9 @@ def _body(given: Given) -> dict[str, Any]:
 
 def _retry(given: Given) -> dict[str, Any]:
     retry: dict[str, Any] = {name: or_none(given[name]) for name in ("backoff", "max") if name in given}
-    if "attempts" in given:
-        retry["attempts"] = whole_or_none("--retry-attempts", given["attempts"])
+    for name, flag in (("attempts", "--retry-attempts"), ("lost_attempts", "--retry-lost-attempts")):
+        if name in given:
+            retry[name] = whole_or_none(flag, given[name])
     if "factor" in given:
         retry["factor"] = _factor_or_none(given["factor"])
     return retry

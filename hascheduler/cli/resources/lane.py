@@ -9,6 +9,7 @@ from hascheduler.cli.input.prompts import delete_stored
 from hascheduler.cli.input.values import or_none, whole_or_none
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
+from hascheduler.cli.output.tables import with_columns
 from hascheduler.cli.resources.named import Answer, NamedResource
 
 _SHARE: Options = {
@@ -48,6 +49,7 @@ _lanes = NamedResource(
 
 
 @example("hascheduler lane list")
+@with_columns
 def list_lanes(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List the lanes."""
     _lanes.list(url, as_json=as_json)

@@ -10,11 +10,14 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from hascheduler.cli.client import Client, path_of
 from hascheduler.cli.input.normal_forms import NORMAL
 from hascheduler.cli.input.prompts import edit_document
-from hascheduler.cli.output.console import console, new_table, print_json
+from hascheduler.cli.input.values import check_name
+from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.tables import FittedTable
 from hascheduler.cli.output.yaml_text import as_text, as_yaml
+from hascheduler.cli.replica import named_api, replica
+from hascheduler.client.synchronous.named import NamedApi
 
 Answer = Mapping[str, Any]
 
@@ -29,23 +32,23 @@ class NamedResource:
     none: str
 
     def list(self, url: str, *, as_json: bool) -> None:
-        with Client(url) as client:
-            found = list(client.items(f"/v1/{self.kind}s"))
+        with replica(url) as scheduler:
+            found = list(named_api(scheduler, self.kind).list())
         if as_json:
             print_json({"items": found})
             return
         if not found:
             console().print(Text(self.none, style="dim"))
             return
-        table = new_table("", "name", *self.columns, "revision")
+        table = FittedTable("", "name", *self.columns, "revision", spare=("revision", *reversed(self.columns)))
         for one in found:
             cells = (Text(cell) for cell in self.cells(one))
             table.add_row(Text(one["name"], style="bold"), *cells, str(one["rev"]))
         console().print(table)
 
     def get(self, name: str, url: str, *, as_json: bool, as_manifest: bool) -> None:
-        with Client(url) as client:
-            answer = client.get(path_of(self.kind, name))
+        with replica(url) as scheduler:
+            answer = named_api(scheduler, self.kind).get(check_name(name))
         if as_manifest and not as_json:
             typer.echo(as_yaml({"kind": self.kind.capitalize(), **NORMAL[self.kind](answer)}), nl=False)
         else:
@@ -54,23 +57,24 @@ class NamedResource:
     def put(self, name: str, body: Answer, url: str, *, as_json: bool) -> None:
         """What ``body`` has as None gets its default, as what it leaves out does."""
         said = {field: value for field, value in body.items() if value is not None}
-        with Client(url) as client:
-            answer = client.ask("PUT", path_of(self.kind, name), said)
+        with replica(url) as scheduler:
+            answer = named_api(scheduler, self.kind).put_document(check_name(name), said)
         self._show(answer, as_json=as_json)
 
     def edit(self, name: str, body: Answer, url: str, *, yes: bool, as_json: bool) -> None:
         """Change what ``body`` has; where that is nothing, in an editor."""
-        path = path_of(self.kind, name)
-        with Client(url) as client:
-            answer = client.ask("PATCH", path, body) if body else self._in_editor(client, name, path, yes=yes)
+        check_name(name)
+        with replica(url) as scheduler:
+            api = named_api(scheduler, self.kind)
+            answer = api.patch(name, body) if body else self._in_editor(api, name, yes=yes)
         self._show(answer, as_json=as_json)
 
-    def _in_editor(self, client: Client, name: str, path: str, *, yes: bool) -> dict[str, Any]:
-        stored, normal = client.get(path), NORMAL[self.kind]
+    def _in_editor(self, api: NamedApi[Any], name: str, *, yes: bool) -> Answer:
+        stored, normal = api.get(name), NORMAL[self.kind]
 
-        def write(edited: dict[str, Any]) -> dict[str, Any]:
+        def write(edited: dict[str, Any]) -> Any:
             body = {part: value for part, value in edited.items() if part != "name"}
-            return client.ask("PUT", path, body, rev=stored["rev"])
+            return api.put_document(name, body, if_match=stored["rev"])
 
         return edit_document(name, normal(stored), normal, write, yes=yes) or stored
 

@@ -10,6 +10,7 @@ from hascheduler.cli.input.values import rate_or_none, rate_text, whole_or_none
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
 from hascheduler.cli.output.console import or_dash
+from hascheduler.cli.output.tables import with_columns
 from hascheduler.cli.resources.named import NamedResource
 
 _QUOTA: Options = {
@@ -49,6 +50,7 @@ _tenants = NamedResource(
 
 
 @example("hascheduler tenant list")
+@with_columns
 def list_tenants(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List the tenants."""
     _tenants.list(url, as_json=as_json)

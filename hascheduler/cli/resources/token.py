@@ -6,14 +6,16 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from hascheduler.cli.client import Client, check_name
 from hascheduler.cli.completion import NewName, complete_tenant
 from hascheduler.cli.input.prompts import confirmed
+from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Yes
-from hascheduler.cli.output.console import console, new_table, or_dash, print_json
+from hascheduler.cli.output.console import console, or_dash, print_json
 from hascheduler.cli.output.printable import printable
-from hascheduler.errors import InvalidInput
+from hascheduler.cli.output.tables import FittedTable, with_columns
+from hascheduler.cli.replica import replica
+from hascheduler.errors import InvalidInput, NotFound
 from hascheduler.model.token import ALL_TENANTS, Role
 
 TokenId = Annotated[str, typer.Argument(metavar="ID", help="The token's public id", show_default=False)]
@@ -22,17 +24,19 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 @example("hascheduler token list")
+@with_columns
 def list_tokens(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List the tokens, without their secrets."""
-    with Client(url) as client:
-        found = list(client.items("/v1/tokens"))
+    with replica(url) as scheduler:
+        found = list(scheduler.tokens.list())
     if as_json:
         print_json({"items": found})
         return
     if not found:
         console().print(Text("There are no tokens.", style="dim"))
         return
-    table = new_table("", "id", "name", "role", "tenant", "made by", "expires")
+    columns = ("id", "name", "role", "tenant", "made by", "expires")
+    table = FittedTable("", *columns, spare=("made by", "expires", "tenant", "role"))
     for one in found:
         expires = Text("expired", style="red") if one["expired"] else Text(or_dash(one["expires_at"]))
         texts = (Text(one[field]) for field in ("id", "name", "role", "tenant", "created_by"))
@@ -65,12 +69,9 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make a token. Its secret is the output, this once; nobody can show it again."""
-    check_name(name, ("NAME",))
-    body = {"name": name, "role": role.value, "tenant": tenant}
-    if expires_in is not None:
-        body["expires_in"] = expires_in
-    with Client(url) as client:
-        made = client.ask("POST", "/v1/tokens", body)
+    check_name(name)
+    with replica(url) as scheduler:
+        made = scheduler.tokens.create(name, role.value, tenant, expires_in=expires_in)
     if as_json:
         print_json(made)
         return
@@ -90,8 +91,9 @@ def revoke(id: TokenId, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJso
         raise InvalidInput(("ID",), f"{id[:64]!r} is no id of a token", "such as token-3f9a0c11d2e4")
     revoked = confirmed(f"Revoke the token {id}?", yes=yes)
     if revoked:
-        with Client(url) as client:
-            client.ask("DELETE", f"/v1/tokens/{id}")
+        with replica(url) as scheduler:
+            if not scheduler.tokens.revoke(id):
+                raise NotFound("token", id)
     if as_json:
         print_json({"id": id, "revoked": revoked})
     else:
@@ -101,8 +103,8 @@ def revoke(id: TokenId, yes: Yes = False, url: Url = DEFAULT_URL, as_json: AsJso
 @example("hascheduler token whoami")
 def whoami(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Show who you are to a replica, and what you may do."""
-    with Client(url) as client:
-        answer = client.get("/v1/whoami")
+    with replica(url) as scheduler:
+        answer = scheduler.cluster.whoami()
     if as_json:
         print_json(answer)
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.run.dev import TransportOption
+from hascheduler.cli.run.dev import TransportOption, require_folder
 
 if TYPE_CHECKING:
     from hascheduler.demo.run import OpenEnvironment
@@ -49,7 +49,8 @@ def demo(
     --kubernetes it is what is there: the leader's pod, found by its lease, is killed from inside, deleted, and deleted
     by force, in turns. Its schedules have names of their own and are deleted at the end.
 
-    Exits with 1 if a nominal time was missed or an effect was doubled.
+    Exits with 1 if a nominal time was missed or an effect was doubled, and with 3 if that can't be said yet: jobs are
+    late, behind a backlog for example, and still to run.
     """
     from rich.console import Console
 
@@ -70,9 +71,10 @@ def demo(
         opening = _in_cluster(folder, context, namespace or _NAMESPACE, url or "", kills or _KILLS)
     else:
         opening = _here(folder, None if transport is None else transport.value)
+    require_folder(folder)
     console = Console(highlight=False)
-    good = run_in_foreground(run_demo(console, opening, keep=keep, pause_s=pause_ms / 1_000))
-    raise typer.Exit(0 if good else 1)
+    status = run_in_foreground(run_demo(console, opening, keep=keep, pause_s=pause_ms / 1_000))
+    raise typer.Exit(status)
 
 
 def _here(folder: Path, transport: str | None) -> "OpenEnvironment":
@@ -83,13 +85,13 @@ def _here(folder: Path, transport: str | None) -> "OpenEnvironment":
 
 def _in_cluster(folder: Path, context: str | None, namespace: str, url: str, kills: int) -> "OpenEnvironment":
     from hascheduler.cli import credentials
-    from hascheduler.cli.client import Client
+    from hascheduler.cli.replica import replica
     from hascheduler.demo.kubernetes.environment import KubernetesPlan, open_kubernetes_environment
 
     if url:
-        with Client(url):  # says what is wrong with it
+        with replica(url):  # says what is wrong with it
             pass
     plan = KubernetesPlan(
-        folder, context, namespace, url, kills, headers=credentials.auth_headers(), trusted=credentials.ssl_context()
+        folder, context, namespace, url, kills, token=credentials.token(), trusted=credentials.ssl_context()
     )
     return partial(open_kubernetes_environment, plan)

@@ -3,6 +3,7 @@ may break things.
 """
 
 import asyncio
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,13 +40,36 @@ def dev(
     from hascheduler.embedded.children import run_in_foreground
     from hascheduler.embedded.stack import StackPlan
 
+    require_folder(folder)
     plan = StackPlan(folder, replicas, processors, slots, None if transport is None else transport.value)
     run_in_foreground(_run(plan, Console(highlight=False)))
+
+
+def require_folder(folder: Path) -> None:
+    """`InvalidInput` where no logs can go: it is a file, or below one, or may not be written."""
+    from hascheduler.errors import InvalidInput
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = "is no folder" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
+        raise InvalidInput(("--folder",), f"{folder} {problem}", "a folder, which is made if need be") from None
+
+
+async def require_own_servers(transport: str | None) -> None:
+    """`InvalidInput` where those that the environment names can't be used: said before any process starts."""
+    from hascheduler import assembly
+    from hascheduler.settings import read_settings
+
+    if os.environ.get("HASCHEDULER_MONGODB_URI"):
+        used = transport or ("rabbitmq" if os.environ.get("HASCHEDULER_AMQP_URL") else "mongo")
+        await assembly.require_servers(read_settings(startup_patience_ms=0, transport=used))
 
 
 async def _run(plan: "StackPlan", console: "Console") -> None:
     from hascheduler.embedded.stack import list_servers, list_stack, open_stack
 
+    await require_own_servers(plan.transport)
     async with open_stack(plan, console.print) as stack:
         console.print(list_stack(stack))
         console.print(list_servers(stack), soft_wrap=True)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -25,7 +26,16 @@ def serve(*, settings: Settings) -> None:
     uvloop.run(assembly.serve(settings))
 
 
-@with_settings
+_OF_PROCESSORS = (
+    "slots", "resources", "mongodb_uri", "database", "transport", "amqp_url", "shard", "drain_grace_ms", "health_host",
+    "health_port", "heartbeat_interval_ms", "heartbeat_timeout_ms", "startup_patience_ms", "job_retention_ms",
+    "mongodb_tls_ca_file", "mongodb_tls_cert_file", "amqp_tls_ca_file", "amqp_tls_cert_file", "amqp_tls_key_file",
+    "replica_id", "development_secrets", "tracing", "log_format", "log_level",
+)  # fmt: skip
+"""What `assembly.work` reads."""
+
+
+@partial(with_settings, first=_OF_PROCESSORS)
 def processor(
     modules: Annotated[
         list[str], typer.Argument(metavar="MODULE...", help="Modules with handlers, such as processors.log")

@@ -1,19 +1,20 @@
 """``hascheduler schedule pause``, ``resume``, ``trigger``, ``backfill`` and ``delete``."""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from hascheduler.cli.client import Client, path_of
 from hascheduler.cli.completion import ScheduleName
 from hascheduler.cli.input.prompts import delete_stored
-from hascheduler.cli.input.values import read_payload
+from hascheduler.cli.input.values import check_name, read_payload
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
 from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.tables import schedule_page, trigger_text
+from hascheduler.client.wire import ScheduleResponse, TriggerNowBody
 from hascheduler.clock import SystemClock
 from hascheduler.model.schedule import Overlap
 
@@ -28,7 +29,9 @@ def pause(
     as_json: AsJson = False,
 ) -> None:
     """Pause a schedule. Its jobs go on, and it can still be triggered by hand."""
-    _change(url, name, "pause", {} if because is None else {"because": because}, as_json=as_json)
+    with replica(url) as scheduler:
+        answer = scheduler.schedules.pause(check_name(name), because)
+    _show(answer, as_json=as_json)
 
 
 @example("hascheduler schedule resume nightly --catch-up")
@@ -44,12 +47,12 @@ def resume(
 
     What lay in between does not fire, unless with --catch-up.
     """
-    _change(url, name, "resume", {"catch_up": catch_up}, as_json=as_json)
+    with replica(url) as scheduler:
+        answer = scheduler.schedules.resume(check_name(name), catch_up=catch_up)
+    _show(answer, as_json=as_json)
 
 
-def _change(url: str, name: str, action: str, body: dict[str, Any], *, as_json: bool) -> None:
-    with Client(url) as client:
-        answer = client.ask("POST", path_of("schedule", name, action), body)
+def _show(answer: ScheduleResponse, *, as_json: bool) -> None:
     if as_json:
         print_json(answer)
     else:
@@ -87,15 +90,16 @@ def trigger(
 
     Beside its times, and whether it is paused or not.
     """
-    body: dict[str, Any] = {} if overlap is None else {"overlap": overlap.value}
+    check_name(name)
+    body: TriggerNowBody = {} if overlap is None else {"overlap": overlap.value}
     if payload is not None:
         body["payload"] = read_payload(payload)
-    with Client(url) as client:
-        job = client.ask("POST", path_of("schedule", name, "trigger"), body)
+    with replica(url) as scheduler:
+        job = scheduler.schedules.trigger(name, body)
     if as_json:
-        print_json(job)
+        print_json(job.fields)
     else:
-        console().print(Text.assemble("triggered ", (job["id"], "bold green")), soft_wrap=True)
+        console().print(Text.assemble("triggered ", (job.id, "bold green")), soft_wrap=True)
 
 
 class BackfillOverlap(StrEnum):
@@ -120,9 +124,8 @@ def backfill(
 
     One for each time between the two instants that has none yet, so it can be repeated.
     """
-    body = {"from": start, "to": end, "overlap": overlap.value, "dry_run": dry_run}
-    with Client(url) as client:
-        answer = client.ask("POST", path_of("schedule", name, "backfill"), body)
+    with replica(url) as scheduler:
+        answer = scheduler.schedules.backfill(check_name(name), start, end, overlap=overlap.value, dry_run=dry_run)
     if as_json:
         print_json(answer)
         return

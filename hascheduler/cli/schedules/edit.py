@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from hascheduler.cli.completion import NewName, ScheduleName
+from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
 from hascheduler.cli.schedules.options import SCHEDULE, changed_schedule, new_schedule
@@ -33,23 +34,24 @@ def edit(
     """
     body = changed_schedule(given)
 
-    from hascheduler.cli.client import Client, path_of
     from hascheduler.cli.output.console import console, print_json
+    from hascheduler.cli.replica import replica
     from hascheduler.cli.schedules.preview_page import preview_page
     from hascheduler.cli.schedules.tables import schedule_page
     from hascheduler.clock import SystemClock
 
     now_ms = SystemClock().wall_ms()
-    path = path_of("schedule", name)
-    with Client(url) as client:
+    check_name(name)
+    answer: Any
+    with replica(url) as scheduler:
         if dry_run:
             if not body:
                 raise InvalidInput(("--dry-run",), "nothing is given to try", "what to change, such as --every 5s")
-            answer = client.ask("POST", f"{path}/preview", body)
+            answer = scheduler.schedules.preview_patch(name, body)
         elif body:
-            answer = client.ask("PATCH", path, body)
+            answer = scheduler.schedules.patch(name, body)
         else:
-            answer = _in_editor(client, name, yes=yes)
+            answer = _in_editor(scheduler.schedules, name, yes=yes)
     if as_json:
         print_json(answer)
     elif dry_run:
@@ -58,18 +60,16 @@ def edit(
         console().print(schedule_page(answer, now_ms))
 
 
-def _in_editor(client: Any, name: str, *, yes: bool) -> dict[str, Any]:
-    from hascheduler.cli.client import path_of
+def _in_editor(schedules: Any, name: str, *, yes: bool) -> dict[str, Any]:
     from hascheduler.cli.input.normal_forms import normal_schedule
     from hascheduler.cli.input.prompts import edit_document
 
-    path = path_of("schedule", name)
-    stored = client.get(path)
+    stored = schedules.get(name)
     # Being paused is not edited, but changed by pausing and resuming.
     document = {part: value for part, value in normal_schedule(stored).items() if part != "paused"}
 
     def write(edited: dict[str, Any]) -> dict[str, Any]:
-        return dict(client.ask("PUT", path, edited, rev=stored["rev"]))
+        return dict(schedules.put_document(name, edited, if_match=stored["rev"]))
 
     return edit_document(name, document, normal_schedule, write, yes=yes) or stored
 
@@ -95,19 +95,20 @@ def add(
     """
     body = new_schedule(name, given) | ({"paused": True} if paused else {})
 
-    from hascheduler.cli.client import Client
     from hascheduler.cli.output.console import console, print_json
     from hascheduler.cli.output.yaml_text import as_text
+    from hascheduler.cli.replica import replica
     from hascheduler.cli.schedules.preview_page import preview_page
     from hascheduler.cli.schedules.tables import schedule_page
     from hascheduler.clock import SystemClock
 
     now_ms = SystemClock().wall_ms()
-    with Client(url) as client:
+    answer: Any
+    with replica(url) as scheduler:
         if dry_run:
-            answer = client.ask("POST", "/v1/schedules/preview", {"name": name, "trigger": body["trigger"]})
+            answer = scheduler.schedules.preview_trigger(body["trigger"], name=name)
         else:
-            answer = client.ask("POST", "/v1/schedules", body)
+            answer = scheduler.schedules.create_document(body)
     if as_json:
         print_json({"body": body, "preview": answer} if dry_run else answer)
     elif dry_run:

@@ -1,7 +1,7 @@
 """The options that make and edit a schedule, and the body of a request that they make.
 
 The meaning of a trigger's texts is not checked here: the replica checks it, or, without one,
-`hascheduler.cli.input.trigger_bodies`.
+`hascheduler.wire.trigger`.
 """
 
 from contextlib import suppress
@@ -24,7 +24,7 @@ TRIGGER: Options = {
     "cron": Annotated[
         str | None,
         typer.Option(
-            "--cron", metavar="EXPR", help="Wall times: 5 fields, or 6 with seconds last; or @daily and such."
+            "--cron", metavar="EXPR", help="Wall times: 5 fields, or 6 with seconds last; @daily, @every 90s."
         ),
     ],
     "timezone": Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from hascheduler.cli.completion import complete_schedule
-from hascheduler.cli.input.values import whole_or_none
+from hascheduler.cli.input.values import check_name, whole_or_none
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, with_options
 from hascheduler.cli.schedules.options import TRIGGER, new_trigger
@@ -59,9 +59,9 @@ def preview_schedule(
 
 
 def _computed(name: str | None, given: Given, now_ms: WallMs, after_ms: WallMs, count: int) -> dict[str, Any]:
-    from hascheduler.cli.input.trigger_bodies import read_trigger
     from hascheduler.cli.schedules.local_preview import preview
     from hascheduler.triggers import check_trigger
+    from hascheduler.wire.trigger import read_trigger
 
     trigger = read_trigger(new_trigger(given), now_ms)
     check_trigger(trigger, ("trigger",))
@@ -69,11 +69,10 @@ def _computed(name: str | None, given: Given, now_ms: WallMs, after_ms: WallMs, 
 
 
 def _from_replica(url: str, name: str, start: str | None, count: int) -> dict[str, Any]:
-    from hascheduler.cli.client import Client, path_of
+    from hascheduler.cli.replica import replica
 
-    query = [("count", str(count)), *([] if start is None else [("from", start)])]
-    with Client(url) as client:
-        return client.get(path_of("schedule", name, "preview"), query)
+    with replica(url) as scheduler:
+        return {**scheduler.schedules.preview(check_name(name), count=count, start=start)}
 
 
 def _count(text: str) -> int:

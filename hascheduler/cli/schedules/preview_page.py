@@ -14,6 +14,7 @@ from rich.text import Text
 
 from hascheduler.cli.output.instants import clock_text, day_text, finest_of, offset_text, relative_span, utc_datetime
 from hascheduler.cli.schedules.dst_chart import LEGEND, draw_dst_chart
+from hascheduler.cli.schedules.tables import warning_lines
 from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import parse_instant
 
@@ -26,7 +27,9 @@ _CHANGE = {"": "", "+": "green", "-": "red"}
 
 
 def preview_page(title: str, answer: Mapping[str, Any], now_ms: int) -> RenderableType:
-    parts: list[RenderableType] = [Text(title, style="bold"), _fires(answer, now_ms)]
+    parts: list[RenderableType] = [Text(title, style="bold")]
+    parts += warning_lines(answer)
+    parts.append(_fires(answer, now_ms))
     changes = answer.get("clock_changes") or []
     zone = answer.get("timezone") or "UTC"
     if changes:

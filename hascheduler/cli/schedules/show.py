@@ -7,41 +7,43 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hascheduler.cli.client import Client, path_of
 from hascheduler.cli.completion import ScheduleName
 from hascheduler.cli.input.normal_forms import normal_schedule
+from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, LabelFilter, Url, Watch, label_query
-from hascheduler.cli.output.console import console, new_table, print_json, refuse_json_with_watch, show_or_watch
+from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, LabelFilter, Url, Watch
+from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch, show_or_watch
+from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.output.yaml_text import as_yaml
+from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.tables import VERDICT_STYLES, schedule_page, schedules_table
 from hascheduler.clock import SystemClock
 from hascheduler.model.verdict import Verdict
 
 
 @example("hascheduler schedule list --label team=a --watch")
+@with_columns
 def list_schedules(
     labels: LabelFilter = None, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False
 ) -> None:
     """List schedules, and how they stand."""
     refuse_json_with_watch(as_json=as_json, watch=watch)
-    with Client(url) as client:
+    with replica(url) as scheduler:
 
-        def picture() -> RenderableType:
-            schedules = list(client.items("/v1/schedules", label_query(labels)))
-            return schedules_table(schedules, SystemClock().wall_ms())
+        def ask() -> list[Any]:
+            return list(scheduler.schedules.list(labels))
 
         if as_json:
-            print_json({"items": list(client.items("/v1/schedules", label_query(labels)))})
+            print_json({"items": ask()})
         else:
-            show_or_watch(picture, watch=watch)
+            show_or_watch(lambda: schedules_table(ask(), SystemClock().wall_ms()), watch=watch)
 
 
 @example("hascheduler schedule get nightly", "hascheduler schedule get nightly --yaml > nightly.yaml")
 def get(name: ScheduleName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_manifest: AsYaml = False) -> None:
     """Show one schedule."""
-    with Client(url) as client:
-        answer = client.get(path_of("schedule", name))
+    with replica(url) as scheduler:
+        answer = scheduler.schedules.get(check_name(name))
     if as_json:
         print_json(answer)
     elif as_manifest:
@@ -51,6 +53,7 @@ def get(name: ScheduleName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_
 
 
 @example("hascheduler schedule verdicts nightly --verdict missed --verdict skipped")
+@with_columns
 def verdicts(
     name: ScheduleName,
     *,
@@ -65,11 +68,12 @@ def verdicts(
     Fired, with the job and how it stands, or skipped, missed, coalesced, paused, excluded or throttled, and why.
     """
     refuse_json_with_watch(as_json=as_json, watch=watch)
-    query = [*(("verdict", verdict.value) for verdict in only or ()), ("limit", str(limit))]
-    with Client(url) as client:
+    check_name(name)
+    wanted: list[Any] = [verdict.value for verdict in only or ()]
+    with replica(url) as scheduler:
 
-        def ask() -> dict[str, Any]:
-            return client.get(path_of("schedule", name, "verdicts"), query)
+        def ask() -> Mapping[str, Any]:
+            return scheduler.schedules.counts(name, wanted, limit=limit)
 
         if as_json:
             print_json(ask())
@@ -78,11 +82,11 @@ def verdicts(
 
 
 def _picture(name: str, answer: Mapping[str, Any]) -> RenderableType:
-    table = new_table("", "time", "verdict", "what came of it")
+    table = FittedTable("", "time", "verdict", "what came of it", wraps=("what came of it",))
     for item in answer["items"]:
         count = f" × {item['count']}" if item["count"] > 1 else ""
         verdict = Text(f"{item['verdict']}{count}", style=VERDICT_STYLES.get(item["verdict"], ""))
-        table.add_row(_times(item), verdict, _outcome(item))
+        table.add_row(times_text(item), verdict, outcome_text(item))
     parts: list[RenderableType] = [Text(name, style="bold"), _counts(answer["counts"])]
     undecided = answer.get("undecided") or {}
     if undecided.get("count"):
@@ -99,13 +103,13 @@ def _counts(counts: Mapping[str, int]) -> Text:
     return Text("   ").join(Text(f"{name} {counts[name]}", style=VERDICT_STYLES.get(name, "")) for name in counts)
 
 
-def _times(item: Mapping[str, Any]) -> str:
+def times_text(item: Mapping[str, Any]) -> str:
     through = item.get("through_at")
     first = _short(item["nominal_at"])
     return first if through in (None, item["nominal_at"]) else f"{first}\n– {_short(through)}"
 
 
-def _outcome(item: Mapping[str, Any]) -> Text:
+def outcome_text(item: Mapping[str, Any]) -> Text:
     if item.get("job"):
         state = item.get("job_state") or "no longer kept"
         style = {"succeeded": "green", "failed": "red", "running": "cyan"}.get(state, "")

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.input.normal_forms import normal_schedule
-from hascheduler.cli.output.console import new_table
 from hascheduler.cli.output.instants import relative_text
+from hascheduler.cli.output.tables import FittedTable
 from hascheduler.cli.output.yaml_text import as_text
 
 Schedule = Mapping[str, Any]
@@ -30,7 +30,8 @@ _TIMES_SHOWN = 3
 def schedules_table(schedules: Sequence[Schedule], now_ms: int) -> RenderableType:
     if not schedules:
         return Text("There are no schedules.", style="dim")
-    table = new_table("", "name", "trigger", "next", "state", "counts")
+    columns = ("name", "trigger", "next", "state", "counts")
+    table = FittedTable("", *columns, spare=("counts", "trigger", "next"), wraps=("trigger", "state", "counts"))
     for schedule in schedules:
         table.add_row(
             Text(schedule["name"], style="bold"),
@@ -57,7 +58,12 @@ def schedule_page(schedule: Schedule, now_ms: int) -> RenderableType:
     facts.add_row("created", _instant(schedule["created_at"], now_ms))
     facts.add_row("revision", str(schedule["rev"]))
     title = Text(schedule["name"], style="bold")
-    return Group(title, facts, "", as_text(normal_schedule(schedule)))
+    return Group(title, *warning_lines(schedule), facts, "", as_text(normal_schedule(schedule)))
+
+
+def warning_lines(answer: Mapping[str, Any]) -> list[Text]:
+    """Of a schedule or a preview. Replicas of 0.2.0 have none."""
+    return [Text(f"warning: {warning}", style="yellow") for warning in answer.get("warnings") or ()]
 
 
 def _state(schedule: Schedule) -> Text:

@@ -21,12 +21,12 @@ import typer
 from rich.cells import cell_len
 from rich.text import Text
 
-from hascheduler.cli.input.trigger_bodies import read_trigger
 from hascheduler.cli.output.instants import day_text, utc_datetime
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.trigger import Trigger
 from hascheduler.triggers import count_firing
+from hascheduler.wire.trigger import read_trigger
 
 _MINUTE_MS = 60_000
 _CELL_MINUTES = (1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1_440)

@@ -10,11 +10,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hascheduler.cli.client import Client
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, LabelFilter, Url, Watch, label_query
+from hascheduler.cli.options import DEFAULT_URL, AsJson, LabelFilter, Url, Watch
 from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch, show_or_watch
 from hascheduler.cli.output.instants import clock_text, day_text, utc_datetime
+from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.timeline_chart import (
     LEGEND,
     TimelineRow,
@@ -44,8 +44,8 @@ def calendar(
     """List the next days, and what fires on each."""
     zone = zone_or_default(timezone)
     now_ms = SystemClock().wall_ms()
-    with Client(url) as client:
-        rows = timeline_rows(client.items("/v1/schedules", label_query(labels)), now_ms)
+    with replica(url) as scheduler:
+        rows = timeline_rows(scheduler.schedules.list(labels), now_ms)
     found = list(calendar_days(rows, now_ms, days, zone))
     if as_json:
         print_json({"timezone": zone.key, "days": [{"day": str(day.date()), "fires": fires} for day, fires in found]})
@@ -116,11 +116,11 @@ def timeline(
     """
     refuse_json_with_watch(as_json=as_json, watch=watch)
     zone = zone_or_default(timezone)
-    with Client(url) as client:
+    with replica(url) as scheduler:
 
         def picture() -> RenderableType:
             now_ms = SystemClock().wall_ms()
-            rows = timeline_rows(client.items("/v1/schedules", label_query(labels)), now_ms)
+            rows = timeline_rows(scheduler.schedules.list(labels), now_ms)
             if not rows:
                 return Text("There are no schedules.", style="dim")
             lines = draw_timeline(rows, now_ms, hours, zone, console().width)
@@ -130,7 +130,7 @@ def timeline(
             show_or_watch(picture, watch=watch)
             return
         now_ms = SystemClock().wall_ms()
-        rows = timeline_rows(client.items("/v1/schedules", label_query(labels)), now_ms)
+        rows = timeline_rows(scheduler.schedules.list(labels), now_ms)
         counts = [(row, count_fires(row, now_ms, now_ms + hours * _HOUR_MS)) for row in rows]
         fires = {row.name: count if row.fires_left is None else min(count, row.fires_left) for row, count in counts}
         print_json({"hours": hours, "fires": fires})

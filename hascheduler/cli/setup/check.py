@@ -44,7 +44,7 @@ def check(*, as_json: AsJson = False, watch: Watch = False, settings: Settings) 
 
     It only reads, on a live system too; what may just be in motion is looked at again before it is told. It mends
     nothing: each finding says what to run or to look at. The settings must be those of the replicas. Status 0: nothing
-    is broken; 1: something is; 2: wrong usage. Who changed what is told by `hascheduler audit-log`.
+    is broken; 1: something is; 2: wrong usage, or no database. Who changed what: `hascheduler audit-log`.
     """
     _check(settings, as_json=as_json, watch=watch)
 

@@ -18,8 +18,16 @@ _SETTINGS = (
     "mongodb_uri", "database", "mongodb_tls_ca_file", "mongodb_tls_cert_file", "startup_patience_ms", "log_format",
     "log_level",
 )  # fmt: skip
-_DONE = {StepKind.COLLECTION: "created the collection", StepKind.INDEX: "built the index"}
-_MISSING = {StepKind.COLLECTION: "would create the collection", StepKind.INDEX: "would build the index"}
+_DONE = {
+    StepKind.COLLECTION: "created the collection",
+    StepKind.INDEX: "built the index",
+    StepKind.SUPERSEDED: "dropped the index",
+}
+_MISSING = {
+    StepKind.COLLECTION: "would create the collection",
+    StepKind.INDEX: "would build the index",
+    StepKind.SUPERSEDED: "would drop the index",
+}
 
 
 @example("hascheduler migrate --dry-run", "hascheduler migrate --json")
@@ -52,14 +60,18 @@ def _document(done: Migration, database: str, *, dry_run: bool) -> dict[str, obj
         "dry_run": dry_run,
         "schema_version": {"before": done.before, "after": done.after},
         "steps": [{"kind": step.kind.value, "name": step.name} for step in done.steps],
+        "kept": [step.name for step in done.kept],
     }
 
 
 def _lines(done: Migration, database: str, *, dry_run: bool) -> list[str]:
     made = [step for step in done.steps if step.kind is not StepKind.VERSION]
     lines = [f"{(_MISSING if dry_run else _DONE)[step.kind]} {step.name}" for step in made]
+    if done.kept:
+        names = ", ".join(step.name for step in done.kept)
+        lines.append(f"kept the superseded indexes {names}: {done.kept_because}; they only cost: migrate again later")
     before = "said no schema version" if done.before is None else f"had schema version {done.before}"
     if len(made) == len(done.steps):
-        return [*lines, f"{database} has schema version {done.after}" + ("" if lines else "; nothing was missing")]
+        return [*lines, f"{database} has schema version {done.after}" + ("" if made else "; nothing was missing")]
     [to] = [step.name for step in done.steps if step.kind is StepKind.VERSION]
     return [*lines, f"{database} {before}, and {'would have' if dry_run else 'has now'} {to}"]

@@ -59,11 +59,14 @@ def secrets(
         typer.Option("--tls/--no-tls", help="Servers are reached over TLS, or, as in k8s/overlays/trial, without."),
     ] = True,
     certificates: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--certificates/--no-certificates", help="An authority and certificates too; no where others make them."
+            "--certificates/--no-certificates",
+            help="An authority and certificates too; no where others make them. With --no-tls: for the API alone,"
+            " and only if this says so (k8s/components/https).",
+            show_default=False,
         ),
-    ] = True,
+    ] = None,
     api_host: Annotated[
         list[str] | None,
         typer.Option("--api-host", metavar="NAME", help="Another name that the API is reached by; again for more."),
@@ -103,9 +106,7 @@ def secrets(
         _demand(_HOST, "--api-host", host, "a name or an address")
     _demand(_EXCHANGE, "--events-exchange", events_exchange, "letters, digits, and . _ : -")
     places = Places(
-        members=parse_members(
-            members or [f"mongodb-{number}.mongodb.{namespace}.svc.cluster.local" for number in range(3)]
-        ),
+        members=parse_members(members or [f"mongodb-{number}.mongodb" for number in range(3)]),
         replica_set=replica_set,
         database=database,
         broker=rabbitmq_host,
@@ -118,7 +119,7 @@ def secrets(
         files = certificate_files(read_authority(renew), places)
     else:
         files = secret_files(development_values() if development else fresh_values(), places)
-        if places.tls and certificates:
+        if not development and (places.tls if certificates is None else certificates):
             authority = new_authority(f"hascheduler {namespace}")
             files = {**files, **certificate_files(authority, places), **authority_files(authority)}
     write_secret_files(out, files)

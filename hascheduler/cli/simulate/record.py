@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from hascheduler.cli.client import Answer, Client
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Url
+from hascheduler.cli.replica import replica
+from hascheduler.client.wire import ClusterResponse
 from hascheduler.errors import InvalidInput, WorldError
 from hascheduler.model.durations import format_duration, parse_duration
 
@@ -28,12 +29,10 @@ def record(
 ) -> None:
     """Record what the leader is told and what it decides. Ctrl-C ends it early, and what was written counts."""
     span_ms = parse_duration(span, ("--for",))
-    with Client(url) as client:
-        leader = _leader(client.get("/v1/cluster"), url)
-    with Client(leader) as client, _new(file) as out, _progress() as live:
-        query = (("for", format_duration(span_ms)),)
-        lines = client.lines("/v1/cluster/recording", query, patience_s=span_ms / 1_000 + 10)
-        steps, end = _write(lines, out, live)
+    with replica(url) as scheduler:
+        leader = _leader(scheduler.cluster.status(), url)
+    with replica(leader, "broke off") as scheduler, _new(file) as out, _progress() as live:
+        steps, end = _write(scheduler.cluster.record(format_duration(span_ms)), out, live)
     typer.echo(f"{steps} steps recorded in {file}: {end}")
 
 
@@ -52,15 +51,15 @@ def _write(lines: Iterator[str], out: TextIO, live: Live) -> tuple[int, str]:
     return steps, end
 
 
-def _leader(cluster: Answer, url: str) -> str:
+def _leader(cluster: ClusterResponse, url: str) -> str:
     """Where the leader answers."""
     if cluster["leading"]:
         return url
-    holder = (cluster["leader"] or {}).get("holder")
-    for replica in cluster["replicas"]:
-        if replica["id"] == holder:
+    holder = cluster["leader"]["holder"] if cluster["leader"] else None
+    for one in cluster["replicas"]:
+        if one["id"] == holder:
             # All replicas speak what this one does.
-            return f"{url.partition('://')[0]}://{replica['http_endpoint']}"
+            return f"{url.partition('://')[0]}://{one['http_endpoint']}"
     raise WorldError("nobody leads at the moment, so there is nothing to record")
 
 

@@ -30,6 +30,7 @@ def comparison(reports: Sequence[RunReport], note: str) -> RenderableType:
     for name, figures in (
         ("completed", [_count(each.completed) for each in reports]),
         ("still waiting", [_count(each.pending) for each in reports]),
+        *_where_any("unschedulable", [len(each.unschedulable) for each in reports]),
         ("per hour", [_rate(each.per_hour) for each in reports]),
         ("utilisation", [_percent(each.utilisation) for each in reports]),
         ("wait, mean", [short_span_text(each.waits.mean_ms) for each in reports]),
@@ -87,7 +88,7 @@ def _head(report: RunReport, note: str) -> Text:
     text.append(report.policy, style="bold not italic")
     counts = [f"{_count(report.jobs)} jobs", f"{_count(report.completed)} completed"]
     others = ("running", report.running), ("waiting", report.pending), ("gave up", report.gave_up)
-    for name, count in (*others, ("expired", report.expired)):
+    for name, count in (*others, ("expired", report.expired), ("unschedulable", len(report.unschedulable))):
         counts += [f"{_count(count)} {name}"] if count else []
     figures = [f"in {short_span_text(report.ended_at_ms)}", f"{_rate(report.per_hour)} per hour"]
     rest = [*counts, *figures, f"{_percent(report.utilisation)} of all slots used"]
@@ -201,6 +202,10 @@ def _of_groups(kind: str, found: Sequence[Sequence[WaitFigures]]) -> list[tuple[
     return [
         (f"mean, {kind} {name or '(none)'}", [short_span_text(each.get(name, 0)) for each in means]) for name in names
     ]
+
+
+def _where_any(name: str, counts: Sequence[int]) -> list[tuple[str, list[str]]]:
+    return [(name, [_count(count) for count in counts])] if any(counts) else []
 
 
 def _count(count: int) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from hascheduler.client.requests import Request, as_it_is, page
+from hascheduler.client.requests import PAGE, Request, as_it_is, page
 from hascheduler.client.results import Json
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ async def each(
     """The items of a list, page after page."""
     after: str | None = None
     while True:
-        part = await ask(page(path, query, read, after))
+        part = await ask(page(path, query, read, PAGE, after))
         for item in part.items:
             yield item
         after = part.next

@@ -13,6 +13,7 @@ from hascheduler.client.wire import (
     ProcessorResponse,
     WhoamiResponse,
 )
+from hascheduler.model.durations import parse_duration
 
 
 class AsyncClusterApi:
@@ -51,5 +52,8 @@ class AsyncClusterApi:
     async def record(self, span: str | float) -> AsyncIterator[str]:
         """What the leader is told and decides for so long, as lines of JSON for ``hascheduler simulate``. The leader
         has to be the replica that is asked."""
-        async for line in self._follow(Request("GET", "/v1/cluster/recording", body_of, query_of(**{"for": span}))):
+        # It may be silent for all of that time.
+        span_s = parse_duration(span, ("for",)) / 1_000
+        query = query_of(**{"for": span})
+        async for line in self._follow(Request("GET", "/v1/cluster/recording", body_of, query, more_s=span_s)):
             yield line

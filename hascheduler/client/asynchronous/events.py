@@ -13,7 +13,10 @@ from hascheduler.client.results import JobEvent
 from hascheduler.client.wire import EventType
 
 _AGAIN_S = 1.0
-_SILENCE_MAX_S = 60.0
+_CAUGHT_UP = "caught_up"
+_COMMENT = ""
+"""The name of a line that begins with a colon."""
+_SILENCE_MAX_S = 40.0
 """A replica says something every 15 s at least."""
 
 
@@ -40,29 +43,46 @@ class AsyncEventsApi:
         query = query_of(type=types, definition=definition, schedule=schedule, job=job, tenant=tenant)
         silent_s = 0.0
         while True:
-            request: Request[Any] = Request(
-                "GET", "/v1/events", body_of, [*query, *query_of(after=after)], more_s=_SILENCE_MAX_S
-            )
             try:
-                async for event in self._events(request):
+                async for event in self._events(query, after):
                     silent_s = 0.0
                     after = event.id or after
-                    yield event
+                    if event.type != _CAUGHT_UP:
+                        yield event
             except Unavailable:
                 if silent_s >= self._patience_s:
                     raise
             silent_s += _AGAIN_S
             await asyncio.sleep(_AGAIN_S)
 
-    async def _events(self, request: Request[Any]) -> AsyncIterator[JobEvent]:
+    async def stream(
+        self,
+        *,
+        types: Sequence[EventType] = (),
+        definition: str | None = None,
+        schedule: str | None = None,
+        job: str | None = None,
+        tenant: str | None = None,
+        after: str | None = None,
+    ) -> AsyncIterator[JobEvent]:
+        """As `follow`, over one connection and until that ends. An event of type ``caught_up`` says that there is no
+        more at present, with the ``id`` to go on after."""
+        query = query_of(type=types, definition=definition, schedule=schedule, job=job, tenant=tenant)
+        async for event in self._events(query, after):
+            yield event
+
+    async def _events(self, query: Sequence[tuple[str, str]], after: str | None) -> AsyncIterator[JobEvent]:
         """One stream. A block that is cut off in the middle says nothing."""
+        asked = [*query, *query_of(after=after)]
+        request: Request[Any] = Request("GET", "/v1/events", body_of, asked, more_s=_SILENCE_MAX_S)
         fields: dict[str, str] = {}
         async for line in self._follow(request):
             if line:
                 name, _, value = line.partition(":")
                 fields[name] = value.removeprefix(" ")
-            elif "event" in fields:
+                continue
+            if "event" in fields:
                 yield JobEvent(fields.get("id"), fields["event"], json.loads(fields.get("data", "{}")))
-                fields = {}
-            else:
-                fields = {}
+            elif _COMMENT in fields:
+                yield JobEvent(fields.get("id"), _CAUGHT_UP, {})
+            fields = {}

@@ -1,7 +1,7 @@
 """``scheduler.definitions``, ``.lanes``, ``.tenants`` and ``.tokens``: what operators set."""
 
 from collections.abc import AsyncIterator
-from typing import Unpack
+from typing import Literal, Unpack
 
 from hascheduler.client.asynchronous.asking import Ask, each
 from hascheduler.client.asynchronous.named import AsyncNamedApi
@@ -26,10 +26,15 @@ class AsyncDefinitionsApi(AsyncNamedApi[DefinitionResponse]):
     _collection = "definitions"
 
     async def put(
-        self, name: str, *, if_match: str | int | None = None, **fields: Unpack[DefinitionBody]
+        self,
+        name: str,
+        *,
+        if_match: str | int | None = None,
+        if_none_match: Literal["*"] | None = None,
+        **fields: Unpack[DefinitionBody],
     ) -> DefinitionResponse:
         """Make or replace the named type of job: what is left out has its default."""
-        return await self._put(name, fields, if_match)
+        return await self.put_document(name, fields, if_match=if_match, if_none_match=if_none_match)
 
 
 class AsyncLanesApi(AsyncNamedApi[LaneResponse]):
@@ -37,9 +42,16 @@ class AsyncLanesApi(AsyncNamedApi[LaneResponse]):
 
     _collection = "lanes"
 
-    async def put(self, name: str, *, if_match: str | int | None = None, **fields: Unpack[LaneBody]) -> LaneResponse:
+    async def put(
+        self,
+        name: str,
+        *,
+        if_match: str | int | None = None,
+        if_none_match: Literal["*"] | None = None,
+        **fields: Unpack[LaneBody],
+    ) -> LaneResponse:
         """Make or replace the class of work: what is left out has its default."""
-        return await self._put(name, fields, if_match)
+        return await self.put_document(name, fields, if_match=if_match, if_none_match=if_none_match)
 
 
 class AsyncTenantsApi(AsyncNamedApi[TenantResponse]):
@@ -48,10 +60,15 @@ class AsyncTenantsApi(AsyncNamedApi[TenantResponse]):
     _collection = "tenants"
 
     async def put(
-        self, name: str, *, if_match: str | int | None = None, **fields: Unpack[TenantBody]
+        self,
+        name: str,
+        *,
+        if_match: str | int | None = None,
+        if_none_match: Literal["*"] | None = None,
+        **fields: Unpack[TenantBody],
     ) -> TenantResponse:
         """Make or replace the tenant's limits: what is left out is unlimited."""
-        return await self._put(name, fields, if_match)
+        return await self.put_document(name, fields, if_match=if_match, if_none_match=if_none_match)
 
 
 class AsyncTokensApi:

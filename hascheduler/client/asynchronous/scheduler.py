@@ -1,7 +1,8 @@
 """The scheduler for programs with an asyncio loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
@@ -20,22 +21,24 @@ from hascheduler.client.asynchronous.resources import (
 )
 from hascheduler.client.asynchronous.schedules import AsyncSchedulesApi
 from hascheduler.client.asynchronous.work import AsyncWorkApi
-from hascheduler.client.bodies import BatchJob, JobFilter, JobOptions, query_of
+from hascheduler.client.bodies import BatchJob, JobFilter, JobListFilter, JobOptions, VerdictFilter, query_of
 from hascheduler.client.exchange import Exchange, tls_options
 from hascheduler.client.failures import Retryable
 from hascheduler.client.flows import Flow, Pause
 from hascheduler.client.requests import Request
-from hascheduler.client.results import Changed, Job, Submitted, read_job
+from hascheduler.client.results import Changed, Job, ListPage, Submitted, read_job
 from hascheduler.client.retries import retry_policy
-from hascheduler.client.wire import WhyResponse
+from hascheduler.client.wire import BatchResponse, ScheduleVerdictResponse, Verdict, WhyResponse
 
 T = TypeVar("T")
+Progressed = Callable[[Changed], None]
 
 
 class AsyncScheduler:
     """Asks the replicas at ``urls``, in turn where one fails, each request for ``patience`` seconds.
 
-    ``http`` is a client of your own, for proxies or certificates; you close it.
+    ``answer_timeout`` is for how many one replica may be silent. ``tls`` is for replicas that demand a certificate, in
+    place of ``ca_file``. ``http`` is a client of your own, for proxies; you close it.
     """
 
     def __init__(
@@ -43,12 +46,14 @@ class AsyncScheduler:
         *urls: str,
         token: str | None = None,
         ca_file: str | None = None,
+        tls: ssl.SSLContext | None = None,
         patience: float = 30.0,
+        answer_timeout: float = 10.0,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        self._exchange = Exchange(urls, token)
+        self._exchange = Exchange(urls, token, answer_timeout)
         self._patience_s = patience
-        self._own = httpx.AsyncClient(**tls_options(ca_file)) if http is None else None
+        self._own = httpx.AsyncClient(**tls_options(ca_file, tls)) if http is None else None
         self._http = self._own or http
         self.schedules = AsyncSchedulesApi(self._ask)
         self.definitions = AsyncDefinitionsApi(self._ask)
@@ -87,6 +92,10 @@ class AsyncScheduler:
         """Submit many at once; each is submitted or refused by itself. Look at ``refused``."""
         return await self._run(flows.submit_many(jobs, idempotency_key))
 
+    async def submit_batch(self, jobs: Sequence[Any], *, idempotency_key: str) -> BatchResponse:
+        """At most 1,000 jobs in one request, as a file or a program holds them; the answer as the replica gives it."""
+        return await self._ask(requests.submit_batch(jobs, idempotency_key, idempotency_key, requests.body_of))
+
     async def call(
         self,
         definition: str,
@@ -99,8 +108,10 @@ class AsyncScheduler:
         """What the handler returns; `JobFailed`, `JobCancelled` or, after ``timeout`` seconds, `StillRunning`."""
         return await self._run(flows.call(definition, payload, timeout, idempotency_key, options))
 
-    async def get(self, job_id: str) -> Job:
-        return await self._ask(requests.get(job_id))
+    async def get(self, job_id: str, *, wait: float | None = None) -> Job:
+        """With ``wait`` when it has ended, or after so many seconds as it is then (at most 300). A replica that has too
+        many who wait, or is of 0.2.0, answers at once; `wait` goes on until it has ended."""
+        return await self._ask(requests.get(job_id, wait))
 
     async def why(self, job_id: str) -> WhyResponse:
         """Why it waits: every rule that holds it back, or its place in line."""
@@ -110,10 +121,26 @@ class AsyncScheduler:
         """The job when it has ended, however it did; `StillRunning` after ``timeout`` seconds."""
         return await self._run(flows.wait(job_id, timeout))
 
-    async def list(self, **filter: Unpack[JobFilter]) -> AsyncIterator[Job]:
-        """All that match, by descending id, without payloads and results."""
+    async def list(self, **filter: Unpack[JobListFilter]) -> AsyncIterator[Job]:
+        """All that match, the newest by submission first, without payloads and results."""
         async for job in each(self._ask, "/v1/jobs", query_of(**filter), read_job):
             yield job
+
+    async def page(
+        self, *, limit: int | None = None, after: str | None = None, **filter: Unpack[JobListFilter]
+    ) -> ListPage[Job]:
+        """So many of them at most, the newest by submission first, or those after the ``next`` of a page."""
+        return await self._ask(requests.page("/v1/jobs", query_of(**filter), read_job, limit, after))
+
+    async def verdicts(
+        self, verdicts: Sequence[Verdict] = (), **filter: Unpack[VerdictFilter]
+    ) -> AsyncIterator[ScheduleVerdictResponse]:
+        """The nominal times of all schedules that did not fire, the newest decision first.
+
+        All, or those with these ``verdicts``. Those of one schedule, fired ones too, has ``schedules.verdicts``.
+        """
+        async for verdict in each(self._ask, "/v1/verdicts", query_of(verdict=verdicts, **filter)):
+            yield verdict
 
     async def cancel(self, job_id: str) -> str:
         """``cancelled``, ``already_running`` (it was asked to stop) or ``already_done``."""
@@ -127,17 +154,25 @@ class AsyncScheduler:
         """``ok``, ``not_ended`` or ``not_failed``."""
         return await self._ask(requests.change(job_id, "retry"))
 
-    async def cancel_where(self, *, dry_run: bool = False, **filter: Unpack[JobFilter]) -> Changed:
-        """Cancel all that match and have not ended; ``dry_run`` only counts them."""
-        return await self._run(flows.change_where("cancel", filter, dry_run=dry_run))
+    async def cancel_where(
+        self, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]
+    ) -> Changed:
+        """Cancel all that match and have not ended; ``dry_run`` only counts them, ``progress`` hears of each part."""
+        return await self._run(flows.change_where("cancel", filter, dry_run=dry_run, progress=progress))
 
-    async def reprioritize_where(self, priority: int, *, dry_run: bool = False, **filter: Unpack[JobFilter]) -> Changed:
-        """Give all that match and wait another priority; ``dry_run`` only counts them."""
-        return await self._run(flows.change_where("reprioritize", filter, dry_run=dry_run, priority=priority))
+    async def reprioritize_where(
+        self, priority: int, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]
+    ) -> Changed:
+        """Give all that match and wait another priority; the rest as for `cancel_where`."""
+        return await self._run(
+            flows.change_where("reprioritize", filter, dry_run=dry_run, progress=progress, priority=priority)
+        )
 
-    async def retry_where(self, *, dry_run: bool = False, **filter: Unpack[JobFilter]) -> Changed:
-        """Have all failed ones that match run again; ``dry_run`` only counts them."""
-        return await self._run(flows.change_where("retry", filter, dry_run=dry_run))
+    async def retry_where(
+        self, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]
+    ) -> Changed:
+        """Have all failed ones that match run again; the rest as for `cancel_where`."""
+        return await self._run(flows.change_where("retry", filter, dry_run=dry_run, progress=progress))
 
     async def _run(self, flow: Flow[T]) -> T:
         heard: object = None

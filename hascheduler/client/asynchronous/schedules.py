@@ -7,8 +7,8 @@ from typing import Any
 from hascheduler.client.asynchronous.asking import each
 from hascheduler.client.asynchronous.named import AsyncNamedApi
 from hascheduler.client.bodies import encoded, plain, query_of
-from hascheduler.client.requests import Request, body_of, job_of, named
-from hascheduler.client.results import Job
+from hascheduler.client.requests import Request, as_it_is, body_of, job_of, matching, named, page
+from hascheduler.client.results import Job, ListPage
 from hascheduler.client.wire import (
     BackfillResponse,
     CronBody,
@@ -27,6 +27,8 @@ from hascheduler.client.wire import (
 )
 
 Trigger = CronBody | IntervalBody | TimesBody | OnceBody
+Labels = Mapping[str, str] | Sequence[str]
+"""``{"team": "a"}``, or texts such as ``team=a``."""
 
 
 class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
@@ -46,8 +48,8 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         labels: Mapping[str, str] | None = None,
         paused: bool | None = None,
     ) -> ScheduleResponse:
-        """A new schedule. Sent once: after `Unavailable` look with `get` whether it is there."""
-        body = plain(
+        """A new schedule. Sent once: after `Unavailable` look with `find` whether it is there."""
+        document = plain(
             name=name,
             trigger=trigger,
             job=job,
@@ -57,12 +59,22 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
             labels=labels,
             paused=paused,
         )
-        return await self._ask(Request("POST", "/v1/schedules", body_of, content=encoded(body), is_repeatable=False))
+        return await self.create_document(document)
 
-    async def list(self, labels: Mapping[str, str] | None = None) -> AsyncIterator[ScheduleResponse]:
+    async def create_document(self, document: Mapping[str, Any]) -> ScheduleResponse:
+        """As `create`, of a schedule as a file or a program holds it, with its ``name``."""
+        content = encoded(dict(document))
+        return await self._ask(Request("POST", "/v1/schedules", body_of, content=content, is_repeatable=False))
+
+    async def list(self, labels: Labels | None = None) -> AsyncIterator[ScheduleResponse]:
         """All, by name; with ``labels`` those that have all of these."""
         async for schedule in each(self._ask, "/v1/schedules", query_of(labels=labels)):
             yield schedule
+
+    async def page(
+        self, labels: Labels | None = None, *, limit: int | None = None, after: str | None = None
+    ) -> ListPage[ScheduleResponse]:
+        return await self._ask(page("/v1/schedules", query_of(labels=labels), as_it_is, limit, after))
 
     async def replace(
         self,
@@ -85,17 +97,21 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
             pause_after_failures=pause_after_failures,
             labels=labels,
         )
-        return await self._put(name, body, if_match)
+        return await self.put_document(name, body, if_match=if_match)
 
-    async def pause(self, name: str, because: str | None = None) -> ScheduleResponse:
+    async def pause(
+        self, name: str, because: str | None = None, *, if_match: str | int | None = None
+    ) -> ScheduleResponse:
         """No job from now on; may be repeated."""
-        path = named("schedules", name, "pause")
-        return await self._ask(Request("POST", path, body_of, content=encoded(plain(because=because))))
+        path, content = named("schedules", name, "pause"), encoded(plain(because=because))
+        return await self._ask(Request("POST", path, body_of, headers=matching(if_match), content=content))
 
-    async def resume(self, name: str, *, catch_up: bool | None = None) -> ScheduleResponse:
+    async def resume(
+        self, name: str, *, catch_up: bool | None = None, if_match: str | int | None = None
+    ) -> ScheduleResponse:
         """With ``catch_up`` the times of the pause fire as its misfire rule says; may be repeated."""
-        path = named("schedules", name, "resume")
-        return await self._ask(Request("POST", path, body_of, content=encoded(plain(catch_up=catch_up))))
+        path, content = named("schedules", name, "resume"), encoded(plain(catch_up=catch_up))
+        return await self._ask(Request("POST", path, body_of, headers=matching(if_match), content=content))
 
     async def trigger(self, name: str, body: TriggerNowBody | None = None) -> Job:
         """One job of it now, outside its times. ``body`` may hold a ``payload`` and an ``overlap`` in place of the
@@ -125,9 +141,11 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         query = query_of(count=count, **{"from": start})
         return await self._ask(Request("GET", named("schedules", name, "preview"), body_of, query))
 
-    async def preview_trigger(self, trigger: Trigger, *, count: int | None = None) -> PreviewResponse:
-        """The fires of a schedule that does not exist yet."""
-        content = encoded(plain(trigger=trigger))
+    async def preview_trigger(
+        self, trigger: Trigger, *, count: int | None = None, name: str | None = None
+    ) -> PreviewResponse:
+        """The fires of a schedule that does not exist yet; what it is to be called decides the jitter."""
+        content = encoded(plain(trigger=trigger, name=name))
         return await self._ask(
             Request("POST", "/v1/schedules/preview", body_of, query_of(count=count), content=content)
         )
@@ -146,7 +164,9 @@ class AsyncSchedulesApi(AsyncNamedApi[ScheduleResponse]):
         async for verdict in each(self._ask, path, query_of(verdict=verdicts)):
             yield verdict
 
-    async def counts(self, name: str) -> VerdictsResponse:
-        """How often each verdict was given, how many times are undecided and why, and the newest verdict."""
+    async def counts(
+        self, name: str, verdicts: Sequence[Verdict] = (), *, limit: int = 1, after: str | None = None
+    ) -> VerdictsResponse:
+        """How often each verdict was given, how many times are undecided and why, and the newest ``limit`` verdicts."""
         path = named("schedules", name, "verdicts")
-        return await self._ask(Request("GET", path, body_of, query_of(limit=1)))
+        return await self._ask(Request("GET", path, body_of, query_of(verdict=verdicts, limit=limit, after=after)))

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from hascheduler.client.requests import Request, as_it_is, page
+from hascheduler.client.requests import PAGE, Request, as_it_is, page
 from hascheduler.client.results import Json
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ def each(
     """The items of a list, page after page."""
     after: str | None = None
     while True:
-        part = ask(page(path, query, read, after))
+        part = ask(page(path, query, read, PAGE, after))
         for item in part.items:
             yield item
         after = part.next

@@ -14,6 +14,7 @@ from hascheduler.client.wire import (
     ProcessorResponse,
     WhoamiResponse,
 )
+from hascheduler.model.durations import parse_duration
 
 
 class ClusterApi:
@@ -52,5 +53,8 @@ class ClusterApi:
     def record(self, span: str | float) -> Iterator[str]:
         """What the leader is told and decides for so long, as lines of JSON for ``hascheduler simulate``. The leader
         has to be the replica that is asked."""
-        for line in self._follow(Request("GET", "/v1/cluster/recording", body_of, query_of(**{"for": span}))):
+        # It may be silent for all of that time.
+        span_s = parse_duration(span, ("for",)) / 1_000
+        query = query_of(**{"for": span})
+        for line in self._follow(Request("GET", "/v1/cluster/recording", body_of, query, more_s=span_s)):
             yield line

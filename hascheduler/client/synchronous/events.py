@@ -14,7 +14,10 @@ from hascheduler.client.synchronous.asking import Follow
 from hascheduler.client.wire import EventType
 
 _AGAIN_S = 1.0
-_SILENCE_MAX_S = 60.0
+_CAUGHT_UP = "caught_up"
+_COMMENT = ""
+"""The name of a line that begins with a colon."""
+_SILENCE_MAX_S = 40.0
 """A replica says something every 15 s at least."""
 
 
@@ -41,29 +44,46 @@ class EventsApi:
         query = query_of(type=types, definition=definition, schedule=schedule, job=job, tenant=tenant)
         silent_s = 0.0
         while True:
-            request: Request[Any] = Request(
-                "GET", "/v1/events", body_of, [*query, *query_of(after=after)], more_s=_SILENCE_MAX_S
-            )
             try:
-                for event in self._events(request):
+                for event in self._events(query, after):
                     silent_s = 0.0
                     after = event.id or after
-                    yield event
+                    if event.type != _CAUGHT_UP:
+                        yield event
             except Unavailable:
                 if silent_s >= self._patience_s:
                     raise
             silent_s += _AGAIN_S
             time.sleep(_AGAIN_S)
 
-    def _events(self, request: Request[Any]) -> Iterator[JobEvent]:
+    def stream(
+        self,
+        *,
+        types: Sequence[EventType] = (),
+        definition: str | None = None,
+        schedule: str | None = None,
+        job: str | None = None,
+        tenant: str | None = None,
+        after: str | None = None,
+    ) -> Iterator[JobEvent]:
+        """As `follow`, over one connection and until that ends. An event of type ``caught_up`` says that there is no
+        more at present, with the ``id`` to go on after."""
+        query = query_of(type=types, definition=definition, schedule=schedule, job=job, tenant=tenant)
+        for event in self._events(query, after):
+            yield event
+
+    def _events(self, query: Sequence[tuple[str, str]], after: str | None) -> Iterator[JobEvent]:
         """One stream. A block that is cut off in the middle says nothing."""
+        asked = [*query, *query_of(after=after)]
+        request: Request[Any] = Request("GET", "/v1/events", body_of, asked, more_s=_SILENCE_MAX_S)
         fields: dict[str, str] = {}
         for line in self._follow(request):
             if line:
                 name, _, value = line.partition(":")
                 fields[name] = value.removeprefix(" ")
-            elif "event" in fields:
+                continue
+            if "event" in fields:
                 yield JobEvent(fields.get("id"), fields["event"], json.loads(fields.get("data", "{}")))
-                fields = {}
-            else:
-                fields = {}
+            elif _COMMENT in fields:
+                yield JobEvent(fields.get("id"), _CAUGHT_UP, {})
+            fields = {}

@@ -2,17 +2,29 @@
 """What schedules, definitions, lanes and tenants share: each is written as a whole, or patched, under its name."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from hascheduler.client.bodies import encoded
-from hascheduler.client.requests import MERGE_PATCH, Request, body_of, deleted, matching, named, not_there
+from hascheduler.client.requests import (
+    MERGE_PATCH,
+    Request,
+    as_it_is,
+    body_of,
+    deleted,
+    matching,
+    named,
+    not_there,
+    page,
+)
+from hascheduler.client.results import ListPage
 from hascheduler.client.synchronous.asking import Ask, each
 
 T = TypeVar("T")
 
 
 class NamedApi(Generic[T]):
-    """``if_match`` is the ``rev`` that a change is meant for: where another change came first it is refused, 412."""
+    """``if_match`` is the ``rev`` that a change is meant for: where another change came first it is refused, 412; so it
+    is with ``if_none_match="*"`` where there is one already."""
 
     _collection: str
 
@@ -23,10 +35,33 @@ class NamedApi(Generic[T]):
         request: Request[T] = Request("GET", named(self._collection, name), body_of)
         return self._ask(request)
 
+    def find(self, name: str) -> T | None:
+        """As `get`, and None where there is none."""
+        request: Request[T | None] = Request("GET", named(self._collection, name), body_of, absent=lambda: None)
+        return self._ask(request)
+
     def list(self) -> Iterator[T]:
         """All, by name."""
         for one in each(self._ask, f"/v1/{self._collection}", []):
             yield one
+
+    def page(self, *, limit: int | None = None, after: str | None = None) -> ListPage[T]:
+        """So many of them, by name, the first ones or those after a name."""
+        request: Request[ListPage[T]] = page(f"/v1/{self._collection}", [], as_it_is, limit, after)
+        return self._ask(request)
+
+    def put_document(
+        self,
+        name: str,
+        document: Mapping[str, Any],
+        *,
+        if_match: str | int | None = None,
+        if_none_match: Literal["*"] | None = None,
+    ) -> T:
+        """Write it as a whole, as a file or a program holds it: the replica says what is wrong with it."""
+        headers, content = matching(if_match, if_none_match), encoded(dict(document))
+        request: Request[T] = Request("PUT", named(self._collection, name), body_of, headers=headers, content=content)
+        return self._ask(request)
 
     def patch(self, name: str, changes: Mapping[str, Any], *, if_match: str | int | None = None) -> T:
         """Parts of it, as a JSON merge patch on what `get` shows: objects merge, None removes."""
@@ -39,8 +74,3 @@ class NamedApi(Generic[T]):
         """False where there was none."""
         path = named(self._collection, name)
         return self._ask(Request("DELETE", path, deleted, headers=matching(if_match), absent=not_there))
-
-    def _put(self, name: str, fields: Mapping[str, Any], if_match: str | int | None) -> T:
-        path, content = named(self._collection, name), encoded(dict(fields))
-        request: Request[T] = Request("PUT", path, body_of, headers=matching(if_match), content=content)
-        return self._ask(request)

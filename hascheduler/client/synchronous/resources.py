@@ -2,7 +2,7 @@
 """``scheduler.definitions``, ``.lanes``, ``.tenants`` and ``.tokens``: what operators set."""
 
 from collections.abc import Iterator
-from typing import Unpack
+from typing import Literal, Unpack
 
 from hascheduler.client.bodies import encoded, plain
 from hascheduler.client.requests import Request, body_of, deleted, named, not_there
@@ -27,10 +27,15 @@ class DefinitionsApi(NamedApi[DefinitionResponse]):
     _collection = "definitions"
 
     def put(
-        self, name: str, *, if_match: str | int | None = None, **fields: Unpack[DefinitionBody]
+        self,
+        name: str,
+        *,
+        if_match: str | int | None = None,
+        if_none_match: Literal["*"] | None = None,
+        **fields: Unpack[DefinitionBody],
     ) -> DefinitionResponse:
         """Make or replace the named type of job: what is left out has its default."""
-        return self._put(name, fields, if_match)
+        return self.put_document(name, fields, if_match=if_match, if_none_match=if_none_match)
 
 
 class LanesApi(NamedApi[LaneResponse]):
@@ -38,9 +43,16 @@ class LanesApi(NamedApi[LaneResponse]):
 
     _collection = "lanes"
 
-    def put(self, name: str, *, if_match: str | int | None = None, **fields: Unpack[LaneBody]) -> LaneResponse:
+    def put(
+        self,
+        name: str,
+        *,
+        if_match: str | int | None = None,
+        if_none_match: Literal["*"] | None = None,
+        **fields: Unpack[LaneBody],
+    ) -> LaneResponse:
         """Make or replace the class of work: what is left out has its default."""
-        return self._put(name, fields, if_match)
+        return self.put_document(name, fields, if_match=if_match, if_none_match=if_none_match)
 
 
 class TenantsApi(NamedApi[TenantResponse]):
@@ -48,9 +60,16 @@ class TenantsApi(NamedApi[TenantResponse]):
 
     _collection = "tenants"
 
-    def put(self, name: str, *, if_match: str | int | None = None, **fields: Unpack[TenantBody]) -> TenantResponse:
+    def put(
+        self,
+        name: str,
+        *,
+        if_match: str | int | None = None,
+        if_none_match: Literal["*"] | None = None,
+        **fields: Unpack[TenantBody],
+    ) -> TenantResponse:
         """Make or replace the tenant's limits: what is left out is unlimited."""
-        return self._put(name, fields, if_match)
+        return self.put_document(name, fields, if_match=if_match, if_none_match=if_none_match)
 
 
 class TokensApi:

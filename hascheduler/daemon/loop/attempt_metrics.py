@@ -6,7 +6,7 @@ decision, one that failed by the failure that is counted, and whatever else come
 
 from collections.abc import Callable, Iterable, Sequence
 
-from hascheduler.dispatch.decisions import Decision, Fail, Requeue
+from hascheduler.dispatch.decisions import Decision, Fail, Requeue, attempt_end
 from hascheduler.dispatch.inputs import Input, Resynced
 from hascheduler.mirror.changes import JobGone, JobSeen
 from hascheduler.model.job import OCCUPYING, AttemptEnd, JobRef, JobState
@@ -20,13 +20,13 @@ class AttemptMetrics:
         self._metrics = metrics
         self._counting = counting
         self._held: dict[str, JobRef] = {}
-        self._revoked: dict[str, int] = {}
+        self._revoked: dict[str, tuple[int, str]] = {}
 
     def decided(self, decisions: Iterable[Decision]) -> None:
         """Before the stream can show them."""
         for decision in decisions:
             if isinstance(decision, Requeue | Fail) and decision.job_id in self._held:
-                self._revoked[decision.job_id] = decision.attempt
+                self._revoked[decision.job_id] = (decision.attempt, attempt_end(decision.reason))
 
     def seen(self, inputs: Sequence[Input]) -> None:
         """The core has taken those in."""
@@ -53,14 +53,17 @@ class AttemptMetrics:
         if attempt is None:
             return
         outcome: str | None
-        if self._revoked.pop(job_id, None) == attempt.attempt:
-            outcome = AttemptEnd.LOST
+        number, end = self._revoked.pop(job_id, (None, ""))
+        if number == attempt.attempt:
+            outcome = end
         elif waits is None:
             outcome = state  # None: deleted by hand, so its end is unknown
-        elif waits.failures == attempt.failures:
-            outcome = AttemptEnd.GIVEN_BACK
+        elif waits.losses > attempt.losses:
+            outcome = AttemptEnd.LOST
+        elif waits.failures > attempt.failures:
+            outcome = JobState.FAILED
         else:
-            outcome = AttemptEnd.LOST if waits.retry_at_ms is None else JobState.FAILED
+            outcome = AttemptEnd.GIVEN_BACK
         if counting and outcome is not None:
             self._metrics.ended(attempt.definition, str(outcome))
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import structlog
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
 from hascheduler.daemon.loop.batch_delay import BatchDelay
 from hascheduler.daemon.loop.replica_heartbeat import ReplicaHeartbeat
@@ -30,6 +30,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.instants import MonoMs
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.ports import ChangeSource, ChangeStream, Clock
+from hascheduler.telemetry.reminders import Reminders
 from hascheduler.triggers import due_ms
 
 log = structlog.get_logger(__name__)
@@ -66,6 +67,7 @@ class Feeder:
         self._source = source
         self._heartbeat = heartbeat
         self._clock = clock
+        self._reminders = Reminders()
         self._delay = BatchDelay(_PER_EVENT_MS, _LEADER_DELAY_MAX_MS)
         self._barrier: int | None = None
         self._resume: Any | None = None
@@ -103,14 +105,19 @@ class Feeder:
         for job_id in job_ids:
             self.mirror.want(Collection.JOBS, job_id)
 
+    def _tell(self, state: RetryCallState) -> None:
+        if state.attempt_number == 1:
+            self._reminders.over()
+        reason = str(_error_of(state))
+        if self._reminders.is_due(reason, self._clock.mono_ms()):
+            log.warning("stream_lost", error=reason, tries=state.attempt_number)
+
     async def run(self, sink: FactSink) -> None:
         """Until cancelled: no outage ends it."""
         async for attempt in AsyncRetrying(
             retry=retry_if_exception_type((StoreUnavailable, HistoryLost)),
             wait=wait_random_exponential(multiplier=0.1, max=2),
-            before_sleep=lambda state: log.warning(
-                "stream_lost", error=str(_error_of(state)), tries=state.attempt_number
-            ),
+            before_sleep=self._tell,
         ):
             with attempt:
                 try:

@@ -16,6 +16,7 @@ from hascheduler.errors import StoreUnavailable
 from hascheduler.model.instants import MonoMs
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.ports import ReplicaBoard
+from hascheduler.telemetry.reminders import Reminders
 
 log = structlog.get_logger(__name__)
 
@@ -23,7 +24,7 @@ _SENT_MAX = 64
 
 
 class ReplicaHeartbeat:
-    """Owner of the beats that were sent, and of the newest that came back."""
+    """Owner of the beats that were sent, of the newest that came back, and of when each replica's last came by."""
 
     def __init__(self, config: ReplicaConfig, board: ReplicaBoard, clock: TrustedClock) -> None:
         self._config = config
@@ -35,7 +36,9 @@ class ReplicaHeartbeat:
         self._echoed_at: MonoMs | None = None
         self._lag_ms: int | None = None
         self._heard_ms: MonoMs | None = None
+        self._others_heard_at: dict[str, MonoMs] = {}
         self._hurry = asyncio.Event()
+        self._reminders = Reminders()
 
     @property
     def lag_ms(self) -> int | None:
@@ -62,6 +65,7 @@ class ReplicaHeartbeat:
 
     def seen(self, replica: ReplicaStatus) -> None:
         """A replica's record came by in the stream."""
+        self._others_heard_at[replica.id] = self._clock.mono_ms()
         if replica.id != self._config.replica_id or replica.beat <= self._echoed_beat:
             return
         self._echoed_beat = replica.beat
@@ -72,6 +76,18 @@ class ReplicaHeartbeat:
             self._heard_ms = sent_at
         for beat in [beat for beat in self._sent if beat < replica.beat]:
             del self._sent[beat]
+
+    def gone(self, replica_id: str) -> None:
+        """A replica's record was taken away, or has expired, which takes a minute or more."""
+        self._others_heard_at.pop(replica_id, None)
+
+    def is_silent(self, replica_id: str) -> bool:
+        """Whether another replica's beats have stopped: it was killed, or is cut off. Where our own do not come back
+        either, it is the stream that is silent, and nothing is known of others."""
+        heard_at = self._others_heard_at.get(replica_id)
+        if heard_at is None or replica_id == self._config.replica_id or not self.fresh:
+            return False
+        return self._clock.mono_ms() - heard_at >= self._config.stale_after_ms
 
     async def run(self, describe: Callable[[int], ReplicaStatus]) -> None:
         """Once a retry period, write the status that ``describe`` gives for the beat of that number."""
@@ -85,8 +101,10 @@ class ReplicaHeartbeat:
                 database_ms = await self._board.beat(describe(self._beat))
                 if database_ms is not None:
                     self._clock.compared(database_ms, began_at, self._clock.mono_ms())
+                self._reminders.over()
             except StoreUnavailable as error:
-                log.warning("beat_failed", error=str(error))
+                if self._reminders.is_due(str(error), self._clock.mono_ms()):
+                    log.warning("beat_failed", error=str(error))
             try:
                 async with asyncio.timeout(self._config.retry_period_ms / 1000):
                     await self._hurry.wait()

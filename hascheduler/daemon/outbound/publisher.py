@@ -2,6 +2,9 @@
 
 The job document is the outbox, so a message may be lost: a dispatched job that does not start in time is published
 again by the core. Therefore a full queue drops, and a publish that stays unanswered is given up after a few tries.
+
+With a fallback the core dispatches while the broker is away, too, and what would be published then goes there:
+MongoDB, where processors look for their jobs meanwhile.
 """
 
 import asyncio
@@ -36,8 +39,10 @@ class Publisher:
         inbox: Inbox,
         spans: MessageSpans | None = None,
         metrics: ReplicaMetrics | None = None,
+        fallback: Transport | None = None,
     ) -> None:
         self._transport = transport
+        self._fallback = fallback
         self._inbox = inbox
         self._spans = spans or MessageSpans()
         self._metrics = metrics or ReplicaMetrics()
@@ -89,7 +94,7 @@ class Publisher:
         while True:
             accepting = self._transport.accepting
             if accepting is not known:
-                self._inbox.put_now(TransportSeen(accepting))
+                self._inbox.put_now(TransportSeen(accepting or self._fallback is not None))
                 if known is not None or not accepting:
                     log.info("transport", accepting=accepting)
                 known = accepting
@@ -125,8 +130,11 @@ class Publisher:
 
     async def _deliver(self, messages: list[tuple[str, Message]]) -> list[tuple[str, Message]]:
         """Publish; the messages that the broker did not confirm."""
+        transport = self._transport
+        if self._fallback is not None and not transport.accepting:
+            transport = self._fallback
         with self._metrics.publish_confirm_seconds.time():
-            confirms = await self._transport.publish(messages)
+            confirms = await transport.publish(messages)
         self._metrics.published(confirms)
         return [
             message for message, confirm in zip(messages, confirms, strict=True) if confirm is not Confirm.CONFIRMED

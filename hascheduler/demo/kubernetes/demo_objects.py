@@ -6,13 +6,13 @@ Schedules have names of this run, and are deleted at its end, however it ends. J
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 
-import httpx
-
+from hascheduler.client import AsyncScheduler, Job, ListPage
 from hascheduler.demo.kubernetes.kubectl import poll_until
 from hascheduler.demo.replica_api import ReplicaApi
-from hascheduler.errors import CallerError, StoreUnavailable, WorldError
+from hascheduler.errors import CallerError, WorldError
 from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.job import LIVE, schedule_of
 
@@ -30,12 +30,12 @@ class DemoJobs:
         self._api = api
         self._read: dict[str, Mapping[str, Any]] = {}
 
-    async def ended(self, ids: Collection[str]) -> bool:
-        """Whether all those are there and none of them is live."""
+    async def count_unended(self, ids: Collection[str]) -> int:
+        """How many of those are not there yet, or live."""
         # What has ended stays so, and its schedule need not be read again.
         for schedule in _schedules(id for id in ids if not self._has_ended(id)):
             await self._read_schedule(schedule)
-        return all(self._has_ended(id) for id in ids)
+        return sum(not self._has_ended(id) for id in ids)
 
     async def read(self, ids: Collection[str], seen: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
         """Those that are there. A list is without attempts: what one attempt achieved and was ``seen`` to achieve needs
@@ -48,7 +48,7 @@ class DemoJobs:
 
         async def fetched(id: str) -> tuple[str, Mapping[str, Any]]:
             async with gate:
-                return id, await self._api.get(f"/v1/jobs/{id}")
+                return id, (await self._api.ask(lambda scheduler: scheduler.get(id))).fields
 
         in_full = dict(await asyncio.gather(*(fetched(id) for id in there if id not in plain)))
         return {id: in_full[id] if id in in_full else _after_one_attempt(job) for id, job in there.items()}
@@ -57,13 +57,17 @@ class DemoJobs:
         return id in self._read and self._read[id]["state"] not in LIVE
 
     async def _read_schedule(self, schedule: str) -> None:
-        after = ""
+        after: str | None = None
         while True:
-            page = await self._api.get(f"/v1/jobs?schedule={schedule}&limit={_PAGE}{after}")
-            self._read.update({job["id"]: job for job in page["items"]})
-            if page["next"] is None:
+            page = await self._api.ask(partial(_page, schedule, after))
+            self._read.update({job.id: job.fields for job in page.items})
+            after = page.next
+            if after is None:
                 return
-            after = f"&after={page['next']}"
+
+
+async def _page(schedule: str, after: str | None, scheduler: AsyncScheduler) -> ListPage[Job]:
+    return await scheduler.page(schedule=schedule, limit=_PAGE, after=after)
 
 
 def _schedules(ids: Iterable[str]) -> list[str]:
@@ -125,9 +129,7 @@ class DemoSchedules:
             )
 
     async def _deleted(self, name: str) -> bool:
-        answer = await self._api.ask("DELETE", f"/v1/schedules/{name}")
-        if answer.status_code not in (httpx.codes.NO_CONTENT, httpx.codes.NOT_FOUND):
-            raise StoreUnavailable(f"DELETE was answered {answer.status_code}")
+        await self._api.ask(lambda scheduler: scheduler.schedules.delete(name))
         return True
 
 

@@ -10,7 +10,6 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-import httpx
 from rich.console import RenderableType
 
 from hascheduler.demo.environment import ClusterSnapshot, CurrentLeader, DemoEnvironment, ProcessStatus
@@ -20,7 +19,7 @@ from hascheduler.demo.kubernetes.kills import KILL, end_pod, measure_takeover
 from hascheduler.demo.kubernetes.kubectl import Kubectl, poll_until
 from hascheduler.demo.kubernetes.pods import PROCESSOR, SCHEDULER, Pod, PodLogs, Pods, PortForwards
 from hascheduler.demo.kubernetes.preflight import PreflightResult, run_preflight
-from hascheduler.demo.replica_api import ReplicaApi
+from hascheduler.demo.replica_api import ReplicaApi, open_replica_api
 from hascheduler.errors import CallerError, StoreUnavailable
 from hascheduler.model.instants import WallMs
 
@@ -32,7 +31,6 @@ _EVERY_S = 0.2
 _PODS_EVERY_S = 0.5
 _OPEN_PATIENCE_S = 30.0
 _OPEN_EVERY_S = 0.2
-_HTTP_S = httpx.Timeout(5, connect=2)
 _DEFINITIONS = ("log", "sleep")
 
 
@@ -133,11 +131,11 @@ class KubernetesEnvironment:
         await end_pod(self._kubectl, name, self.processor_way, container=PROCESSOR, verb="processor")
         return (await self._replaced(PROCESSOR, name, before, serving)).name
 
-    async def ended(self, ids: Collection[str]) -> bool:
+    async def count_unended(self, ids: Collection[str]) -> int:
         try:
-            return await self._jobs.ended(ids)
+            return await self._jobs.count_unended(ids)
         except StoreUnavailable:
-            return False
+            return len(ids)
 
     async def read_jobs(self, ids: Collection[str], seen: Collection[str]) -> Mapping[str, Mapping[str, Any]]:
         return await poll_until(
@@ -167,7 +165,7 @@ class KubernetesEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesPlan:
-    """``url`` "": each pod is asked through a forwarded port. No ``headers``: the Deployment's own token is shown. No
+    """``url`` "": each pod is asked through a forwarded port. No ``token``: the Deployment's own is shown. No
     ``trusted``: of pods that speak HTTPS the authority that the Deployment names is trusted."""
 
     folder: Path
@@ -175,7 +173,7 @@ class KubernetesPlan:
     namespace: str = "hascheduler"
     url: str = ""
     kills: int = 3
-    headers: Mapping[str, str] | None = None
+    token: str | None = None
     trusted: ssl.SSLContext | None = None
 
 
@@ -188,10 +186,7 @@ async def open_kubernetes_environment(
     cleared = await run_preflight(kubectl, plan.namespace, forwards=not plan.url)
     if cleared.left_out:
         say(cleared.left_out)
-    headers = dict(plan.headers or {})
-    if not headers:
-        token = await admin_token(kubectl, cleared.deployment)
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    token = plan.token or await admin_token(kubectl, cleared.deployment)
     shutil.rmtree(plan.folder / "logs", ignore_errors=True)
     pods = Pods(kubectl)
     await pods.look()
@@ -201,12 +196,14 @@ async def open_kubernetes_environment(
     trusted = plan.trusted
     if trusted is None and is_https and not plan.url:
         trusted = await authority(kubectl, cleared.deployment)
-    verify: ssl.SSLContext | bool = True if trusted is None else trusted
-    async with httpx.AsyncClient(timeout=_HTTP_S, headers=headers, verify=verify) as http, asyncio.TaskGroup() as loops:
+
+    def urls() -> Mapping[str, str]:
+        return {"": plan.url} if plan.url else forwards.urls
+
+    async with open_replica_api(urls, token=token, tls=trusted) as api, asyncio.TaskGroup() as loops:
         running = [loops.create_task(pods.keep_fresh()), loops.create_task(outputs.keep_following())]
         if not plan.url:
             running.append(loops.create_task(forwards.keep_open()))
-        api = ReplicaApi(http, lambda: {"": plan.url.rstrip("/")} if plan.url else forwards.urls)
         schedules = DemoSchedules(api, say)
         prefix = f"demo-{run}-"
         try:
@@ -235,7 +232,7 @@ async def _first_look(api: ReplicaApi) -> ClusterSnapshot:
     what = "a replica that is ready answers, and knows who leads"
 
     async def look() -> ClusterSnapshot | None:
-        await api.get("/v1/cluster")  # fails with a reason
+        await api.ask(lambda scheduler: scheduler.cluster.status())  # fails with a reason
         snapshot = await api.snapshot()
         return snapshot if snapshot is not None and snapshot.cluster["leader"] is not None else None
 

@@ -8,13 +8,13 @@ dispatched nor after it was seen to run.
 from collections.abc import Sequence
 
 from hascheduler.dispatch.config import DispatchConfig
+from hascheduler.dispatch.decisions import TIMED_OUT
 from hascheduler.dispatch.rules import Rules
 from hascheduler.dispatch.timers import Timers
 from hascheduler.model.job import JobRef, JobState
 
 EXPIRED = "expired before it could begin"
-TIMED_OUT = "timed out"
-TIMED_OUT_IN_ALL = "timed out in all"
+TIMED_OUT_IN_ALL = f"{TIMED_OUT} in all"
 
 
 class Deadlines:

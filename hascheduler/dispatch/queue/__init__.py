@@ -8,6 +8,6 @@
                                └─► FifoBucket  one fairness key, one priority: oldest first
     LockWaiters: jobs that a lock holds back
 
-`criteria` has one class a criterion of the policy, `orders` what their order means for this structure, `score` the
-formulas. `oldest_waits` measures how long jobs have waited.
+`comparison` puts their first jobs in order. `criteria` has one class a criterion of the policy, `orders` what their
+order means for this structure, `score` the formulas. `oldest_waits` measures how long jobs have waited.
 """

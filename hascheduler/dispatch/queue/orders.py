@@ -13,7 +13,7 @@ is looked into.
 from hascheduler.model.lane import Lane
 from hascheduler.model.policy import Criteria, Criterion
 
-_SPLITTING = (Criterion.LANE, Criterion.TIER)
+SPLITTING = (Criterion.LANE, Criterion.TIER)
 _FIXED = (Criterion.FAIRNESS, Criterion.DEADLINE, Criterion.SCORE)
 
 
@@ -29,7 +29,7 @@ class CriteriaOrder:
     """
 
     def __init__(self, criteria: Criteria) -> None:
-        splitting = next((n for n, criterion in enumerate(criteria) if criterion not in _SPLITTING), len(criteria))
+        splitting = next((n for n, criterion in enumerate(criteria) if criterion not in SPLITTING), len(criteria))
         self.criteria = criteria
         self.splitting = criteria[:splitting]
         self.rest = tuple(each for each in criteria[splitting:] if each is not Criterion.ARRIVAL)

@@ -9,7 +9,7 @@ removing a job cost the same however many wait.
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import cast
 
 from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
@@ -18,9 +18,10 @@ from hascheduler.dispatch.capacity.locks import Lock, LockTable
 from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, SchedulingClasses
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
 from hascheduler.dispatch.config import PolicyConfig
-from hascheduler.dispatch.queue.class_queues import ClassQueue, HeapEntry, LaneTier, TenantQueue
+from hascheduler.dispatch.queue.class_queues import ClassQueue, LaneTier, TenantQueue
+from hascheduler.dispatch.queue.comparison import Comparison, best_of
 from hascheduler.dispatch.queue.criteria import Measures
-from hascheduler.dispatch.queue.fifo_buckets import BucketKey, FifoBucket, arrival
+from hascheduler.dispatch.queue.fifo_buckets import BucketKey, FifoBucket
 from hascheduler.dispatch.queue.lock_waiters import LockWaiters, Origin
 from hascheduler.dispatch.queue.oldest_waits import OldestWaits
 from hascheduler.dispatch.queue.orders import CriteriaOrder, own_criteria
@@ -29,15 +30,8 @@ from hascheduler.dispatch.queue.score import (
     GROWN,
     ON_DEMAND,
     QUEUED,
-    RARITY_POINTS,
     AgingRate,
-    aged_priority,
-    bonuses,
-    deadline_ms,
     grown_after_ms,
-    rank_key,
-    rarity,
-    submitted_by,
 )
 from hascheduler.dispatch.rules import Rules
 from hascheduler.model.job import JobRef
@@ -45,7 +39,6 @@ from hascheduler.model.policy import Criterion
 
 _ClassQueueKey = tuple[str | None, SchedulingClass, AgingRate, int | None]
 _LaneTierKey = tuple[str | None, int | None]
-_Item = TypeVar("_Item")
 _CLASS_QUEUES_MAX = 4_096
 _CLASSES_MAX = 1_024
 """Above these, empty class queues and unused scheduling classes are swept."""
@@ -73,11 +66,16 @@ class PendingQueue:
         self._limits = limits
         self._locks = locks
         self._accounts = accounts
-        self._shares = shares
-        self._measures = measures
         self._order = CriteriaOrder(policy.criteria)
         self._own_orders: dict[str, CriteriaOrder] = {}
-        self._bonus_max = policy.on_demand_bonus_max
+        self._comparison = Comparison(
+            rules=rules,
+            pool=pool,
+            accounts=accounts,
+            shares=shares,
+            measures=measures,
+            bonus_max=policy.on_demand_bonus_max,
+        )
         self._grown_after_ms = grown_after_ms(policy)
         self._grown_through_ms = -(2**63)
         self._growing: list[tuple[int, str]] = []
@@ -183,7 +181,7 @@ class PendingQueue:
                 continue  # a job that others had waited behind was moved behind a lock meanwhile
             if best is None:
                 return None
-            job = _best_of(best)
+            job = best_of(best)
             if not self._is_current(best, job):
                 best.forget_best()
                 continue
@@ -209,21 +207,22 @@ class PendingQueue:
     def _best(self, ready: int, now: int) -> TenantQueue | None:
         """The tenant queue whose first job goes first, if its first job is as noted."""
         while lane_tiers := [lane_tier for lane_tier in self._lane_tiers.values() if lane_tier.mask & ready]:
-            order, lane_tiers = self._best_lane_tiers(lane_tiers)
+            order = self._order
+            if self._own_orders:
+                # Jobs of lanes with orders of their own can't be compared with each other.
+                lane = min(self._comparison.least_lanes(lane_tiers))
+                lane_tiers = [lane_tier for lane_tier in lane_tiers if lane_tier.lane == lane]
+                order = self.order_of(lane)
+            lane_tiers = self._comparison.best_lane_tiers(lane_tiers, order)
             class_queues = (
                 lane_tiers[0].of(ready)
                 if len(lane_tiers) == 1
                 else [class_queue for lane_tier in lane_tiers for class_queue in lane_tier.of(ready)]
             )
             firsts = self._firsts(class_queues) if order.is_fixed else self._scanned(class_queues, now)
-            for criterion in order.rest:
-                if len(firsts) < 2:
-                    break
-                if criterion is Criterion.FAIRNESS and self._has_tenants:
-                    firsts = self._of_least_tenants(firsts)
-                firsts = _least(firsts, self._values(criterion, firsts, now))
-            if firsts:
-                return firsts[0] if len(firsts) == 1 else min(firsts, key=lambda first: arrival(_best_of(first)))
+            best = self._comparison.best(firsts, order, now, has_tenants=self._has_tenants)
+            if best is not None:
+                return best
         return None
 
     def _firsts(self, class_queues: list[ClassQueue]) -> list[TenantQueue]:
@@ -243,71 +242,6 @@ class PendingQueue:
 
     def _scanned(self, class_queues: list[ClassQueue], now: int) -> list[TenantQueue]:
         return [first for class_queue in class_queues if (first := self._scan(class_queue, now)) is not None]
-
-    def _of_least_tenants(self, firsts: list[TenantQueue]) -> list[TenantQueue]:
-        """Those whose tenants have consumed least by now."""
-        tenants = [_best_of(first).tenant for first in firsts]
-        costs = {tenant: self._accounts.tenant_cost(tenant) for tenant in set(tenants)}
-        return _least(firsts, [costs[tenant] for tenant in tenants]) if len(costs) > 1 else firsts
-
-    def _best_lane_tiers(self, lane_tiers: list[LaneTier]) -> tuple[CriteriaOrder, list[LaneTier]]:
-        """The lane tiers that may hold the next job, and the order that finds it there."""
-        order = self._order
-        if self._own_orders:
-            # Jobs of lanes with orders of their own can't be compared with each other.
-            lane = min(self._shares.least({lane_tier.lane or "" for lane_tier in lane_tiers}))
-            lane_tiers = [lane_tier for lane_tier in lane_tiers if lane_tier.lane == lane]
-            order = self.order_of(lane)
-        for criterion in order.splitting:
-            if len(lane_tiers) < 2:
-                break
-            if criterion is Criterion.TIER:
-                lane_tiers = _least(lane_tiers, [lane_tier.rank for lane_tier in lane_tiers])
-            else:
-                lanes = self._shares.least({lane_tier.lane or "" for lane_tier in lane_tiers})
-                lane_tiers = [lane_tier for lane_tier in lane_tiers if lane_tier.lane in lanes]
-        return order, lane_tiers
-
-    def _values(self, criterion: Criterion, firsts: list[TenantQueue], now: int) -> list[Any]:
-        """The value, under the criterion, of each one's first job as noted."""
-        if criterion is Criterion.FAIRNESS:
-            return [first.cost for first in firsts]  # the key's, as noted: not more than it is now
-        if criterion is Criterion.SCORE:
-            return self._scores(firsts, now)
-        if criterion is Criterion.AGED_PRIORITY:
-            return self._aged(firsts, now)
-        measure = self._measures[criterion]
-        return [measure.value(_best_of(first), now) for first in firsts]
-
-    def _scores(self, firsts: list[TenantQueue], now: int) -> list[int]:
-        """Smaller goes first. Rarity, which is costly to work out, is left out where it can't change the first."""
-        less = bonuses(now, self._bonus_max)
-        values = [first.rank - less[first.aging] for first in firsts]
-        within_reach = min(values) + RARITY_POINTS
-        for n, value in enumerate(values):
-            if value <= within_reach:
-                values[n] = value - rarity(self._pool.free(firsts[n].job_class.definition.name))
-        return values
-
-    def _aged(self, firsts: list[TenantQueue], now: int) -> list[int]:
-        """0 for those of the highest aged priority, 1 for the others.
-
-        Of the jobs that one rule ages the oldest has the highest; how old another must be to have the same is one
-        number for each rule.
-        """
-        oldest: dict[tuple[str | None, int] | None, TenantQueue] = {}
-        for first in firsts:
-            known = oldest.get(first.aging_rule)
-            if known is None or first.since_ms < known.since_ms:
-                oldest[first.aging_rule] = first
-        eldest = [(aging_rule, _best_of(first)) for aging_rule, first in oldest.items()]
-        lanes = [self._rules.lane(job.lane) for _, job in eldest]
-        highest = max(aged_priority(job, now, lane) for (_, job), lane in zip(eldest, lanes, strict=True))
-        old_enough = {
-            aging_rule: submitted_by(job.priority, highest, now, lane)
-            for (aging_rule, job), lane in zip(eldest, lanes, strict=True)
-        }
-        return [0 if first.since_ms <= old_enough[first.aging_rule] else 1 for first in firsts]
 
     # Class queues and buckets
 
@@ -356,7 +290,7 @@ class PendingQueue:
         while (first := bucket.first) is not None and not self._is_waiting_in(class_queue, first):
             bucket.drop()
         if bucket.put(job):
-            class_queue.push(bucket, self._entry(class_queue, bucket, job))
+            class_queue.push(bucket, self._comparison.entry(class_queue, bucket, job))
             if not class_queue.is_active:
                 self._lane_tier_for(class_queue).activate(class_queue)
 
@@ -380,31 +314,6 @@ class PendingQueue:
         if was_active:
             self._lane_tier_for(class_queue).activate(class_queue)
 
-    def _entry(self, class_queue: ClassQueue, bucket: FifoBucket, job: JobRef) -> HeapEntry:
-        tail = (job.submitted_at_ms, job.sequence, job.id, bucket)
-        match class_queue.order.fixed:
-            case (Criterion.FAIRNESS, Criterion.SCORE):
-                return (self._accounts.cost(job.tenant, job.fairness_key), rank_key(job, class_queue.aging), *tail)
-            case (Criterion.SCORE, Criterion.FAIRNESS):
-                return (rank_key(job, class_queue.aging), self._accounts.cost(job.tenant, job.fairness_key), *tail)
-            case (Criterion.FAIRNESS,):
-                return (self._accounts.cost(job.tenant, job.fairness_key), *tail)
-            case (Criterion.SCORE,):
-                return (rank_key(job, class_queue.aging), *tail)
-            case ():
-                return tail
-            case fixed:  # with the deadline among them
-                return (*(self._fixed_value(each, job, class_queue.aging) for each in fixed), *tail)
-
-    def _fixed_value(self, criterion: Criterion, job: JobRef, aging: AgingRate) -> int:
-        match criterion:
-            case Criterion.FAIRNESS:
-                return self._accounts.cost(job.tenant, job.fairness_key)
-            case Criterion.DEADLINE:
-                return deadline_ms(job)
-            case _:
-                return rank_key(job, aging)
-
     def _is_current(self, first: TenantQueue, job: JobRef) -> bool:
         """Whether its first job is still as noted."""
         class_queue = first.class_queue
@@ -414,16 +323,13 @@ class PendingQueue:
         return self._is_waiting_in(class_queue, job) and not (has_locks and self._locks.held_of(job) is not None)
 
     def _choose(self, class_queue: ClassQueue) -> TenantQueue | None:
-        top = class_queue.choose(self._front, self._entry, self._note)
+        top = class_queue.choose(self._front, self._comparison.entry, self._comparison.note)
         if top is None:
             self._deactivate(class_queue)
         return top
 
     def _scan(self, class_queue: ClassQueue, now: int) -> TenantQueue | None:
         """Compare the first jobs of all buckets."""
-        criteria = [
-            each for each in class_queue.order.rest if each is not Criterion.LANE and each is not Criterion.TIER
-        ]
         best: tuple[object, ...] | None = None
         first: TenantQueue | None = None
         for bucket in list(class_queue.buckets()):
@@ -431,7 +337,7 @@ class PendingQueue:
             if job is None:
                 class_queue.drop(bucket)
                 continue
-            bucket_entry = (*(self._measures[each].value(job, now) for each in criteria), arrival(job))
+            bucket_entry = self._comparison.scanned(job, class_queue.order, now)
             if best is None or bucket_entry < best:
                 best = bucket_entry
                 first = class_queue.tenant_queue_of(bucket)
@@ -439,13 +345,8 @@ class PendingQueue:
         if first is None:
             self._deactivate(class_queue)
         else:
-            self._note(first, _best_of(first))
+            self._comparison.note(first, best_of(first))
         return first
-
-    def _note(self, first: TenantQueue, job: JobRef) -> None:
-        first.cost = self._accounts.cost(job.tenant, job.fairness_key)
-        first.rank = rank_key(job, first.aging)
-        first.since_ms = job.submitted_at_ms
 
     def _front(self, class_queue: ClassQueue, bucket: FifoBucket) -> JobRef | None:
         """The first job of the bucket that waits and that no lock holds back; those before it are dropped, or moved
@@ -534,13 +435,3 @@ def _place(job: JobRef) -> tuple[object, ...]:
         job.definition, job.target, job.tenant, job.lane, job.fairness_key, job.priority, job.mode, job.submitted_at_ms,
         job.sequence, job.serial, job.resources, job.schedule_created_at_ms, job.expires_at_ms,
     )  # fmt: skip
-
-
-def _least(items: list[_Item], values: list[Any]) -> list[_Item]:
-    least = min(values)
-    return [item for item, value in zip(items, values, strict=True) if value == least]
-
-
-def _best_of(first: TenantQueue) -> JobRef:
-    assert first.best is not None
-    return first.best

@@ -15,7 +15,16 @@ from hascheduler.dispatch.schedules.trigger_periods import undecided
 from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.trigger import Cron, Trigger
-from hascheduler.triggers import ClockChange, Upcoming, clock_changes, count_firing, due_ms, excluded_until, upcoming
+from hascheduler.triggers import (
+    ClockChange,
+    Upcoming,
+    clock_changes,
+    count_firing,
+    due_ms,
+    excluded_until,
+    remarks,
+    upcoming,
+)
 
 PREVIEW_COUNT_MAX = 1_000
 """Nominal times that a preview shows at most."""
@@ -85,6 +94,7 @@ class Preview:
     fires: Sequence[LocalFire]
     clock_changes: Sequence[LocalClockChange]
     timezone: str
+    warnings: Sequence[str]
 
 
 def next_fire(schedule: ScheduleRef) -> Upcoming | None:
@@ -120,6 +130,7 @@ def make_preview(schedule: str, trigger: Trigger, after_ms: WallMs, fires: Seque
         fires=local_fires(fires, trigger),
         clock_changes=[_local_change(schedule, trigger, change) for change in changes],
         timezone=_zone_name(trigger),
+        warnings=remarks(trigger),
     )
 
 

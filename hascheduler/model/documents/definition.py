@@ -20,6 +20,7 @@ from hascheduler.model.retry import (
     BACKOFF_FACTOR_DEFAULT,
     BACKOFF_MAX_MS_DEFAULT,
     BACKOFF_MS_DEFAULT,
+    LOST_AS_FAILED,
     RetryPolicy,
 )
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
@@ -27,7 +28,7 @@ from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_vers
 DEFINITION_FIELDS = (
     "v", "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",
     "resources", "backoff_ms", "backoff_factor", "backoff_max_ms", "timeout_ms", "total_timeout_ms",
-    "conflict_scope",
+    "conflict_scope", "lost_attempts_max",
 )  # fmt: skip
 
 
@@ -45,6 +46,7 @@ def encode_definition(definition: Definition) -> dict[str, Any]:
         "tier": definition.tier,
         "rate_limit": encode_rate_limit(definition.rate_limit),
         "resources": encode_resources(definition.resources),
+        "lost_attempts_max": retry.lost_attempts_max,
         "backoff_ms": retry.backoff_ms,
         "backoff_factor": retry.backoff_factor,
         "backoff_max_ms": retry.backoff_max_ms,
@@ -69,6 +71,7 @@ def decode_definition(id: object, fields: Document) -> Definition:
             backoff_ms=not_negative(fields, "backoff_ms", default=BACKOFF_MS_DEFAULT),
             backoff_factor=not_negative(fields, "backoff_factor", default=BACKOFF_FACTOR_DEFAULT),
             backoff_max_ms=not_negative(fields, "backoff_max_ms", default=BACKOFF_MAX_MS_DEFAULT),
+            lost_attempts_max=not_negative(fields, "lost_attempts_max", default=LOST_AS_FAILED),
         ),
         timeout_ms=positive_or_none(fields, "timeout_ms"),
         total_timeout_ms=positive_or_none(fields, "total_timeout_ms"),

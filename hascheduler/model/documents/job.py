@@ -24,7 +24,7 @@ JOB_FIELDS = (
     "v", "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
     "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
     "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
-    "expires_at_ms", "waits_for", "ignores_failures", "schedule_created_at_ms",
+    "expires_at_ms", "waits_for", "ignores_failures", "schedule_created_at_ms", "losses",
 )  # fmt: skip
 
 
@@ -58,6 +58,7 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
         "serial": job.serial,
         "resources": _resources_or_none(job.resources),
         "failures": 0,
+        "losses": 0,
         "first_started_at_ms": None,
         "retry_at_ms": None,
         "expires_at_ms": job.expires_at_ms,
@@ -88,6 +89,7 @@ KEPT_FOR_KEY_MS = IDEMPOTENCY_MS + 3_600_000
 REVIVED_FIELDS: Document = {
     "state": JobState.PENDING.value,
     "failures": 0,
+    "losses": 0,
     "first_started_at_ms": None,
     "retry_at_ms": None,
     "expires_at_ms": None,
@@ -143,6 +145,7 @@ def decode_job(id: object, fields: Document) -> JobRef:
         waits_for=_decode_ids(fields, "waits_for"),
         ignores_failures=bool(fields.get("ignores_failures")),
         schedule_created_at_ms=instant_or_none(fields, "schedule_created_at_ms"),
+        losses=integer(fields, "losses", default=0),
     )
 
 
@@ -181,6 +184,7 @@ _OF_PATCHES: dict[str, Callable[[Document, str], Any]] = {
     "processor": text_or_none,
     "priority": integer,
     "failures": integer,
+    "losses": integer,
     "finished_at_ms": lambda fields, name: fields[name],  # live jobs have no such field
     **dict.fromkeys(
         ("dispatched_at_ms", "started_at_ms", "first_started_at_ms", "retry_at_ms", "cancel_requested_at_ms"),

@@ -11,7 +11,7 @@ from hascheduler.model.fields import (
 )
 from hascheduler.model.instants import WallMs
 from hascheduler.model.replica import LastCheck, ReplicaStatus
-from hascheduler.model.schema_version import UNSTATED_VERSION, WRITTEN_VERSION, require_known_version
+from hascheduler.model.schema_version import INDEX_GENERATION, UNSTATED_VERSION, WRITTEN_VERSION, require_known_version
 
 REPLICA_FIELDS = (
     "v", "name", "beat", "started_at_ms", "http_endpoint", "liveness_endpoint", "ready", "stream_lag_ms",
@@ -35,6 +35,7 @@ def encode_replica(status: ReplicaStatus) -> dict[str, Any]:
         "quarantined": status.quarantined,
         "version": status.version,
         "reads": status.reads,
+        "indexes": INDEX_GENERATION,  # no mirror has it: `hascheduler migrate` asks
         # As a text: the stream may deliver a part of an array, and a new field must never make the document unreadable.
         "marks": " ".join(f"{point}={digest}" for point, digest in status.marks),
         "audited": _encode_last_check(status.last_check),

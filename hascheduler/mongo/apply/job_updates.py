@@ -12,12 +12,12 @@ from typing import Any
 from pymongo import UpdateMany
 from pymongo.errors import BulkWriteError
 
-from hascheduler.dispatch.decisions import Cancel, Dispatch, JobMove, Requeue, Settlement
+from hascheduler.dispatch.decisions import Cancel, Dispatch, JobMove, Requeue, Settlement, attempt_end
 from hascheduler.dispatch.settlements import CLASSIFIED_FIELDS, classify_outcome
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import AttemptEnd, JobState, Move
+from hascheduler.model.job import JobState, Move
 from hascheduler.mongo.connection import LOCAL_READ, MAJORITY, ONE, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.state_updates import back_to_pending, claimed_fields, source_states, to_terminal
@@ -105,12 +105,12 @@ class JobUpdates:
         if kind is Requeue:
             return UpdateMany(
                 {**selected, "state": {"$in": source_states(Requeue("", attempt, value).move)}, "attempt": attempt},
-                back_to_pending(AttemptEnd.LOST, value, at_ms),
+                back_to_pending(attempt_end(value), value, at_ms),
             )
         return UpdateMany(
             {**selected, "state": {"$in": source_states(Move.FAIL)}, "attempt": attempt},
             to_terminal(
-                AttemptOutcome(JobState.FAILED, error=value), AttemptEnd.LOST, at_ms, kept_ms=self._job_retention_ms
+                AttemptOutcome(JobState.FAILED, error=value), attempt_end(value), at_ms, kept_ms=self._job_retention_ms
             ),
         )
 

@@ -80,7 +80,9 @@ class JobScan:
                     yield finding
 
     async def _read(self, which: Mapping[str, Any], limit: int | None) -> AsyncIterator[list[JobRef | Finding]]:
-        found = self._jobs.find(which, _FIELDS).sort([("state", ASCENDING), ("_id", ASCENDING)])
+        # In the order of the index, which is the oldest first of each state.
+        order = [("state", ASCENDING), ("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
+        found = self._jobs.find(which, _FIELDS).sort(order)
         if limit is not None:
             found = found.limit(limit)
         async with aclosing(self._pace.batches("live jobs", found)) as batches:

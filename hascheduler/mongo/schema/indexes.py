@@ -14,39 +14,44 @@ from pymongo.errors import OperationFailure
 
 from hascheduler.errors import DatabaseUnfit
 from hascheduler.model.collection import Collection
-from hascheduler.mongo.connection import Database
+from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import faults
+from hascheduler.mongo.unreachable import require_replica_set
 
-_REACH_LIMIT_S = 3.0
+_REACH_LIMIT_S = 2.0
 _BUILD_LIMIT_S = 60.0
 _NAMESPACE_EXISTS = 48
 _SHAPING = ("unique", "sparse", "partialFilterExpression", "expireAfterSeconds")
 """The options that make an index another one."""
+_ORDER = [("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
+"""The order in which jobs are listed, see `hascheduler.mongo.job_lists`."""
+
+
+def _listed_by(attribute: str, *, where_given: bool = False) -> IndexModel:
+    """``where_given``: without jobs that lack the attribute. The planner knows that an equality with a text implies
+    `$gt ""`."""
+    options = {"partialFilterExpression": {attribute: {"$gt": ""}}} if where_given else {}
+    return IndexModel([(attribute, ASCENDING), *_ORDER], name=f"{attribute}_submitted", **options)
+
+
 INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
+    # Of these, moves of a job touch the one by state only: what the others hold never changes.
     Collection.JOBS: (
-        # The snapshot reads the live states; a list reads one state by id.
-        IndexModel([("state", ASCENDING), ("_id", ASCENDING)], name="state"),
-        IndexModel([("definition", ASCENDING), ("_id", ASCENDING)], name="definition"),
-        # Without submitted jobs, which are most jobs of a busy deployment. The planner knows that an equality with a
-        # name implies `$gt ""`.
-        IndexModel(
-            [("schedule", ASCENDING), ("_id", ASCENDING)],
-            name="schedule",
-            partialFilterExpression={"schedule": {"$gt": ""}},
-        ),
-        IndexModel([("target", ASCENDING), ("_id", ASCENDING)], name="target"),
-        # The jobs of a tenant, by state; and which job holds an idempotency key.
-        IndexModel([("tenant", ASCENDING), ("state", ASCENDING), ("_id", ASCENDING)], name="tenant"),
+        IndexModel(_ORDER, name="submitted"),
+        # The snapshot reads the live states.
+        _listed_by("state"),
+        _listed_by("definition"),
+        _listed_by("target"),
+        _listed_by("tenant"),
+        # Without submitted jobs, which are most jobs of a busy deployment.
+        _listed_by("schedule", where_given=True),
+        _listed_by("batch", where_given=True),
+        # Which job holds an idempotency key.
         IndexModel(
             [("tenant", ASCENDING), ("idempotency_key", ASCENDING)],
             name="idempotency_key",
             unique=True,
             partialFilterExpression={"idempotency_key": {"$gt": ""}},
-        ),
-        IndexModel(
-            [("batch", ASCENDING), ("_id", ASCENDING)],
-            name="batch",
-            partialFilterExpression={"batch": {"$gt": ""}},
         ),
         # Sparse: a live job has no such field, so its writes do not touch this index.
         IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0, sparse=True),
@@ -61,16 +66,29 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
         IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),
     ),
     Collection.BUCKETS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
-    Collection.VERDICTS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
+    Collection.VERDICTS: (
+        # Those of all schedules, by when they were decided.
+        IndexModel([("verdict", ASCENDING), ("decided_at_ms", ASCENDING), ("_id", ASCENDING)], name="verdict_decided"),
+        IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),
+    ),
     Collection.REPLICAS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
     Collection.PROCESSORS: (IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0),),
 }
 
+SUPERSEDED: Mapping[Collection, tuple[str, ...]] = {
+    Collection.JOBS: ("state", "definition", "schedule", "target", "tenant", "batch"),
+}
+"""The indexes of 0.2.0, which listed jobs by id, that this release has no use for. `migrate` drops them when no replica
+of 0.2.0 is left: such a replica makes them at its start, and names one of them in its queries."""
+
 
 async def reach(database: Database) -> None:
-    """Returns if the primary answers and accepts our credentials; else raises `StoreUnavailable`."""
+    """Returns if the primary answers and accepts our credentials; else raises `StoreUnavailable`, and `InvalidInput`
+    where it is not a member of a replica set."""
     with faults("reach the database", _REACH_LIMIT_S):
-        await database.command("ping")
+        hello = await database.command("hello")
+        address = await awaited(database.client.address)
+    require_replica_set(hello, address)
 
 
 async def ensure_collections_and_indexes(database: Database) -> None:

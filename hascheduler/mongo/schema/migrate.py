@@ -2,7 +2,8 @@
 
 The protocol between releases is in `hascheduler.model.schema_version`. The steps, in this order::
 
-    collections ─► indexes, one by one ─► do all live processes read the new version? ─► the version
+    collections ─► indexes, one by one ─► superseded indexes, unless an older replica lives that uses them
+                ─► do all live processes read the new version? ─► the version
 
 Each step is checked on its own and changes nothing if it is done. So a killed migration continues where it stopped, and
 several at once share the work. What people must decide is a `DatabaseUnfit` that names it: before anything is changed,
@@ -34,6 +35,7 @@ from hascheduler.mongo.faults import EXCHANGE_LIMIT_S, faults
 from hascheduler.mongo.replicas import REPLICA_KEPT_MS
 from hascheduler.mongo.schema.indexes import (
     INDEXES,
+    SUPERSEDED,
     create_collection,
     ensure_collections_and_indexes,
     index_name,
@@ -43,6 +45,7 @@ from hascheduler.mongo.schema.indexes import (
 from hascheduler.mongo.work.store import REGISTRATION_KEPT_MS
 
 _UNAUTHORIZED = 13
+_INDEX_NOT_FOUND = 27
 _BUILD_LIMIT_S = 7 * 86_400.0
 """An index of a large collection takes long, and the operator who waits for it has asked for that."""
 _REPORT_EVERY_S = 10.0
@@ -73,16 +76,24 @@ async def migrate(database: Database, report: ReportStep, *, dry_run: bool = Fal
     """
     before = await _readable_version(database)
     steps = await _missing(database)
-    for step in steps:
+    superseded = await _superseded(database)
+    kept_because = "a replica of the older release uses them" if superseded and await _older_replicas(database) else ""
+    if not kept_because:
+        # Before the version, which is the last step.
+        steps = sorted([*steps, *superseded], key=lambda step: step.kind is StepKind.VERSION)
+    for step in list(steps):
         if step.kind is StepKind.VERSION:
             await _require_all_read_it(database)
-        if not dry_run:
-            await _carry_out(step, database, report)
+        if not dry_run and not await _carry_out(step, database, report):
+            kept_because = "this user of MongoDB may not drop them"
+            steps.remove(step)
     after = UNSTATED_VERSION if before is None else before
-    return Migration(before, after if dry_run else max(after, schema_version.NEWEST_VERSION), steps)
+    kept = [step for step in superseded if step not in steps]
+    return Migration(before, after if dry_run else max(after, schema_version.NEWEST_VERSION), steps, kept, kept_because)
 
 
-async def _carry_out(step: MigrationStep, database: Database, report: ReportStep) -> None:
+async def _carry_out(step: MigrationStep, database: Database, report: ReportStep) -> bool:
+    """False where a superseded index may not be dropped: it only costs."""
     match step.kind:
         case StepKind.COLLECTION:
             report("migrating", step, {})
@@ -90,10 +101,21 @@ async def _carry_out(step: MigrationStep, database: Database, report: ReportStep
                 await create_collection(database, step.name)
         case StepKind.INDEX:
             await _build(step, database, report)
+        case StepKind.SUPERSEDED:
+            collection, _, name = step.name.partition(".")
+            with faults(f"drop the {step}"):
+                try:
+                    await database[collection].drop_index(name)
+                except OperationFailure as error:
+                    if error.code == _UNAUTHORIZED:
+                        return False
+                    if error.code != _INDEX_NOT_FOUND:  # another migration was first
+                        raise
         case StepKind.VERSION:
             report("migrating", step, {})
             await _raise_version(database, int(step.name))
     report("migrated", step, {})
+    return True
 
 
 # What exists
@@ -132,14 +154,36 @@ async def _missing(database: Database) -> list[MigrationStep]:
     return steps
 
 
+async def _superseded(database: Database) -> list[MigrationStep]:
+    with _exchange("look for superseded indexes"):
+        found = {collection: await database[collection.value].index_information() for collection in SUPERSEDED}
+    return [
+        MigrationStep(StepKind.SUPERSEDED, f"{collection}.{name}")
+        for collection, names in SUPERSEDED.items()
+        for name in names
+        if name in found[collection]
+    ]
+
+
+async def _older_replicas(database: Database) -> bool:
+    """Whether a replica was heard of within a minute that may use superseded indexes."""
+    uses_them = {"$lt": [{"$ifNull": ["$indexes", 1]}, schema_version.INDEX_GENERATION]}
+    query = {"$expr": {"$and": [_heard_lately(REPLICA_KEPT_MS), uses_them]}}
+    with _exchange("read the heartbeats in replicas"):
+        return await database[Collection.REPLICAS.value].find_one(query, {"_id": True}) is not None
+
+
+def _heard_lately(kept_ms: int) -> dict[str, Any]:
+    # By the server's clock, as it is the server that lets the records expire.
+    return {"$gt": ["$expire_at", {"$add": ["$$NOW", kept_ms - _HEARD_LATELY_MS]}]}
+
+
 async def _require_all_read_it(database: Database) -> None:
     """A process that starts after this check refuses the new version, or learns of it through its stream."""
     behind: list[str] = []
     for collection, kept_ms in ((Collection.REPLICAS, REPLICA_KEPT_MS), (Collection.PROCESSORS, REGISTRATION_KEPT_MS)):
-        # By the server's clock, as it is the server that lets the records expire.
-        heard_lately = {"$gt": ["$expire_at", {"$add": ["$$NOW", kept_ms - _HEARD_LATELY_MS]}]}
         reads_it = {"$gte": [{"$ifNull": ["$reads", UNSTATED_VERSION]}, schema_version.NEWEST_VERSION]}
-        query = {"$expr": {"$and": [heard_lately, {"$not": [reads_it]}]}}
+        query = {"$expr": {"$and": [_heard_lately(kept_ms), {"$not": [reads_it]}]}}
         with _exchange(f"read the heartbeats in {collection}"):
             found = await database[collection.value].find(query, {"_id": True}).to_list(None)
         behind += [str(document["_id"]) for document in found]

@@ -128,11 +128,11 @@ class Finishes:
                 move, outcome = Move.STOP, AttemptOutcome(JobState.CANCELLED, error=outcome.error)
             answer = await self._jobs.update_one(
                 {**held_now, "state": {"$in": source_states(move)}},
-                to_terminal(outcome, state.value, finish.at_ms, kept_ms=self._job_retention_ms),
+                to_terminal(outcome, outcome.attempt_end, finish.at_ms, kept_ms=self._job_retention_ms),
             )
             if answer.matched_count:
                 return FinishAnswer.DONE
-            ends = sorted(end.value for end in ENDS)
+            ends = sorted({outcome.attempt_end, *(end.value for end in ENDS)})
             if await self._jobs.find_one(
                 ended_attempt_filter(finish.job_id, finish.attempt, finish.processor_id, ends), {"_id": True}
             ):

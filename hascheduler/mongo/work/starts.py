@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bson import Int64
 from pymongo import UpdateMany
 
 from hascheduler.errors import InvalidInput
@@ -31,7 +32,8 @@ DEFINITION_AGE_MAX_S = 2.0
 _DEFINITIONS_KEPT_MAX = 1_000
 _FIELDS = (
     "state", "attempt", "processor", "definition", "target", "payload", "tenant", "labels", "schedule", "nominal_ms",
-    "submitted_at_ms", "dispatched_at_ms", "started_at_ms", "first_started_at_ms", "failures", "trace", "kept_until",
+    "submitted_at_ms", "dispatched_at_ms", "started_at_ms", "first_started_at_ms", "failures", "losses", "trace",
+    "kept_until",
 )  # fmt: skip
 # A running job matches too and stays as it is: that is the repeat after an unknown answer. Even a write that changes
 # nothing waits for the majority, so the first one's success is then certain.
@@ -185,15 +187,29 @@ def _started(job: Mapping[str, Any], at_ms: WallMs, rules: Definition) -> Starte
         attempt=job["attempt"],
         definition=job["definition"],
         target=job["target"],
-        payload=job.get("payload"),
+        payload=_plain(job.get("payload")),
         tenant=job["tenant"],
         labels=job.get("labels") or {},
         schedule=job.get("schedule"),
-        nominal_ms=None if nominal_ms is None else WallMs(nominal_ms),
-        submitted_at_ms=WallMs(job["submitted_at_ms"]),
-        started_at_ms=at_ms if started_at_ms is None else WallMs(started_at_ms),
-        first_started_at_ms=at_ms if first_started_at_ms is None else WallMs(first_started_at_ms),
+        nominal_ms=None if nominal_ms is None else WallMs(int(nominal_ms)),
+        submitted_at_ms=WallMs(int(job["submitted_at_ms"])),
+        started_at_ms=at_ms if started_at_ms is None else WallMs(int(started_at_ms)),
+        first_started_at_ms=at_ms if first_started_at_ms is None else WallMs(int(first_started_at_ms)),
         failures=job.get("failures") or 0,
+        losses=job.get("losses") or 0,
         rules=rules,
         trace=trace_context(job.get("trace")),
     )
+
+
+def _plain(value: Any) -> Any:
+    """``value`` without the driver's own kind of integer, which handlers should not have to know."""
+    match value:
+        case Int64():
+            return int(value)
+        case dict():
+            return {name: _plain(item) for name, item in value.items()}
+        case list():
+            return [_plain(item) for item in value]
+        case _:
+            return value

@@ -92,17 +92,20 @@ class MongoWorkStore:
             )
         return await self._finishes.send(Finish(job_id, attempt, processor_id, outcome, at_ms))
 
-    async def give_back(self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs) -> bool:
+    async def give_back(
+        self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs, *, lost: bool = False
+    ) -> bool:
+        end = AttemptEnd.LOST if lost else AttemptEnd.GIVEN_BACK
         with faults("give the attempt back"):
             answer = await self._jobs.update_one(
                 {**attempt_filter(job_id, attempt, processor_id), "state": {"$in": source_states(Move.GIVE_BACK)}},
-                back_to_pending(AttemptEnd.GIVEN_BACK, reason, at_ms),
+                back_to_pending(end, reason, at_ms),
             )
             if answer.matched_count:
                 return True
             return bool(
                 await self._jobs.find_one(
-                    ended_attempt_filter(job_id, attempt, processor_id, [AttemptEnd.GIVEN_BACK.value]), {"_id": True}
+                    ended_attempt_filter(job_id, attempt, processor_id, [end.value]), {"_id": True}
                 )
             )
 

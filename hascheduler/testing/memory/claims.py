@@ -17,12 +17,13 @@ from hascheduler.dispatch.decisions import (
     RecordVerdict,
     Requeue,
     Settlement,
+    attempt_end,
 )
 from hascheduler.dispatch.settlements import is_carried_out
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import AttemptEnd, JobState, Move
+from hascheduler.model.job import JobState, Move
 from hascheduler.ports import AttemptOutcome
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
@@ -63,10 +64,10 @@ class MemoryClaimStore:
             case Dispatch() if may(Move.CLAIM, job) and attempt == decision.attempt - 1:
                 fields = dispatched(job, decision.attempt, decision.processor, at_ms)
             case Requeue() if may(decision.move, job) and attempt == decision.attempt:
-                fields = back_to_pending(job, AttemptEnd.LOST, decision.reason, at_ms)
+                fields = back_to_pending(job, attempt_end(decision.reason), decision.reason, at_ms)
             case Fail() if may(Move.FAIL, job) and attempt == decision.attempt:
                 end = AttemptOutcome(JobState.FAILED, error=decision.reason)
-                fields = to_terminal(job, end, AttemptEnd.LOST, at_ms, kept_ms=self._job_retention_ms)
+                fields = to_terminal(job, end, attempt_end(decision.reason), at_ms, kept_ms=self._job_retention_ms)
             case Cancel() if may(Move.CANCEL, job) and attempt == decision.attempt:
                 end = AttemptOutcome(JobState.CANCELLED, error=decision.reason)
                 fields = to_terminal(job, end, end.state.value, at_ms, kept_ms=self._job_retention_ms)

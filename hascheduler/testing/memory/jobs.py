@@ -6,14 +6,17 @@ from typing import Any
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state, maker_of, new_job_document
+from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
 from hascheduler.ports import (
     AttemptOutcome,
     CancelAnswer,
     CancelledSome,
+    JobPage,
     JobSelection,
     KnownJob,
+    ListPosition,
     ReprioritizeAnswer,
     RetryAnswer,
     StoredDocument,
@@ -46,12 +49,12 @@ class MemoryJobStore:
         async with self._connection.exchange("jobs.get") as database:
             return deepcopy(database.find(Collection.JOBS, job_id))
 
-    async def list(self, which: JobSelection, after: str | None, limit: int) -> Sequence[StoredDocument]:
+    async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
         async with self._connection.exchange("jobs.list") as database:
-            jobs = database.page(
-                Collection.JOBS, after, limit, newest_first=True, which=lambda job: _matches(which, job)
-            )
-            return [deepcopy({name: job[name] for name in job if name not in _NOT_LISTED}) for job in jobs]
+            found = (job for job in database.documents(Collection.JOBS) if _matches(which, job))
+            jobs = sorted((job for job in found if after is None or _is_after(after, job)), key=_place, reverse=True)
+            page = [deepcopy({name: job[name] for name in job if name not in _NOT_LISTED}) for job in jobs[:limit]]
+            return JobPage(page, ListPosition(*_place(page[-1])) if len(jobs) > limit else None)
 
     async def known(self, ids: Sequence[str]) -> Sequence[KnownJob]:
         async with self._connection.exchange("jobs.known") as database:
@@ -164,9 +167,28 @@ def _may_be_cancelled(job: Document) -> bool:
     return may(Move.CANCEL, job) or (may(Move.STOP, job) and job.get("cancel_requested_at_ms") is None)
 
 
+def _place(job: Document) -> tuple[int, str]:
+    submitted_at_ms = job.get("submitted_at_ms")
+    return submitted_at_ms if is_integer(submitted_at_ms) else -1, str(job["_id"])
+
+
+def _is_after(position: ListPosition, job: Document) -> bool:
+    if position.id is None:
+        return _place(job)[0] <= position.at_ms
+    return _place(job) < (position.at_ms, position.id)
+
+
 def _matches(which: JobSelection, job: Document) -> bool:
+    if which.states and job.get("state") not in which.states:
+        return False
+    if which.ids is not None and job["_id"] not in which.ids:
+        return False
+    submitted_at_ms, _ = _place(job)
+    if which.since_ms is not None and submitted_at_ms < which.since_ms:
+        return False
+    if which.before_ms is not None and submitted_at_ms >= which.before_ms:
+        return False
     wanted: Mapping[str, Any] = {
-        "state": which.state,
         "definition": which.definition,
         "schedule": which.schedule,
         "tenant": which.tenant,

@@ -9,6 +9,7 @@ from typing import Any
 from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
+from hascheduler.model.retry import lost_pause_ms
 from hascheduler.ports import AttemptOutcome
 from hascheduler.testing.memory.database import Document
 
@@ -50,10 +51,14 @@ def back_to_pending(
 ) -> dict[str, Any]:
     """The attempt ends with ``outcome``, the job waits for its next one.
 
-    If the attempt ran and was not given back, it counts as a failure.
+    If the attempt ran, it counts as a failure or as a loss, unless it was given back; a loss has its own pause.
     """
+    counted = _counted(job, outcome)
+    if outcome == AttemptEnd.LOST and counted:
+        pause_ms = lost_pause_ms(counted["losses"])
+        retry_at_ms = WallMs(at_ms + pause_ms) if pause_ms else None
     return {
-        "failures": _failures_after(job, counts=outcome != AttemptEnd.GIVEN_BACK),
+        **counted,
         "retry_at_ms": retry_at_ms,
         "attempts": _attempts_with(job, outcome, error, at_ms),
         "state": JobState.PENDING,
@@ -70,7 +75,7 @@ def to_terminal(
     """The job ends as ``end`` says, and so does its attempt, if a processor holds one."""
     expire_at = to_datetime(at_ms + kept_ms)
     return {
-        "failures": _failures_after(job, counts=end.state is JobState.FAILED),
+        **_counted(job, attempt_outcome),
         "attempts": _attempts_with(job, attempt_outcome, end.error, at_ms),
         "state": end.state,
         "processor": None,
@@ -87,8 +92,13 @@ def revived(job: Document) -> dict[str, Any]:
     return {**REVIVED_FIELDS, "attempt": job["attempt"] + 1, "rev": job["rev"] + 1}
 
 
-def _failures_after(job: Document, *, counts: bool) -> int:
-    return int(job.get("failures") or 0) + (counts and job.get("state") == JobState.RUNNING)
+def _counted(job: Document, outcome: str) -> dict[str, int]:
+    """The count that an attempt raises which ends so, if it ran."""
+    name = _COUNTS.get(str(outcome))
+    return {name: int(job.get(name) or 0) + 1} if name and job.get("state") == JobState.RUNNING else {}
+
+
+_COUNTS = {AttemptEnd.LOST.value: "losses", JobState.FAILED.value: "failures"}
 
 
 def _attempts_with(job: Document, outcome: str, error: str | None, at_ms: WallMs) -> list[Any]:

@@ -94,25 +94,28 @@ class MemoryWorkStore:
                 # A job whose cancellation was requested is not retried.
                 move, outcome = Move.STOP, AttemptOutcome(JobState.CANCELLED, error=outcome.error)
             if is_held(job, attempt, processor_id) and may(move, job):
-                fields = to_terminal(job, outcome, state.value, at_ms, kept_ms=self._job_retention_ms)
+                fields = to_terminal(job, outcome, outcome.attempt_end, at_ms, kept_ms=self._job_retention_ms)
                 database.update(Collection.JOBS, job, fields)
                 return FinishAnswer.DONE
-            ends = TRANSITIONS[Move.FINISH].targets | TRANSITIONS[Move.STOP].targets
-            if any(has_attempt_record(job, number=attempt, processor=processor_id, outcome=end.value) for end in ends):
+            ends = {outcome.attempt_end, *TRANSITIONS[Move.FINISH].targets, *TRANSITIONS[Move.STOP].targets}
+            if any(has_attempt_record(job, number=attempt, processor=processor_id, outcome=str(end)) for end in ends):
                 return FinishAnswer.DONE
             late = {"state": state, "result": outcome.result, "error": outcome.error, "at_ms": at_ms}
             _keep_late_result(database, job, {"attempt": attempt, "processor": processor_id, **late})
             return FinishAnswer.LATE
 
-    async def give_back(self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs) -> bool:
+    async def give_back(
+        self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs, *, lost: bool = False
+    ) -> bool:
+        end = AttemptEnd.LOST if lost else AttemptEnd.GIVEN_BACK
         async with self._connection.exchange("work.give_back") as database:
             job = database.find(Collection.JOBS, job_id)
             if job is None:
                 return False
             if is_held(job, attempt, processor_id) and may(Move.GIVE_BACK, job):
-                database.update(Collection.JOBS, job, back_to_pending(job, AttemptEnd.GIVEN_BACK, reason, at_ms))
+                database.update(Collection.JOBS, job, back_to_pending(job, end, reason, at_ms))
                 return True
-            return has_attempt_record(job, number=attempt, processor=processor_id, outcome=AttemptEnd.GIVEN_BACK)
+            return has_attempt_record(job, number=attempt, processor=processor_id, outcome=end)
 
     async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:
         async with self._connection.exchange("work.report") as database:
@@ -172,6 +175,7 @@ def _started(job: Document, rules: Definition) -> StartedJob:
         started_at_ms=WallMs(job["started_at_ms"]),
         first_started_at_ms=WallMs(job["first_started_at_ms"]),
         failures=job.get("failures") or 0,
+        losses=job.get("losses") or 0,
         rules=rules,
         trace=trace_context(job.get("trace")),
     )

@@ -125,6 +125,21 @@ async def _publish(stage: Stage, told: list[tuple[str, bytes]]) -> None:
                 await exchange.publish(aio_pika.Message(body), routing_key=processor, mandatory=False)
 
 
+async def _away_in_every_way(stage: Stage) -> None:
+    await stage.broker.stop()
+    await stage.quiet(3, 10)
+    await stage.broker.start()
+    await stage.quiet(6, 8)
+    await stage.broker.kill()
+    await asyncio.sleep(stage.chance.uniform(0.5, 3))
+    await stage.broker.start()
+    await stage.quiet(6, 8)
+    stage.broker.signal(signal.SIGSTOP)
+    await asyncio.sleep(stage.chance.uniform(6, 12))
+    stage.broker.signal(signal.SIGCONT)
+    await stage.quiet(6, 8)
+
+
 _DURING = LoadPlan(submits_per_s=15)
 
 ROWS = (
@@ -133,6 +148,13 @@ ROWS = (
     Row("broker-wiped", "RabbitMQ is killed and forgets everything", _wiped, gap_s=3.0),
     Row("broker-sigstop", "RabbitMQ stands still", _sigstop, gap_s=3.0),
     Row("broker-blocked", "RabbitMQ raises its memory alarm and takes nothing", _blocked, gap_s=3.0),
+    Row(
+        "broker-away-with-fallback",
+        "RabbitMQ is stopped, killed and stands still, and processors find their jobs in MongoDB",
+        _away_in_every_way,
+        settings={"HASCHEDULER_TRANSPORT_FALLBACK": "mongo"},
+        gap_s=3.0,
+    ),
     Row("queues-deleted", "the processors' queues are deleted, with what is in them", _queues_deleted, gap_s=3.0),
     Row(
         "strange-messages",

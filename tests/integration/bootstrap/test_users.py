@@ -126,7 +126,7 @@ async def test_sigterm_ends_the_waiting(fresh: Deployment, members: Members) -> 
 async def test_what_was_started_before_the_set_and_its_users_comes_through_by_itself(
     fresh: Deployment, tmp_path: Path
 ) -> None:
-    over_mongodb = {"HASCHEDULER_TRANSPORT": "mongo"}
+    over_mongodb = {"HASCHEDULER_TRANSPORT": "mongo", "HASCHEDULER_STARTUP_PATIENCE": "1m"}
     of_scheduler = {**fresh.settings("hascheduler-scheduler"), **over_mongodb}
     of_processor = {**fresh.settings("hascheduler-processor"), **over_mongodb}
     async with (
@@ -142,7 +142,10 @@ async def test_what_was_started_before_the_set_and_its_users_comes_through_by_it
 
 @pytest.mark.parametrize("arguments", [["serve", "--http-port", "0"], ["processor", "processors.log"]])
 async def test_sigterm_ends_a_command_that_waits_for_mongodb_at_once(tmp_path: Path, arguments: list[str]) -> None:
-    nowhere = {"HASCHEDULER_MONGODB_URI": "mongodb://127.0.0.1:1/?replicaSet=rs0"}
+    nowhere = {
+        "HASCHEDULER_MONGODB_URI": "mongodb://127.0.0.1:1/?replicaSet=rs0",
+        "HASCHEDULER_STARTUP_PATIENCE": "1m",
+    }
     async with _started(tmp_path / "log", *arguments, **nowhere) as child:
         await _said(child.log, "waiting_for_mongodb")
         child.signal(signal.SIGTERM)
@@ -152,8 +155,8 @@ async def test_sigterm_ends_a_command_that_waits_for_mongodb_at_once(tmp_path: P
 async def test_patience_has_an_end(fresh: Deployment) -> None:
     impatient = {**fresh.settings("hascheduler-scheduler"), "HASCHEDULER_STARTUP_PATIENCE": "100ms"}
     ended = await hascheduler("serve", "--http-port", "0", **impatient)
-    assert ended.status == 1
-    assert ended.err.splitlines()[-1].startswith("hascheduler: reach the database: ")
+    assert ended.status == 2
+    assert ended.err.splitlines()[-1].startswith("hascheduler: HASCHEDULER_MONGODB_URI: ")
 
 
 @asynccontextmanager

@@ -345,9 +345,9 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         ("no expire_at", "deleteOne"),
     ),
     "an index is missing": (
-        lambda healthy: healthy.database.jobs.drop_index("batch"),
+        lambda healthy: healthy.database.jobs.drop_index("batch_submitted"),
         FindingKind.INDEX,
-        "jobs.batch",
+        "jobs.batch_submitted",
         ("missing", "hascheduler migrate"),
     ),
     "a collection is missing": (
@@ -390,11 +390,11 @@ async def test_each_planted_defect_is_found_and_nothing_else(healthy: Healthy, r
 
 
 async def test_an_index_of_another_shape_is_found_with_what_to_do(healthy: Healthy) -> None:
-    await healthy.database.jobs.drop_index("batch")
-    await healthy.database.jobs.create_index("batch", name="batch")
+    await healthy.database.jobs.drop_index("batch_submitted")
+    await healthy.database.jobs.create_index("batch", name="batch_submitted")
     [finding] = (await healthy.scan().look(AT_ONCE)).findings
-    assert (finding.kind, finding.document) == (FindingKind.INDEX, "jobs.batch")
-    assert 'dropIndex("batch")' in finding.hint
+    assert (finding.kind, finding.document) == (FindingKind.INDEX, "jobs.batch_submitted")
+    assert 'dropIndex("batch_submitted")' in finding.hint
 
 
 async def test_two_jobs_of_one_idempotency_key_are_found_where_no_index_keeps_them_apart(healthy: Healthy) -> None:

@@ -19,17 +19,13 @@ HOT: dict[str, tuple[Collection, dict[str, Any], dict[str, int], str]] = {
         Collection.JOBS,
         {"state": {"$in": sorted(state.value for state in LIVE)}},
         {},
-        "state",
+        "state_submitted",
     ),
-    "list": (Collection.JOBS, {"_id": {"$lt": "j5"}}, NEWEST_FIRST, "_id_"),
-    "list by state": (Collection.JOBS, {"state": "failed", "_id": {"$lt": "j5"}}, NEWEST_FIRST, "state"),
-    "list by definition": (Collection.JOBS, {"definition": "d1", "_id": {"$lt": "j5"}}, NEWEST_FIRST, "definition"),
-    "list by schedule": (Collection.JOBS, {"schedule": "s1", "_id": {"$lt": "j5"}}, NEWEST_FIRST, "schedule"),
     "claim": (
         Collection.JOBS,
         {"_id": {"$in": ["j1", "j2"]}, "state": {"$in": ["pending"]}, "attempt": 0},
         {},
-        "state",  # with bounds on _id too
+        "_id_",
     ),
     "start": (
         Collection.JOBS,

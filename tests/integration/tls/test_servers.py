@@ -10,7 +10,9 @@ from pymongo.errors import ServerSelectionTimeoutError
 
 from hascheduler.embedded.children import free_port, start_child
 from hascheduler.embedded.mongod import find_mongod
-from hascheduler.mongo.connection import connect
+from hascheduler.errors import StoreUnavailable, Unreachable
+from hascheduler.mongo.connection import connect, tls_options
+from hascheduler.mongo.unreachable import explained
 from tests.unit.tls.certificates import Authority
 
 
@@ -54,6 +56,17 @@ async def test_it_is_not_reached_without_one_or_where_it_is_not_trusted(
                 await client.admin.command("ping")
     # The driver leaves the socket of a handshake that failed to the collector, which would tell another test of it.
     gc.collect()
+
+
+async def test_the_cause_of_a_failure_is_looked_for_over_tls_too(secured: str, authority: Authority) -> None:
+    """Else it would be said to take no TLS."""
+    tls = tls_options(authority.cert, authority.issue("replica").both)
+    with pytest.raises(Unreachable, match="is not a member of a replica set"):
+        await explained(_fails, secured, tls)
+
+
+async def _fails() -> None:
+    raise StoreUnavailable("no answer")
 
 
 # The broker: one that says nothing but listens as the settings want it

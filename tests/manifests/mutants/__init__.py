@@ -3,10 +3,10 @@
 A room for each of the rooms of `tests.manifests.rules`.
 """
 
-from tests.manifests.mutants import changes, commands, lifecycle, naming, network, pods, references, restricted
+from tests.manifests.mutants import changes, commands, hosts, lifecycle, naming, network, pods, references, restricted
 from tests.manifests.mutants.places import Spoil
 from tests.manifests.rules import Rule
 
-_ROOMS = (restricted, pods, references, commands, network, lifecycle, changes, naming)
+_ROOMS = (restricted, pods, references, commands, hosts, network, lifecycle, changes, naming)
 
 PLANTED: tuple[tuple[Rule, Spoil], ...] = tuple(planted for room in _ROOMS for planted in room.PLANTED)

@@ -17,12 +17,9 @@ def a_selector_of_others_too(objects: Objects) -> None:
     del objects.get("Deployment", "scheduler")["spec"]["selector"]["matchLabels"]["app.kubernetes.io/component"]
 
 
-def a_job_that_stays(objects: Objects) -> None:
-    del objects.get("Job", "bootstrap")["spec"]["ttlSecondsAfterFinished"]
-
-
-def a_job_that_gives_up(objects: Objects) -> None:
-    objects.get("Job", "bootstrap")["spec"]["backoffLimit"] = 0
+def a_job(objects: Objects) -> None:
+    pod = objects.get("Deployment", "bootstrap")["spec"]["template"]
+    objects.all.append({"kind": "Job", "metadata": {"name": "bootstrap"}, "spec": {"selector": {}, "template": pod}})
 
 
 def settings_under_a_fixed_name(objects: Objects) -> None:
@@ -37,8 +34,7 @@ def a_class_of_one_provider(objects: Objects) -> None:
 PLANTED: tuple[tuple[Rule, Spoil], ...] = (
     (changes.selectors_never_change, a_version_in_the_selector),
     (changes.selectors_are_disjoint, a_selector_of_others_too),
-    (changes.jobs_go_away, a_job_that_stays),
-    (changes.jobs_go_away, a_job_that_gives_up),
+    (changes.nothing_is_a_job, a_job),
     (changes.changed_configuration_rolls_pods, settings_under_a_fixed_name),
     (changes.claims_are_plain, a_class_of_one_provider),
 )

@@ -30,7 +30,7 @@ def an_unknown_command(objects: Objects) -> None:
 
 
 def an_unknown_option(objects: Objects) -> None:
-    pod_of(objects, "Job", "bootstrap")["initContainers"][0]["args"].append("--force")
+    pod_of(objects, "Deployment", "bootstrap")["initContainers"][0]["args"].append("--force")
 
 
 def a_command_instead_of_the_entry_point(objects: Objects) -> None:

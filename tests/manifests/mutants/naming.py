@@ -26,11 +26,17 @@ def the_namespace_last(objects: Objects) -> None:
 
 
 def no_component(objects: Objects) -> None:
-    del objects.get("Job", "bootstrap")["metadata"]["labels"]["app.kubernetes.io/component"]
+    del objects.get("Deployment", "bootstrap")["metadata"]["labels"]["app.kubernetes.io/component"]
 
 
 def the_same_twice(objects: Objects) -> None:
     objects.all.append(objects.get("Service", "rabbitmq"))
+
+
+def rights_for_an_account_of_another_namespace(objects: Objects) -> None:
+    metadata = {"name": "scheduler", "namespace": "hascheduler"}
+    subjects = [{"kind": "ServiceAccount", "name": "scheduler", "namespace": "jobs"}]
+    objects.all.append({"kind": "RoleBinding", "metadata": metadata, "subjects": subjects})
 
 
 PLANTED: tuple[tuple[Rule, Spoil], ...] = (
@@ -39,6 +45,7 @@ PLANTED: tuple[tuple[Rule, Spoil], ...] = (
     (naming.names_are_valid, a_port_twice),
     (naming.all_is_in_one_namespace, another_namespace),
     (naming.all_is_in_one_namespace, the_namespace_last),
+    (naming.all_is_in_one_namespace, rights_for_an_account_of_another_namespace),
     (naming.labels_say_what_it_is, no_component),
     (naming.objects_are_told_once, the_same_twice),
 )

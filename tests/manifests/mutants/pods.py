@@ -10,7 +10,7 @@ def the_latest_image(objects: Objects) -> None:
 
 
 def an_image_without_a_tag(objects: Objects) -> None:
-    pod_of(objects, "Job", "bootstrap")["initContainers"][0]["image"] = "hascheduler"
+    pod_of(objects, "Deployment", "bootstrap")["initContainers"][0]["image"] = "hascheduler"
 
 
 def always_from_the_registry(objects: Objects) -> None:
@@ -86,6 +86,23 @@ def variables_of_services(objects: Objects) -> None:
     del pod_of(objects, "StatefulSet", "rabbitmq")["enableServiceLinks"]
 
 
+def spread_over_zones_alone(objects: Objects) -> None:
+    pod_of(objects)["topologySpreadConstraints"][0]["topologyKey"] = "topology.kubernetes.io/zone"
+
+
+def the_last_rollout_counts(objects: Objects) -> None:
+    del pod_of(objects, name="processor")["topologySpreadConstraints"][0]["matchLabelKeys"]
+
+
+def not_spread_at_all(objects: Objects) -> None:
+    del pod_of(objects)["topologySpreadConstraints"]
+
+
+def others_are_counted(objects: Objects) -> None:
+    selector = pod_of(objects)["topologySpreadConstraints"][0]["labelSelector"]
+    selector["matchLabels"]["app.kubernetes.io/component"] = "processor"
+
+
 def demands_three_nodes(objects: Objects) -> None:
     pod_of(objects)["topologySpreadConstraints"][0]["whenUnsatisfiable"] = "DoNotSchedule"
 
@@ -112,6 +129,10 @@ PLANTED: tuple[tuple[Rule, Spoil], ...] = (
     (pods.nobody_speaks_to_the_api_server, secrets_besides_the_lease),
     (pods.nobody_speaks_to_the_api_server, rights_for_everybody),
     (pods.no_variables_from_services, variables_of_services),
+    (pods.replicas_are_spread, spread_over_zones_alone),
+    (pods.replicas_are_spread, the_last_rollout_counts),
+    (pods.replicas_are_spread, not_spread_at_all),
+    (pods.replicas_are_spread, others_are_counted),
     (pods.one_node_is_enough_for_development, demands_three_nodes),
     (pods.one_node_is_enough_for_development, requests_a_whole_node),
 )

@@ -10,7 +10,7 @@ def a_config_map_that_is_not_there(objects: Objects) -> None:
 
 
 def a_key_that_the_secret_lacks(objects: Objects) -> None:
-    pod_of(objects, "Job", "bootstrap")["volumes"][1]["secret"]["items"][0]["key"] = "uri"
+    pod_of(objects, "Deployment", "bootstrap")["volumes"][1]["secret"]["items"][0]["key"] = "uri"
 
 
 def a_secret_as_a_variable(objects: Objects) -> None:

@@ -6,10 +6,10 @@
 from collections.abc import Callable, Iterable
 
 from tests.manifests.objects import Objects
-from tests.manifests.rules import changes, commands, lifecycle, naming, network, pods, references, restricted
+from tests.manifests.rules import changes, commands, hosts, lifecycle, naming, network, pods, references, restricted
 
 Rule = Callable[[Objects], Iterable[str]]
 
-_ROOMS = (restricted, pods, references, commands, network, lifecycle, changes, naming)
+_ROOMS = (restricted, pods, references, commands, hosts, network, lifecycle, changes, naming)
 
 ALL: tuple[Rule, ...] = tuple(rule for room in _ROOMS for rule in room.RULES)

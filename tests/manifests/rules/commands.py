@@ -9,9 +9,8 @@ from unittest import mock
 from typer.main import get_command
 
 from hascheduler.cli.app import app
-from hascheduler.cli.setting_options import variable
 from hascheduler.errors import InvalidInput
-from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings
+from hascheduler.settings import PREFIX, SECRETS, Settings, read_settings, variable
 from processors.webhook import destinations
 from tests.manifests.objects import Container, Objects
 
@@ -71,7 +70,7 @@ def ports_are_the_settings(objects: Objects) -> Iterator[str]:
     """Where the process listens is where its ports are declared, on all addresses, since others come to it."""
     wanted = {"http": "http", "liveness": "liveness", "health": "health"}
     for container in objects.containers():
-        if not container.is_ours or container.pod.owner["kind"] == "Job":
+        if not container.is_ours or container.initial:
             continue
         try:
             settings = settings_of(objects, container)

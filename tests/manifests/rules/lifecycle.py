@@ -31,7 +31,7 @@ def graces_suffice(objects: Objects) -> Iterator[str]:
 
 
 def waiting_at_the_start_is_no_failure(objects: Objects) -> Iterator[str]:
-    """The process waits longest, then the rollout is said to have failed; a Job tries again for longer than both."""
+    """The process waits longest, then the rollout is said to have failed."""
     for container in objects.containers():
         owner = container.pod.owner
         if owner["kind"] == "Deployment":

@@ -10,7 +10,7 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PORT = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?")
 _LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _COMPONENTS = {"scheduler", "processor", "mongodb", "rabbitmq", "bootstrap"}
-_EXACT_ENOUGH = {"ServiceAccount", "Service", "Deployment", "StatefulSet", "PodDisruptionBudget", "Job",
+_EXACT_ENOUGH = {"ServiceAccount", "Service", "Deployment", "StatefulSet", "PodDisruptionBudget",
                  "HorizontalPodAutoscaler", "ScaledObject", "Role", "RoleBinding"}  # fmt: skip
 
 
@@ -39,6 +39,9 @@ def all_is_in_one_namespace(objects: Objects) -> Iterator[str]:
         where = found["metadata"].get("namespace")
         if found["kind"] != "Namespace" and where != namespace["metadata"]["name"]:
             yield f"{found['kind']}/{found['metadata']['name']} is in {where}"
+        for subject in found.get("subjects", []):
+            if subject["kind"] == "ServiceAccount" and subject.get("namespace") != namespace["metadata"]["name"]:
+                yield f"{found['kind']}/{found['metadata']['name']}: is for an account in {subject.get('namespace')}"
 
 
 def labels_say_what_it_is(objects: Objects) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from tests.manifests.objects import Container, Object, Objects
+from tests.manifests.objects import Container, Object, Objects, selects
 
 _EXACT = re.compile(r"[a-z0-9][a-z0-9./:-]*:[0-9]+\.[0-9]+\.[0-9]+[a-z0-9.-]*(@sha256:[0-9a-f]{64})?")
 _UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "m": 10**-3, "": 1}
@@ -32,7 +32,7 @@ def resources_are_said(objects: Objects) -> Iterator[str]:
 def probes_are_there(objects: Objects) -> Iterator[str]:
     """For all that stay; with patience: on a busy node an answer may take seconds."""
     for container in objects.containers():
-        if container.initial or container.pod.owner["kind"] == "Job":
+        if container.initial or container.idles or container.pod.owner["kind"] == "Job":
             continue
         for name in ("startupProbe", "livenessProbe", "readinessProbe"):
             probe = container.spec.get(name)
@@ -90,6 +90,25 @@ def no_variables_from_services(objects: Objects) -> Iterator[str]:
             yield f"{pod.name}: enableServiceLinks"
 
 
+def replicas_are_spread(objects: Objects) -> Iterator[str]:
+    """Over nodes, counting the pods of one rollout alone. Zones come first where they come at all: a component says for
+    which clusters, as kube-scheduler ignores nodes without a label that a constraint is about."""
+    for pod in objects.pods():
+        if pod.owner["kind"] != "Deployment" or pod.owner["spec"].get("replicas", 2) < 2:
+            continue
+        spreads = pod.spec.get("topologySpreadConstraints", [])
+        keys = [spread["topologyKey"] for spread in spreads]
+        if keys not in (["kubernetes.io/hostname"], ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]):
+            yield f"{pod.name}: is spread over {keys}"
+        for spread in spreads:
+            if spread.get("matchLabelKeys") != ["pod-template-hash"]:
+                yield f"{pod.name}: counts pods of the last rollout, which are about to go"
+            if (spread["maxSkew"], spread["whenUnsatisfiable"]) != (1, "ScheduleAnyway"):
+                yield f"{pod.name}: {spread}"
+            if not selects(spread["labelSelector"], pod.labels):
+                yield f"{pod.name}: does not count its own pods"
+
+
 def one_node_is_enough_for_development(objects: Objects) -> Iterator[str]:
     """Where MongoDB has one member: nothing is demanded that a node of two small CPUs can't give."""
     members = [found for found in objects.of("StatefulSet") if found["metadata"]["name"] == "mongodb"]
@@ -124,5 +143,6 @@ RULES = (
     probes_ask_what_answers,
     nobody_speaks_to_the_api_server,
     no_variables_from_services,
+    replicas_are_spread,
     one_node_is_enough_for_development,
 )

@@ -11,6 +11,7 @@ import contextlib
 import json
 import secrets
 import signal
+import ssl
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -25,6 +26,8 @@ from tests.system.demo.pod_double import PID, PodDouble
 
 TOKEN = "hsk_" + "0" * 32
 SECRET = "hascheduler-scheduler-5b7c2"
+TLS_SECRET = "hascheduler-tls"
+_TLS_MOUNT = "/run/secrets/tls"
 _COMPONENTS: Mapping[str, Sequence[str]] = {
     "scheduler": ["serve"],
     "processor": ["processor", "processors.log", "processors.sleep"],
@@ -43,10 +46,13 @@ class ClusterDouble:
     swallowed: str = ""
     """The effects of the jobs whose ids hold this."""
     doubled: str = ""
+    tls: Path | None = None
+    """The files of the Secret for HTTPS, where the API is to speak it."""
     pods: dict[str, PodDouble] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._http = httpx.AsyncClient(timeout=2)
+        trusted = None if self.tls is None else ssl.create_default_context(cafile=str(self.tls / "ca.crt"))
+        self._http = httpx.AsyncClient(timeout=2, verify=trusted or True)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -87,6 +93,9 @@ class ClusterDouble:
             case ["get", "secret", name, *_] if name == SECRET:
                 token = base64.b64encode(TOKEN.encode()).decode()
                 return _json(reply, {"data": {"admin-token": token}})
+            case ["get", "secret", name, *_] if name == TLS_SECRET and self.tls is not None:
+                files = {file.name: base64.b64encode(file.read_bytes()).decode() for file in self.tls.iterdir()}
+                return _json(reply, {"data": files})
             case ["get", "pods", *_]:
                 return _json(reply, {"items": [self._shown(pod) for pod in self.pods.values()]})
             case ["auth", "can-i", *_]:
@@ -109,16 +118,23 @@ class ClusterDouble:
 
     def _deployment(self, name: str) -> dict[str, Any]:
         token = {"name": "HASCHEDULER_ADMIN_TOKEN_FILE", "value": "/etc/hascheduler/secrets/admin-token"}
-        container = {
+        container: dict[str, Any] = {
             "name": name,
             "ports": [{"name": "http", "containerPort": 8080}],
             "env": [token],
             "volumeMounts": [{"name": "secrets", "mountPath": "/etc/hascheduler/secrets"}],
         }
+        volumes: list[dict[str, Any]] = [{"name": "secrets", "secret": {"secretName": SECRET}}]
+        if self.tls is not None and name == "scheduler":
+            # As k8s/components/https has them.
+            for variable, file in (("HTTP_TLS_CERT_FILE", "tls.crt"), ("CA_FILE", "ca.crt")):
+                container["env"].append({"name": f"HASCHEDULER_{variable}", "value": f"{_TLS_MOUNT}/{file}"})
+            container["volumeMounts"].append({"name": "tls", "mountPath": _TLS_MOUNT})
+            volumes.append({"name": "tls", "secret": {"secretName": TLS_SECRET}})
         template = {
             "shareProcessNamespace": self.shares and name == "scheduler",
             "containers": [container],
-            "volumes": [{"name": "secrets", "secret": {"secretName": SECRET}}],
+            "volumes": volumes,
         }
         pods = [pod for pod in self.pods.values() if pod.component == name]
         return {
@@ -142,7 +158,12 @@ class ClusterDouble:
     async def _new_pod(self, component: str) -> None:
         name = f"{component}-{secrets.token_hex(3)}"
         arguments = [*_COMPONENTS[component], *(() if component == "scheduler" else ("--name", name))]
-        pod = PodDouble(name, secrets.token_hex(8), component, arguments, self.environment, self.folder)
+        environment, scheme = dict(self.environment), "http"
+        if self.tls is not None and component == "scheduler":
+            scheme = "https"
+            environment["HASCHEDULER_HTTP_TLS_CERT_FILE"] = str(self.tls / "tls.crt")
+            environment["HASCHEDULER_HTTP_TLS_KEY_FILE"] = str(self.tls / "tls.key")
+        pod = PodDouble(name, secrets.token_hex(8), component, arguments, environment, self.folder, scheme=scheme)
         await pod.start()
         self.pods[name] = pod
         self._do(pod.keep_running(self._http))

@@ -30,6 +30,7 @@ class PodDouble:
     ready: bool = False
     ending: bool = False
     kept: bool = True
+    scheme: str = "http"
     http_port: int = field(default_factory=free_port)
     came_up: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when it was ready for the first time."""
@@ -90,6 +91,6 @@ class PodDouble:
         if self.component == "processor":
             return self.outputs[-1].stat().st_size > 0
         try:
-            return (await http.get(f"http://127.0.0.1:{self.http_port}/readyz")).status_code == httpx.codes.OK
+            return (await http.get(f"{self.scheme}://127.0.0.1:{self.http_port}/readyz")).status_code == httpx.codes.OK
         except httpx.HTTPError:
             return False

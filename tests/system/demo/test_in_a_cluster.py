@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.integration.bootstrap.deployment import done
 from tests.system.demo.cluster_double import TOKEN, ClusterDouble, open_cluster
 from tests.unit.cli.terminal import hear_ctrl_c
 
@@ -25,8 +26,8 @@ class Shown:
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path, mongodb_uri: str, database_name: str) -> AsyncIterator[ClusterDouble]:
-    environment = {
+def environment(mongodb_uri: str, database_name: str) -> dict[str, str]:
+    return {
         **{name: value for name, value in os.environ.items() if not name.startswith("HASCHEDULER_")},
         "HASCHEDULER_MONGODB_URI": mongodb_uri,
         "HASCHEDULER_DATABASE": database_name,
@@ -38,6 +39,10 @@ async def cluster(tmp_path: Path, mongodb_uri: str, database_name: str) -> Async
         "HASCHEDULER_HEARTBEAT_INTERVAL": "400ms",
         "HASCHEDULER_HEARTBEAT_TIMEOUT": "2s",
     }
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path, environment: dict[str, str]) -> AsyncIterator[ClusterDouble]:
     async with open_cluster(ClusterDouble(tmp_path, environment)) as opened:
         yield opened
 
@@ -92,6 +97,17 @@ async def test_every_way_to_lose_a_leader_loses_and_doubles_nothing(cluster: Clu
     assert "left no line" not in shown.text, "the pod that was deleted by force did not take its log along"
     assert await _schedules(cluster) == []
     assert TOKEN not in shown.text
+
+
+async def test_with_the_component_https_the_authority_is_that_of_the_secret(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    await done("secrets", "--out", str(tmp_path / "secrets"), "--no-tls", "--certificates")
+    double = ClusterDouble(tmp_path, environment, tls=tmp_path / "secrets/hascheduler-tls")
+    async with open_cluster(double) as cluster:
+        shown = await _show(cluster, "--kills", "1")
+    assert shown.status == 0, shown.text
+    assert "Nothing missed, nothing doubled." in shown.text
 
 
 async def test_a_lost_and_a_doubled_effect_are_seen(cluster: ClusterDouble) -> None:

@@ -2,7 +2,7 @@
 
 ::
 
-    objects ─► controllers ─► pods ─► containers        Deployment, StatefulSet, Job: as many pods as they ask for
+    objects ─► controllers ─► pods ─► containers        Deployment, StatefulSet: as many pods as they ask for
                                 │
                                 ├─ readiness ─► endpoints ─► names in every pod's /etc/hosts
                                 └─ addresses ─► network policies ─► routes of every pod
@@ -69,7 +69,7 @@ class Cluster:
         return [f"{pod.link.ip}:{number_of(target, pod.template.ports)}" for pod in self._behind(spec)]
 
     async def all_ready(self, limit_s: float) -> None:
-        """Every workload has the pods that it asks for, ready, and every Job is done."""
+        """Every workload has the pods that it asks for, ready."""
 
         async def ready() -> bool:
             return all(self._is_complete(template) for template in self.objects.pods())
@@ -103,13 +103,6 @@ class Cluster:
 
         await eventually(is_gone, f"{pod.name} is gone", 20)
 
-    def run_again(self, job: str) -> None:
-        """As deleting the Job and applying it again."""
-        for pod in [pod for pod in self._pods.values() if pod.template.owner["metadata"]["name"] == job]:
-            assert pod.succeeded, f"{pod.name} has not ended"
-            self.gone.append(self._pods.pop(pod.name))
-        self._control(next(one for one in self.objects.pods() if one.owner["metadata"]["name"] == job))
-
     # Controllers
 
     def _control(self, template: PodTemplate) -> None:
@@ -122,8 +115,6 @@ class Cluster:
             case "StatefulSet":
                 for number in range(spec.get("replicas", 1)):
                     self._start(self._keep(template, lambda number=number: f"{name}-{number}"))  # type: ignore[misc]
-            case "Job":
-                self._start(self._finish(template, spec.get("backoffLimit", 6)))
             case kind:
                 raise AssertionError(f"a workload that is not known here: {kind}")
 
@@ -134,15 +125,8 @@ class Cluster:
         while True:
             await self._live(template, new_name())
 
-    async def _finish(self, template: PodTemplate, again_max: int) -> None:
-        for _ in range(again_max + 1):
-            pod = await self._live(template, f"{template.owner['metadata']['name']}-{secrets.token_hex(3)[:5]}")
-            if pod.succeeded:
-                return
-            await asyncio.sleep(1)
-
     async def _live(self, template: PodTemplate, name: str) -> Pod:
-        """One pod, from its first moment to its last. One that has succeeded stays to be seen."""
+        """One pod, from its first moment to its last."""
         self._count += 1
         folder = self._folder / f"{name}.{self._count}"
         folder.mkdir(parents=True)
@@ -162,17 +146,14 @@ class Cluster:
             if name in self._claims_to_lose:
                 self._claims_to_lose.remove(name)
                 shutil.rmtree(self._folder / "claims" / name)
-            if not pod.succeeded:
-                del self._pods[name]
-                self.gone.append(pod)
+            del self._pods[name]
+            self.gone.append(pod)
             self._refresh()
             await self._network.detach(link.namespace)
         return pod
 
     def _is_complete(self, template: PodTemplate) -> bool:
         mine = [pod for pod in self._pods.values() if pod.template.owner is template.owner and not pod.terminating]
-        if template.owner["kind"] == "Job":
-            return any(pod.succeeded for pod in mine)
         return len(mine) == template.owner["spec"].get("replicas", 1) and all(pod.is_ready for pod in mine)
 
     # Names and policies

@@ -29,7 +29,6 @@ class Pod:
     changed: Callable[[], None]
     is_ready: bool = False
     terminating: bool = False
-    succeeded: bool = False
     restarts: int = 0
     said: list[str] = field(default_factory=list)
 
@@ -47,17 +46,11 @@ class Pod:
         return self.container.log.read_text() if self.container.log.exists() else ""
 
     async def run(self) -> None:
-        never = self.template.spec.get("restartPolicy", "Always") == "Never"
         for container in self.containers[:-1]:
             while not self.terminating and await self._once(container) != 0:
-                if never:
-                    return
                 await self._back_off()
         while not self.terminating:
-            code = await self._once(self.container, self._probe(self.container))
-            if never:
-                self.succeeded = code == 0
-                return
+            await self._once(self.container, self._probe(self.container))
             if not self.terminating:
                 await self._back_off()
 
@@ -80,7 +73,7 @@ class Pod:
 
     async def end(self) -> None:
         """As a node that loses its power; nothing of it runs any more then."""
-        self.terminating = not self.succeeded
+        self.terminating = True
         for container in self.containers:
             await container.end()
 

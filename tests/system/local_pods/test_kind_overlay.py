@@ -149,7 +149,8 @@ async def _servers_lost(cluster: Cluster, client: Client) -> None:
 
 
 async def _bootstrapped_again(cluster: Cluster, client: Client) -> None:
-    cluster.run_again("bootstrap")
+    [pod] = cluster.pods("bootstrap")
+    await cluster.delete(pod)
     await _ready_again(cluster)
     [pod] = cluster.pods("bootstrap")
     assert (

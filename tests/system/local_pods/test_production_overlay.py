@@ -3,7 +3,6 @@
 import asyncio
 import re
 import ssl
-from base64 import b64encode
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,13 @@ from pymongo import AsyncMongoClient
 from pymongo.errors import PyMongoError
 
 from tests.integration.bootstrap.deployment import done
-from tests.manifests.objects import Object, Objects
+from tests.manifests.objects import Objects
 from tests.manifests.rendering import PRODUCTION, rendered
 from tests.system.local_pods.client import Client
 from tests.system.local_pods.cluster import Cluster
 from tests.system.local_pods.conftest import Apply
 from tests.system.local_pods.pod import Pod
-from tests.system.local_pods.volumes import update_volume
+from tests.system.local_pods.volumes import secrets_from, update_volume
 from tests.system.processes import eventually
 
 pytestmark = [pytest.mark.timeout(420)]
@@ -31,7 +30,7 @@ async def test_three_members_carry_on_whichever_is_lost(apply: Apply, tmp_path: 
     folder = tmp_path / "secrets"
     await done("secrets", "--out", str(folder))
     objects = rendered(PRODUCTION).copy()
-    cluster = await apply(Objects([*objects.all, *_secrets(folder)]))
+    cluster = await apply(Objects([*objects.all, *secrets_from(folder)]))
     await cluster.all_ready(READY_LIMIT_S)
     client = Client(cluster)
     try:
@@ -39,6 +38,7 @@ async def test_three_members_carry_on_whichever_is_lost(apply: Apply, tmp_path: 
         await _a_new_certificate_is_served(cluster, client, folder)
         await client.begin("tick")
         await client.fires("tick")
+        await _the_broker_is_lost(cluster, client)
         primary = await _primary(cluster, folder)
         await cluster.delete(primary)
         assert primary.said == [], cluster.describe()
@@ -50,12 +50,26 @@ async def test_three_members_carry_on_whichever_is_lost(apply: Apply, tmp_path: 
         await cluster.delete(lost, force=True, with_claims=True)
         await client.fires("tick")
         await cluster.all_ready(READY_LIMIT_S)
-        cluster.run_again("bootstrap")
+        await cluster.delete(cluster.pods("bootstrap")[0])
         await cluster.all_ready(READY_LIMIT_S)
         await client.finish("tick")
         client.assert_all_fired("tick", once=False)
     finally:
         await client.close()
+
+
+async def _the_broker_is_lost(cluster: Cluster, client: Client) -> None:
+    """Its pod goes, and processors find their jobs in MongoDB until another is there."""
+    [broker] = cluster.pods("rabbitmq")
+    await cluster.delete(broker, force=True)
+
+    async def stand_in() -> bool:
+        return all("standing_in_for_the_broker" in pod.log for pod in cluster.pods("processor"))
+
+    await eventually(stand_in, "MongoDB stands in for the broker", 60)
+    await client.fires("tick")
+    await cluster.all_ready(READY_LIMIT_S)
+    await client.fires("tick")
 
 
 async def _nothing_is_said_in_plain_text(cluster: Cluster) -> None:
@@ -96,20 +110,6 @@ async def _a_new_certificate_is_served(cluster: Cluster, client: Client, secrets
     await eventually(is_another, "the new certificate is served", 60)
     assert await client.leader() == (pod, term)
     assert not pod.restarts
-
-
-def _secrets(folder: Path) -> list[Object]:
-    """As the printed `kubectl create secret generic … --from-file` makes them."""
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": secret.name, "namespace": "hascheduler"},
-            "data": {file.name: b64encode(file.read_bytes()).decode() for file in secret.iterdir()},
-        }
-        for secret in folder.iterdir()
-        if secret.name != "authority"
-    ]
 
 
 async def _primary(cluster: Cluster, secrets: Path) -> Pod:

@@ -5,6 +5,7 @@ import json
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hascheduler.errors import DatabaseUnfit
 from hascheduler.model.collection import Collection
 from hascheduler.model.schema_version import MigrationStep, StepKind
 from hascheduler.mongo.connection import Database, connect, open_database
-from hascheduler.mongo.schema.indexes import INDEXES
+from hascheduler.mongo.schema.indexes import INDEXES, SUPERSEDED
 from hascheduler.mongo.schema.migrate import migrate, prepare
 from tests.system.processes import eventually
 from tests.system.upgrade.fleet import Fleet
@@ -22,6 +23,9 @@ from tests.system.upgrade.releases import Release
 
 pytestmark = [pytest.mark.timeout(300)]
 
+_LISTS = [
+    str(model.document["name"]) for model in INDEXES[Collection.JOBS] if "submitted" in str(model.document["name"])
+]
 VERSION = MigrationStep(StepKind.VERSION, "1")
 EVERYTHING = [
     *(MigrationStep(StepKind.COLLECTION, collection.value) for collection in Collection),
@@ -106,8 +110,8 @@ async def test_a_replica_creates_what_is_missing_and_never_raises_the_version(da
     ("index", "problem"),
     [
         (
-            IndexModel([("state", ASCENDING)], name="state"),
-            "the index 'state' of jobs is on state, and should be on state, _id;",
+            IndexModel([("state", ASCENDING)], name="state_submitted"),
+            "the index 'state_submitted' of jobs is on state, and should be on state, submitted_at_ms, _id;",
         ),
         (
             IndexModel([("tenant", ASCENDING), ("idempotency_key", ASCENDING)], name="idempotency_key"),
@@ -118,8 +122,8 @@ async def test_a_replica_creates_what_is_missing_and_never_raises_the_version(da
             "and should be on expire_at, sparse True, expireAfterSeconds 0;",
         ),
         (
-            IndexModel([("state", ASCENDING), ("_id", ASCENDING)], name="mine"),
-            "the index 'mine' of jobs is in the place of 'state'; drop it: db.jobs.dropIndex(\"mine\")",
+            IndexModel([("submitted_at_ms", ASCENDING), ("_id", ASCENDING)], name="mine"),
+            "the index 'mine' of jobs is in the place of 'submitted'; drop it: db.jobs.dropIndex(\"mine\")",
         ),
     ],
 )
@@ -141,13 +145,43 @@ async def test_an_additional_index_does_not_prevent_a_migration(database: Databa
     assert (await migrate(database, _silent)).steps == []
 
 
+async def _with_the_indexes_of_0_2_0(database: Database) -> list[MigrationStep]:
+    await migrate(database, _silent)
+    for name in SUPERSEDED[Collection.JOBS]:
+        await database.jobs.create_indexes([IndexModel([(name, ASCENDING), ("_id", ASCENDING)], name=name)])
+    return [MigrationStep(StepKind.SUPERSEDED, f"jobs.{name}") for name in SUPERSEDED[Collection.JOBS]]
+
+
+async def test_superseded_indexes_are_dropped(database: Database) -> None:
+    superseded = await _with_the_indexes_of_0_2_0(database)
+    looked = await migrate(database, _silent, dry_run=True)
+    assert (looked.steps, looked.kept) == (superseded, [])
+    done = await asyncio.gather(*(migrate(database, _silent) for _ in range(3)))
+    assert [migration.kept for migration in done] == [[], [], []]
+    await _is_whole(database)
+
+
+async def test_superseded_indexes_stay_while_an_older_replica_lives(database: Database) -> None:
+    superseded = await _with_the_indexes_of_0_2_0(database)
+    # What one of this release says of itself is in the heartbeat; an older one does not say it.
+    new = {"expire_at": datetime.now(UTC) + timedelta(minutes=1), "reads": 1}
+    await database.replicas.insert_many([{"_id": "new", **new, "indexes": 2}, {"_id": "old", **new}])
+    for dry_run in (True, False):
+        done = await migrate(database, _silent, dry_run=dry_run)
+        assert (done.steps, done.kept) == ([], superseded)
+        assert done.kept_because == "a replica of the older release uses them"
+    await database.replicas.delete_one({"_id": "old"})
+    assert (await migrate(database, _silent)).steps == superseded
+    await _is_whole(database)
+
+
 async def test_a_long_index_build_is_reported_and_waited_for(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hascheduler.mongo.schema.migrate._REPORT_EVERY_S", 0.01)
     await database.create_collection("jobs")
     await database.jobs.insert_one({"_id": "a"})
-    held = MigrationStep(StepKind.INDEX, "jobs.state")
+    held = MigrationStep(StepKind.INDEX, "jobs.submitted")
     reported = asyncio.Event()
 
     def listen(event: str, step: MigrationStep, more: Mapping[str, Any]) -> None:
@@ -167,7 +201,7 @@ async def test_a_long_index_build_is_reported_and_waited_for(
 # As a command, on what the previous release has left
 
 
-async def test_a_database_of_the_previous_release_needs_only_a_version(
+async def test_a_database_of_the_previous_release_needs_little(
     fleet: Fleet, previous: Release, present: Release
 ) -> None:
     fleet.release = previous
@@ -187,20 +221,27 @@ async def test_a_database_of_the_previous_release_needs_only_a_version(
     missing = [
         {"kind": "collection", "name": "failovers"},
         {"kind": "collection", "name": "meta"},
-        {"kind": "version", "name": "1"},
+        *({"kind": "index", "name": f"jobs.{name}"} for name in _LISTS),
+        {"kind": "index", "name": "verdicts.verdict_decided"},
     ]
+    superseded = [{"kind": "superseded", "name": f"jobs.{name}"} for name in SUPERSEDED[Collection.JOBS]]
+    version = {"kind": "version", "name": "1"}
     status, out, _ = await fleet.command("migrate", "--dry-run")
     assert status == 0
     assert out == (
         "would create the collection failovers\n"
         "would create the collection meta\n"
-        f"{fleet.database_name} said no schema version, and would have 1\n"
+        + "".join(f"would build the index jobs.{name}\n" for name in _LISTS)
+        + "would build the index verdicts.verdict_decided\n"
+        + "".join(f"would drop the index {step['name']}\n" for step in superseded)
+        + f"{fleet.database_name} said no schema version, and would have 1\n"
     )  # fmt: skip
     assert await fleet.migrated() == {
         "database": fleet.database_name,
         "dry_run": False,
         "schema_version": {"before": None, "after": 1},
-        "steps": missing,
+        "steps": [*missing, *superseded, version],
+        "kept": [],
     }
     assert (await fleet.migrated())["steps"] == []
     status, out, _ = await fleet.command("migrate")
@@ -255,7 +296,7 @@ async def _held(fleet: Fleet) -> AsyncIterator[None]:
 
 async def _builds(fleet: Fleet) -> bool:
     began = fleet.said("migrating", "migrating")
-    return bool(began) and bool(began[-1]["step"] == "index jobs.state")
+    return bool(began) and bool(began[-1]["step"] == "index jobs.submitted")
 
 
 async def _stored(fleet: Fleet) -> dict[str, list[Any]]:

@@ -133,11 +133,12 @@ class StandingView:
     recorded_for_ms: int = 0
     token: Callable[[str], Token | None] = lambda _: None
     tenant: Callable[[str], Tenant | None] = lambda _: None
-    lane: Callable[[str], Lane | None] = lambda _: None
+    lanes: Callable[[], Mapping[str, Lane]] = dict
     waiting: Counter[str] = field(default_factory=Counter)
     dispatched_attempts: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
     failover: Failover | None = None
+    silent: Sequence[str] = ()
     waiters: Waiters = field(default_factory=Waiters)
     """For ends and dispatches, by the id of the job or the processor; a test notifies them."""
 
@@ -226,6 +227,7 @@ class StandingView:
             position="7.1",
             digest="d",
             last_check=LastCheck(NOW, {"overdue": 2}),
+            silent=self.silent,
             differing=["replica-2.bb"],
             failover=self.failover,
         )
@@ -250,7 +252,7 @@ class World:
             token=self._token,
             dispatched_attempts=self._dispatched_attempts,
             tenant=self._tenant,
-            lane=self._lane,
+            lanes=self._lanes,
             processors=self._processors,
         )
         self.clock = StandingClock()
@@ -366,9 +368,11 @@ class World:
         document = self.database.find(Collection.TOKENS, digest)
         return None if document is None else decode_token(digest, document)
 
-    def _lane(self, name: str) -> Lane | None:
-        document = self.database.find(Collection.LANES, name)
-        return None if document is None else decode_lane(name, document)
+    def _lanes(self) -> Mapping[str, Lane]:
+        return {
+            str(document["_id"]): decode_lane(document["_id"], document)
+            for document in self.database.documents(Collection.LANES)
+        }
 
     def _tenant(self, name: str) -> Tenant | None:
         """As a mirror without any lag has it."""

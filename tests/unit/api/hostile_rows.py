@@ -128,7 +128,7 @@ BATCH_ITEMS: list[tuple[Any, int, str]] = [
 ]
 """Each beside a good one, whose ref is ``good``: (what is sent, its status, the path within it)."""
 CHANGES: list[Row] = [
-    ("GET", "/v1/jobs?state=PENDING", None, 422, "state"),
+    ("GET", "/v1/jobs?state=PENDING", None, 422, "state.0"),
     ("GET", "/v1/jobs?definition[$gt]=", None, 422, "definition[$gt]"),
     ("GET", "/v1/jobs?tenant[$ne]=x", None, 422, "tenant[$ne]"),
     ("GET", "/v1/jobs?schedule=" + "a" * 257, None, 422, "schedule"),

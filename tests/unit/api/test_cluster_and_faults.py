@@ -30,6 +30,16 @@ async def test_the_cluster_is_shown(client: httpx.AsyncClient) -> None:
     assert shown["mirrors_differ"] == ["replica-2.bb"]
 
 
+async def test_a_replica_whose_beats_have_stopped_is_neither_alive_nor_ready(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    [before] = (await client.get("/v1/cluster")).json()["replicas"]
+    assert (before["alive"], before["ready"]) == (True, True)
+    world.view.silent = ["replica-1.aa"]
+    [after] = (await client.get("/v1/cluster")).json()["replicas"]
+    assert (after["alive"], after["ready"]) == (False, False)
+
+
 async def test_a_lease_that_was_given_back_has_no_leader(client: httpx.AsyncClient, world: World) -> None:
     world.view.holder = ""
     assert (await client.get("/v1/cluster")).json()["leader"] is None

@@ -13,7 +13,7 @@ from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, get
 
 LOG = "/v1/definitions/log"
-RETRY: dict[str, Any] = {"attempts": 5, "backoff": "2s", "factor": 2, "max": "1m"}
+RETRY: dict[str, Any] = {"attempts": 5, "lost_attempts": 10, "backoff": "2s", "factor": 2, "max": "1m"}
 PLAIN: dict[str, Any] = {
     "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None,
     "conflict_scope": "tenant", "tier": None, "rate_limit": None, "resources": {}, "retry": RETRY, "timeout": None,
@@ -22,7 +22,8 @@ PLAIN: dict[str, Any] = {
 FULL: dict[str, Any] = {
     "default_cost": "20s", "max_concurrency": 3, "conflict_group": "git", "conflict_scope": "tenant", "tier": 10,
     "rate_limit": {"count": 100, "per": "1s"}, "resources": {"cpu": 2},
-    "retry": {"attempts": 2, "backoff": "500ms", "factor": 1.5, "max": "30s"}, "timeout": "5m", "total_timeout": "1h",
+    "retry": {"attempts": 2, "lost_attempts": 3, "backoff": "500ms", "factor": 1.5, "max": "30s"}, "timeout": "5m",
+    "total_timeout": "1h",
 }  # fmt: skip
 
 
@@ -54,7 +55,7 @@ async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, wo
         tier=10,
         rate_limit=RateLimit(100, 1_000),
         resources=(("cpu", 2),),
-        retry=RetryPolicy(2, 500, 1_500, 30_000),
+        retry=RetryPolicy(2, 500, 1_500, 30_000, 3),
         timeout_ms=300_000,
         total_timeout_ms=3_600_000,
         conflict_scope=ConflictScope.TENANT,
@@ -77,6 +78,7 @@ async def test_with_if_none_match_it_is_created_only(client: httpx.AsyncClient) 
         ({"max_concurrency": 3}, {"rev": 1}),
         ({"max_concurrency": None}, {"rev": 2, "max_concurrency": None}),
         ({"retry": {"attempts": 7}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 7}}),
+        ({"retry": {"lost_attempts": 0}}, {"rev": 2, "retry": FULL["retry"] | {"lost_attempts": 0}}),
         ({"retry": {"attempts": None}}, {"rev": 2, "retry": FULL["retry"] | {"attempts": 5}}),
         ({"retry": {"factor": 2.0, "backoff": 1}}, {"rev": 2, "retry": FULL["retry"] | {"factor": 2, "backoff": "1s"}}),
         ({"retry": None, "max_concurrency": 1}, {"rev": 2, "max_concurrency": 1, "retry": RETRY}),
@@ -106,6 +108,8 @@ async def test_a_patch_changes_what_it_names(
         ({"max_concurrency": 0}, "max_concurrency"),
         ({"retry": 3}, "retry"),
         ({"retry": {"attempts": 101}}, "retry.attempts"),
+        ({"retry": {"lost_attempts": -1}}, "retry.lost_attempts"),
+        ({"retry": {"lost_attempts": 101}}, "retry.lost_attempts"),
         ({"retry": {"backoff": "8d"}}, "retry.backoff"),
         ({"retry": {"backoff": "2m"}}, "retry"),
         ({"retry": {"factor": 0.5}}, "retry.factor"),
@@ -128,6 +132,46 @@ async def test_a_patch_is_checked_like_a_replacement(
     before = world.everything()
     check_problem(await client.patch(LOG, json=patch), 422, path)
     assert world.everything() == before
+
+
+@pytest.mark.parametrize("patched", [False, True])
+async def test_a_timeout_above_the_total_timeout_is_refused_at_both(
+    client: httpx.AsyncClient, *, patched: bool
+) -> None:
+    wrong = {"timeout": "90m", "total_timeout": "1h"}
+    if patched:
+        await client.put(LOG, json={"total_timeout": "1h"})
+        answer = await client.patch(LOG, json={"timeout": "90m"})
+    else:
+        answer = await client.put(LOG, json=wrong)
+    problem = check_problem(answer, 422)
+    said = {
+        "problem": "the timeout 1h30m is longer than the total_timeout 1h",
+        "expected": "a total_timeout as long",
+    }
+    assert [(error.pop("path"), error) for error in problem["errors"]] == [("timeout", said), ("total_timeout", said)]
+    assert (await client.put(LOG, json={"timeout": "1h", "total_timeout": "1h"})).is_success
+
+
+async def test_a_stored_timeout_above_the_total_timeout_is_still_read(client: httpx.AsyncClient, world: World) -> None:
+    await client.put(LOG, json={})
+    world.rewrite(Collection.DEFINITIONS, "log", timeout_ms=5_400_000, total_timeout_ms=3_600_000)
+    shown = await get(client, LOG)
+    assert (shown["timeout"], shown["total_timeout"]) == ("1h30m", "1h")
+
+
+async def test_a_definition_of_0_2_0_goes_on_counting_losses_as_failures_until_it_says_otherwise(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await client.put(LOG, json={})
+    stored = world.stored(Collection.DEFINITIONS, "log")
+    del stored["lost_attempts_max"]
+    world.database.replace(Collection.DEFINITIONS, stored)
+    assert (await get(client, LOG))["retry"]["lost_attempts"] == 0
+    patched = (await client.patch(LOG, json={"max_concurrency": 3})).json()
+    assert patched["retry"]["lost_attempts"] == 0
+    assert world.stored(Collection.DEFINITIONS, "log")["lost_attempts_max"] == 0
+    assert (await client.patch(LOG, json={"retry": {"lost_attempts": None}})).json()["retry"]["lost_attempts"] == 10
 
 
 async def test_what_changes_nothing_is_not_written(client: httpx.AsyncClient) -> None:

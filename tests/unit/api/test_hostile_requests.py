@@ -194,7 +194,7 @@ REQUESTS: list[tuple[str, str, Any, int, str | None]] = [
     ("GET", "/v1/schedules?limit=", None, 422, "limit"),
     ("GET", "/v1/schedules?offset=3", None, 422, "offset"),
     ("GET", f"/v1/schedules?after={'a' * 600}", None, 422, "after"),
-    ("GET", "/v1/jobs?state=sleeping", None, 422, "state"),
+    ("GET", "/v1/jobs?state=sleeping", None, 422, "state.0"),
     ("GET", "/v1/jobs?state[$ne]=pending", None, 422, "state[$ne]"),
     ("GET", "/v1/jobs?stat=pending", None, 422, "stat"),
     ("GET", "/v1/jobs/unknown", None, 404, None),

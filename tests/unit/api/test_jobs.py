@@ -115,12 +115,70 @@ async def test_jobs_are_listed_newest_first_and_filtered(client: httpx.AsyncClie
     world.rewrite(Collection.JOBS, "job:0001", state="running", schedule="tick")
     page = (await client.get("/v1/jobs?definition=log&limit=2")).json()
     assert [item["id"] for item in page["items"]] == ["job:0003", "job:0002"]
-    assert page["next"] == "job:0002"
+    assert page["next"] == f"~{NOW}.job:0002"
     assert "payload" not in page["items"][0]
-    for query in ("state=running", "schedule=tick", "definition=log&after=job:0002"):
+    for query in ("state=running", "schedule=tick", f"definition=log&after={page['next']}"):
         page = (await client.get(f"/v1/jobs?{query}")).json()
         assert [item["id"] for item in page["items"]] == ["job:0001"]
         assert page["next"] is None
+
+
+async def test_jobs_are_listed_by_when_they_were_submitted_whatever_made_them(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    submitted = {"job:0001": 10, "job:0002": 40, "job:0003": 30, "job:0004": 20}
+    for id, at in submitted.items():
+        await client.post("/v1/jobs", json={"definition": "log"})
+        world.rewrite(Collection.JOBS, id, submitted_at_ms=NOW + at)
+    assert await listed(client, "") == ["job:0002", "job:0003", "job:0004", "job:0001"]
+    since, until = "2030-01-01T00:00:00.020Z", "2030-01-01T00:00:00.040Z"
+    assert await listed(client, f"since={since}") == ["job:0002", "job:0003", "job:0004"]
+    assert await listed(client, f"until={until}") == ["job:0003", "job:0004", "job:0001"]
+    assert await listed(client, f"since={since}&until={until}") == ["job:0003", "job:0004"]
+
+
+async def test_a_list_may_be_of_several_states(client: httpx.AsyncClient, world: World) -> None:
+    for id, state in (("job:0001", "pending"), ("job:0002", "failed"), ("job:0003", "running")):
+        await client.post("/v1/jobs", json={"definition": "log"})
+        world.rewrite(Collection.JOBS, id, state=state)
+    assert await listed(client, "state=failed&state=pending&state=failed") == ["job:0002", "job:0001"]
+
+
+async def test_a_list_may_be_of_those_that_can_never_run(client: httpx.AsyncClient, world: World) -> None:
+    for _ in range(3):
+        await client.post("/v1/jobs", json={"definition": "log"})
+    assert await listed(client, "unschedulable=true") == []
+    world.view.never_to_run = {"job:0001", "job:0003"}
+    world.rewrite(Collection.JOBS, "job:0003", state="cancelled")
+    assert await listed(client, "unschedulable=true") == ["job:0001"]
+    assert await listed(client, "unschedulable=true&state=pending&state=running") == ["job:0001"]
+    assert await listed(client, "unschedulable=true&state=running") == []
+    assert len(await listed(client, "unschedulable=false")) == 3
+
+
+@pytest.mark.parametrize(
+    "after", ["job:0002", "fire:tick:1893456000000", "~", "~1.", "~-1", "~1e3", "x~1", "~" + "9" * 20]
+)
+async def test_what_is_no_place_in_the_list_is_refused_as_such(client: httpx.AsyncClient, after: str) -> None:
+    answer = await client.get("/v1/jobs", params={"after": after})
+    assert answer.status_code == 422
+    [error] = answer.json()["errors"]
+    assert error["path"] == "after"
+    assert "is no place in this list, which has the newest first" in error["problem"]
+    assert error["expected"] == "`next` of the page before; the list begins without it"
+
+
+async def listed(client: httpx.AsyncClient, query: str) -> list[str]:
+    """The ids, of pages of one job each."""
+    found: list[str] = []
+    after = ""
+    while True:
+        answer = await client.get(f"/v1/jobs?limit=1&{query}{after}")
+        assert answer.status_code == 200, answer.text
+        found += [item["id"] for item in answer.json()["items"]]
+        if answer.json()["next"] is None:
+            return found
+        after = f"&after={answer.json()['next']}"
 
 
 async def test_a_cancel_answers_with_what_became_of_the_job(client: httpx.AsyncClient, world: World) -> None:

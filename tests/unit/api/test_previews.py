@@ -39,6 +39,20 @@ async def test_a_preview_shows_the_next_fires(client: httpx.AsyncClient, world: 
     assert world.everything() == before
 
 
+async def test_an_expression_that_may_not_be_meant_is_warned_of_before_and_after_it_is_stored(
+    client: httpx.AsyncClient,
+) -> None:
+    trigger = {"type": "cron", "expression": "*/15 * * * * *"}
+    [warning] = (await post(client, "/v1/schedules/preview", {"trigger": trigger}))["warnings"]
+    assert "fires each second of every 15th minute" in warning
+    assert (await create(client, trigger=trigger))["warnings"] == [warning]
+    assert (await get(client, "/v1/schedules/tick"))["warnings"] == [warning]
+    edit = {"trigger": {"expression": "* * * * * */15"}}
+    assert (await post(client, "/v1/schedules/tick/preview", edit))["warnings"] == []
+    answer = await client.patch("/v1/schedules/tick", json=edit)
+    assert (answer.status_code, answer.json()["warnings"]) == (200, [])
+
+
 async def test_a_preview_may_begin_at_any_instant(client: httpx.AsyncClient) -> None:
     await create(client)
     answer = await get(client, "/v1/schedules/tick/preview?count=2&from=2030-01-01T01:00:00%2B01:00")

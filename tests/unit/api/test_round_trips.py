@@ -169,6 +169,8 @@ async def test_definitions_lanes_and_tenants_sent_back_change_nothing(
 ) -> None:
     path = f"/v1/{kind}/a"
     body = data.draw(st.fixed_dictionaries({}, optional=NOUNS[kind]))
+    if body.get("timeout") and body.get("total_timeout"):
+        body["total_timeout"] = body["timeout"]
     created = await client.put(path, json=body)
     assert created.status_code == 201, created.text
     shown = created.json()

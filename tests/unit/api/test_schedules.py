@@ -82,6 +82,7 @@ async def test_a_schedule_is_stored_with_its_defaults_and_shown(client: httpx.As
         "next_due_at": "2030-01-01T00:00:01.000Z",
         "counts": NOTHING_COUNTED,
         "failures_in_a_row": 0,
+        "warnings": [],
     }
     assert answer.json() == shown
     assert await get(client, "/v1/schedules/tick") == shown

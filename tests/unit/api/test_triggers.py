@@ -47,6 +47,16 @@ KINDS: list[tuple[dict[str, Any], dict[str, Any], Any]] = [
         Cron("*/5 * * * *", "Europe/Paris"),
     ),
     (
+        {"type": "cron", "expression": "0 9 LW * ?", "timezone": "america/new_york"},
+        {"type": "cron", "expression": "0 9 LW * ?", "timezone": "America/New_York"},
+        Cron("0 9 LW * ?", "America/New_York"),
+    ),
+    (
+        {"type": "cron", "expression": "@every 1m30s", "timezone": "Europe/Paris"},
+        {"type": "interval", "every": "1m30s", "anchor": "2030-01-01T00:00:00.000Z"},
+        Interval(90_000, NOW),
+    ),
+    (
         {"type": "interval", "every": 90, "anchor": "2020-01-01T00:00:17.5Z"},
         {"type": "interval", "every": "1m30s", "anchor": "2020-01-01T00:00:17.500Z"},
         Interval(90_000, 1_577_836_817_500),  # type: ignore[arg-type]  # an instant
@@ -97,6 +107,9 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("an expression with NUL", {**CRON, "expression": "* * * * *\0"}, "expression"),
     ("an expression in other digits", {**CRON, "expression": "٣ * * * *"}, "expression"),
     ("at boot", {**CRON, "expression": "@reboot"}, "expression"),
+    ("every now and then", {**CRON, "expression": "@every now"}, "expression"),
+    ("too often", {**CRON, "expression": "@every 1ms"}, "expression"),
+    ("the seconds first", {**CRON, "expression": "0 0 12 * * ?"}, "expression"),
     ("an expression as a list", {**CRON, "expression": ["*"] * 5}, "expression"),
     ("no expression", {"type": "cron"}, "expression"),
     ("a zone of another planet", {**CRON, "timezone": "Mars/X"}, "timezone"),

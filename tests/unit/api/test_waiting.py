@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from hascheduler.api.http.shares import Pool
+from hascheduler.api.middleware.timeouts import WAIT_S_MAX, long_request_s_max
 from hascheduler.daemon.outbound import waiters
 from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem
@@ -86,3 +88,140 @@ async def test_a_disconnect_cancels_the_job_only_if_the_client_asked_for_that(
         await until(lambda: not waits(world, "job:0001"))
         await until(lambda: world.job("job:0001")["state"] == state)
         assert not await reader.read()
+
+
+# Several requests for one job
+
+
+class Clients:
+    """Requests that wait for ``job:0001`` and may leave, one after another."""
+
+    def __init__(self, world: World, port: int) -> None:
+        self._world = world
+        self._port = port
+
+    async def waits(self, target: str) -> asyncio.StreamWriter:
+        _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        before = self._count()
+        method, _, path = target.partition(" ")
+        body = json.dumps(JOB).encode() if method == "POST" else b""
+        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        await until(lambda: self._count() == before + 1)
+        return writer
+
+    async def leaves(self, writer: asyncio.StreamWriter) -> None:
+        before = self._count()
+        writer.close()
+        await until(lambda: self._count() == before - 1)
+
+    async def state(self) -> object:
+        """By a request of its own: what a disconnect brings has happened by then."""
+        await self.asks("GET", "/v1/jobs/job:0001")
+        return (await self.asks("GET", "/v1/jobs/job:0001")).json()["state"]
+
+    async def asks(self, method: str, path: str, body: object = None) -> httpx.Response:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self._port}") as client:
+            return await client.request(method, path, json=body, headers={"Idempotency-Key": "k"} if body else {})
+
+    def _count(self) -> int:
+        return self._world.view.waiters._count  # of requests, where the names are those of jobs
+
+
+ASKED = "POST /v1/jobs?wait=60s&cancel_on_disconnect=true"
+NOT_ASKED = "POST /v1/jobs?wait=60s"
+BY_ID = "GET /v1/jobs/job:0001?wait=60s"
+
+
+@pytest.mark.parametrize("other", [ASKED, NOT_ASKED, BY_ID])
+async def test_a_disconnect_does_not_cancel_the_job_under_another_that_waits(world: World, other: str) -> None:
+    async with serving(world) as server:
+        clients = Clients(world, server.port)
+        maker, sharer = await clients.waits(ASKED), await clients.waits(other)
+        await clients.leaves(maker)
+        assert await clients.state() == "pending"
+        await clients.leaves(sharer)
+        if other == ASKED:  # nobody is left who wants it
+            await until(lambda: world.job("job:0001")["state"] == "cancelled")
+        else:
+            assert await clients.state() == "pending"
+
+
+@pytest.mark.parametrize("other", [NOT_ASKED, BY_ID])
+async def test_who_shares_the_job_and_did_not_ask_for_it_keeps_it(world: World, other: str) -> None:
+    async with serving(world) as server:
+        clients = Clients(world, server.port)
+        maker, sharer = await clients.waits(ASKED), await clients.waits(other)
+        await clients.leaves(sharer)
+        await clients.leaves(maker)
+        assert await clients.state() == "pending"
+
+
+@pytest.mark.parametrize("query", ["", "?wait=20ms&cancel_on_disconnect=true"])
+async def test_who_was_answered_that_it_goes_on_may_ask_for_it_again(world: World, query: str) -> None:
+    async with serving(world) as server:
+        clients = Clients(world, server.port)
+        maker = await clients.waits(ASKED)
+        assert (await clients.asks("POST", f"/v1/jobs{query}", JOB)).json()["state"] == "pending"
+        await clients.leaves(maker)
+        assert await clients.state() == "pending"
+
+
+async def test_who_did_not_make_the_job_never_cancels_it(client: httpx.AsyncClient, world: World) -> None:
+    """It may have been made at another replica, where its maker waits."""
+    await client.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": "k"})
+    async with serving(world) as server:
+        clients = Clients(world, server.port)
+        await clients.leaves(await clients.waits(ASKED))
+        assert await clients.state() == "pending"
+
+
+# GET /v1/jobs/{id}?wait=
+
+
+async def test_a_job_that_exists_may_be_waited_for(client: httpx.AsyncClient, world: World) -> None:
+    await client.post("/v1/jobs", json=JOB)
+    asking = asyncio.create_task(client.get("/v1/jobs/job:0001?wait=30s"))
+    await until(lambda: waits(world, "job:0001"))
+    end(world, "job:0001")
+    answer = await asking
+    assert (answer.status_code, answer.json()["state"], answer.json()["result"]) == (200, "succeeded", {"ok": 1})
+    assert not waits(world, "job:0001")
+    assert (await client.get("/v1/jobs/job:0001?wait=30s")).json() == answer.json()
+
+
+async def test_a_job_that_has_not_ended_in_time_is_shown_as_it_is(client: httpx.AsyncClient, world: World) -> None:
+    await client.post("/v1/jobs", json=JOB)
+    for wait in ("0s", "20ms", "0.02"):
+        answer = await client.get(f"/v1/jobs/job:0001?wait={wait}")
+        assert (answer.status_code, answer.json()["state"]) == (200, "pending")
+    assert not waits(world, "job:0001")
+
+
+@pytest.mark.parametrize("wait", ["-1s", "301s", "soon", ""])
+async def test_an_invalid_wait_for_a_job_is_refused(client: httpx.AsyncClient, wait: str) -> None:
+    await client.post("/v1/jobs", json=JOB)
+    check_problem(await client.get(f"/v1/jobs/job:0001?wait={wait}"), 422, "wait")
+    check_problem(await client.get("/v1/jobs/job:0001?wiat=3s"), 422, "wiat")
+
+
+async def test_who_has_a_full_share_of_the_waits_is_answered_at_once(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.post("/v1/jobs", json=JOB)
+    world.pools.waits = Pool("waits", 0)
+    assert (await client.get("/v1/jobs/job:0001?wait=30s")).json()["state"] == "pending"
+    world.pools.waits = Pool("waits", 1)
+    monkeypatch.setattr(waiters, "WAITERS_MAX", 0)
+    assert (await client.get("/v1/jobs/job:0001?wait=30s")).json()["state"] == "pending"
+
+
+async def test_only_a_job_that_one_may_see_is_waited_for(client: httpx.AsyncClient, world: World) -> None:
+    check_problem(await client.get("/v1/jobs/job:0001?wait=30s"), 404)
+    assert not waits(world, "job:0001")
+
+
+def test_a_wait_for_a_job_may_take_as_long_as_it_says() -> None:
+    scope = {"method": "GET", "path": "/v1/jobs/job:1", "query_string": b"wait=300s"}
+    assert (long_request_s_max(scope) or 0) > WAIT_S_MAX
+    assert long_request_s_max({**scope, "query_string": b""}) is None

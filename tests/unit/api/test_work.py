@@ -76,6 +76,7 @@ async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx.A
         "submitted_at": "2030-01-01T00:00:00.000Z",
         "started_at": "2030-01-01T00:00:00.000Z",
         "failures": 0,
+        "losses": 0,
         "timeout": None,
         "traceparent": None,
     }
@@ -88,7 +89,8 @@ async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx.A
     [
         ({"timeout": "5m"}, 0, 300.0),
         ({"timeout": "5m"}, 1_500, 298.5),
-        ({"timeout": "5m", "total_timeout": "1m"}, 0, 60.0),
+        ({"timeout": "5m", "total_timeout": "5m"}, 0, 300.0),
+        ({"timeout": "1m", "total_timeout": "90s"}, 61_000, 0.0),
         ({"total_timeout": "1m"}, 61_000, 0.0),
         ({}, 0, None),
     ],
@@ -96,7 +98,7 @@ async def test_a_start_gives_the_job_and_a_repeat_gives_it_again(client: httpx.A
 async def test_a_start_returns_the_timeout_and_a_repeat_the_rest_of_it(
     client: httpx.AsyncClient, world: World, definition: dict[str, Any], passed_ms: int, timeout: float | None
 ) -> None:
-    await client.put("/v1/definitions/log", json=definition)
+    assert (await client.put("/v1/definitions/log", json=definition)).status_code == 201
     named = await started(client, world, await registered(client))
     world.clock.now = NOW + passed_ms  # type: ignore[assignment]  # an instant
     assert (await post(client, "/v1/work/start", named))["timeout"] == timeout

@@ -57,6 +57,18 @@ def test_there_is_a_folder_for_each_secret_and_a_line_that_makes_it(tmp_path: Pa
     ]
 
 
+def test_the_api_alone_may_have_a_certificate(tmp_path: Path) -> None:
+    """As k8s/components/https wants it, with servers that are reached without TLS; and it can be renewed."""
+    of_api = {"hascheduler-tls": OF_TLS["hascheduler-tls"]}
+    _made(tmp_path / "one", "--no-tls", "--certificates")
+    assert _files(tmp_path / "one") == {**CONTRACT, **of_api, **AUTHORITY}
+    texts = _texts(tmp_path / "one")
+    assert texts["hascheduler-scheduler/amqp-url"].startswith("amqp://")
+    assert "tls" not in texts["hascheduler-scheduler/mongodb-uri"]
+    _made(tmp_path / "renewed", "--no-tls", "--renew", str(tmp_path / "one"))
+    assert _files(tmp_path / "renewed") == of_api
+
+
 def test_certificates_are_made_with_tls_unless_others_make_them(tmp_path: Path) -> None:
     for option in ("--no-tls", "--no-certificates", "--development"):
         _made(tmp_path / option, option)
@@ -149,7 +161,7 @@ def test_the_settings_take_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_the_repository_holds_for_development_is_what_the_command_makes(tmp_path: Path) -> None:
-    _made(tmp_path, "--development", "--members", "mongodb-0.mongodb.hascheduler.svc.cluster.local")
+    _made(tmp_path, "--development", "--members", "mongodb-0.mongodb")
     made = _texts(tmp_path)
     assert _texts(IN_THE_REPOSITORY) == made
     # Whoever finds one of them somewhere sees what it is.

@@ -28,11 +28,11 @@ def run(database: str, *options: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_a_database_that_is_away_is_status_1_and_one_line() -> None:
+def test_a_database_that_is_away_is_status_2_and_one_line() -> None:
     ended = run("nowhere", "--mongodb-uri", "mongodb://127.0.0.1:1/?replicaSet=rs0", "--startup-patience", "100ms")
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert ended.stdout == ""
-    assert ended.stderr.splitlines()[-1].startswith("hascheduler: ")
+    assert ended.stderr.splitlines()[-1].startswith("hascheduler: HASCHEDULER_MONGODB_URI: nothing listens at")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_wrong_usage_is_status_2(options: list[str], said: str) -> None:
 def test_a_uri_that_is_none_is_wrong_usage() -> None:
     ended = run("nowhere", "--mongodb-uri", "http://here")
     assert ended.returncode == 2
-    assert "mongodb_uri: not a MongoDB URI" in ended.stderr
+    assert "HASCHEDULER_MONGODB_URI: not a MongoDB URI" in ended.stderr
 
 
 def test_the_help_points_to_the_log_of_changes() -> None:

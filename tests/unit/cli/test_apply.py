@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hascheduler.cli.client import Client
 from hascheduler.cli.input.manifests import read_manifests
+from hascheduler.cli.replica import replica as replica_at
 from hascheduler.cli.resources.apply import carry_out, make_plan
 from hascheduler.errors import Conflict
 from hascheduler.model.collection import Collection
@@ -112,6 +112,32 @@ async def test_applying_again_changes_nothing_and_asks_nothing(replica: Replica,
     assert world.everything() == before
 
 
+async def test_an_expression_that_may_not_be_meant_is_warned_of_before_it_is_written(
+    replica: Replica, world: World, file: Path
+) -> None:
+    want(file, _WANTED.replace("30 2 * * *", "*/15 * * * * *"))
+    ended = await replica.done("apply", "-f", str(file), "--dry-run")
+    warning = "fires each second of every 15th minute, as the seconds come last; did you mean '* * * * * */15'?"
+    assert f"warning: '*/15 * * * * *' {warning}" in ended.out
+    assert names(world) == []
+    answer: Any = (await replica.done("apply", "-f", str(file), "--yes", "--json")).json
+    assert [len(document["warnings"]) for document in answer["documents"]] == [0, 1, 0]
+
+
+async def test_cron_of_other_tools_is_stored_as_it_is_here_and_stays_unchanged(
+    replica: Replica, world: World, file: Path
+) -> None:
+    want(file, _WANTED.replace("30 2 * * *", "@every 90s").replace("Europe/Paris", "europe/paris"))
+    await replica.done("apply", "-f", str(file), "--yes")
+    assert world.schedule("nightly")["trigger"].items() >= {"type": "interval", "every_ms": 90_000}.items()
+    assert (await replica.done("apply", "-f", str(file))).out == "3 unchanged\n"
+    want(file, _WANTED.replace("30 2 * * *", "0 9 L-3W * ?").replace("Europe/Paris", "europe/paris"))
+    await replica.done("apply", "-f", str(file), "--yes")
+    stored = {"type": "cron", "expression": "0 9 L-3W * ?", "timezone": "Europe/Paris"}
+    assert world.schedule("nightly")["trigger"] == stored
+    assert (await replica.done("apply", "-f", str(file))).out == "3 unchanged\n"
+
+
 async def test_a_change_is_shown_as_a_difference_and_written(replica: Replica, world: World, file: Path) -> None:
     await replica.done("apply", "-f", str(file), "--yes")
     anchor_ms = world.schedule("tick")["trigger"]["anchor_ms"]
@@ -134,17 +160,53 @@ async def test_paused_changes_only_where_the_document_has_it(replica: Replica, w
     assert world.schedule("tick")["paused_at_ms"] is None
 
 
-async def test_only_what_apply_wrote_is_pruned(replica: Replica, world: World, file: Path) -> None:
-    await replica.done("schedule", "add", "by-hand", "--every", "1s", "--definition", "log")
+async def test_only_what_apply_wrote_for_this_owner_is_pruned(
+    replica: Replica, world: World, file: Path, tmp_path: Path
+) -> None:
+    await replica.done(
+        "schedule", "add", "by-hand", "--every", "1s", "--definition", "log", "--label", "apply-owner=team-a"
+    )
+    theirs = tmp_path / "theirs.yaml"
+    for name, owner in (("theirs", ("--owner", "team-b")), ("nobodys", ())):
+        want(theirs, f"kind: Schedule\nname: {name}\ntrigger: {{type: interval, every: 1s}}\njob: {{definition: log}}")
+        await replica.done("apply", "-f", str(theirs), "--yes", *owner)
+    theirs.unlink()
+    others = ["by-hand", "nobodys", "theirs"]
+    ours = ("apply", "-f", str(file), "--owner", "team-a")
+    await replica.done(*ours, "--yes")
+    want(file, _WANTED.split("---\n", 1)[1])
+    assert (await replica.done(*ours)).out == "2 unchanged\n"
+    tried = await replica.done(*ours, "--prune", "--dry-run")
+    assert [line for line in tried.out.splitlines() if line.endswith(" goes")] == ["schedule nightly goes"]
+    assert names(world) == sorted([*others, "nightly", "tick"])
+    ended = await replica.done(*ours, "--prune", "--yes")
+    assert ended.out.endswith("\n2 unchanged, 1 pruned\n")
+    assert names(world) == sorted([*others, "tick"])
+
+
+async def test_nothing_is_pruned_where_nobody_is_named(replica: Replica, world: World, file: Path) -> None:
     await replica.done("apply", "-f", str(file), "--yes")
     want(file, _WANTED.split("---\n", 1)[1])
-    assert (await replica.done("apply", "-f", str(file))).out == "2 unchanged\n"
-    tried = await replica.done("apply", "-f", str(file), "--prune", "--dry-run")
-    assert "schedule nightly goes" in tried.out
-    assert names(world) == ["by-hand", "nightly", "tick"]
+    before = world.everything()
+    ended = await replica.run("apply", "-f", str(file), "--prune", "--yes")
+    assert (ended.status, ended.out) == (2, "")
+    assert "--prune: it is not said whose schedules may go; expected --owner NAME, or a document" in ended.err
+    assert world.everything() == before
+
+
+async def test_an_owner_stays_where_none_is_named_and_a_document_names_one(
+    replica: Replica, world: World, file: Path
+) -> None:
+    await replica.done("apply", "-f", str(file), "--owner", "team-a", "--yes")
+    assert (await replica.done("apply", "-f", str(file))).out == "3 unchanged\n"
+    assert world.schedule("tick")["labels"]["apply-owner"] == "team-a"
+    want(file, "{kind: Apply, owner: team-b}\n---\n" + _WANTED)
+    ended = await replica.done("apply", "-f", str(file), "--yes")
+    assert "-  apply-owner: team-a\n+  apply-owner: team-b" in ended.out
+    want(file, "{kind: Apply, owner: team-b}")
     ended = await replica.done("apply", "-f", str(file), "--prune", "--yes")
-    assert ended.out.endswith("\n2 unchanged, 1 pruned\n")
-    assert names(world) == ["by-hand", "tick"]
+    assert ended.out.endswith("2 pruned\n")
+    assert names(world) == []
 
 
 async def test_a_dry_run_writes_nothing(replica: Replica, world: World, file: Path) -> None:
@@ -179,16 +241,20 @@ async def test_nothing_is_sent_while_any_document_is_wrong(replica: Replica, wor
     ended = await replica.run("apply", "-f", str(file), "--yes")
     assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert f"{file}, document 1, trigger.expression: " in ended.err
-    assert f"{file}, document 3, labels.team: a number" in ended.err
+    assert f"{file}, document 3, labels.team: 1 is not a text" in ended.err
     assert names(world) == names(world, Collection.DEFINITIONS) == []
 
 
+_UNFILLABLE = "definition: repack, render: true, payload: '${x}'"
+"""What only the replica refuses."""
+
+
 async def test_one_that_is_refused_does_not_stop_the_others(replica: Replica, world: World, file: Path) -> None:
-    want(file, _WANTED.replace("definition: repack", "definition: repack, priority: 99"))
+    want(file, _WANTED.replace("definition: repack", _UNFILLABLE))
     ended = await replica.run("apply", "-f", str(file), "--yes")
     assert ended.status == 2
     assert ended.out.endswith("\n2 created, 1 failed\n")
-    assert ended.err == "hascheduler: schedule nightly: job.priority: 99 is too large; expected at most 10\n"
+    assert ended.err.startswith("hascheduler: schedule nightly: job.payload: there is no ${x}; expected one of ")
     assert names(world) == ["tick"]
 
 
@@ -220,7 +286,7 @@ async def test_what_is_shown_as_yaml_can_be_applied(replica: Replica, world: Wor
 async def test_programs_get_one_document(replica: Replica, file: Path) -> None:
     asked = await replica.run("apply", "-f", str(file), "--json")
     assert (asked.status, asked.out) == (2, "")
-    want(file, _WANTED.replace("definition: repack", "definition: repack, priority: 99"))
+    want(file, _WANTED.replace("definition: repack", _UNFILLABLE))
     ended = await replica.run("apply", "-f", str(file), "--json", "--yes")
     answer: Any = ended.json
     told = [(one["kind"], one["name"], one["change"], one["problem"] is None) for one in answer["documents"]]
@@ -236,13 +302,13 @@ async def test_programs_get_one_document(replica: Replica, file: Path) -> None:
 async def test_a_concurrent_change_is_not_replaced(
     replica: Replica, url: str, world: World, file: Path, name: str
 ) -> None:
-    await replica.done("apply", "-f", str(file), "--yes")
+    await replica.done("apply", "-f", str(file), "--owner", "team-a", "--yes")
     changed = _WANTED.replace("every: 1s", "every: 2s").replace("max_concurrency: 2", "max_concurrency: 3")
     want(file, changed.split("---\n", 1)[1])
 
     def planned() -> Any:
-        with Client(url) as client:
-            return make_plan(client, read_manifests([str(file)], WallMs(0)), prune=True)
+        with replica_at(url) as scheduler:
+            return make_plan(scheduler, read_manifests([str(file)], WallMs(0), "team-a"), prune=True)
 
     steps = {step.name: step for step in await asyncio.to_thread(planned)}
     kind = "definition" if name == "repack" else "schedule"
@@ -251,8 +317,8 @@ async def test_a_concurrent_change_is_not_replaced(
     before = world.everything()
 
     def do() -> None:
-        with Client(url) as client:
-            carry_out(client, steps[name])
+        with replica_at(url) as scheduler:
+            carry_out(scheduler, steps[name])
 
     with pytest.raises(Conflict):
         await asyncio.to_thread(do)

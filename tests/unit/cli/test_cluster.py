@@ -2,15 +2,31 @@
 
 from typing import Any
 
+from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica, invoke
 
 
 async def test_the_tables_show_who_leads_who_works_and_what_is_wrong(replica: Replica) -> None:
     shown = (await replica.done("cluster", COLUMNS="100")).out
-    for text in ("leader replica-1.aa", "term 7", "p-1.bb", "2/8", "pending 1", "state: missing"):
+    for text in ("leader replica-1 ", "term 7", "2/8", "pending 1", "state: missing"):
         assert text in shown
-    for text in ("broken: overdue 2", "its mirror differs from replica-2.bb"):
+    for text in ("broken: overdue 2", "its mirror differs from replica-2"):
         assert text in shown
+
+
+async def test_names_are_what_kubectl_takes_and_starts_stand_beside_them(replica: Replica) -> None:
+    """A pod is called by the name; what comes behind the last point is new with each start of its container."""
+    shown = (await replica.done("cluster", COLUMNS="120")).out
+    assert not {"replica-1.aa", "replica-2.bb", "p-1.bb"} & set(shown.replace("│", " ").split())
+    rows = [line.replace("│", " ").split() for line in shown.splitlines()]
+    assert ["p-1", "bb"] in [row[:2] for row in rows]
+    assert ["replica-1", "aa"] in [row[:2] for row in rows]
+
+
+async def test_a_killed_replica_is_shown_as_silent(replica: Replica, world: World) -> None:
+    assert "silent" not in (await replica.done("cluster", COLUMNS="100")).out
+    world.view.silent = ["replica-1.aa"]
+    assert "silent" in (await replica.done("cluster", COLUMNS="100")).out
 
 
 async def test_json_is_for_programs(replica: Replica) -> None:

@@ -16,9 +16,8 @@ from hascheduler import __version__
 from hascheduler.cli.app import app
 from hascheduler.cli.commands import CLUSTER, COMMANDS
 from hascheduler.cli.lazy_groups import CommandTable, LazyGroup
-from hascheduler.cli.setting_options import variable
 from hascheduler.errors import Conflict, InvalidInput, InvariantBroken, StoreUnavailable
-from hascheduler.settings import Settings
+from hascheduler.settings import Settings, variable
 from tests.unit.cli.invoking import invoke
 
 ROOT = Path(__file__).parents[3]
@@ -131,12 +130,11 @@ def test_the_command_line_is_light_until_a_command_is_chosen() -> None:
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(arguments: list[str], said: str) -> None:
-    answer = run(*arguments)
-    assert answer.returncode == 2
-    assert answer.stdout == ""
-    assert answer.stderr.startswith("hascheduler: ")
-    assert answer.stderr.count("\n") == 1
-    assert said in answer.stderr
+    answer = invoke(*arguments)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith("hascheduler: ")
+    assert answer.err.count("\n") == 1
+    assert said in answer.err
 
 
 def test_a_wrong_variable_is_one_line_too() -> None:

@@ -8,31 +8,25 @@ import sys
 
 import pytest
 
-from tests.unit.cli.invoking import Replica
+from tests.unit.cli.invoking import Replica, invoke
 from tests.unit.cli.terminal import ROOT
 
 
-def completed(line: str, shell: str = "bash", **variables: str) -> list[str]:
-    """What is offered for the last word of ``line``."""
-    words = line.split(" ")
-    given = {
-        "_HASCHEDULER_COMPLETE": f"complete_{shell}",
+def asked_for(line: str) -> dict[str, str]:
+    """The environment in which bash asks for the last word of ``line``."""
+    return {
+        "_HASCHEDULER_COMPLETE": "complete_bash",
         "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
+        "COMP_CWORD": str(line.count(" ")),
         "_TYPER_COMPLETE_ARGS": line,
     }
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("HASCHEDULER_")}
-    ended = subprocess.run(
-        [sys.executable, "-m", "hascheduler"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        cwd=ROOT,
-        env={**clean, **given, **variables},
-    )
-    assert ended.stderr == ""
-    return ended.stdout.split()
+
+
+def completed(line: str, **variables: str) -> list[str]:
+    """What is offered for the last word of ``line``."""
+    ended = invoke(**asked_for(line), **variables)
+    assert ended.err == ""
+    return ended.out.split()
 
 
 @pytest.mark.parametrize(
@@ -52,6 +46,19 @@ def completed(line: str, shell: str = "bash", **variables: str) -> list[str]:
 )
 def test_commands_and_options_are_completed(line: str, offered: set[str]) -> None:
     assert set(completed(line)) == offered
+
+
+def test_the_shell_asks_a_process_of_its_own() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "hascheduler"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, **asked_for("hascheduler sch")},
+    )
+    assert (ended.stdout.split(), ended.stderr) == (["schedule"], "")
 
 
 async def test_names_are_completed_from_the_replica(replica: Replica) -> None:

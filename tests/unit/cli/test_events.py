@@ -6,6 +6,7 @@ import json
 import pytest
 
 from hascheduler.cli.jobs import events as events_module
+from hascheduler.client import JobEvent
 from hascheduler.daemon.outbound.event_log import EventLog
 from hascheduler.model.event import EventType, position
 from tests.unit.api.doubles import World
@@ -84,9 +85,9 @@ async def test_a_stream_that_ends_is_taken_up_again_after_the_last_event(
     replica: Replica, log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events_module, "_AGAIN_S", 0.01)
-    shown: list[str] = []
+    shown: list[str | None] = []
 
-    def show(said: events_module.StreamBlock, *, as_json: bool) -> None:
+    def show(said: JobEvent, *, as_json: bool) -> None:
         shown.append(said.id)
         if len(shown) == 6:
             raise KeyboardInterrupt
@@ -104,13 +105,3 @@ async def test_a_stream_that_ends_is_taken_up_again_after_the_last_event(
                 await asyncio.sleep(0.05)
         assert (await following).status == 0
     assert shown == [position(second, 1) for second in range(11, 17)]
-
-
-def test_a_block_that_was_cut_off_says_nothing() -> None:
-    lines = ["retry: 2000", "", "id: 1", "event: failed", "data: {}", "", ": here", "id: 2", "", "id: 3", "data: {"]
-    said = events_module.StreamBlock
-    assert list(events_module._read_blocks(iter(lines))) == [
-        said(),
-        said("1", "failed", "{}"),
-        said("2", is_comment=True),
-    ]

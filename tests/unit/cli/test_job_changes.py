@@ -83,6 +83,7 @@ async def test_much_is_done_in_several_requests(
         (["cancel", "--tenant", "a b", "--yes"], "filter.tenant: 'a b' is not a name"),
         (["retry", "?x", A], "JOB: '?x' is no id of a job"),
         (["retry", A], f"no job '{A}'"),
+        (["reprioritize", "9", A, B], f"PRIORITY: 9 stands before the jobs; expected it after them: {A} {B} 9"),
         (["reprioritize", "high"], "PRIORITY: 'high' is not a whole number"),
         (["reprioritize", A, "11"], "PRIORITY: '11' is no priority"),
     ],

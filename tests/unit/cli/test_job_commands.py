@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from hascheduler.clock import SystemClock
 from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, QueuePosition
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.policy import Criterion
+from hascheduler.ports import JobPage, JobSelection, ListPosition
 from tests.unit.api.doubles import NOW, World
 from tests.unit.cli.invoking import Replica
 
@@ -57,6 +59,48 @@ async def test_a_list_is_of_those_that_match(replica: Replica, world: World) -> 
     for filter in (["--target", "site"], ["--label", "team=a"], ["--tenant", "default"], ["--batch", "batch:1"]):
         listed: Any = (await replica.done("job", "list", *filter, "--json")).json
         assert [job["id"] for job in listed["items"]] == [ID]
+
+
+async def test_a_list_is_of_several_states_and_of_a_time(replica: Replica, world: World) -> None:
+    for number, state in enumerate(("failed", "running", "pending"), start=1):
+        await replica.done("job", "submit", "log")
+        world.rewrite(Collection.JOBS, f"job:000{number}", state=state, submitted_at_ms=NOW + number)
+
+    async def listed(*options: str) -> list[str]:
+        answer: Any = (await replica.done("job", "list", *options, "--json")).json
+        assert answer["next"] is None
+        return [job["id"] for job in answer["items"]]
+
+    assert await listed("--state", "failed", "--state", "pending") == ["job:0003", "job:0001"]
+    assert await listed("--since", "2030-01-01T00:00:00.002Z") == ["job:0003", "job:0002"]
+    assert await listed("--until", "2030-01-01T00:00:00.002Z") == ["job:0001"]
+    world.rewrite(Collection.JOBS, "job:0001", submitted_at_ms=SystemClock().wall_ms() - 7_200_000)
+    assert await listed("--until", "1h") == ["job:0001"]
+    assert await listed("--since", "3h", "--until", "1h", "--state", "failed") == ["job:0001"]
+    world.view.never_to_run = {"job:0003"}
+    assert await listed("--unschedulable") == ["job:0003"]
+    refused = await replica.run("job", "list", "--since", "yesterday")
+    assert refused.status == 2
+    assert "--since: 'yesterday' is neither; expected an RFC 3339 instant" in refused.err
+
+
+async def test_a_list_goes_on_until_it_has_as_many_as_are_wanted(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        await replica.done("job", "submit", "log")
+    lists = world.jobs.list
+
+    async def one_at_most(which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:
+        page = await lists(which, after, 1)
+        if after is None:
+            return JobPage([], ListPosition(NOW))  # where few match a page may be empty, and have a next one
+        return page
+
+    monkeypatch.setattr(world.jobs, "list", one_at_most)
+    for limit, expected in ((2, ["job:0003", "job:0002"]), (20, ["job:0003", "job:0002", "job:0001"])):
+        listed: Any = (await replica.done("job", "list", "--limit", str(limit), "--json")).json
+        assert [job["id"] for job in listed["items"]] == expected
 
 
 async def test_how_far_it_has_come_and_how_its_attempts_ended_is_shown(replica: Replica, world: World) -> None:

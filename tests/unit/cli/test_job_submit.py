@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from hascheduler.daemon.outbound import waiters
 from hascheduler.model.collection import Collection
 from tests.unit.api.doubles import NOW, World
+from tests.unit.api.test_waiting import end, until, waits
 from tests.unit.cli.invoking import Replica
 
 ID = "job:0001"
@@ -32,28 +34,39 @@ async def test_what_is_waited_for_tells_its_result(replica: Replica, world: Worl
 
 
 @pytest.mark.parametrize(
-    ("state", "error", "said"),
-    [("failed", "it broke", f"{ID} failed\nit broke\n"), ("cancelled", None, f"{ID} cancelled\n")],
+    ("state", "error", "ended_as"),
+    [("failed", "it broke", (3, f"{ID} failed\nit broke\n")), ("cancelled", None, (4, f"{ID} cancelled\n"))],
 )
-async def test_what_has_not_succeeded_is_status_1(
-    replica: Replica, world: World, state: str, error: str | None, said: str
+async def test_what_has_not_succeeded_has_a_status_that_says_how_it_ended(
+    replica: Replica, world: World, state: str, error: str | None, ended_as: tuple[int, str]
 ) -> None:
     asked = ("job", "submit", "log", "--idempotency-key", "order-1")
     await replica.done(*asked)
     world.rewrite(Collection.JOBS, ID, state=state, finished_at_ms=NOW, error=error)
     for waiting in ((*asked, "--wait", "30s"), ("job", "wait", ID)):
         ended = await replica.run(*waiting)
-        assert (ended.status, ended.out, ended.err) == (1, said, "")
+        assert (ended.status, ended.out, ended.err) == (*ended_as, "")
 
 
-async def test_what_has_not_ended_in_time_is_status_1_and_can_be_waited_for(replica: Replica) -> None:
+async def test_what_has_not_ended_in_time_is_status_5_and_can_be_waited_for(replica: Replica) -> None:
     for waiting in (("job", "submit", "log", "--wait", "0s"), ("job", "wait", ID, "--timeout", "0s")):
         ended = await replica.run(*waiting)
-        assert (ended.status, ended.out) == (1, f"{ID} pending\n")
+        assert (ended.status, ended.out) == (5, f"{ID} pending\n")
         assert ended.err == f"hascheduler: {ID} has not ended; hascheduler job wait {ID} waits on\n"
 
 
 async def test_waiting_ends_when_the_job_does(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log")
+    waiting = asyncio.create_task(replica.done("job", "wait", ID))
+    await until(lambda: waits(world, ID))  # the replica holds its request back
+    end(world, ID)
+    assert (await waiting).out == f"{ID} succeeded\nresult:\n  ok: 1\n"
+
+
+async def test_a_replica_that_holds_no_request_back_is_asked_again(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiters, "WAITERS_MAX", 0)
     await replica.done("job", "submit", "log")
     waiting = asyncio.create_task(replica.done("job", "wait", ID))
     world.rewrite(Collection.JOBS, ID, state="succeeded", finished_at_ms=NOW)
@@ -97,3 +110,12 @@ async def test_a_mistake_is_one_line_and_status_2(
     assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert said in ended.err
     assert not world.everything()[Collection.JOBS]
+
+
+async def test_what_the_server_warns_of_is_told_beside_the_answer(replica: Replica) -> None:
+    ended = await replica.done("job", "submit", "log", "--lane", 'bu"lk', "--json")
+    assert ended.json["lane"] == 'bu"lk'
+    assert ended.err == (
+        "warning: lane: no lane 'bu\"lk' is defined, so it has the defaults of one;"
+        " expected default, or a lane of /v1/lanes\n"
+    )

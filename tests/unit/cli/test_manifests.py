@@ -5,12 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hascheduler.api.resources.definitions import DefinitionBody, RateLimitBody, RetryBody
-from hascheduler.api.resources.lanes import LaneBody
-from hascheduler.api.resources.tenants import TenantBody
-from hascheduler.api.schedules.bodies import CreateScheduleBody, MisfireBody, TemplateBody
-from hascheduler.cli.input.manifests import FIELDS, Manifest, read_manifests
-from hascheduler.cli.input.normal_forms import DEFINITION, JOB, LANE, MISFIRE, RATE_LIMIT, RETRY, TENANT
+from hascheduler.cli.input.manifests import Manifest, read_manifests
+from hascheduler.cli.input.normal_forms import NORMAL
 from hascheduler.errors import CallerError
 from hascheduler.model.instants import WallMs
 from tests.unit.cli.invoking import Replica
@@ -28,7 +24,7 @@ job: {definition: log}
 def read(tmp_path: Path, text: str) -> list[Manifest]:
     file = tmp_path / "a.yaml"
     file.write_text(text)
-    return read_manifests([str(file)], NOW)
+    return list(read_manifests([str(file)], NOW).manifests)
 
 
 def test_a_schedule_gets_the_label_of_what_apply_wrote(tmp_path: Path) -> None:
@@ -40,6 +36,32 @@ def test_a_schedule_gets_the_label_of_what_apply_wrote(tmp_path: Path) -> None:
         "trigger": {"type": "interval", "every": "1m30s"},
         "job": {"definition": "log"},
     }
+
+
+def test_an_owner_is_read_from_the_files_or_goes_before_what_they_say(tmp_path: Path) -> None:
+    (tmp_path / "apply.yaml").write_text("{kind: Apply, owner: team-a}")
+    (tmp_path / "tick.yaml").write_text(_SCHEDULE)
+    for given, owner in ((None, "team-a"), ("team-b", "team-b")):
+        wanted = read_manifests([str(tmp_path)], NOW, given)
+        assert wanted.owner == owner
+        assert wanted.manifests[0].body["labels"]["apply-owner"] == owner
+    (tmp_path / "more.yaml").write_text("{kind: Apply, owner: team-c}")
+    assert read_manifests([str(tmp_path)], NOW, "team-b").owner == "team-b"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kind: Apply", "owner: missing"),
+        ("{kind: Apply, owner: 5}", "owner: 5 is not a text"),
+        ("{kind: Apply, owner: a b}", "owner: 'a b' is not a name"),
+        ("{kind: Apply, owner: a, name: x}", "name: no such field"),
+        ("{kind: Apply, owner: a}\n---\n{kind: Apply, owner: b}", "owner: a and b; expected one owner, or --owner"),
+    ],
+)
+def test_an_owner_that_is_none_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(CallerError, match=words):
+        read(tmp_path, text)
 
 
 @pytest.mark.parametrize("paused", [True, False])
@@ -67,7 +89,7 @@ def test_a_folder_is_read_at_any_depth_in_order_without_what_is_hidden(tmp_path:
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(f'{{"kind": "Definition", "name": "{file.stem.strip(".")}"}}')
-    assert [manifest.name for manifest in read_manifests([str(tmp_path)], NOW)] == ["z", "b", "c"]
+    assert [manifest.name for manifest in read_manifests([str(tmp_path)], NOW).manifests] == ["z", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -76,29 +98,31 @@ def test_a_folder_is_read_at_any_depth_in_order_without_what_is_hidden(tmp_path:
         ("{name: a}", "document 1, kind: missing"),
         ("{kind: Schedul, name: a}", "document 1, kind: 'Schedul'; expected Schedule, Definition, Lane or Tenant"),
         ("{kind: [Lane], name: a}", "document 1, kind: \"['Lane']\""),
-        ("[1]", "document 1: a list"),
+        ("[1]", "document 1: a list is not an object"),
         ("{kind: Definition}", "document 1, name: missing"),
         ("{kind: Definition, name: a/b}", "document 1, name: 'a/b' is not a name"),
-        ("{kind: Definition, name: 5}", "document 1, name: a number"),
+        ("{kind: Definition, name: 5}", "document 1, name: 5 is not a text"),
         ("{kind: Definition, name: a, teir: 3}", "document 1, teir: no such field; expected tier"),
-        ("{kind: Definition, name: a, rate_limit: 3}", "document 1, rate_limit: a number"),
+        ("{kind: Definition, name: a, rate_limit: 3}", "document 1, rate_limit: 3 is not an object"),
         ("{kind: Definition, name: a, rate_limit: {every: 3}}", "document 1, rate_limit.every: no such field"),
         ("{kind: Lane, name: a, tier: 3}", "document 1, tier: no such field"),
-        ("{kind: Tenant, name: a, weight: 3}", "document 1, weight: no such field; expected one of name, max_running"),
-        ("{kind: Definition, name: a, retry: 3}", "document 1, retry: a number"),
+        ("{kind: Tenant, name: a, weight: 3}", "document 1, weight: no such field; expected one of max_running"),
+        ("{kind: Definition, name: a, retry: 3}", "document 1, retry: 3 is not an object"),
         ("{kind: Definition, name: a}\n---\n{kind: Definition, name: a}", "document 2, name: 'a' is also in"),
         (f"{_SCHEDULE}triger: {{}}", "document 1, triger: no such field; expected trigger"),
         (_SCHEDULE.replace("90s", "-1s"), "document 1, trigger.every: "),
         (_SCHEDULE.replace("every: 90s", "every: 90s, jitter: 2m"), "document 1, trigger.jitter: "),
         (_SCHEDULE.replace("definition", "defintion"), "document 1, job.defintion: no such field; expected definition"),
-        (_SCHEDULE.replace("{definition: log}", "{}"), "document 1, job.definition: nothing"),
-        (_SCHEDULE.replace("{definition: log}", "log"), "document 1, job: a text"),
+        (_SCHEDULE.replace("{definition: log}", "{}"), "document 1, job.definition: missing"),
+        (_SCHEDULE.replace("{definition: log}", "log"), "document 1, job: 'log' is not an object"),
         (f"{_SCHEDULE}misfire: {{gracе: 5s}}", "document 1, misfire.gracе: no such field"),
-        (f"{_SCHEDULE}misfire: 5s", "document 1, misfire: a text"),
-        (f"{_SCHEDULE}labels: {{n: 1}}", "document 1, labels.n: a number"),
-        (f"{_SCHEDULE}labels: [a]", "document 1, labels: a list"),
-        (f"{_SCHEDULE}paused: 1", "document 1, paused: a number"),
-        ("{kind: Schedule, name: a, job: {definition: b}}", "document 1, trigger: nothing"),
+        (f"{_SCHEDULE}misfire: 5s", "document 1, misfire: '5s' is not an object"),
+        (f"{_SCHEDULE}labels: {{n: 1}}", "document 1, labels.n: 1 is not a text"),
+        (f"{_SCHEDULE}labels: [a]", "document 1, labels: a list is not an object"),
+        (f"{_SCHEDULE}paused: 1", "document 1, paused: 1 is not true or false"),
+        (f"{_SCHEDULE}pause_after_failures: 0", "document 1, pause_after_failures: 0 is too small"),
+        ("{kind: Definition, name: a, tier: 0}", "document 1, tier: 0 is too small"),
+        ("{kind: Schedule, name: a, job: {definition: b}}", "document 1, trigger: missing"),
         (f"{_SCHEDULE}---\nkind: [", "line 8: "),
     ],
 )
@@ -130,37 +154,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
         read_manifests([str(file)], NOW)
 
 
-def test_the_fields_that_are_known_are_those_of_the_api() -> None:
-    assert set(FIELDS["schedule"]) == set(CreateScheduleBody.model_fields)
-    assert set(JOB) == set(TemplateBody.model_fields)
-    assert set(MISFIRE) == set(MisfireBody.model_fields)
-    for kind, schema in (("definition", DefinitionBody), ("lane", LaneBody), ("tenant", TenantBody)):
-        assert set(FIELDS[kind]) == {"name", *schema.model_fields}
-    assert set(RETRY) == set(RetryBody.model_fields)
-    assert set(RATE_LIMIT) == set(RateLimitBody.model_fields)
-
-
-@pytest.mark.parametrize(("kind", "known"), [("definition", DEFINITION), ("lane", LANE), ("tenant", TENANT)])
-async def test_what_is_left_out_of_a_noun_is_what_the_replica_takes_for_it(
-    replica: Replica, kind: str, known: dict[str, object]
-) -> None:
-    shown = (await replica.done(kind, "put", "a", "--json")).json
-    assert {name: shown[name] for name in known} == known | (
-        # The scope is said even where it is the one of all new definitions.
-        {"retry": RETRY, "conflict_scope": "tenant"} if "retry" in known else {}
-    )
-
-
-@pytest.mark.parametrize(("known", "schema"), [(JOB, TemplateBody), (MISFIRE, MisfireBody)])
-def test_the_defaults_that_are_left_out_are_those_of_the_api(known: dict[str, object], schema: type) -> None:
-    fields = getattr(schema, "model_fields")  # noqa: B009  # mypy does not know which schema
-    required = {name for name, field in fields.items() if field.is_required()}
-    made = schema(**dict.fromkeys(required, "log"))
-    said_otherwise = {*required, "grace", "tenant"}
-    assert {name: value for name, value in known.items() if name not in said_otherwise} == {
-        name: getattr(made, name) for name in fields if name not in said_otherwise
-    }
-
-
-def test_the_tenant_that_is_left_out_is_that_of_the_api() -> None:
-    assert JOB["tenant"] == TemplateBody(definition="log").template().tenant
+@pytest.mark.parametrize("kind", ["definition", "lane", "tenant"])
+async def test_what_is_left_out_of_a_noun_is_what_the_replica_takes_for_it(replica: Replica, kind: str) -> None:
+    assert NORMAL[kind]((await replica.done(kind, "put", "a", "--json")).json) == {"name": "a"}

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from hascheduler.model.instants import parse_instant
 from tests.unit.cli.invoking import Ended, invoke
 
 _NOBODY = "http://127.0.0.1:9"  # nothing is asked of it
@@ -79,6 +80,22 @@ def test_every_kind_of_trigger_has_a_preview(arguments: list[str], times: list[s
     assert [fire["nominal_at"] for fire in answer["fires"]] == times
 
 
+def test_an_expression_that_may_not_be_meant_is_warned_of() -> None:
+    ended = preview("--cron", "0 */15 * * * *")
+    assert "warning: '0 */15 * * * *' fires each second of minute 0 of every 15th hour" in ended.out
+    answer: Any = preview("--cron", "0 22-2 * * *", "--json").json
+    assert answer["warnings"] == ["'22-2' as the hour wraps around: it is 22 to 23 and 0 to 2"]
+    assert "warning" not in preview("--cron", "0 9 LW * ?", "--timezone", "europe/PARIS").out
+
+
+def test_gos_every_is_an_interval() -> None:
+    from_ = ("--from", "2030-01-01T00:00:00Z", "--count", "3", "--json")
+    first, second, third = (
+        parse_instant(fire["nominal_at"]) for fire in _fires(preview("--cron", "@every 90s", *from_))
+    )
+    assert (second - first, third - second) == (90_000, 90_000)
+
+
 def test_a_schedule_that_is_over_says_so() -> None:
     shown = preview("--cron", "0 0 1 1 *", "--end-at", "2028-06-01T00:00:00Z", "--from", "2028-02-01T00:00:00Z").out
     assert "It will not fire any more." in shown
@@ -120,6 +137,8 @@ def test_a_zone_without_clock_changes_says_so() -> None:
         (["--cron", "* * *"], "trigger.expression"),
         (["--cron", "61 * * * *"], "trigger.expression"),
         (["--cron", "0 0 30 2 *"], "trigger.expression"),
+        (["--cron", "0 0 12 * * ?"], "trigger.expression"),
+        (["--cron", "@every soon"], "trigger.expression"),
         (["--cron", "* " * 5_120], "trigger.expression"),
         (["--cron", "@daily", "--timezone", "Mars/X"], "trigger.timezone"),
         (["--cron", "@daily", "--timezone", "../../etc/passwd"], "trigger.timezone"),

@@ -11,8 +11,11 @@ import pytest
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
+from hascheduler.mirror.changes import JobSeen
+from hascheduler.model.instants import WallMs
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica, invoke
+from tests.unit.dispatch.nouns import make_job
 from tests.unit.simulate.test_recordings import Load, written
 
 
@@ -82,6 +85,19 @@ def test_another_policy_is_shown_beside_the_one_that_was_recorded(file: Path) ->
     assert "than under balanced" in ended.out.replace("\n", " ")
     under = json.loads(invoke("simulate", str(file), "--compare", "fair,swimlanes", "--json").out)
     assert list(under) == ["balanced", "fair", "swimlanes"]
+
+
+def test_what_was_not_due_is_left_out_and_told_of(file: Path) -> None:
+    heading, steps = recorded()
+    later = make_job(
+        "later", definition="x", submitted_at_ms=heading.at_ms, not_before_ms=WallMs(heading.at_ms + 10**11)
+    )
+    written_to = write(file, heading, [RecordedStep(heading.at_ms, (JobSeen(later),), None), *steps])
+    for arguments in (("--compare", "fair"), ("--policy", "fair")):
+        shown = " ".join(invoke("simulate", written_to, *arguments, COLUMNS="120").out.split())
+        assert "as recorded of r1; without jobs: 1 due after its end" in shown
+    under: Any = invoke("simulate", written_to, "--compare", "fair", "--json").json
+    assert [each["left_out"] for each in under.values()] == [{"due_later": ["later"]}] * 2
 
 
 def test_a_line_that_cannot_be_read_is_named(file: Path) -> None:

@@ -53,6 +53,17 @@ def test_the_summary_has_the_figures(tmp_path: Path) -> None:
     assert "\x1b" not in ended.out
 
 
+def test_what_no_processor_could_run_is_counted(tmp_path: Path) -> None:
+    file = scenario(tmp_path, job("a", resources={"cpu": 9}), job("b"))
+    alone = invoke("simulate", file)
+    assert alone.status == 0
+    assert "1 unschedulable" in " ".join(alone.out.split())
+    assert "no processor that was there at the end could run: a" in alone.out
+    beside = invoke("simulate", file, "--compare", "fair")
+    assert re.search(r"^ *unschedulable +1 +1", beside.out, re.MULTILINE)
+    assert invoke("simulate", file, "--json").json["unschedulable"] == ["a"]
+
+
 def test_many_keys_are_not_all_shown(tmp_path: Path) -> None:
     file = scenario(tmp_path, job("g", count=50, fairness_key=[f"k{n}" for n in range(50)]))
     ended = invoke("simulate", file)
@@ -86,11 +97,14 @@ def test_an_impossible_request_is_one_line(arguments: list[str], line: str) -> N
     ("text", "line"),
     [
         ('{"jobs": [{"id": "a", "definition": "y", "duration": 1}]}', "jobs.0.definition: 'y' is not defined"),
-        ('{"polizy": "fair"}', "polizy: unknown key; expected policy"),
-        ("until: -1", "until: -1 is negative"),
-        ("processors:\n- {id: p, resources: {cpu: -1}}", "processors.0.resources.cpu: -1; expected a whole number"),
+        ('{"polizy": "fair"}', "polizy: no such field; expected policy"),
+        ("until: -1", "until: '-1' is not between 0 and 100 years"),
+        (
+            "processors:\n- {id: p, resources: {cpu: -1}}",
+            "processors.0.resources.cpu: -1 is too small",
+        ),
         ("jobs:\n  - {id: [}\n", "line 2: "),
-        ("7", "7; expected an object"),
+        ("7", "7 is not an object"),
     ],
 )
 def test_an_error_in_a_file_names_its_place(text: str, line: str, tmp_path: Path) -> None:

@@ -12,14 +12,18 @@ Answering = Callable[[httpx.Request], httpx.Response]
 
 
 class Threaded:
-    """A `Scheduler` whose methods are awaited, while this loop serves it."""
+    """A `Scheduler`, or a part of one, whose methods are awaited, while this loop serves it."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Any) -> None:
         self.scheduler = scheduler
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Any:
+        meant = getattr(self.scheduler, name)
+        if not callable(meant):
+            return Threaded(meant)
+
         async def ask(*arguments: Any, **more: Any) -> Any:
-            return await asyncio.to_thread(getattr(self.scheduler, name), *arguments, **more)
+            return await asyncio.to_thread(meant, *arguments, **more)
 
         return ask
 

@@ -64,6 +64,22 @@ async def test_what_is_cut_off_comes_again_whole_from_the_next_replica() -> None
     assert [(url.host, url.params.get("after")) for url in asked[:3]] == [("a", None), ("a", "1.1"), ("b", "1.1")]
 
 
+async def test_where_nothing_matched_for_long_it_goes_on_from_where_the_replica_had_come() -> None:
+    _, asked, _ = await followed([ONE + ": still here\nid: 1.9\n\n: still here\n\n"], patience=3 * PAUSE_S)
+    assert [url.params.get("after") for url in asked[:2]] == [None, "1.9"]
+
+
+async def test_one_connection_says_when_there_is_no_more_and_is_not_tried_again() -> None:
+    answer, asked = answering(["retry: 2000\n\n" + ONE + ": still here\nid: 1.9\n\n" + CUT_OFF])
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
+        stream = AsyncScheduler("http://a", http=http).events.stream(types=["submitted"], after="1.0")
+        assert [event async for event in stream] == [
+            JobEvent("1.1", "submitted", {"job": "a"}),
+            JobEvent("1.9", "caught_up", {}),
+        ]
+    assert [url.params.multi_items() for url in asked] == [[("type", "submitted"), ("after", "1.0")]]
+
+
 async def test_the_filter_is_sent_each_time() -> None:
     _, asked, _ = await followed([ONE], types=["failed", "cancelled"], definition="log", after="1.0")
     assert [url.params.multi_items() for url in asked[:2]] == [

@@ -23,6 +23,13 @@ async def test_each_of_many_is_submitted_or_refused_by_itself(face: Face, world:
     assert [one.status for one in again.results] == [200, 200, 422]
 
 
+async def test_what_a_file_holds_is_sent_as_it_is(face: Face) -> None:
+    jobs = [{"definition": "log", "priority": None}, 5, {"definition": "log"}]
+    answer = await face.ask.submit_batch(jobs, idempotency_key="import-1")
+    assert [one["status"] for one in answer["results"]] == [422, 422, 201]
+    assert answer["results"][0]["problem"]["title"]
+
+
 async def test_too_many_for_one_request_go_in_several(
     face: Face, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -44,7 +51,8 @@ async def test_a_key_that_is_too_long_for_the_last_request_is_told_before_the_fi
 
 
 async def test_all_pages_of_a_list_are_read(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hascheduler.client.requests._PAGE", "2")
+    for kind in ("synchronous", "asynchronous"):
+        monkeypatch.setattr(f"hascheduler.client.{kind}.asking.PAGE", 2)
     for n in range(5):
         await face.ask.submit("log", target=str(n), labels={"odd": str(n % 2)})
     assert [job.target for job in await face.listed()] == ["4", "3", "2", "1", "0"]
@@ -61,7 +69,11 @@ async def test_all_that_match_are_changed_however_many_requests_it_takes(
     assert await face.ask.cancel_where(dry_run=True, definition="log") == Changed(3, True, 0, 0, True)
     assert (await face.ask.reprioritize_where(9, labels={"team": "a"}, dry_run=True)).matched == 3
     world.rewrite(Collection.JOBS, "job:0001", state="running")
-    assert await face.ask.cancel_where(labels={"team": "a"}) == Changed(3, True, 2, 1, True)
+    heard: list[int] = []
+    changed = await face.ask.cancel_where(labels={"team": "a"}, progress=lambda so_far: heard.append(so_far.changed))
+    assert changed == Changed(3, True, 2, 1, True)
+    assert heard == sorted(heard)
+    assert len(heard) > 1
     world.rewrite(Collection.JOBS, "job:0002", state="failed", finished_at_ms=NOW)
     assert await face.ask.retry_where(definition="log") == Changed(1, True, 1, 0, True)
 

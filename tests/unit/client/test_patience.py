@@ -6,7 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from hascheduler.client import InvalidInput, Refused, Scheduler, Unavailable, batching
+from hascheduler.client import AsyncScheduler, InvalidInput, Refused, Scheduler, Unavailable, batching
 from tests.unit.client.faces import Face, answered_by
 
 A, B = "http://a:1", "http://b:2"
@@ -161,6 +161,55 @@ async def test_what_would_be_no_better_is_not_repeated(
     with pytest.raises(error, match=said):
         await face_of(kind, replicas, A).ask.get("job:1")
     assert len(replicas.asked) == 1
+
+
+@faces
+@pytest.mark.parametrize("answer", [httpx.Response(404, text="nginx"), problem(404, "no such route")])
+async def test_a_server_that_is_no_replica_does_not_know_what_is_there(kind: str, answer: httpx.Response) -> None:
+    scheduler = answered_by(kind, Replicas(answer), A).ask
+    for ask in (scheduler.lanes.delete, scheduler.lanes.find, scheduler.tokens.revoke, scheduler.work.deregister):
+        with pytest.raises((Refused, Unavailable), match="404"):
+            await ask("a")
+
+
+@faces
+async def test_a_failure_tells_what_was_answered_and_where(kind: str) -> None:
+    replicas = Replicas(problem(409, "taken"))
+    with pytest.raises(Refused) as refused:
+        await face_of(kind, replicas, A).ask.get("job:1")
+    assert (refused.value.replica, refused.value.status, refused.value.problem.detail) == (A, 409, "taken")
+    unavailable = await failure(kind, problem(503, "busy"))
+    assert (unavailable.replica, unavailable.status, unavailable.cause) == (A, 503, None)
+    assert unavailable.problem is not None
+    assert unavailable.problem.detail == "busy"
+    unavailable = await failure(kind, httpx.ReadTimeout("slow"))
+    assert (unavailable.status, type(unavailable.cause)) == (None, httpx.ReadTimeout)
+    assert isinstance((await failure(kind, httpx.Response(200, text="<html>"))).cause, ValueError)
+
+
+async def failure(kind: str, answer: httpx.Response | httpx.TransportError) -> Unavailable:
+    with pytest.raises(Unavailable) as unavailable:
+        await face_of(kind, Replicas(answer), A, patience=0).ask.get("job:1")
+    return unavailable.value
+
+
+@faces
+async def test_a_replica_may_be_silent_for_as_long_as_is_said_and_was_asked_of_it(kind: str) -> None:
+    replicas = Replicas(problem(422, "enough"))
+    scheduler = answered_by(kind, replicas, A, answer_timeout=3.0).ask
+    for asking in (scheduler.get("job:1"), scheduler.submit("log", wait=20)):
+        with pytest.raises(Refused):
+            await asking
+    assert [request.extensions["timeout"]["read"] for request in replicas.asked] == [3, 23]
+    assert {request.extensions["timeout"]["connect"] for request in replicas.asked} == {3}
+
+
+async def test_a_leader_that_is_recorded_may_be_silent_for_all_of_the_time() -> None:
+    replicas = Replicas(problem(422, "enough"))
+    async with httpx.AsyncClient(transport=httpx.MockTransport(replicas)) as http:
+        with pytest.raises(Refused):
+            await anext(AsyncScheduler(A, http=http).cluster.record("1m"))
+    assert replicas.asked[0].extensions["timeout"]["read"] == 70
 
 
 @faces

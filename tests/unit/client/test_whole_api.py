@@ -92,11 +92,14 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     assert len((await scheduler.schedules.preview("nightly", count=3))["fires"]) == 3
     assert len((await scheduler.schedules.preview_trigger(CRON, count=2))["fires"]) == 2
     assert (await scheduler.schedules.preview_patch("nightly", {"trigger": {"expression": "0 3 * * *"}}))["added"]
+    with pytest.raises(Refused, match="412"):
+        await scheduler.schedules.pause("nightly", if_match=schedule["rev"])
     job = await scheduler.schedules.trigger("nightly", {"payload": 2})
     assert (isinstance(job, Job), job.payload, job.schedule) == (True, 2, "nightly")
     filled = await scheduler.schedules.backfill("nightly", "2029-12-01T00:00:00Z", "2029-12-03T00:00:00Z", dry_run=True)
     assert (filled["count"], filled["created"]) == (2, 2)
     assert await listed(scheduler.schedules.verdicts("nightly", ["missed"])) == []
+    assert await listed(scheduler.verdicts(["missed"], since="2030-01-01T00:00:00Z", labels={"team": "a"})) == []
     assert (await scheduler.schedules.counts("nightly"))["counts"]["fired"] == 0
     await go_through_jobs(scheduler)
     assert (await scheduler.cluster.status())["leading"]
@@ -125,12 +128,18 @@ async def go_through_resources(scheduler: AsyncScheduler) -> None:
         some: Any = part
         changed = await some.patch(name, {field: 7}, if_match=(await some.get(name))["rev"])
         assert changed[field] == 7
-        with pytest.raises(Refused) as refused:
-            await some.put(name, if_match=1)
-        assert refused.value.status == 412
+        for condition in ({"if_match": 1}, {"if_none_match": "*"}):
+            with pytest.raises(Refused) as refused:
+                await some.put(name, **condition)
+            assert refused.value.status == 412
+        assert (await some.put_document(name, {field: 8}, if_match=changed["rev"]))[field] == 8
+        with pytest.raises(Refused, match="if_match"):
+            await some.put_document(name, {"if_match": 9})
+        assert (await some.find(name))["name"] == name
         assert [one["name"] for one in await listed(some.list())] == [name]
         assert await some.delete(name)
         assert not await some.delete(name)
+        assert await some.find(name) is None
     await scheduler.definitions.put("log")
     token = await scheduler.tokens.create("ci", "viewer", expires_in="1h")
     assert [one["id"] for one in await listed(scheduler.tokens.list())] == [token["id"]]
@@ -173,6 +182,24 @@ async def test_a_page_after_the_other_is_read(scheduler: AsyncScheduler, recorde
     recorder.requests.clear()
     assert len(await listed(scheduler.lanes.list())) == 201
     assert [request.url.params.get("after") for request in recorder.requests] == [None, "lane-199"]
+
+
+async def test_a_page_alone_says_what_the_next_one_comes_after(scheduler: AsyncScheduler) -> None:
+    for name in "abc":
+        await scheduler.lanes.put(name)
+        await scheduler.schedules.create_document(
+            {"name": name, "trigger": CRON, "job": TEMPLATE, "labels": {"x": "1"}}
+        )
+        await scheduler.submit("log")
+    lanes = await scheduler.lanes.page(limit=2)
+    assert ([lane["name"] for lane in lanes.items], lanes.next) == (["a", "b"], "b")
+    assert ([lane["name"] for lane in (await scheduler.lanes.page(after="b")).items]) == ["c"]
+    schedules = await scheduler.schedules.page(["x=1"], limit=1, after="a")
+    assert ([one["name"] for one in schedules.items], schedules.fields["next"]) == (["b"], "b")
+    jobs = await scheduler.page(limit=2, definition="log")
+    assert [job.id for job in jobs.items] == [fields["id"] for fields in jobs.fields["items"]]
+    rest = await scheduler.page(after=jobs.next, definition="log")
+    assert (len(jobs.items), len(rest.items), rest.next) == (2, 1, None)
 
 
 @pytest.mark.parametrize("answer", [{}, {"items": 5, "next": None}, {"items": []}, {"items": [], "nexT": None}])

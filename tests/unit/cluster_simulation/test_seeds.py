@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.cluster_simulation.mutants import PLANTED
-from tests.tiers import TIER, in_tier
+from tests.tiers import TIER, in_tier, spread
 
 QUICKLY_NOTICED = ("lease-without-compare-and-set",)
 """After each edit; to look for the others takes a few seconds to half a minute each."""
-SEEDS = in_tier(check=4, test=50, verify=200)
+SEEDS = in_tier(check=2, test=50, verify=200)
 """``make cluster-sim SEEDS=10000`` for a night."""
 _ROOT = Path(__file__).parents[3]
 
@@ -56,7 +56,7 @@ def test_a_planted_bug_turns_a_checker_red(name: str) -> None:
     assert re.search(rf"{name} +seed \d+: \w+", run.stdout), run.stdout
 
 
-@pytest.mark.parametrize("name", sorted({planted.faults for planted in PLANTED.values()}))
+@pytest.mark.parametrize("name", spread(sorted({planted.faults for planted in PLANTED.values()}), check=2))
 def test_without_the_bug_the_same_troubles_do_no_harm(name: tuple[str, ...]) -> None:
     run = simulate("--seeds", str(in_tier(check=1, test=6)), "--faults", ",".join(name))
     assert run.returncode == 0, run.stdout + run.stderr

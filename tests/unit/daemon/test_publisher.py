@@ -6,6 +6,8 @@ from contextlib import suppress
 from hascheduler.daemon.loop.inbox import Inbox
 from hascheduler.daemon.outbound.publisher import Publisher
 from hascheduler.dispatch.decisions import CancelNotice, Publish
+from hascheduler.dispatch.inputs import TransportSeen
+from hascheduler.mongo.transport import MongoTransport
 from hascheduler.testing.memory.broker import MemoryBroker
 from hascheduler.testing.memory.transport import MemoryTransport
 
@@ -29,3 +31,23 @@ async def test_processors_that_poll_are_sent_nothing() -> None:
     with suppress(asyncio.CancelledError):
         await running
     assert (broker.waiting("p1"), broker.waiting("http:p.1")) == (2, 0)
+
+
+async def test_with_a_fallback_the_core_may_dispatch_while_the_broker_is_away() -> None:
+    broker, inbox = MemoryBroker(), Inbox()
+    broker.queue("p1")
+    broker.accepting = False
+    publisher = Publisher(MemoryTransport(broker), inbox, fallback=MongoTransport())
+    running = asyncio.create_task(publisher.run())
+    publisher.offer([Publish("a", 1, "p1")])
+    assert await publisher.drained(5)
+    assert inbox.take() == [TransportSeen(True)]
+    # It is the broker that metrics and alerts are about.
+    assert not publisher.accepting
+    broker.accepting = True
+    publisher.offer([Publish("b", 1, "p1")])
+    assert await publisher.drained(5)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert broker.waiting("p1") == 1

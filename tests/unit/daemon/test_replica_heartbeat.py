@@ -91,6 +91,37 @@ async def test_another_replicas_beat_and_its_own_older_one_prove_nothing() -> No
         assert not one.fresh
 
 
+async def test_a_replica_whose_beats_stop_is_silent_after_three_periods() -> None:
+    async with heartbeat() as (one, board, clock):
+        one.seen(await board.next())
+        one.seen(status(7, id="r2"))
+        clock.now += CONFIG.stale_after_ms - 1
+        one.seen(status(2))
+        assert not one.is_silent("r2")
+        clock.now += 1
+        assert one.is_silent("r2")
+        assert not one.is_silent(CONFIG.replica_id)
+        one.seen(status(8, id="r2"))
+        assert not one.is_silent("r2")
+
+
+async def test_where_the_stream_itself_is_silent_nobody_is_said_to_be_dead() -> None:
+    async with heartbeat() as (one, board, clock):
+        one.seen(await board.next())
+        one.seen(status(7, id="r2"))
+        clock.now += 10 * CONFIG.stale_after_ms
+        assert not one.is_silent("r2")
+
+
+async def test_who_left_is_forgotten() -> None:
+    async with heartbeat() as (one, board, clock):
+        one.seen(status(7, id="r2"))
+        one.gone("r2")
+        clock.now += CONFIG.stale_after_ms
+        one.seen(await board.next())
+        assert not one.is_silent("r2")
+
+
 async def test_a_barrier_hurries_the_next_beat_and_falls_when_it_comes_back() -> None:
     async with heartbeat() as (one, board, clock):
         before = await board.next()

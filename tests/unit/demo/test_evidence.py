@@ -42,8 +42,10 @@ def _verdict(effects: list[Effect], cut_from_ms: int | None = None, **jobs: dict
     )
     assert verdict.expected == len(JOBS)
     found = {"missed": verdict.missed, "doubled": verdict.doubled, "unexpected": verdict.unexpected}
+    assert verdict.faulty == any(found.values())
+    found["pending"] = verdict.pending
     assert verdict.good == (not any(found.values()))
-    assert verdict.fired == len(JOBS) - len(verdict.missed)
+    assert verdict.fired == len(JOBS) - len(verdict.missed) - len(verdict.pending)
     found["unseen"] = verdict.unseen
     return {name: jobs for name, jobs in found.items() if jobs}
 
@@ -61,6 +63,16 @@ def test_a_nominal_time_without_an_effect_is_missed() -> None:
 
 def test_a_job_that_failed_is_missed_although_its_handler_ran() -> None:
     assert _verdict(ALL, first=_job("failed")) == {"missed": [JOBS[0]]}
+
+
+@pytest.mark.parametrize("state", ["pending", "dispatched", "running"])
+def test_a_job_that_is_still_to_run_is_pending_and_not_missed(state: str) -> None:
+    assert _verdict(ALL[1:], first={"state": state, "attempt": 0, "attempts": []}) == {"pending": [JOBS[0]]}
+
+
+def test_a_job_that_ran_twice_and_is_to_run_again_is_doubled_and_pending() -> None:
+    first = {**_job("lost", processor="p.1"), "state": "pending"}
+    assert _verdict([*ALL, ALL[0]], first=first) == {"doubled": [JOBS[0]], "pending": [JOBS[0]]}
 
 
 def test_the_same_attempt_twice_is_doubled() -> None:

@@ -2,11 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import httpx
 import pytest
 
+from hascheduler.client import AsyncScheduler
 from hascheduler.demo.environment import CurrentLeader
 from hascheduler.demo.kubernetes.kills import measure_takeover
 from hascheduler.demo.replica_api import ReplicaApi
@@ -25,27 +27,42 @@ def _replicas(answers: dict[str, httpx.Response | Exception], asked: list[str]) 
             raise given
         return given
 
-    return ReplicaApi(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
+    return _api(answer)
+
+
+def _api(answer: Callable[[httpx.Request], httpx.Response]) -> ReplicaApi:
+    http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    return ReplicaApi(lambda url: AsyncScheduler(url, patience=0, http=http), lambda: _URLS)
+
+
+def _status(scheduler: AsyncScheduler) -> Awaitable[Any]:
+    return scheduler.cluster.status()
+
+
+def _refused(status: int) -> httpx.Response:
+    return httpx.Response(status, json={"type": "urn:x", "detail": "no"})
 
 
 async def test_the_next_one_is_asked_when_one_is_away_or_in_trouble() -> None:
     asked: list[str] = []
     api = _replicas({"b": httpx.Response(503), "c": httpx.Response(200, json={"ready": True})}, asked)
-    assert await api.get("/v1/cluster") == {"ready": True}
+    assert await api.ask(_status) == {"ready": True}
     assert asked == ["a", "b", "c"]
 
 
 async def test_the_one_to_avoid_is_asked_last() -> None:
     asked: list[str] = []
-    await _replicas({name: httpx.Response(200, json={}) for name in "abc"}, asked).get("/", avoid="a")
+    await _replicas({name: httpx.Response(200, json={}) for name in "abc"}, asked).ask(_status, avoid="a")
     assert asked == ["b"]
 
 
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        (httpx.Response(401, text="no"), CallerError),
-        (httpx.Response(403, text="no"), CallerError),
+        (_refused(401), CallerError),
+        (_refused(403), CallerError),
+        (_refused(404), StoreUnavailable),
+        (_refused(429), StoreUnavailable),
         (httpx.Response(500, text="no"), StoreUnavailable),
         (httpx.Response(404, text="no"), StoreUnavailable),
         (httpx.Response(200, text="no"), StoreUnavailable),
@@ -54,21 +71,21 @@ async def test_the_one_to_avoid_is_asked_last() -> None:
     ],
 )
 async def test_what_is_no_answer_is_said(given: httpx.Response | Exception, error: type[Exception]) -> None:
-    with pytest.raises(error, match="GET"):
-        await _replicas(dict.fromkeys("abc", given), []).get("/v1/cluster")
+    with pytest.raises(error, match=r"http://[ac] (answered|does not answer)"):
+        await _replicas(dict.fromkeys("abc", given), []).ask(_status)
 
 
 async def test_a_schedule_that_is_there_already_was_made_by_an_answer_that_got_lost() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(409) if request.method == "POST" else httpx.Response(200, json={"name": "tick"})
+        return _refused(409) if request.method == "POST" else httpx.Response(200, json={"name": "tick"})
 
-    api = ReplicaApi(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
+    api = _api(answer)
     assert await api.create({"name": "tick"}) == {"name": "tick"}
 
 
 async def test_a_schedule_that_is_refused_is_the_callers_fault() -> None:
-    with pytest.raises(CallerError, match="422: wrong"):
-        await _replicas({"a": httpx.Response(422, text="wrong")}, []).create({"name": "tick"})
+    with pytest.raises(CallerError, match="422: no"):
+        await _replicas({"a": _refused(422)}, []).create({"name": "tick"})
 
 
 async def test_a_takeover_lasts_from_the_last_entry_of_the_old_term_to_a_decision_of_the_next(
@@ -92,7 +109,7 @@ async def test_a_takeover_lasts_from_the_last_entry_of_the_old_term_to_a_decisio
 
     monkeypatch.setattr(asyncio, "sleep", pass_time)
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now_s)
-    api = ReplicaApi(httpx.AsyncClient(transport=httpx.MockTransport(answer)), lambda: _URLS)
+    api = _api(answer)
     assert await measure_takeover(api, CurrentLeader("x", 7)) == 500, (
         "from the entry seen at 200 ms to the decision seen at 700 ms"
     )

@@ -18,7 +18,7 @@ from hascheduler.mirror.changes import JobGone, JobSeen, ProcessorSeen
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.policy import Criteria
-from hascheduler.model.retry import ATTEMPTS_MAX_DEFAULT
+from hascheduler.model.retry import LOST_ATTEMPTS_MAX_DEFAULT
 from tests.unit.dispatch.core_vs_oracle import KEYS, SPANS_MS, CoreVsOracle
 
 Pairs = list[tuple[str, str]]
@@ -90,8 +90,9 @@ class CoreVsOracleFaults(CoreVsOracle):
             job = self._jobs[id]
             if job.processor in living:
                 continue
-            if job.state is JobState.RUNNING and job.failures + 1 >= ATTEMPTS_MAX_DEFAULT:
-                found.append(Fail(id, job.attempt, "processor lost; attempts used up"))
+            if job.state is JobState.RUNNING and job.losses + 1 >= LOST_ATTEMPTS_MAX_DEFAULT:
+                lost = f"processor lost; {LOST_ATTEMPTS_MAX_DEFAULT} attempts lost, as many as lost_attempts allows"
+                found.append(Fail(id, job.attempt, lost))
             else:
                 may_start = job.state is JobState.DISPATCHED and job.processor not in self.oracle.processors
                 found.append(Requeue(id, job.attempt, UNREGISTERED if may_start else "processor lost"))

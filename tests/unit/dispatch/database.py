@@ -192,9 +192,15 @@ class Database:
                 self._move(
                     id, state=JobState.DISPATCHED, attempt=attempt, processor=processor_id, dispatched_at_ms=at_ms
                 )
+            case Requeue(id, _, reason) if job["state"] == JobState.RUNNING and reason == "timed out":
+                self._back_to_pending(id, "failed", reason, failures=job["failures"] + 1)
+            case Requeue(id, _, reason) if job["state"] == JobState.RUNNING:
+                losses = job["losses"] + 1
+                again_ms = at_ms + [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000][min(losses, 8) - 1]
+                retry_at_ms = None if losses == 1 else WallMs(again_ms)
+                self._back_to_pending(id, "lost", reason, losses=losses, retry_at_ms=retry_at_ms)
             case Requeue(id, _, reason):
-                ran = job["state"] == JobState.RUNNING
-                self._back_to_pending(id, "lost", reason, failures=job["failures"] + ran)
+                self._back_to_pending(id, "lost", reason)
             case Cancel() if job["cancel_requested_at_ms"] is not None and job["state"] != JobState.PENDING:
                 return Settlement.DONE
             case Cancel(id):

@@ -53,8 +53,8 @@ def test_the_total_timeout_ends_a_job_that_runs_and_one_that_waits_for_its_next_
     runs = running("a", "p", started_at_ms=wall(0), first_started_at_ms=wall(0))
     waits = make_job("b", attempt=1, first_started_at_ms=wall(0), retry_at_ms=wall(10**6), failures=1)
     scene = Scene(*processors("p"), define(total_timeout_ms=5_000), *jobs(runs, waits))
-    assert scene.at(5_000).decisions == (Fail("b", 1, "timed out in all"),)
-    assert scene.at(5_000 + GRACE_MS, JobGone("b")).decisions == (Fail("a", 1, "timed out in all"),)
+    assert scene.at(5_000).decisions == (Fail("b", 1, "timed out in all (1 try)"),)
+    assert scene.at(5_000 + GRACE_MS, JobGone("b")).decisions == (Fail("a", 1, "timed out in all (1 try)"),)
 
 
 def test_a_processor_whose_clock_is_ahead_gets_no_more_time_and_one_behind_no_less() -> None:

@@ -12,7 +12,6 @@ from hascheduler.dispatch.decisions import (
     Decision,
     Dispatch,
     Fail,
-    JobMove,
     Publish,
     Requeue,
     Settlement,
@@ -24,6 +23,7 @@ from hascheduler.mirror.changes import (
     ProcessorGone,
 )
 from hascheduler.model.definition import Definition
+from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.retry import RetryPolicy
 from tests.unit.dispatch.nouns import dispatched, make_job, running, wall
 from tests.unit.dispatch.scene import CONFIG, DOUBT_MS, START_MS, Scene, echo, jobs, processors, settled
@@ -47,23 +47,51 @@ def test_the_jobs_of_a_dead_processor_are_requeued_and_go_elsewhere_with_the_nex
     assert step.decisions == (Dispatch("a", 2, "q"), Dispatch("b", 2, "q"))
 
 
-def test_a_job_whose_attempts_are_used_up_fails_but_one_that_never_ran_does_not() -> None:
+def test_a_job_that_was_lost_too_often_fails_but_one_that_never_ran_or_only_failed_does_not() -> None:
     scene = Scene(
-        *processors("p"), DefinitionSeen(Definition("log", 1, retry=RetryPolicy(3))),
-        *jobs(running("a", "p", failures=2), dispatched("b", "p", failures=8), running("c", "p", attempt=9)),
+        *processors("p"), DefinitionSeen(Definition("log", 1, retry=RetryPolicy(3, lost_attempts_max=4))),
+        *jobs(
+            running("a", "p", losses=3),
+            dispatched("b", "p", losses=8),
+            running("c", "p", attempt=9),
+            running("d", "p", failures=2, losses=2),
+        ),
     )  # fmt: skip
+    assert scene.at(100, ProcessorLost("p", 1)).decisions == (
+        Fail("a", 1, "processor lost; 4 attempts lost, as many as lost_attempts allows"),
+        Requeue("b", 1, "processor lost"),
+        Requeue("c", 9, "processor lost"),
+        Requeue("d", 1, "processor lost"),
+    )
+
+
+def test_a_job_of_a_definition_of_0_2_0_fails_after_as_many_attempts_failed_or_lost() -> None:
+    stored = encode_definition(Definition("log", 1, retry=RetryPolicy(3)))
+    del stored["lost_attempts_max"]
+    scene = Scene(
+        *processors("p"), DefinitionSeen(decode_definition("log", stored)),
+        *jobs(running("a", "p", failures=2), running("b", "p", failures=1, losses=1), running("c", "p", losses=1)),
+    )  # fmt: skip
+    assert scene.at(100, ProcessorLost("p", 1)).decisions == (
+        Fail("a", 1, "processor lost; attempts used up"),
+        Fail("b", 1, "processor lost; attempts used up"),
+        Requeue("c", 1, "processor lost"),
+    )
+
+
+def test_a_job_that_is_lost_ten_times_fails_although_nobody_has_defined_it() -> None:
+    scene = Scene(*processors("p"), *jobs(running("a", "p", losses=9), running("b", "p", losses=8, failures=4)))
     decided = scene.at(100, ProcessorLost("p", 1)).decisions
-    assert [type(d) for d in decided] == [Fail, Requeue, Requeue]
-    assert [d.job_id for d in decided if isinstance(d, JobMove)] == ["a", "b", "c"]
+    assert [type(d) for d in decided] == [Fail, Requeue]
 
 
 def test_a_job_that_was_given_back_after_its_fail_was_promised_is_not_dispatched_again() -> None:
-    scene = Scene(
-        *processors("p", "q"), DefinitionSeen(Definition("log", 1, retry=RetryPolicy(1))), *jobs(running("a", "p"))
-    )
+    once = DefinitionSeen(Definition("log", 1, retry=RetryPolicy(lost_attempts_max=1)))
+    scene = Scene(*processors("p", "q"), once, *jobs(running("a", "p")))
     assert [type(d) for d in scene.at(100, ProcessorLost("p", 1)).decisions] == [Fail]
     assert scene.at(200, *jobs(make_job("a", rev=4, attempt=1))).decisions == ()
-    assert scene.at(300, JobGone("a")).settled == (Fail("a", 1, "processor lost; attempts used up"),)
+    lost = "processor lost; 1 attempt lost, as many as lost_attempts allows"
+    assert scene.at(300, JobGone("a")).settled == (Fail("a", 1, lost),)
 
 
 def test_a_processor_that_comes_back_in_time_keeps_its_jobs() -> None:
@@ -202,3 +230,20 @@ def test_a_job_that_was_to_stop_and_lost_its_processor_is_not_run_again() -> Non
     assert step.decisions == (Cancel("j", 1, "cancel requested; the attempt was lost"),)
     assert scene.at(300).decisions == ()
     assert scene.at(400, JobGone("j")).settled == step.decisions
+
+
+@pytest.mark.parametrize(
+    ("counts", "ended"),
+    [
+        ({"failures": 1}, "its attempt failed"),
+        ({"losses": 1}, "one attempt was lost with its processor"),
+        ({"losses": 2}, "2 attempts were lost with their processors"),
+        ({"failures": 2, "losses": 1}, "2 attempts failed, one attempt was lost with its processor"),
+    ],
+)
+def test_why_tells_what_was_lost_from_what_failed(counts: dict[str, int], ended: str) -> None:
+    scene = Scene(*processors("p"), *jobs(make_job("a", attempt=3, retry_at_ms=wall(60_000), **counts)))
+    explained = scene.core.explain("a", wall(100))
+    assert explained is not None
+    [block] = explained.blocks
+    assert block.because.startswith(f"{ended}, and the next comes at ")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate.outputs import DOCS, PAGES, outputs, stale
+from docs.generate.outputs import DOCS, PAGES, stale
 
 ROOT = Path(__file__).parents[3]
 
@@ -14,13 +14,15 @@ def test_no_generated_page_is_stale() -> None:
 
 
 def test_a_page_that_was_edited_by_hand_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PAGES, "reference/events.md", lambda: "something else\n")
+    as_it_is = "reference/problems.md"
+    pages = {"reference/events.md": lambda: "something else\n", as_it_is: PAGES[as_it_is]}
+    monkeypatch.setattr("docs.generate.outputs.PAGES", pages)
     assert stale() == ["reference/events.md"]
 
 
 def test_each_generated_page_says_so() -> None:
-    for path, text in outputs().items():
-        assert text.startswith("<!-- Written by `python -m docs.generate`"), path.relative_to(DOCS)
+    for name in PAGES:
+        assert (DOCS / name).read_text(encoding="utf-8").startswith("<!-- Written by `python -m docs.generate`"), name
 
 
 def test_the_readme_is_an_entrance() -> None:

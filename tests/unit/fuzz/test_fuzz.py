@@ -8,11 +8,12 @@ from tests.fuzz import watchdog
 from tests.fuzz.decoders import DECODERS
 from tests.fuzz.run import fuzz
 from tests.fuzz.watchdog import TooDear, watched
+from tests.tiers import examples
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_nothing_but_what_is_promised_gets_out_of_a_decoder(name: str) -> None:
-    fuzz(name, seed_number=1, examples=60)
+    fuzz(name, seed_number=1, examples=examples(60))
 
 
 def test_the_watchdog_tells_what_costs_too_much(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from hascheduler.model.instants import MonoMs
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE
 from tests.factories import NOW
+from tests.tiers import spread
 
 LEASE_MS, DEADLINE_MS, RETRY_MS = 1_500, 1_000, 500
 PATIENCE_TURNS = 2 * (LEASE_MS + DEADLINE_MS) // RETRY_MS
@@ -130,8 +131,17 @@ async def rivals(api: KubernetesApi) -> Rivals:
     return rivals
 
 
-@pytest.mark.parametrize("is_dead", [False, True], ids=["leader lives", "leader is dead"])
-@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize(
+    ("edit", "is_dead"),
+    spread(
+        (
+            pytest.param(edit, is_dead, id=f"{edit}, leader {'is dead' if is_dead else 'lives'}")
+            for edit in EDITS
+            for is_dead in (False, True)
+        ),
+        check=13,
+    ),
+)
 async def test_after_any_edit_one_leads_again_in_a_term_of_its_own(
     rivals: Rivals, cluster: ApiServerDouble, edit: str, is_dead: bool
 ) -> None:

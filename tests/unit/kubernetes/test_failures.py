@@ -12,6 +12,7 @@ from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from tests.doubles.kubernetes.api_server import ApiServerDouble
 from tests.doubles.kubernetes.service_account import NAMESPACE, ServiceAccount
 from tests.factories import make_lease
+from tests.tiers import spread
 from tests.unit.tls.certificates import Authority
 
 Call = Callable[[KubernetesLeaseStore], Awaitable[object]]
@@ -64,7 +65,7 @@ ANSWERS: tuple[tuple[Response, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("answer", "said"), ANSWERS, ids=[said for _, said in ANSWERS])
+@pytest.mark.parametrize(("answer", "said"), spread((pytest.param(*row, id=row[1]) for row in ANSWERS), check=5))
 async def test_an_answer_that_says_nothing_is_the_store_s_absence(
     leases: KubernetesLeaseStore, cluster: ApiServerDouble, call: Call, answer: Response, said: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import product
 from pathlib import Path
 
 import kubernetes_validate
@@ -12,6 +13,7 @@ from kubernetes_validate.utils import all_versions
 from hascheduler import __version__
 from tests.manifests.objects import Object
 from tests.manifests.rendering import KIND, PRODUCTION, ROOT, TRIAL, VARIANTS, rendered
+from tests.tiers import spread
 
 OLDEST = "1.32"
 NEWEST = sorted({tuple(map(int, found.split(".")[:2])) for found in all_versions()})[-3:]
@@ -20,8 +22,7 @@ FOREIGN = {"ScaledObject", "Issuer", "Certificate"}
 """Kinds of others, whose schemas are not among Kubernetes' own."""
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("folder", VARIANTS)
+@pytest.mark.parametrize(("folder", "version"), spread(product(VARIANTS, VERSIONS), check=7))
 def test_every_object_is_valid(folder: str, version: str) -> None:
     for found in rendered(folder).all:
         if found["kind"] not in FOREIGN:
@@ -54,20 +55,19 @@ def test_images_are_set_in_one_place() -> None:
 
 
 def test_members_are_named_alike_everywhere() -> None:
-    """The Job's list, the URI that clients have, and what the StatefulSet gives names to."""
+    """The list of bootstrap, the URI that clients have, and what the StatefulSet gives names to."""
     kind, production = rendered(KIND), rendered(PRODUCTION)
     uri = (ROOT / KIND / "secrets/hascheduler-scheduler/mongodb-uri").read_text()
-    assert _members(kind.get("Job", "bootstrap")) == re.findall(r"[@,]([^,/@]+:[0-9]+)", uri)
+    assert _members(kind.get("Deployment", "bootstrap")) == re.findall(r"[@,]([^,/@]+:[0-9]+)", uri)
     for objects in (kind, production):
         members = objects.get("StatefulSet", "mongodb")
-        assert _members(objects.get("Job", "bootstrap")) == [
-            f"mongodb-{number}.{members['spec']['serviceName']}.hascheduler.svc.cluster.local:27017"
-            for number in range(members["spec"]["replicas"])
+        assert _members(objects.get("Deployment", "bootstrap")) == [
+            f"mongodb-{number}.{members['spec']['serviceName']}:27017" for number in range(members["spec"]["replicas"])
         ]
 
 
-def _members(job: Object) -> list[str]:
-    [container] = job["spec"]["template"]["spec"]["initContainers"]
+def _members(bootstrap: Object) -> list[str]:
+    [container, _] = bootstrap["spec"]["template"]["spec"]["initContainers"]
     [members] = [variable["value"] for variable in container["env"] if variable["name"] == "MEMBERS"]
     return str(members).split(",")
 

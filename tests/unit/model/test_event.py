@@ -49,7 +49,7 @@ def test_more_events_of_one_time_than_there_are_numbers_are_still_positions() ->
 
 
 def test_an_event_is_one_line_of_json_with_every_field() -> None:
-    event = Event(position(5, 1), 5_250, EventType.RETURNED, "job:1", "acme", "log", None, 2, "p", 1, 7_000)
+    event = Event(position(5, 1), 5_250, EventType.RETURNED, "job:1", "acme", "log", None, 2, "p", 1, 7_000, losses=3)
     text = json.dumps(encode_event(event))
     assert "\n" not in text
     assert json.loads(text) == {
@@ -63,6 +63,7 @@ def test_an_event_is_one_line_of_json_with_every_field() -> None:
         "attempt": 2,
         "processor": "p",
         "failures": 1,
+        "losses": 3,
         "retry_at": "1970-01-01T00:00:07.000Z",
         "priority": None,
     }

@@ -10,8 +10,7 @@ from click import Group
 from typer.main import get_command
 
 from hascheduler.cli.app import app
-from hascheduler.cli.setting_options import variable
-from hascheduler.settings import Settings
+from hascheduler.settings import Settings, variable
 from tests.unit.monitoring import contract, promql
 from tests.unit.monitoring.rules import ALERTS, FILES, GROUPS, RECORDED, RULES
 
@@ -65,7 +64,7 @@ def test_alerts_say_what_they_mean_and_what_to_do(alert: str) -> None:
     description = rule["annotations"]["description"]
     match rule["labels"]["severity"]:
         case "page":
-            assert "Get up." in description
+            assert "Act now." in description
         case "ticket":
             assert "It can wait" in description
         case severity:

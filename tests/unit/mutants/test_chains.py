@@ -9,6 +9,7 @@ from hascheduler.dispatch.decisions import TimeOutcome
 from hascheduler.dispatch.live_jobs import by_schedule
 from hascheduler.dispatch.schedules import cursor_steps as chains
 from hascheduler.dispatch.schedules.cursor_steps import CursorStep, CursorSteps
+from tests.tiers import spread
 from tests.unit.dispatch import database
 from tests.unit.dispatch.test_machine import Seeded
 from tests.unit.dispatch.world import World
@@ -34,7 +35,14 @@ def edits_ignored(schedule: Any, conclusions: list[TimeOutcome], written: list[T
 
 
 @pytest.mark.parametrize(
-    "bug", [with_links({CursorStep.EARLY: CursorStep.NEXT}), edits_ignored], ids=["overtaking", "edits"]
+    "bug",
+    spread(
+        [
+            pytest.param(with_links({CursorStep.EARLY: CursorStep.NEXT}), id="overtaking"),
+            pytest.param(edits_ignored, id="edits"),
+        ],
+        check=1,
+    ),
 )
 def test_the_world_notices(bug: Callable[..., CursorSteps], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "cursor_steps", bug)

@@ -7,6 +7,7 @@ import pytest
 
 from hascheduler.dispatch.live_jobs.dependencies import Dependencies
 from hascheduler.model.job import JobState
+from tests.tiers import examples
 from tests.unit.dispatch.test_machine import Seeded
 from tests.unit.dispatch.world import World
 
@@ -15,8 +16,8 @@ ACTS = 200
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def live() -> None:
-    for seed in range(SEEDS_MAX):
+def live(seeds: int = SEEDS_MAX) -> None:
+    for seed in range(seeds):
         world = World(Seeded(seed))
         for _ in range(ACTS):
             world.act()
@@ -81,4 +82,4 @@ def test_the_world_notices(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_without_a_bug_it_is_content() -> None:
-    live()
+    live(examples(SEEDS_MAX))

@@ -11,13 +11,14 @@ from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
 from hascheduler.dispatch.capacity.dominant_share import LaneShares
 from hascheduler.dispatch.capacity.locks import LockTable
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
-from hascheduler.dispatch.queue import fifo_buckets, pending_queue
+from hascheduler.dispatch.queue import comparison, fifo_buckets, pending_queue
 from hascheduler.dispatch.queue.class_queues import ClassQueue, TenantQueue
 from hascheduler.dispatch.queue.fifo_buckets import FifoBucket
 from hascheduler.dispatch.queue.orders import CriteriaOrder
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.resources import NO_RESOURCES
+from tests.tiers import spread
 from tests.unit.dispatch.core_vs_oracle import CoreVsOracle
 from tests.unit.dispatch.test_against_oracle import check
 
@@ -35,7 +36,7 @@ def _notices() -> bool:
 
 
 def _score_without_rarity(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pending_queue, "rarity", lambda free: 0)
+    patch.setattr(comparison, "rarity", lambda free: 0)
 
 
 def _bonus_that_never_stops(patch: pytest.MonkeyPatch) -> None:
@@ -43,7 +44,7 @@ def _bonus_that_never_stops(patch: pytest.MonkeyPatch) -> None:
 
 
 def _priority_that_does_not_age(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pending_queue, "aged_priority", lambda job, now, lane: job.priority)
+    patch.setattr(comparison, "aged_priority", lambda job, now, lane: job.priority)
 
 
 def _cost_that_is_not_charged(patch: pytest.MonkeyPatch) -> None:
@@ -122,7 +123,7 @@ def _late_comer_that_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 def _tie_that_the_id_breaks(patch: pytest.MonkeyPatch) -> None:
-    for room in (fifo_buckets, pending_queue):
+    for room in (fifo_buckets, comparison):
         patch.setattr(room, "arrival", lambda job: (job.id,))
 
 
@@ -136,7 +137,7 @@ def _deadline_that_is_compared_once_among_growing_priorities(patch: pytest.Monke
 
 
 def _no_deadline_before_all_others(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pending_queue, "deadline_ms", lambda job: job.expires_at_ms or 0)
+    patch.setattr(comparison, "deadline_ms", lambda job: job.expires_at_ms or 0)
 
 
 def _generalist_first(patch: pytest.MonkeyPatch) -> None:
@@ -165,29 +166,32 @@ def _schedules_that_are_known_by_their_names(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "plant",
-    [
-        _score_without_rarity,
-        _bonus_that_never_stops,
-        _priority_that_does_not_age,
-        _cost_that_is_not_charged,
-        _account_that_is_the_key_alone,
-        _tenant_that_pays_for_its_keys_alone,
-        _tenant_that_keeps_its_place_when_it_was_charged,
-        _idle_key_that_starts_at_zero,
-        _conflict_that_is_not_released,
-        _conflict_that_nobody_holds,
-        _tier_cap_off_by_one,
-        _share_of_slots_alone,
-        _tombstone_that_is_taken_for_a_job,
-        _late_comer_that_goes_to_the_end,
-        _tie_that_the_id_breaks,
-        _bucket_that_mixes_deadlines,
-        _deadline_that_is_compared_once_among_growing_priorities,
-        _no_deadline_before_all_others,
-        _generalist_first,
-        _resources_that_nobody_takes,
-        _schedules_that_are_known_by_their_names,
-    ],
+    spread(
+        [
+            _score_without_rarity,
+            _bonus_that_never_stops,
+            _priority_that_does_not_age,
+            _cost_that_is_not_charged,
+            _account_that_is_the_key_alone,
+            _tenant_that_pays_for_its_keys_alone,
+            _tenant_that_keeps_its_place_when_it_was_charged,
+            _idle_key_that_starts_at_zero,
+            _conflict_that_is_not_released,
+            _conflict_that_nobody_holds,
+            _tier_cap_off_by_one,
+            _share_of_slots_alone,
+            _tombstone_that_is_taken_for_a_job,
+            _late_comer_that_goes_to_the_end,
+            _tie_that_the_id_breaks,
+            _bucket_that_mixes_deadlines,
+            _deadline_that_is_compared_once_among_growing_priorities,
+            _no_deadline_before_all_others,
+            _generalist_first,
+            _resources_that_nobody_takes,
+            _schedules_that_are_known_by_their_names,
+        ],
+        check=7,
+    ),
 )
 def test_a_planted_bug_is_noticed(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)

@@ -1,6 +1,7 @@
 """The tests of shares go red where shares are ignored: each of these bugs lets one party take a pool."""
 
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from fastapi import FastAPI
@@ -10,6 +11,7 @@ from hascheduler.api.http.connection_table import ConnectionTable
 from hascheduler.api.http.shares import TIMES_FREE, PartyKind, Pool, PoolRequest, token_party
 from hascheduler.api.middleware import pools
 from hascheduler.api.routing import body
+from tests.tiers import spread
 from tests.unit.api.conftest import app, world
 from tests.unit.api.doubles import World
 from tests.unit.security import test_shares_of_connections, test_shares_of_requests, test_shares_of_waits
@@ -40,14 +42,17 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "plant", [_shares_that_nobody_asks_for, _requests_that_are_all_of_one_party, _slots_that_are_never_given_back]
-)
-@pytest.mark.parametrize(
-    "judge",
-    [
-        test_shares_of_requests.test_a_submitter_whose_bodies_drip_keeps_no_one_else_out,
-        test_shares_of_waits.test_a_submitter_who_waits_for_all_it_can_keeps_no_one_else_out,
-    ],
+    ("judge", "plant"),
+    spread(
+        product(
+            (
+                test_shares_of_requests.test_a_submitter_whose_bodies_drip_keeps_no_one_else_out,
+                test_shares_of_waits.test_a_submitter_who_waits_for_all_it_can_keeps_no_one_else_out,
+            ),
+            (_shares_that_nobody_asks_for, _requests_that_are_all_of_one_party, _slots_that_are_never_given_back),
+        ),
+        check=2,
+    ),
 )
 async def test_a_planted_bug_is_noticed(
     judge: Callable[..., object], plant: Plant, app: FastAPI, world: World, monkeypatch: pytest.MonkeyPatch

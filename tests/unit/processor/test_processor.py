@@ -2,17 +2,31 @@
 
 import asyncio
 import threading
+from collections import Counter
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from types import NoneType
 from typing import Any
 
 import pytest
+from bson import Int64
 
 from hascheduler.errors import StoreUnavailable
+from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.message import MessageKind
+from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import AttemptOutcome, StartedJob
 from hascheduler.processor import Handlers, JobContext
 from hascheduler.processor.self_fence import SelfFence
 from tests.unit.processor.world import HandClock, Stage, World, staged, until
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+BUSH: list[Any] = []
+for _ in range(100):
+    BUSH = [BUSH, BUSH]
+"""Small in memory, and without end as JSON."""
 
 
 class Work:
@@ -94,25 +108,57 @@ async def test_registration_names_the_handlers_and_comes_back_when_it_is_gone() 
     ("payload", "definition", "error"),
     [
         (None, "fail", "ValueError: no good"),
-        ({1, 2}, "echo", "InvalidInput: result: not JSON"),
-        (float("inf"), "echo", None),
+        ({1, 2}, "echo", "InvalidInput: result: not JSON: set; expected"),
+        (
+            {"rows": [1, {"at": datetime(2030, 1, 1, tzinfo=UTC)}]},
+            "echo",
+            "InvalidInput: result.rows.1.at: not JSON: dat",
+        ),
+        ({"a": [float("inf")]}, "echo", "InvalidInput: result.a.0: not JSON: inf; expected a finite number"),
+        (float("nan"), "echo", "InvalidInput: result: not JSON: nan"),
+        ((1, {"of": {7: "seven"}}), "echo", "InvalidInput: result.1.of: not JSON: the name '7' is no text"),
+        ({"a\0": 1}, "echo", "InvalidInput: result: the name 'a\\x00' has a NUL"),
+        ([2**63], "echo", "InvalidInput: result.0: an integer that does not fit into 64 bits"),
+        ([-(2**63) - 1], "echo", "InvalidInput: result.0: an integer that does not fit into 64 bits"),
         ("x" * 300_000, "echo", "InvalidInput: result: 300002 bytes"),
-        ("\ud800", "echo", "InvalidInput: result: not JSON"),
+        (["\ud800"], "echo", "InvalidInput: result.0: not JSON: half a surrogate pair"),
+        (CYCLE, "echo", "InvalidInput: result: nested deeper than 170"),
+        (BUSH, "echo", "InvalidInput: result: more than 262144 values"),
     ],
 )
-async def test_what_a_handler_raises_or_may_not_return_fails_the_job(
-    payload: Any, definition: str, error: str | None
-) -> None:
+async def test_what_a_handler_raises_or_may_not_return_fails_the_job(payload: Any, definition: str, error: str) -> None:
     work = Work()
     async with staged(work.handlers) as stage:
         job = stage.world.dispatch("a", definition, payload)
         await until(lambda: job.outcome is not None)
         assert job.outcome is not None
-        if error is None:
-            assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result=None)
-        else:
-            assert job.outcome.state is JobState.FAILED
-            assert (job.outcome.error or "").startswith(error)
+        assert job.outcome.state is JobState.FAILED
+        assert (job.outcome.error or "").startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("returned", "stored"),
+    [
+        ([2**63 - 1, -(2**63), 1.5, True, None], [2**63 - 1, -(2**63), 1.5, True, None]),
+        (
+            {"count": Int64(2**40), "state": JobState.FAILED, "by": Counter(a=1)},
+            {"count": 2**40, "state": "failed", "by": {"a": 1}},
+        ),
+        ("zoë \U0001f600", "zoë \U0001f600"),
+    ],
+)
+async def test_a_result_is_stored_in_plain_values(returned: Any, stored: Any) -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        job = stage.world.dispatch("a", "echo", returned)
+        await until(lambda: job.outcome is not None)
+        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result=stored)
+        assert types_in(job.outcome.result) <= {dict, list, str, int, float, bool, NoneType}
+
+
+def types_in(value: Any) -> set[type]:
+    inner = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return {type(value)}.union(*(types_in(item) for item in inner))
 
 
 async def test_an_error_is_cut_to_four_kibibytes() -> None:
@@ -130,25 +176,51 @@ async def test_an_error_is_cut_to_four_kibibytes() -> None:
         assert 4_000 < len(job.outcome.error.encode()) <= 4_096
 
 
-async def test_a_handler_that_exits_ends_its_own_job_only() -> None:
+class Unusual(BaseException):
+    """What ``except Exception`` lets through."""
+
+
+@pytest.mark.parametrize("how", ["coroutine", "thread", "awaitable of a thread"])
+@pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt, GeneratorExit, StopIteration, Unusual])
+async def test_a_handler_that_would_end_its_process_ends_its_own_job_only(
+    how: str, raised: type[BaseException]
+) -> None:
     handlers = Handlers()
 
-    @handlers.handler("exit")
     async def leave(job: JobContext) -> None:
-        raise SystemExit(3)
+        raise raised
 
-    @handlers.handler("thread-exit")
     def leave_thread(job: JobContext) -> None:
-        raise SystemExit(3)
+        raise raised
+
+    def leave_later(job: JobContext) -> Awaitable[None]:
+        return leave(job)
+
+    functions = {"coroutine": leave, "thread": leave_thread, "awaitable of a thread": leave_later}
+    handlers.handler("leave")(functions[how])
+    handlers.handler("stay")(lambda job: "stayed")
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "leave")
+        await until(lambda: job.outcome is not None)
+        assert job.outcome is not None
+        assert job.outcome.state is JobState.FAILED
+        assert raised.__name__ in (job.outcome.error or "")
+        other = stage.world.dispatch("b", "stay")
+        await until(lambda: other.outcome is not None)
+        assert other.outcome == AttemptOutcome(JobState.SUCCEEDED, result="stayed")
+
+
+async def test_a_handler_that_cancels_itself_has_failed() -> None:
+    handlers = Handlers()
 
     @handlers.handler("cancel-itself")
     async def cancel_itself(job: JobContext) -> None:
         raise asyncio.CancelledError
 
     async with staged(handlers) as stage:
-        jobs = [stage.world.dispatch(name, name) for name in ("exit", "thread-exit", "cancel-itself")]
-        await until(lambda: all(job.outcome is not None for job in jobs))
-        assert {job.state for job in jobs} == {JobState.FAILED}
+        job = stage.world.dispatch("a", "cancel-itself")
+        await until(lambda: job.outcome is not None)
+        assert job.state is JobState.FAILED
         assert not stage.task.done()
 
 
@@ -346,7 +418,29 @@ async def test_without_a_heartbeat_until_the_deadline_all_handlers_are_stopped_a
         stage.world.down = False
         await until(lambda: all(job.reasons for job in jobs))
         assert all(job.outcome is None for job in jobs)
+        assert [job.losses for job in jobs] == [1, 1, 1]
         assert stage.world.calls["finish"] == 0
+
+
+async def test_a_job_whose_processors_never_show_life_in_time_fails_when_it_was_lost_too_often() -> None:
+    work = Work()
+    async with staged(work.handlers) as stage:
+        rules = Definition("hold", retry=RetryPolicy(lost_attempts_max=3))
+        job = stage.world.dispatch("a", "hold", rules=rules, losses=2)
+        await until(lambda: work.began == [("a", 1)])
+        stage.clock.now_ms += 801
+        await until(lambda: job.outcome is not None)
+        text = "the processor could not show life in time; 3 attempts lost, as many as lost_attempts allows"
+        assert job.outcome == AttemptOutcome(JobState.FAILED, error=text, lost=True)
+
+
+async def test_a_job_that_is_given_back_by_a_draining_processor_is_not_lost() -> None:
+    work = Work()
+    async with staged(work.handlers, drain_grace_ms=0) as stage:
+        job = stage.world.dispatch("a", "hold")
+        await until(lambda: work.began == [("a", 1)])
+        await stage.drained()
+        assert (job.reasons, job.losses) == (["the processor is draining"], 0)
 
 
 async def test_after_a_fence_the_processor_goes_on_and_never_runs_the_same_attempt_again() -> None:

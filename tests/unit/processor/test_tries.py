@@ -10,6 +10,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import Definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
+from hascheduler.model.message import MessageKind
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLater, attempts, invocation
@@ -96,7 +97,10 @@ async def test_an_attempt_that_takes_too_long_is_stopped_and_tried_again() -> No
         assert seen == [NOW + 30]
 
 
-async def test_the_end_of_all_attempts_is_the_end_of_the_job() -> None:
+@pytest.mark.parametrize(("failures", "tries"), [(0, "1 try"), (1, "2 tries")])
+async def test_the_end_of_all_attempts_is_the_end_of_the_job_and_says_how_many_there_were(
+    failures: int, tries: str
+) -> None:
     handlers = Handlers()
 
     @handlers.handler("slow")
@@ -105,24 +109,60 @@ async def test_the_end_of_all_attempts_is_the_end_of_the_job() -> None:
 
     rules = Definition("slow", timeout_ms=60_000, total_timeout_ms=10_000)
     async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "slow", rules=rules, first_started_at_ms=WallMs(NOW - 9_980))
+        job = stage.world.dispatch("a", "slow", rules=rules, first_started_at_ms=WallMs(NOW - 9_980), failures=failures)
         await until(lambda: job.outcome is not None)
-        assert job.outcome == AttemptOutcome(JobState.FAILED, error="timed out after 10s in all")
+        assert job.outcome == AttemptOutcome(JobState.FAILED, error=f"timed out after 10s in all ({tries})")
 
 
-async def test_a_thread_learns_of_its_timeout_and_its_result_counts_if_it_comes() -> None:
+@pytest.mark.parametrize("how", ["thread", "coroutine"])
+@pytest.mark.parametrize("failures", [0, 2])
+async def test_a_result_that_comes_after_the_timeout_is_late_and_the_job_is_tried_again_by_its_rule(
+    how: str, failures: int
+) -> None:
     handlers = Handlers()
 
-    @handlers.handler("thread")
     def thread(job: JobContext) -> str:
         while not job.stop_requested:
             threading.Event().wait(0.001)
-        return "just in time"
+        return "too late"
+
+    async def coroutine(job: JobContext) -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "too late"
+        raise AssertionError("nobody sets it")
+
+    handlers.handler("slow")(thread if how == "thread" else coroutine)
+    async with staged(handlers) as stage:
+        rules = Definition("slow", timeout_ms=20, retry=TRIES)
+        job = stage.world.dispatch("a", "slow", rules=rules, failures=failures)
+        await until(lambda: job.outcome is not None)
+        again_ms = None if failures else WallMs(NOW + TRIES.pause_ms("a", 1))
+        assert job.outcome == AttemptOutcome(JobState.FAILED, error="timed out after 20ms", retry_at_ms=again_ms)
+
+
+async def test_a_result_that_is_late_is_late_even_if_a_cancel_came_before_it() -> None:
+    handlers = Handlers()
+    go_on = asyncio.Event()
+
+    @handlers.handler("slow")
+    async def slow(job: JobContext) -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await go_on.wait()
+        return "too late"
 
     async with staged(handlers) as stage:
-        job = stage.world.dispatch("a", "thread", rules=Definition("thread", timeout_ms=20))
+        job = stage.world.dispatch("a", "slow", rules=Definition("slow", timeout_ms=20))
+        await until(lambda: job.state is JobState.RUNNING)
+        await until(lambda: any(held.timed_out for held in stage.processor._attempts.held))
+        stage.world.tell(MessageKind.CANCEL, "a")
+        await until(lambda: any(held.cancel_requested for held in stage.processor._attempts.held))
+        go_on.set()
         await until(lambda: job.outcome is not None)
-        assert job.outcome == AttemptOutcome(JobState.SUCCEEDED, result="just in time")
+        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
 
 
 async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,7 @@ class Job:
     outcome: AttemptOutcome | None = None
     rules: Definition = field(default_factory=lambda: Definition("any"))
     failures: int = 0
+    losses: int = 0
     first_started_at_ms: WallMs | None = None
     progress: list[HandlerProgress] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
@@ -116,6 +117,7 @@ class World:
                 started_at_ms=at_ms,
                 first_started_at_ms=job.first_started_at_ms or at_ms,
                 failures=job.failures,
+                losses=job.losses,
                 rules=job.rules,
             )
 
@@ -131,13 +133,16 @@ class World:
             job.state, job.outcome = outcome.state, outcome
             return FinishAnswer.DONE
 
-    async def give_back(self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs) -> bool:
+    async def give_back(
+        self, job_id: str, attempt: int, processor_id: str, reason: str, at_ms: WallMs, *, lost: bool = False
+    ) -> bool:
         async with self._exchange("give_back"):
             job = self._held(job_id, attempt, processor_id)
             if job is None:
                 return False
             job.state, job.processor = JobState.PENDING, None
             job.reasons.append(reason)
+            job.losses += lost
             return True
 
     async def report(self, processor_id: str, reports: Mapping[tuple[str, int], HandlerProgress]) -> None:

@@ -83,7 +83,6 @@ def _put(
             "": Says(),
         },
         "kubectl": {
-            "get job bootstrap": _NO,
             "get deployment scheduler": _deployment(),
             "get deployments,statefulsets": _list(_workload("mongodb", 1, 1), _workload("scheduler", 3, 3)),
             "get pods": _list(),
@@ -116,7 +115,6 @@ def test_up_makes_the_cluster_builds_loads_applies_and_says_the_way_in(tmp_path:
     assert order == sorted(order)
     assert not ended.called("control-plane", "crictl")
     assert not ended.called("rollout restart")
-    assert not ended.called("delete job")
     assert "http://127.0.0.1:8080" in ended.text
     assert "get secret hascheduler-scheduler-7h2 -o jsonpath='{.data.admin-token}' | base64 -d" in ended.text
     assert "scheduler 3/3" in ended.text
@@ -125,25 +123,14 @@ def test_up_makes_the_cluster_builds_loads_applies_and_says_the_way_in(tmp_path:
 
 
 def test_up_again_does_only_what_is_left(tmp_path: Path) -> None:
-    complete = {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
-    _put(
-        tmp_path,
-        kind={"get clusters": Says(out="hascheduler\n")},
-        kubectl={"get job bootstrap": Says(out=json.dumps(complete))},
-    )
+    _put(tmp_path, kind={"get clusters": Says(out="hascheduler\n")})
     ended = _run(tmp_path, "kind-up")
     assert ended.status == 0, ended.text
     assert not ended.called("create cluster")
     assert not ended.called("crictl pull")
     assert not ended.called("rollout restart"), "the images are those of before"
-    deleted, applied = ended.called("delete job bootstrap"), ended.called("apply")
-    assert ended.calls.index(deleted[0]) < ended.calls.index(applied[0])
-
-
-def test_a_job_that_still_runs_is_left_alone(tmp_path: Path) -> None:
-    _put(tmp_path, kubectl={"get job bootstrap": Says(out='{"status": {"active": 1}}')})
-    ended = _run(tmp_path, "kind-up")
-    assert (ended.status, ended.called("delete job")) == (0, [])
+    assert not ended.called("delete"), "an apply needs nothing out of its way"
+    assert len(ended.called("apply")) == 1
 
 
 def test_a_node_that_can_not_pull_gets_the_image_from_here(tmp_path: Path) -> None:

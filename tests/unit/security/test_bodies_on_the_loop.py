@@ -13,6 +13,7 @@ from hascheduler.api.jobs import batch
 from hascheduler.api.routing import body
 from hascheduler.api.routing.body import BODY_BYTES_MAX, LARGE_BODY_BYTES_MAX
 from hascheduler.model.token import Role
+from tests.tiers import spread
 from tests.unit.api.doubles import World, app_of
 from tests.unit.security.greedy_bodies import BATCHES, FILLS, LARGE, REDACTIONS, SMALL
 from tests.unit.security.loop_watch import Asked, Cost, cost_of, least_cost_of
@@ -56,7 +57,7 @@ def _rows() -> Iterator[Any]:
         yield pytest.param("/v1/jobs", lambda text=text: text, id=f"redacted: {name}")
 
 
-@pytest.mark.parametrize(("path", "make"), list(_rows()))
+@pytest.mark.parametrize(("path", "make"), spread(_rows(), check=23))
 def test_no_body_keeps_the_loop(app: FastAPI, path: str, make: Callable[[], bytes]) -> None:
     asked = Asked("POST", path, make())
     assert len(asked.body) <= (LARGE if path.endswith(":batch") else SMALL)
@@ -65,7 +66,9 @@ def test_no_body_keeps_the_loop(app: FastAPI, path: str, make: Callable[[], byte
     assert len(cost.body) <= (ANSWER_BYTES_MAX if cost.status < 300 else PROBLEM_BYTES_MAX)
 
 
-@pytest.mark.parametrize(("path", "make"), [row for row in _rows() if str(row.id).partition(": ")[2] in SWELLING])
+@pytest.mark.parametrize(
+    ("path", "make"), spread([row for row in _rows() if str(row.id).partition(": ")[2] in SWELLING], check=4)
+)
 def test_no_body_swells(app: FastAPI, path: str, make: Callable[[], bytes]) -> None:
     _check_memory(cost_of(app, Asked("POST", path, make()), memory=True), path)
 
@@ -185,7 +188,7 @@ def test_a_batch_that_is_read_without_turns_is_caught(app: FastAPI, monkeypatch:
 
 def test_a_reader_without_a_bound_of_values_is_caught(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JsonReader, "_count", lambda *_: None)
-    sent = b'{"jobs":' + FILLS["empty objects"](LARGE // 32) + b"}"
+    sent = b'{"jobs":' + FILLS["empty objects"](LARGE // 128) + b"}"
     cost = cost_of(app, Asked("POST", "/v1/jobs:batch", sent), memory=True)
     assert cost.added_bytes > ADDED_FACTOR_MAX * len(sent)
 

@@ -18,8 +18,6 @@ from typing import Any
 import bson
 import orjson
 
-from hascheduler.api.jobs.bodies import DEPENDENCIES_MAX
-from hascheduler.api.routing.field_types import LABELS_MAX, TEXT_LENGTH_MAX
 from hascheduler.api.work.schemas import DEFINITIONS_MAX, ERROR_BYTES_MAX, RESULT_BYTES_MAX
 from hascheduler.model.documents.job import new_job_document
 from hascheduler.model.documents.processor import encode_processor
@@ -36,6 +34,8 @@ from hascheduler.ports import AuditRecord, encode_audit_record
 from hascheduler.testing.memory import work as memory_work
 from hascheduler.triggers.checks import WINDOWS_MAX
 from hascheduler.triggers.times import TIMES_MAX
+from hascheduler.wire.fields import LABELS_MAX, TEXT_LENGTH_MAX
+from hascheduler.wire.job import DEPENDENCIES_MAX
 from tests.factories import NOW, make_job, make_processor, make_schedule
 
 MIB = 1024 * 1024

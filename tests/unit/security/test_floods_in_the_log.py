@@ -11,6 +11,7 @@ import structlog
 from fastapi import FastAPI
 
 from hascheduler.api.ops import events
+from tests.tiers import spread
 from tests.unit.api.doubles import World
 from tests.unit.security.crowding import Caller, crowded, until
 
@@ -36,8 +37,17 @@ _CASES = {
 }
 
 
-@pytest.mark.parametrize("resets", [False, True], ids=["closes", "resets"])
-@pytest.mark.parametrize("case", _CASES)
+@pytest.mark.parametrize(
+    ("case", "resets"),
+    spread(
+        (
+            pytest.param(case, resets, id=f"{case}, {'resets' if resets else 'closes'}")
+            for case in _CASES
+            for resets in (False, True)
+        ),
+        check=11,
+    ),
+)
 async def test_a_client_that_disconnects_leaves_no_traceback(
     app: FastAPI,
     world: World,

@@ -19,7 +19,6 @@ import pytest
 from hascheduler.api.http.problems import FieldError, path_text, problem_body
 from hascheduler.model.redaction import redacted, redacted_beginning
 from hascheduler.model.repr_limits import quoted
-from hascheduler.triggers.expressions import _FIELDS
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("hascheduler", "processors")
@@ -35,12 +34,13 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/api/routing/revisions.py:_TAG": ("fullmatch", 16_384),
     "hascheduler/api/http/strict_json.py:_BLANKS": ("match", None),
     "hascheduler/api/http/strict_json.py:_TOKEN": ("match", None),
-    "hascheduler/api/routing/field_types.py:NAME": ("match", None),
+    "hascheduler/wire/fields.py:NAME": ("match", None),
     "hascheduler/bootstrap/inputs.py:_KEY": ("fullmatch", None),
     "hascheduler/bootstrap/inputs.py:_HOST": ("fullmatch", None),
+    "hascheduler/cli/environment.py:_OF_A_SERVICE": ("fullmatch", 4_096),
     "hascheduler/cli/setup/bootstrap.py:_REPLICA_SET": ("fullmatch", None),
-    "hascheduler/cli/client.py:_JOB_ID": ("fullmatch", None),
-    "hascheduler/cli/client.py:_NAME": ("fullmatch", None),
+    "hascheduler/cli/input/values.py:_JOB_ID": ("fullmatch", None),
+    "hascheduler/cli/input/values.py:_NAME": ("fullmatch", None),
     "hascheduler/cli/setup/secrets.py:_BROKER": ("fullmatch", None),
     "hascheduler/cli/setup/secrets.py:_DATABASE": ("fullmatch", None),
     "hascheduler/cli/setup/secrets.py:_EXCHANGE": ("fullmatch", None),
@@ -64,6 +64,8 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/model/trace.py:_FORM": ("fullmatch", 256),
     "hascheduler/processor/handlers.py:_NAME": ("fullmatch", None),
     "hascheduler/settings.py:_HOST_NAME": ("fullmatch", None),
+    "hascheduler/triggers/expressions.py:_DAY_OF_MONTH": ("fullmatch", 256),
+    "hascheduler/triggers/expressions.py:_DAY_OF_WEEK": ("fullmatch", 256),
     "hascheduler/triggers/expressions.py:_ITEM": ("fullmatch", 256),
     "processors/command/allowed.py:_VERSION": ("search", 256),
     "processors/command/environment.py:_PATTERN": ("fullmatch", None),
@@ -77,8 +79,6 @@ NAMED: dict[str, tuple[str, int | None]] = {
 INLINE: dict[str, tuple[re.Pattern[Any], str]] = {
     "hascheduler/bootstrap/inputs.py: '- *(\\\\S+)'": (re.compile(r"- *(\S+)"), "match"),
     "hascheduler/triggers/expressions.py: '\\\\s+'": (re.compile(r"\s+"), "search"),
-    "hascheduler/triggers/expressions.py: 'l'": (re.compile("l"), "fullmatch"),
-    "hascheduler/triggers/expressions.py: days": (_FIELDS[4].special or re.compile(""), "fullmatch"),
 }
 # In the settings, which pydantic judges: its engine knows no way back. By their text.
 OF_SETTINGS = {

@@ -107,7 +107,7 @@ def test_a_key_is_in_the_pods_of_its_server_and_nowhere_else(folder: str) -> Non
     assert mounts == {
         ("Deployment/scheduler", "hascheduler-tls"): set(),  # all of it
         ("Deployment/processor", "hascheduler-tls"): {"ca.crt"},
-        ("Job/bootstrap", "hascheduler-tls"): {"ca.crt"},
+        ("Deployment/bootstrap", "hascheduler-tls"): {"ca.crt"},
         ("StatefulSet/mongodb", "hascheduler-mongodb-tls"): {"tls-combined.pem", "ca.crt"},
         ("StatefulSet/rabbitmq", "hascheduler-rabbitmq-tls"): set(),
     }
@@ -135,7 +135,11 @@ def test_each_certificate_is_for_the_names_that_its_server_is_asked_by(secrets: 
     assert len(members) == objects.get("StatefulSet", "mongodb")["spec"]["replicas"]
     broker = str(urlsplit((secrets / "hascheduler-scheduler/amqp-url").read_text()).hostname)
     asked = {
-        "hascheduler-mongodb-tls/tls-combined.pem": [*members, "localhost"],
+        "hascheduler-mongodb-tls/tls-combined.pem": [
+            *members,
+            "mongodb-1.mongodb.hascheduler.svc.cluster.local",  # as a set of 0.2.0 calls it
+            "localhost",
+        ],
         "hascheduler-rabbitmq-tls/tls.crt": [broker, "rabbitmq.hascheduler.svc"],
         # Through the Service, from within the pod, and through a forwarded port.
         "hascheduler-tls/tls.crt": ["hascheduler.hascheduler.svc", "localhost", "127.0.0.1"],

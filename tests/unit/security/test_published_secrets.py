@@ -7,7 +7,7 @@ import yaml
 
 from hascheduler.model.token import PUBLISHED_PREFIX
 from hascheduler.settings import read_settings
-from tests.manifests.rendering import KIND, ROOT, VARIANTS, rendered
+from tests.manifests.rendering import ELSEWHERE, KIND, ROOT, VARIANTS, rendered
 from tests.unit.cli.invoking import invoke
 
 ALLOWED = {"HASCHEDULER_DEVELOPMENT_SECRETS": "allowed"}
@@ -86,7 +86,7 @@ def test_no_generated_secret_looks_like_a_published_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", VARIANTS)
 def test_published_secrets_and_a_port_of_the_nodes_are_there_for_kind_alone(folder: str) -> None:
-    objects, is_kind = rendered(folder), folder == KIND
+    objects, is_kind = rendered(folder), folder in (KIND, ELSEWHERE)
     types = {one["metadata"]["name"]: one["spec"].get("type", "ClusterIP") for one in objects.of("Service")}
     assert types["hascheduler"] == ("NodePort" if is_kind else "ClusterIP")
     assert set(types.values()) <= {"ClusterIP", types["hascheduler"]}

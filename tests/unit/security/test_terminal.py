@@ -5,15 +5,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from rich.table import Table
 from rich.text import Text
 
-from hascheduler.cli.client import Client
 from hascheduler.cli.output.console import console, new_table
 from hascheduler.cli.output.printable import one_printable_line, printable, printable_json, printable_text
 from hascheduler.cli.output.yaml_text import as_yaml
+from hascheduler.client.exchange import Exchange
 from tests.unit.cli.conftest import replica, url
 from tests.unit.cli.invoking import Replica
 
@@ -155,14 +156,14 @@ async def job(replica: Replica) -> str:
 @pytest.fixture
 def hostile_replica(replica: Replica, job: str, monkeypatch: pytest.MonkeyPatch) -> Replica:
     """It turns each text of its answers into more than was asked for."""
-    exchange = Client.exchange
+    heard = Exchange.heard
     poison = ALL.replace("\ud800", "") + MARKUP
 
-    def hostile(self: Client, *arguments: Any, **more: Any) -> Any:
-        headers, answer = exchange(self, *arguments, **more)
-        return headers, turned(answer, poison)
+    def hostile(self: Exchange, request: Any, number: int, response: httpx.Response) -> Any:
+        said = httpx.Response(response.status_code, content=json.dumps(turned(response.json(), poison)))
+        return heard(self, request, number, said)
 
-    monkeypatch.setattr(Client, "exchange", hostile)
+    monkeypatch.setattr(Exchange, "heard", hostile)
     return replica
 
 
@@ -181,15 +182,16 @@ async def test_nothing_that_a_replica_says_moves_the_terminal(hostile_replica: R
 
 
 async def test_neither_do_its_refusals(hostile_replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = Exchange.heard
     for status in (400, 401, 403, 404, 409, 412, 422, 429, 500):
         problem = {"type": "t", "title": ALL, "detail": f"no\nhascheduler: done{ALL}", "errors": [
             {"path": f"a{ALL}", "problem": ALL, "expected": ALL}, {"path": f"a{ALL}", "problem": ALL, "expected": ALL}
         ]}  # fmt: skip
 
-        def refuse(self: Client, *_: Any, status: int = status, problem: Any = problem, **__: Any) -> Any:
-            raise self._refused(status, problem)
-
-        monkeypatch.setattr(Client, "exchange", refuse)
+        refusal = httpx.Response(status, content=json.dumps(problem))
+        monkeypatch.setattr(
+            Exchange, "heard", lambda self, request, number, _, said=refusal: heard(self, request, number, said)
+        )
         ended = await hostile_replica.run("job", "list")
         assert ended.status in (1, 2)
         check(ended.err)

@@ -8,9 +8,16 @@ import pytest
 from hascheduler.simulate.examples import example_text
 from hascheduler.simulate.outcome import RunOutcome
 from hascheduler.simulate.parsing import parse_scenario
-from hascheduler.simulate.plot import draw
 from hascheduler.simulate.run import run
+from tests.tiers import spread
 from tests.unit.simulate.scenarios import job, outcome_of, processor
+
+
+def draw(runs: list[RunOutcome], format: str) -> bytes:
+    """Matplotlib is imported here, as every worker reads this file, and few of them draw."""
+    from hascheduler.simulate import plot
+
+    return plot.draw(runs, format)
 
 
 def texts(svg: bytes) -> str:
@@ -24,7 +31,7 @@ def example(name: str, *policies: str) -> list[RunOutcome]:
     return [run(scenario.under(policy)) for policy in policies] or [run(scenario)]
 
 
-@pytest.mark.parametrize("policy", ["affinity", "fair", "swimlanes", "balanced"])
+@pytest.mark.parametrize("policy", spread(["balanced", "fair", "swimlanes", "affinity"], check=1))
 def test_a_day_is_drawn_under_every_policy(policy: str) -> None:
     assert draw(example("mixed-day", policy), "png").startswith(b"\x89PNG")
 

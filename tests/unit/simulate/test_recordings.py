@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -56,7 +57,11 @@ from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.simulate.from_recording import recorded_scenario
+from hascheduler.simulate.outcome import RunOutcome, as_document
 from hascheduler.simulate.replay import replay
+from hascheduler.simulate.run import run
+from hascheduler.simulate.scenario import LeftOut
+from tests.tiers import spread
 from tests.unit.dispatch.nouns import make_job, make_processor, make_schedule, wall
 
 INPUTS: list[Input] = [
@@ -197,8 +202,7 @@ class Load:
             yield JobGone(job_id, JobState.SUCCEEDED, self.now)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("seed", "preset"), spread(product(range(12), PRESETS), check=9))
 def test_the_replay_of_a_busy_leader_decides_the_same_from_whichever_moment_on(preset: str, seed: int) -> None:
     policy = PolicyConfig(criteria=PRESETS[preset])
     load = Load(seed, policy)
@@ -251,3 +255,55 @@ def test_a_recording_gives_the_work_that_was_asked_for() -> None:
     [processor] = scenario.processors
     assert (processor.join_at_ms, processor.leave_at_ms) == (0, 2_000)
     assert scenario.policy.criteria == CONFIG.policy.criteria
+    assert (scenario.left_out, scenario.note) == (
+        LeftOut(cancelled=("dropped",)),
+        "as recorded of r1; without jobs: 1 cancelled before they began",
+    )
+
+
+YEARS_MS = 4 * 365 * 86_400_000
+
+
+def work_of(*jobs: JobRef, ends_ms: int = 2_000, then: tuple[Input, ...] = ()) -> RunOutcome:
+    """What comes of the recorded work of one processor with one slot; jobs take 9 s."""
+    known = (DefinitionSeen(Definition("x", 1, default_cost_ms=9_000)), ProcessorSeen(make_processor("p", slots=1)))
+    steps = [RecordedStep(wall(0), (*known, *map(JobSeen, jobs)), None), RecordedStep(wall(ends_ms), then, ())]
+    return run(recorded_scenario(RecordingHeading(wall(0), "r1", 1, CONFIG), steps))
+
+
+def due(id: str, **fields: Any) -> JobRef:
+    return make_job(id, definition="x", submitted_at_ms=wall(0), **fields)
+
+
+def test_a_run_of_recorded_work_ends_with_what_was_live_and_tells_what_is_due_later() -> None:
+    outcome = work_of(
+        due("a"),
+        due("b", not_before_ms=wall(2_000)),
+        due("in years", not_before_ms=wall(YEARS_MS)),
+        due("retries", attempt=1, retry_at_ms=wall(60_000)),
+    )
+    assert outcome.completed == ((9_000, "a"), (18_000, "b"))
+    assert outcome.ended_at_ms == 18_000
+    assert outcome.scenario.left_out == LeftOut(due_later=("in years", "retries"))
+    assert outcome.scenario.note == "as recorded of r1; without jobs: 2 due after its end"
+    assert as_document(outcome)["left_out"] == {"due_later": ["in years", "retries"]}
+
+
+def test_a_run_of_recorded_work_does_not_wait_for_expiries_alone() -> None:
+    stuck = due("stuck", resources=(("gpu", 1),), expires_at_ms=wall(YEARS_MS))
+    sooner = due("sooner", resources=(("gpu", 1),), expires_at_ms=wall(1_000))
+    outcome = work_of(due("a"), stuck, sooner)
+    assert outcome.ended_at_ms == 9_000
+    assert (outcome.pending, outcome.unschedulable) == (("stuck",), ("stuck",))
+    assert as_document(outcome)["expired"] == [[1.0, "sooner"]]
+
+
+def test_a_run_of_recorded_work_lasts_at_least_as_long_as_the_recording() -> None:
+    assert work_of(due("a"), ends_ms=60_000).ended_at_ms == 60_000
+
+
+def test_a_job_that_was_moved_up_is_due_when_it_began() -> None:
+    began = due("a", state=JobState.RUNNING, attempt=1, processor="p", started_at_ms=wall(1_500))
+    outcome = work_of(due("a", not_before_ms=wall(YEARS_MS)), then=(JobSeen(began),))
+    [record] = outcome.jobs
+    assert (record.job.submit_at_ms, outcome.scenario.left_out) == (1_500, LeftOut())

@@ -58,13 +58,14 @@ def test_a_job_that_ends_when_its_processor_leaves_has_ended() -> None:
     assert not any(attempt.lost for attempt in outcome.attempts)
 
 
-def test_a_job_whose_attempts_are_used_up_fails() -> None:
-    dying = [processor(f"p{n}", join_at=10 * n, leave_at=10 * n + 9) for n in range(6)]
-    outcome = outcome_of(job("a", 100), processors=dying)
-    assert len(outcome.attempts) == 5
+def test_a_job_that_is_lost_ten_times_fails_after_pauses_that_grow() -> None:
+    dying = [processor(f"p{n}", join_at=100 * n, leave_at=100 * n + 99) for n in range(12)]
+    outcome = outcome_of(job("a", 1_000), processors=dying)
+    starts = [0, 100, 200, 301, 403, 507, 615, 731, 859, 959]
+    assert [attempt.started_at_ms // 1_000 for attempt in outcome.attempts] == starts
     assert outcome.completed == ()
     assert outcome.jobs[0].gave_up
-    assert outcome.jobs[0].finished_at_ms == 49_000
+    assert outcome.jobs[0].finished_at_ms == 999_000
     assert outcome.pending == ()
 
 
@@ -128,6 +129,31 @@ def test_a_job_that_nobody_can_run_waits_and_is_told_of() -> None:
                          processors=[processor(types=["x"])])  # fmt: skip
     assert outcome.pending == ("b",)
     assert outcome.unschedulable == ("b",)
+
+
+_TOO_LARGE = [
+    ("its own needs", {}, {"resources": {"cpu": 9}}),
+    ("those of its definition", {"resources": {"cpu": 9}}, {}),
+    ("a resource that none has", {}, {"resources": {"gpu": 1}}),
+]
+
+
+@pytest.mark.parametrize(("definition", "needs"), [row[1:] for row in _TOO_LARGE], ids=[row[0] for row in _TOO_LARGE])
+def test_a_job_that_is_larger_than_each_processor_waits_and_holds_up_nobody(
+    definition: dict[str, object], needs: dict[str, object]
+) -> None:
+    """As in a cluster, which accepts it: a processor that is large enough may come."""
+    large, small = job("a", definition="y", **needs), job("b", submit_at=1)
+    outcome = outcome_of(
+        large, small, definitions={"x": {}, "y": definition}, processors=[processor(resources={"cpu": 8})]
+    )
+    assert (outcome.pending, outcome.unschedulable) == (("a",), ("a",))
+    assert outcome.completed == ((2_000, "b"),)
+    assert as_document(outcome)["unschedulable"] == ["a"]
+    come = [processor(resources={"cpu": 8}), processor("q", resources={"cpu": 9, "gpu": 1}, join_at=5)]
+    later = outcome_of(large, small, definitions={"x": {}, "y": definition}, processors=come)
+    assert later.completed == ((2_000, "b"), (6_000, "a"))
+    assert "unschedulable" not in as_document(later)
 
 
 @pytest.mark.parametrize("jobs", [[], [job("a", submit_at=9)]])

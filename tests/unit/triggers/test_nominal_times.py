@@ -39,10 +39,10 @@ def field(low: int, high: int) -> st.SearchStrategy[str]:
 
 
 DAY_FIELDS = st.tuples(
-    field(1, 28) | st.sampled_from(["L", "31", "30"]),
+    field(1, 28) | st.sampled_from(["L", "31", "30", "?"]),
     field(1, 12),
     field(0, 7) | st.sampled_from(["mon-fri", "sat,sun"]),
-) | st.tuples(st.just("*"), field(1, 12), st.sampled_from(["5#2", "L5", "1#5", "0#1,3#4"]))
+) | st.tuples(st.just("*"), field(1, 12), st.sampled_from(["5#2", "L5", "5L", "1#5", "0#1,3#4"]))
 EXPRESSIONS = st.tuples(field(0, 59), field(0, 23), DAY_FIELDS, st.just("") | field(0, 59)).map(
     lambda parts: " ".join([parts[0], parts[1], *parts[2], parts[3]]).strip()
 )
@@ -95,11 +95,48 @@ def test_they_lie_within_the_bounds(trigger: Trigger, after_ms: int) -> None:
 def test_in_utc_they_are_those_of_croniter(expression: str, after_ms: int) -> None:
     trigger = Trigger(Cron(expression))
     begin = datetime.fromtimestamp(after_ms // 1_000, UTC).replace(tzinfo=None)
-    theirs = croniter(expression, begin, ret_type=datetime, max_years_between_matches=80)
+    # It knows neither ? nor 5L.
+    known = expression.replace("?", "*").replace("5L", "L5")
+    theirs = croniter(known, begin, ret_type=datetime, max_years_between_matches=80)
     ours = listed(trigger, after_ms // 1_000 * 1_000, 12)
     assume(ours)
     expected = [theirs.get_next(datetime).replace(tzinfo=UTC).timestamp() * 1_000 for _ in ours]
     assert ours == expected
+
+
+NEAREST = st.sampled_from([f"{day}W" for day in range(1, 32)])
+FROM_THE_LAST = st.integers(1, 30).map(lambda before: f"L-{before}")
+SPECIAL_DAYS = NEAREST | FROM_THE_LAST | FROM_THE_LAST.map(lambda text: f"{text}W") | st.sampled_from(["L", "LW"])
+
+
+@given(st.lists(SPECIAL_DAYS | st.integers(1, 31).map(str), min_size=1, max_size=3), st.sampled_from("*?156"), INSTANTS)
+@settings(max_examples=examples(200))
+def test_days_counted_from_the_last_and_weekdays_are_those_that_a_slow_reader_finds(
+    days: list[str], weekday: str, after_ms: int
+) -> None:
+    ours = listed(Trigger(Cron(f"0 12 {','.join(days)} * {weekday}")), after_ms, 12)
+    assume(ours)
+    day = datetime.fromtimestamp(after_ms // 1_000, UTC).replace(hour=12, minute=0, second=0)
+    found: list[int] = []
+    while len(found) < len(ours):
+        is_named = any(day.day == _found_slowly(text, day) for text in days)
+        is_weekday = weekday.isdigit() and day.isoweekday() == int(weekday)
+        if (is_named or is_weekday) and day.timestamp() * 1_000 > after_ms:
+            found.append(int(day.timestamp()) * 1_000)
+        day += timedelta(days=1)
+    assert ours == found
+
+
+def _found_slowly(text: str, day: datetime) -> int | None:
+    """Which day of its month, with no other rule than that the nearest weekday is the least away."""
+    first = day.replace(day=1)
+    month = [one for one in (first + timedelta(days=n) for n in range(31)) if one.month == day.month]
+    plain = text.removesuffix("W")
+    number = int(plain) if plain.isdigit() else len(month) - int(plain[2:] or 0)
+    if not 1 <= number <= len(month):
+        return None
+    weekdays = [one.day for one in month if one.isoweekday() <= 5]
+    return min(weekdays, key=lambda one: abs(one - number)) if text.endswith("W") else number
 
 
 def test_long_stretches_are_counted_at_once() -> None:
@@ -136,6 +173,28 @@ def test_long_stretches_are_counted_at_once() -> None:
         ("0 0 * * 7", "2027-02-01T00:00Z", "2027-02-07T00:00Z"),
         ("5/20 * * * *", "2027-02-01T00:06Z", "2027-02-01T00:25Z"),
         ("0 0 29 2 *", "2027-02-01T00:00Z", "2028-02-29T00:00Z"),
+        # the first day, the last day, and days beside a weekend that a month ends or begins with
+        ("0 0 1W * *", "2027-04-30T00:00Z", "2027-05-03T00:00Z"),  # the 1st is a Saturday
+        ("0 0 1W * *", "2027-07-31T00:00Z", "2027-08-02T00:00Z"),  # the 1st is a Sunday
+        ("0 0 15W * *", "2027-05-01T00:00Z", "2027-05-14T00:00Z"),  # the 15th is a Saturday
+        ("0 0 15w * *", "2027-08-01T00:00Z", "2027-08-16T00:00Z"),  # the 15th is a Sunday
+        ("0 0 31W * *", "2027-02-01T00:00Z", "2027-03-31T00:00Z"),
+        ("0 0 31W * *", "2027-09-01T00:00Z", "2027-10-29T00:00Z"),  # the 31st is a Sunday
+        ("0 0 31W * *", "2027-07-01T00:00Z", "2027-07-30T00:00Z"),  # the 31st is a Saturday
+        ("0 0 LW * *", "2027-02-01T00:00Z", "2027-02-26T00:00Z"),
+        ("0 0 LW * *", "2027-10-01T00:00Z", "2027-10-29T00:00Z"),
+        ("0 0 L-3 * *", "2027-02-01T00:00Z", "2027-02-25T00:00Z"),
+        ("0 0 L-3 2 *", "2028-02-01T00:00Z", "2028-02-26T00:00Z"),
+        ("0 0 L-28 2 *", "2027-02-01T00:00Z", "2028-02-01T00:00Z"),
+        ("0 0 L-30 * *", "2027-02-01T00:00Z", "2027-03-01T00:00Z"),
+        ("0 0 L-1W * *", "2027-01-01T00:00Z", "2027-01-29T00:00Z"),  # the 30th is a Saturday
+        ("0 0 1,15W,LW * *", "2027-02-01T00:00Z", "2027-02-15T00:00Z"),
+        ("0 0 15W * 5", "2027-02-01T00:00Z", "2027-02-05T00:00Z"),  # either, as both are restricted
+        ("0 0 15W * ?", "2027-02-01T00:00Z", "2027-02-15T00:00Z"),
+        ("0 0 ? * 5L", "2027-02-01T00:00Z", "2027-02-26T00:00Z"),
+        ("0 0 * * friL", "2027-02-01T00:00Z", "2027-02-26T00:00Z"),
+        ("0 0 * * 7L", "2027-02-01T00:00Z", "2027-02-28T00:00Z"),
+        ("0 0 ? * ?", "2027-02-01T00:00Z", "2027-02-02T00:00Z"),
         ("  0   0\t1 1 * ", "2027-02-01T00:00Z", "2028-01-01T00:00Z"),
         ("0 0 1 1 * 30", "2027-02-01T00:00Z", "2028-01-01T00:00:30Z"),
     ],

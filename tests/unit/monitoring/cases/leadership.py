@@ -5,7 +5,7 @@ from tests.unit.monitoring.cases.case import Case, Fires, by_processor, of, told
 LEADING = "hascheduler_leading"
 TERM = "hascheduler_term"
 READY = "hascheduler_ready"
-NOBODY = "Nobody leads in hascheduler: nothing fires and nothing is dispatched"
+NOBODY = "No replica leads in hascheduler: nothing fires and nothing is dispatched"
 
 CASES = (
     Case(
@@ -27,7 +27,7 @@ CASES = (
         "there never was one",
         "5m",
         {'up{job="prometheus"}': "1x60"},
-        (Fires("Nobody leads: nothing fires and nothing is dispatched", {}),),
+        (Fires("No replica leads: nothing fires and nothing is dispatched", {}),),
     ),
     Case(
         "NobodyLeads",

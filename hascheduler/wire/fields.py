@@ -1,7 +1,12 @@
-"""The types of fields that several requests share: each with its rule, its error text and its form in OpenAPI."""
+"""The types of fields that several nouns share: each with its rule, its error text and its form in OpenAPI.
+
+In Python a field holds the core's value (whole milliseconds, thousandths); in JSON what people read.
+"""
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import (
@@ -10,15 +15,19 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
     PlainValidator,
+    ValidationError,
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import format_duration, parse_duration
-from hascheduler.model.instants import parse_instant
+from hascheduler.model.instants import format_instant, parse_instant
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import AMOUNT_MAX, NAME_EXPECTED, NAME_PATTERN, RESOURCE_NAMES_MAX, is_resource_name
 
@@ -37,7 +46,9 @@ _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 class StrictModel(BaseModel):
     """The base of request bodies: nothing unknown, nothing converted."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, json_schema_serialization_defaults_required=True
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -46,10 +57,59 @@ class StrictModel(BaseModel):
             raise invalid_value(f"{len(given)} fields", "only the fields that /docs lists")
         return given
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Defaults as they would be sent: a field holds milliseconds, but a number in JSON is seconds."""
+        form = handler(schema)
+        sent = cls.model_construct().model_dump(mode="json", by_alias=True)
+        for name, described in handler.resolve_ref_schema(form).get("properties", {}).items():
+            if "default" in described and name in sent:
+                described["default"] = sent[name]
+        return form
+
+
+class Revisioned(BaseModel):
+    """What answers say first of a stored noun.
+
+    Answers are made with ``model_construct``, and share the fields of requests but not the rules over several of them
+    (validators of a model run again when it is sent): a stored value may break what requests have to keep.
+    """
+
+    model_config = ConfigDict(extra="ignore", strict=False)
+
+    name: str = Field(description="Unique among its kind")
+    rev: int = Field(description="Grows with every edit")
+
 
 def invalid_value(problem: str, expected: str) -> PydanticCustomError:
-    """What a validator raises; `hascheduler.api.routing.error_handlers` turns it into a field error."""
+    """What a validator raises; `hascheduler.wire.validation` turns it into an `InvalidInput` with its path."""
     return PydanticCustomError("wrong", "{problem}", {"problem": problem, "expected": expected})
+
+
+def invalid_together(names: Sequence[str], body: BaseModel, wrong: PydanticCustomError) -> ValidationError:
+    """What a validator of a whole ``body`` raises where the fields of these ``names`` do not fit together: the error
+    once for each of them."""
+    return ValidationError.from_exception_data(
+        type(body).__name__, [InitErrorDetails(type=wrong, loc=(name,), input=getattr(body, name)) for name in names]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NullIs:
+    """Annotates a field whose null means ``value``, the default; answers always say which value that is."""
+
+    value: Any
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_wrap_validator_function(
+            lambda given, validate: self.value if given is None else validate(given), handler(source)
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        form = handler(schema)
+        if handler.mode != "validation":
+            return form
+        return {"anyOf": [*(form["anyOf"] if [*form] == ["anyOf"] else [form]), {"type": "null"}]}
 
 
 def _name(text: str) -> str:
@@ -104,11 +164,13 @@ Labels = Annotated[dict[Name, TextOrEmpty], BeforeValidator(_few)]
 DurationMs = Annotated[
     int,
     PlainValidator(_duration),
+    PlainSerializer(format_duration, when_used="json"),
     WithJsonSchema(
         {
             "anyOf": [{"type": "string"}, {"type": "number"}],
             "description": 'A duration such as "90s", "1m30s" or "200ms", or a number of seconds',
-        }
+        },
+        mode="validation",
     ),
 ]
 
@@ -124,10 +186,27 @@ QueryDurationMs = Annotated[
     PlainValidator(_seconds_or_duration),
     WithJsonSchema({"type": "string", "description": 'A duration such as "90s", or a number of seconds'}),
 ]
+# Beyond these `datetime` raises; a document may hold such a number if it was written by hand.
+_YEAR_1_MS, _YEAR_9999_MS = -62_135_596_800_000, 253_402_300_799_999
+
+
+def is_calendar_ms(at_ms: int) -> bool:
+    """Whether a calendar has such a day."""
+    return _YEAR_1_MS <= at_ms <= _YEAR_9999_MS
+
+
+def instant_text(at_ms: int) -> str:
+    """RFC 3339, or the bare number where no calendar has such a day."""
+    return format_instant(at_ms) if is_calendar_ms(at_ms) else f"{at_ms} ms"
+
+
 InstantMs = Annotated[
     int,
     PlainValidator(_instant),
-    WithJsonSchema({"type": "string", "format": "date-time", "description": "RFC 3339 with an offset"}),
+    PlainSerializer(instant_text, when_used="json"),
+    WithJsonSchema(
+        {"type": "string", "format": "date-time", "description": "RFC 3339 with an offset"}, mode="validation"
+    ),
 ]
 
 

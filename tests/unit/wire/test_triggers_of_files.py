@@ -1,4 +1,4 @@
-"""A trigger means the same here and to the API: one reads it without the other."""
+"""A trigger in a file or in options is read as one in a request, and refused at the same field."""
 
 from contextlib import suppress
 from typing import Any
@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from hascheduler.api.schedules.bodies import TriggerBody, trigger_of
-from hascheduler.api.schedules.responses import show_trigger
-from hascheduler.cli.input.trigger_bodies import read_trigger
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs
+from hascheduler.wire.trigger import TriggerBody, read_trigger, show_trigger, trigger_of
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z
 _API: TypeAdapter[Any] = TypeAdapter(TriggerBody)
@@ -21,6 +19,8 @@ _LATER = "2031-01-01T00:00:00Z"
 GOOD: list[dict[str, Any]] = [
     {"type": "cron", "expression": "30 2 * * *", "timezone": "Europe/Paris"},
     {"type": "cron", "expression": "@daily"},
+    {"type": "cron", "expression": "@every 90s", "timezone": "Europe/Paris"},
+    {"type": "cron", "expression": "0 9 15W,L-3 * ?", "timezone": "europe/paris"},
     {"type": "interval", "every": "1m30s", "jitter": 5},
     {"type": "interval", "every": 90, "anchor": "2029-01-01T00:00:17+01:00"},
     {"type": "times", "at": [_LATER, "2032-01-01T00:00:00.5Z"]},

@@ -1,17 +1,18 @@
-"""Request bodies and queries about jobs.
-
-`JobFields` are what a submitted job and the job template of a schedule have in common, with their defaults.
-"""
+"""Jobs as they are submitted; `JobFields` are what such a job and the job of a schedule have in common."""
 
 import hashlib
-from typing import Literal
+from typing import Annotated, Literal
 
 import orjson
 from pydantic import ConfigDict, Field, JsonValue, SkipValidation, field_validator
 
-from hascheduler.api.http.problems import Path
-from hascheduler.api.middleware.auth import Caller
-from hascheduler.api.routing.field_types import (
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import WallMs, format_instant
+from hascheduler.model.job import NewJob
+from hascheduler.model.lane import DEFAULT_LANE, PRIORITY_MAX
+from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
+from hascheduler.model.resources import Resources, resources
+from hascheduler.wire.fields import (
     InstantMs,
     Labels,
     Name,
@@ -21,25 +22,17 @@ from hascheduler.api.routing.field_types import (
     TextOrEmpty,
     invalid_value,
 )
-from hascheduler.api.routing.queries import LabelledQuery
-from hascheduler.errors import InvalidInput
-from hascheduler.model.instants import WallMs, format_instant
-from hascheduler.model.job import JobState, NewJob
-from hascheduler.model.lane import DEFAULT_LANE
-from hascheduler.model.payload import PAYLOAD_BYTES_MAX, json_bytes
-from hascheduler.model.repr_limits import quoted
-from hascheduler.model.resources import Resources, resources
-from hascheduler.ports import ClusterView, JobSelection
 
 DEPENDENCIES_MAX = 1_000
 
 Mode = Literal["queued", "on_demand"]
+Priority = Annotated[int, Field(ge=0, le=PRIORITY_MAX, description="10 is the most urgent")]
 
 
 class JobFields(StrictModel):
     definition: Name = Field(description="The type of job: which handler runs it", examples=["log"])
     payload: SkipValidation[JsonValue] = Field(default=None, description="What the handler gets: any JSON")
-    priority: int = Field(default=5, ge=0, le=10, description="10 is the most urgent")
+    priority: Priority = 5
     tenant: Name | None = Field(
         default=None, description="Who owns it; default: the tenant of the token, else `default`"
     )
@@ -60,16 +53,6 @@ class JobFields(StrictModel):
     def key(self, tenant: str) -> str:
         """The job's fairness key if ``tenant`` owns the job."""
         return tenant if self.fairness_key is None else self.fairness_key
-
-    def require_lane(self, caller: Caller, view: ClusterView, path: Path = ("lane",)) -> None:
-        """`InvalidInput` where a token of one tenant names an undefined lane.
-
-        Capacity is shared between lanes before it is shared between tenants, and an undefined lane has weight 1: a
-        tenant that named a new lane for each job would get nearly all the starts.
-        """
-        if caller.only is not None and self.lane != DEFAULT_LANE and view.lane(self.lane) is None:
-            expected = f"{DEFAULT_LANE}, or a lane of /v1/lanes; a token for all tenants defines them"
-            raise InvalidInput(path, f"there is no lane {quoted(self.lane)}", expected)
 
     def needs(self) -> Resources | None:
         return None if self.resources is None else resources(self.resources)
@@ -140,29 +123,3 @@ class SubmitJobBody(JobFields):
             expires_at_ms=None if self.expires_at is None else WallMs(self.expires_at),
             ignores_failures=self.on_dependency_failure == "ignore",
         )
-
-
-class JobQuery(LabelledQuery):
-    state: JobState | None = Field(default=None, description="Only jobs in this state; `failed`: the dead letters")
-    definition: str | None = Field(default=None, max_length=256, description="Only jobs of this definition")
-    schedule: str | None = Field(default=None, max_length=256, description="Only jobs that this schedule made")
-    tenant: str | None = Field(default=None, max_length=256, description="Only jobs of this tenant")
-    batch: str | None = Field(default=None, max_length=256, description="Only jobs of this batch")
-    target: str | None = Field(default=None, max_length=256, description="Only jobs that work on this")
-
-    def filter(self, tenant: str | None) -> JobSelection:
-        return JobSelection(
-            state=self.state,
-            definition=self.definition,
-            schedule=self.schedule,
-            tenant=tenant,
-            batch=self.batch,
-            target=self.target,
-            labels=self.labels(),
-        )
-
-
-class ReprioritizeBody(StrictModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"priority": 9}]})
-
-    priority: int = Field(ge=0, le=10, description="10 is the most urgent")

@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from hascheduler.cli.client import Client, NoSuchResource, RevisionChanged
+from hascheduler.cli.replica import RevisionChanged, as_cli_errors, replica
 from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
 
 
@@ -14,10 +14,11 @@ class _Answering(BaseHTTPRequestHandler):
     """Answers everything with what the test wants."""
 
     status, body = 200, b"{}"
+    length: int | None = None
 
     def do_GET(self) -> None:
         self.send_response(self.status)
-        self.send_header("Content-Length", str(len(self.body)))
+        self.send_header("Content-Length", str(len(self.body) if self.length is None else self.length))
         self.end_headers()
         self.wfile.write(self.body)
 
@@ -46,7 +47,7 @@ _TWO = '[{"path": "a", "problem": "x", "expected": "y"}, {"path": "b", "problem"
 @pytest.mark.parametrize(
     ("status", "body", "kind", "said"),
     [
-        (404, problem("not-found", "no schedule 'a'"), NoSuchResource, "no schedule 'a'"),
+        (404, problem("not-found", "no schedule 'a'"), CallerError, "no schedule 'a'"),
         (404, problem("no-such-route", "nothing is at /x"), WorldError, "404: nothing is at /x"),
         (404, b"<html>", WorldError, "does not answer as a replica does"),
         (409, problem("conflict", "taken"), Conflict, "taken"),
@@ -59,6 +60,9 @@ _TWO = '[{"path": "a", "problem": "x", "expected": "y"}, {"path": "b", "problem"
         (500, problem("unreadable", "broken"), WorldError, "answered 500: broken"),
         (503, problem("unavailable", "away"), WorldError, "answered 503: away"),
         (302, b"{}", WorldError, "answered 302"),
+        (401, problem("unauthorized", "who?"), CallerError, "who?; HASCHEDULER_TOKEN is where it belongs"),
+        (403, problem("forbidden", "not you"), CallerError, "not you"),
+        (429, problem("share-used-up", "too many"), WorldError, "answered 429: too many"),
         (200, b"[]", WorldError, "that is no replica"),
         (200, b"hello", WorldError, "does not answer as a replica does"),
     ],
@@ -68,12 +72,27 @@ def test_every_answer_is_the_error_that_it_is(
 ) -> None:
     monkeypatch.setattr(_Answering, "status", status)
     monkeypatch.setattr(_Answering, "body", body)
-    with Client(f"http://127.0.0.1:{server.server_port}") as client, pytest.raises(kind) as raised:
-        client.get("/v1/schedules/a")
+    with pytest.raises(kind) as raised, replica(f"http://127.0.0.1:{server.server_port}") as scheduler:
+        scheduler.schedules.get("a")
     assert said in str(raised.value)
+    with replica(f"http://127.0.0.1:{server.server_port}") as scheduler:
+        with pytest.raises(kind) as inside, as_cli_errors():
+            scheduler.schedules.get("a")
+        assert str(inside.value) == str(raised.value)
+
+
+def test_a_stream_that_ends_in_between_broke_off(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Answering, "length", 100)
+    monkeypatch.setattr(_Answering, "body", b'{"heading": 1}\n')
+    heard: list[str] = []
+    with (
+        pytest.raises(WorldError, match=r"127.0.0.1:\d+ broke off \(RemoteProtocolError\)"),
+        replica(f"http://127.0.0.1:{server.server_port}", "broke off") as scheduler,
+    ):
+        heard.extend(scheduler.cluster.record("1s"))
 
 
 @pytest.mark.parametrize("url", ["nonsense", "ftp://host", "http://", "http://host:port", "http://[::1"])
 def test_what_is_no_url_is_the_callers(url: str) -> None:
-    with pytest.raises(InvalidInput, match="--url"):
-        Client(url)
+    with pytest.raises(InvalidInput, match="--url"), replica(url):
+        pass

@@ -1,0 +1,65 @@
+"""Holds a request open until a job has ended, for ``?wait=``.
+
+This replica's stream shows the end of the job; in case it does not, the database is read every five seconds.
+"""
+
+import asyncio
+
+from fastapi import Request
+
+from hascheduler.api.http.shares import PoolRefusal
+from hascheduler.api.middleware.pools import held_open, try_take
+from hascheduler.api.routing.long_poll import ClientGone, ReplicaStopping, waiting_client
+from hascheduler.api.services import ApiServices
+from hascheduler.model.job import TERMINAL
+from hascheduler.ports import StoredDocument
+
+_LOOK_AGAIN_S = 5.0
+
+
+class Unwanted(ClientGone):
+    """And nobody else wants the job: it may be cancelled."""
+
+
+async def end_of(
+    job_id: str, wait_ms: int, request: Request, services: ApiServices, *, made: bool = False, cancels: bool = False
+) -> StoredDocument | None:
+    """The job when it has ended, or as it stands when the time is over or this replica stops.
+
+    None if there is no such job, or the caller's share of the waits is used up. `ClientGone` if the client disconnects,
+    and `Unwanted` by the rule of `SharedWaits`, which ``made`` and ``cancels`` are for.
+    """
+    services.waits.join(job_id, made=made, cancels=cancels)
+    is_gone = is_unwanted = False
+    try:
+        return await _end_of(job_id, wait_ms, request, services)
+    except ClientGone:
+        is_gone = True
+    finally:
+        is_unwanted = services.waits.leave(job_id, disconnected=is_gone)
+    raise Unwanted if is_unwanted else ClientGone
+
+
+async def _end_of(job_id: str, wait_ms: int, request: Request, services: ApiServices) -> StoredDocument | None:
+    slot = try_take(services.pools.waits, request.scope)
+    if isinstance(slot, PoolRefusal):
+        return None
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait_ms / 1_000
+    with held_open(slot, request.scope):
+        return await _wait_for_end(job_id, until, request, services)
+
+
+async def _wait_for_end(job_id: str, until: float, request: Request, services: ApiServices) -> StoredDocument | None:
+    loop = asyncio.get_running_loop()
+    async with waiting_client(request) as client:
+        with services.view.job_end_waiter(job_id) as wakeup:
+            while True:
+                document = await services.jobs.get(job_id)
+                left_s = until - loop.time()
+                if document is None or document.get("state") in TERMINAL or left_s <= 0:
+                    return document
+                try:
+                    await client.wait(wakeup, min(left_s, _LOOK_AGAIN_S))
+                except ReplicaStopping:
+                    return document

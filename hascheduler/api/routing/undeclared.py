@@ -1,0 +1,72 @@
+"""Refuses what a route does not declare: query parameters, one of them twice, and a body where it takes none.
+
+Otherwise ``DELETE …?dry_run=true`` would delete, and a misspelt filter would find everything. Only the routes' own
+declarations say what there is, so a new route needs nothing for it. Unknown fields of bodies are refused by the models.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import get_origin
+
+from fastapi import Depends, Request
+from fastapi.dependencies.models import Dependant
+from pydantic import BaseModel
+
+from hascheduler.api.http.problems import FieldError, ProblemError
+from hascheduler.model.near_names import expected_name
+from hascheduler.model.repr_limits import quoted
+
+_ERRORS_MAX = 10
+_NOTHING = b"{}"
+
+
+async def _demand_only_declared(request: Request) -> None:
+    route = request.scope["route"]
+    if route.body_field is None and _has_body(request) and not await _says_nothing(request):
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST,
+            "unexpected-body",
+            f"{request.method} {request.url.path} takes no body; expected a request without one",
+            # The rest of it is not read.
+            headers={"Connection": "close"},
+        )
+    if not request.scope["query_string"]:
+        return
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    errors = list(_errors(counts, dict(_declared(route.dependant))))
+    if errors:
+        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(errors[0]), errors=errors)
+
+
+ONLY_DECLARED = Depends(_demand_only_declared)
+
+
+def _declared(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+    """The query parameters, each with whether it may be there several times."""
+    for parameter in dependant.query_params:
+        annotation = parameter.field_info.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            for name, field in annotation.model_fields.items():
+                yield field.alias or name, get_origin(field.annotation) is list
+        else:
+            yield parameter.alias, get_origin(annotation) is list
+    for each in dependant.dependencies:
+        yield from _declared(each)
+
+
+def _errors(counts: Mapping[str, int], declared: Mapping[str, bool]) -> Iterator[FieldError]:
+    for name, count in list(counts.items())[:_ERRORS_MAX]:
+        if name not in declared:
+            yield FieldError((name,), "no such parameter", expected_name(name, declared))
+        elif count > 1 and not declared[name]:
+            yield FieldError((name,), f"{quoted(name)} is there {count} times", "each parameter once")
+
+
+async def _says_nothing(request: Request) -> bool:
+    """Whether the body is an empty object, which clients send that always send one."""
+    return request.headers.get("content-length") == str(len(_NOTHING)) and await request.body() == _NOTHING
+
+
+def _has_body(request: Request) -> bool:
+    return "transfer-encoding" in request.headers or request.headers.get("content-length", "0").strip() != "0"

@@ -1,0 +1,22 @@
+"""``Warning`` headers (code 299): what was accepted and is hardly what was meant. The command line prints them."""
+
+from fastapi import Response
+
+from hascheduler.model.lane import DEFAULT_LANE
+from hascheduler.model.near_names import expected_name
+from hascheduler.model.repr_limits import quoted
+from hascheduler.ports import ClusterView
+
+
+def warn(response: Response, text: str) -> None:
+    """Header values are ASCII: other characters of ``text`` are sent as Python would write them."""
+    plain = text.encode("ascii", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"')
+    response.headers.append("Warning", f'299 - "{plain}"')
+
+
+def warn_of_lane(response: Response, lane: str, view: ClusterView) -> None:
+    """An undefined lane has the defaults, so a misspelt one takes its jobs out of the limits that were meant."""
+    lanes = view.lanes()
+    if lane != DEFAULT_LANE and lane not in lanes:
+        meant = expected_name(lane, (DEFAULT_LANE, *lanes), f"{DEFAULT_LANE}, or a lane of /v1/lanes")
+        warn(response, f"lane: no lane {quoted(lane)} is defined, so it has the defaults of one; expected {meant}")

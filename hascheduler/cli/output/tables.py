@@ -1,0 +1,128 @@
+"""Tables that fit: where a line is too short for all columns, the least important are left out, and no word is broken.
+
+Names and ids are there to be copied, so each stands whole on one line; only columns of free text are wrapped, between
+words. ``--wide`` shows all columns, however long the lines get, ``--columns`` those that it names. A pipe is as wide as
+a terminal of 80 columns.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from hascheduler.errors import InvalidInput
+
+_UNBOUNDED = 10_000
+_WRAPPED_MIN = 20
+"""Free text gets at least so much room."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    wide: bool = False
+    columns: tuple[str, ...] = ()
+
+
+_NO_CHOICE = _Choice()
+_CHOICE: ContextVar[_Choice] = ContextVar("table choice", default=_NO_CHOICE)
+
+_WIDE = Annotated[bool, typer.Option("--wide", help="Show all columns, however long the lines get.")]
+_COLUMNS = Annotated[str | None, typer.Option("--columns", metavar="NAME,…", help="Show these columns alone.")]
+
+
+def with_columns(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with ``--wide`` and ``--columns``, which hold for the tables that it shows."""
+    own = list(inspect.signature(command).parameters.values())
+    more = [
+        inspect.Parameter("wide", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_WIDE),
+        inspect.Parameter("columns", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_COLUMNS),
+    ]
+
+    def run(*, wide: bool, columns: str | None, **values: Any) -> None:
+        named = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
+        token = _CHOICE.set(_Choice(wide, named))
+        try:
+            command(**values)
+        finally:
+            _CHOICE.reset(token)
+
+    run.__doc__ = command.__doc__
+    run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *more]}
+    return run
+
+
+class FittedTable:
+    """``spare`` are the columns that may be left out, the least important first; ``wraps`` those of free text."""
+
+    def __init__(self, title: str, *columns: str, spare: Sequence[str] = (), wraps: Sequence[str] = ()) -> None:
+        self._title = title
+        self._columns = columns
+        self._spare = [name for name in spare if name in columns]
+        self._wraps = wraps
+        self._rows: list[tuple[str | Text, ...]] = []
+
+    def add_row(self, *cells: str | Text) -> None:
+        self._rows.append(cells)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        choice = _CHOICE.get()
+        if choice.columns or choice.wide:
+            yield from self._table(self._named(choice.columns)).__rich_console__(
+                console, options.update(width=_UNBOUNDED)
+            )
+            return
+        shown = list(self._columns)
+        left_out = []
+        for name in self._spare:
+            if self._least_width(shown, console, options) <= options.max_width:
+                break
+            shown.remove(name)
+            left_out.append(name)
+        width = max(options.max_width, self._least_width(shown, console, options))
+        yield from self._table(shown).__rich_console__(console, options.update(width=width))
+        if left_out:
+            names = ", ".join(name for name in self._columns if name in left_out)
+            yield Text(f"not shown: {names}; --wide shows all", style="dim")
+
+    def _named(self, names: Sequence[str]) -> Sequence[str]:
+        known = {name.lower(): name for name in self._columns}
+        for name in names:
+            if name.lower() not in known:
+                raise InvalidInput(("--columns",), f"{name[:64]!r} is no column", f"some of {', '.join(self._columns)}")
+        return [known[name.lower()] for name in names] or self._columns
+
+    def _table(self, shown: Sequence[str]) -> Table:
+        table = Table(title=self._title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        for name in shown:
+            table.add_column(name, overflow="fold", no_wrap=name not in self._wraps)
+        places = [self._columns.index(name) for name in shown]
+        for row in self._rows:
+            table.add_row(*(row[place] for place in places))
+        return table
+
+    def _least_width(self, shown: Sequence[str], console: Console, options: ConsoleOptions) -> int:
+        """With free text as narrow as its words allow."""
+        # Between two columns stand three blanks, and one at either edge.
+        return sum(self._least(name, console, options) + 3 for name in shown) - 1
+
+    def _least(self, name: str, console: Console, options: ConsoleOptions) -> int:
+        measured = options.update(width=_UNBOUNDED)
+        widths = [Measurement.get(console, measured, cell) for cell in self._cells(name)]
+        if name not in self._wraps:
+            return max(width.maximum for width in widths)
+        return min(max(width.maximum for width in widths), max(_WRAPPED_MIN, *(width.minimum for width in widths)))
+
+    def _cells(self, name: str) -> Iterator[str | Text]:
+        yield name
+        place = self._columns.index(name)
+        for row in self._rows:
+            yield row[place]

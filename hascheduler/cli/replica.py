@@ -1,0 +1,95 @@
+"""The replica at ``--url``, asked through the SDK; tells the caller's fault from the world's.
+
+A refusal (4xx with a problem) is the caller's: a `CallerError`, with the fields that are wrong. Everything else without
+a usable answer is the world's: nothing listens, it is too slow, it is no replica, or the replica can't reach its
+database.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hascheduler.cli import credentials
+from hascheduler.client import Problem, Refused, Scheduler, Unavailable
+from hascheduler.client.synchronous.named import NamedApi
+from hascheduler.errors import CallerError, Conflict, InvalidInput, WorldError
+
+_ANSWER_S = 5.0
+_NO_REPLICA = "does not answer as a replica does"
+
+
+class RevisionChanged(Conflict):
+    """The resource has another revision than the one that was read."""
+
+
+@contextmanager
+def replica(url: str, unanswered: str = _NO_REPLICA) -> Iterator[Scheduler]:
+    """With this user's credentials, and one try a request; an `InvalidInput` when ``url`` is no URL.
+
+    In the block, what the SDK raises is what `as_cli_errors` makes of it.
+    """
+    token, tls = credentials.token(), credentials.ssl_context()
+    try:
+        scheduler = Scheduler(url, token=token, tls=tls, patience=0, answer_timeout=_ANSWER_S)
+    except InvalidInput as error:
+        raise InvalidInput(("--url",), error.problem, error.expected) from None
+    with scheduler, as_cli_errors(unanswered):
+        yield scheduler
+
+
+@contextmanager
+def as_cli_errors(unanswered: str = _NO_REPLICA) -> Iterator[None]:
+    """Where failures are met inside of the block of `replica`: each as a `CallerError` or a `WorldError`."""
+    try:
+        yield
+    except (Refused, Unavailable) as failure:
+        raise _cli_error(failure, unanswered) from None
+
+
+def named_api(scheduler: Scheduler, kind: str) -> NamedApi[Any]:
+    part: NamedApi[Any] = getattr(scheduler, f"{kind}s")
+    return part
+
+
+def _cli_error(failure: Refused | Unavailable, unanswered: str) -> CallerError | WorldError:
+    where = failure.replica
+    if isinstance(failure, Unavailable) and failure.cause is not None:
+        return _unreached(where, type(failure.cause).__name__, str(failure.cause), unanswered)
+    problem = failure.problem or Problem("", "")
+    detail = problem.detail
+    match failure.status:
+        case 404 if problem.type.endswith(":not-found"):
+            return CallerError(detail)
+        case 409:
+            return Conflict(detail)
+        case 401 if detail:
+            return CallerError(f"{where}: {detail}; HASCHEDULER_TOKEN is where it belongs")
+        case 403 if detail:
+            return CallerError(detail)
+        case 412:
+            return RevisionChanged(
+                f"{detail}; somebody changed it meanwhile: look again and repeat" if detail else "changed"
+            )
+        case 400 | 408 | 413 | 415 | 422 | 428 if detail:
+            return _invalid(problem)
+        case status:
+            return WorldError(f"{where} answered {status}: {detail or 'that is no replica'}")
+
+
+def _unreached(where: str, kind: str, reason: str, unanswered: str) -> CallerError | WorldError:
+    if kind != "ConnectError":
+        return WorldError(f"{where} {unanswered} ({kind})")
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        return CallerError(f"{where} is not trusted ({reason}); --ca-file names who is")
+    if "[SSL" in reason:
+        return WorldError(f"{where} does not speak HTTPS as this machine does ({reason})")
+    return WorldError(f"nothing answers at {where}; is a replica running there?")
+
+
+def _invalid(problem: Problem) -> CallerError:
+    errors = problem.errors
+    if len(errors) == 1:
+        one = errors[0]
+        return InvalidInput(tuple(one.path.split(".")) if one.path else ("body",), one.problem, one.expected)
+    lines = [f"{one.path}: {one.problem}; expected {one.expected}" for one in errors]
+    return CallerError(" | ".join(lines) or problem.detail)

@@ -1,0 +1,72 @@
+"""MongoDB in the broker's place: while the broker is away, a processor finds its jobs in their documents.
+
+::
+
+    the broker delivers      nothing is watched; a look each `LOOK_S` finds what was dispatched before the last one and
+                             has not started: its message did not come, as the leader may have lost the broker alone
+    away for `AWAY_S`        the jobs are watched, as on the transport ``mongo``, until the broker delivers again
+
+A message that comes for a job that was found, or the other way round, is dropped as any duplicate is: each attempt
+starts once. The leader goes on to dispatch meanwhile (`hascheduler.daemon.outbound.publisher`).
+"""
+
+import asyncio
+
+import structlog
+
+from hascheduler.errors import WorldError
+from hascheduler.mongo.transport import MongoDeliveries, Promise, Sink
+from hascheduler.ports import Deliveries
+
+log = structlog.get_logger(__name__)
+
+AWAY_S = 1.0
+"""A connection that is made again at once is no outage."""
+LOOK_S = 5.0
+_WATCH_S = 0.1
+
+
+class FallbackDeliveries:
+    """`hascheduler.ports.Deliveries`: those of ``broker``, and of ``database`` where they do not come."""
+
+    def __init__(self, broker: Deliveries, database: MongoDeliveries) -> None:
+        self._broker = broker
+        self._database = database
+
+    async def run(self, sink: Sink) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._broker.run(sink), name="broker")
+            tasks.create_task(self._fall_back(sink), name="fallback")
+
+    @property
+    def consuming(self) -> bool:
+        return self._broker.consuming or self._database.consuming
+
+    async def delete(self) -> None:
+        await self._broker.delete()
+
+    async def _fall_back(self, sink: Sink) -> None:
+        while True:
+            await self._look_until_away(sink)
+            log.warning("standing_in_for_the_broker")
+            async with asyncio.TaskGroup() as tasks:
+                standing_in = tasks.create_task(self._database.run(sink))
+                while not self._broker.consuming:  # noqa: ASYNC110  # it tells nobody when that changes
+                    await asyncio.sleep(_WATCH_S)
+                standing_in.cancel()
+            log.info("the_broker_delivers_again")
+
+    async def _look_until_away(self, sink: Sink) -> None:
+        loop = asyncio.get_running_loop()
+        consumed_s = looked_s = loop.time()
+        seen: set[Promise] = set()
+        while loop.time() - consumed_s < AWAY_S:
+            await asyncio.sleep(_WATCH_S)
+            if self._broker.consuming:
+                consumed_s = loop.time()
+            if loop.time() - looked_s >= LOOK_S:
+                looked_s = loop.time()
+                try:
+                    seen = await self._database.sweep(sink, among=seen)
+                except WorldError as error:
+                    log.warning("look_failed", error=str(error))

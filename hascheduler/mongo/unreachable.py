@@ -1,0 +1,147 @@
+"""Why MongoDB can't be used, in words that say which address, what is wrong and what to do.
+
+The driver's own errors list topologies, and call every cause a timeout. So each address of the URI is asked by itself,
+without credentials, for what it is. Nothing said here holds a password.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from pymongo import AsyncMongoClient
+from pymongo.errors import ConfigurationError, OperationFailure, PyMongoError
+from pymongo.uri_parser import parse_uri
+
+from hascheduler.errors import InvalidInput, StoreUnavailable, Unreachable
+
+ASKING = "ask the addresses of MongoDB"
+_URI = ("HASCHEDULER_MONGODB_URI",)
+_SRV = "mongodb+srv:"
+_ANSWER_LIMIT_S = 1.2
+_MEMBERS_ASKED_MAX = 7
+_AUTHENTICATION_FAILED = 18
+
+
+async def explained(doing: Callable[[], Awaitable[None]], uri: str, tls: Mapping[str, Any]) -> None:
+    """``doing``, which uses the database; its `StoreUnavailable` with the cause, where one can be found.
+
+    The addresses are asked meanwhile, and a cause that stays ends ``doing``: the driver would look on for a member of
+    the set until its limit. Any other it may outlast, as an election.
+    """
+    working = asyncio.ensure_future(doing())
+    asking = asyncio.create_task(_look(uri, tls), name=ASKING)
+    try:
+        await asyncio.wait([working, asking], return_when=asyncio.FIRST_COMPLETED)
+        if not working.done() and (cause := await asking) is not None and cause.stays:
+            raise cause
+        await working
+    except Unreachable:
+        raise
+    except StoreUnavailable as error:
+        raise _refusal(uri, error) or await asking or error from error
+    finally:
+        for task in (working, asking):
+            task.cancel()
+        await asyncio.wait([working, asking])
+
+
+async def _look(uri: str, tls: Mapping[str, Any]) -> Unreachable | None:
+    if uri.startswith(_SRV):
+        return None
+    options = parse_uri(uri, validate=False)
+    nodes, name = options["nodelist"][:_MEMBERS_ASKED_MAX], options["options"].get("replicaSet")
+    own = {key: value for key, value in options["options"].items() if key.lower().startswith(("tls", "ssl"))}
+    causes = [cause for cause in await asyncio.gather(*(_ask(node, name, {**own, **tls}) for node in nodes)) if cause]
+    # Of several members the one that answers tells most.
+    return min(causes, key=lambda cause: not cause.stays, default=None)
+
+
+def _refusal(uri: str, error: StoreUnavailable) -> Unreachable | None:
+    reason = error.__cause__
+    if uri.startswith(_SRV):
+        if not isinstance(reason, ConfigurationError):
+            return None
+        problem = f"the DNS records of {urlsplit(uri).hostname!r} can't be looked up"
+        return _cause(problem, "a host with SRV records for MongoDB, or mongodb://host:port/?replicaSet=name")
+    if not (isinstance(reason, OperationFailure) and reason.code == _AUTHENTICATION_FAILED):
+        return None
+    options = parse_uri(uri, validate=False)
+    who = f"user {options['username']!r}" if options["username"] else "this process, which shows no user"
+    where = ", ".join(_address(node) for node in options["nodelist"][:_MEMBERS_ASKED_MAX])
+    return _cause(f"{where} refuses {who}", "a user that exists, its password, and its authSource")
+
+
+def require_replica_set(hello: Mapping[str, Any], address: tuple[str, int] | None) -> None:
+    """`InvalidInput` where the server that said ``hello`` has no change stream."""
+    cause = _of_hello(hello, _address(address or ("the server", None)), None)
+    if cause is not None and cause.stays:
+        raise cause.mistake
+
+
+async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str, Any]) -> Unreachable | None:
+    host, port = node
+    where = _address(node)
+    try:
+        async with asyncio.timeout(_ANSWER_LIMIT_S):
+            _, writer = await asyncio.open_connection(host, port)
+            writer.close()
+    except socket.gaierror:
+        return _cause(f"there is no address for the host {host!r}", "the name of a host that this machine can resolve")
+    except ConnectionRefusedError:
+        return _cause(f"nothing listens at {where}", "the address of a mongod that runs")
+    except TimeoutError:
+        return _cause(f"{where} does not answer", "the address of a mongod that runs, and no firewall before it")
+    except OSError as error:
+        return _cause(f"{where} can't be reached ({error.strerror})", "the address of a mongod that runs")
+    client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
+        host,
+        port,
+        directConnection=True,
+        serverSelectionTimeoutMS=_ANSWER_LIMIT_S * 1_000,
+        connectTimeoutMS=_ANSWER_LIMIT_S * 1_000,
+        **tls,
+    )
+    try:
+        return _of_hello(await client.admin.command("hello"), where, name)
+    except PyMongoError:
+        spoken = "TLS with a certificate that is trusted here" if tls else "MongoDB's protocol without TLS"
+        return _cause(f"{where} does not speak {spoken}", "a mongod, and a URI with tls=true where it wants that")
+    finally:
+        await client.close()
+
+
+def _of_hello(hello: Mapping[str, Any], where: str, name: str | None) -> Unreachable | None:
+    own = hello.get("setName")
+    if own is None and hello.get("msg") == "isdbgrid":
+        return None
+    if own is None and hello.get("isreplicaset"):
+        return _cause(
+            f"{where} waits for its replica set to be initiated", "rs.initiate() there, or `hascheduler bootstrap`"
+        )
+    if own is None:
+        start = f"mongod with --replSet {name or 'rs0'}"
+        return _cause(
+            f"{where} is not a member of a replica set: start {start}",
+            "a replica set, and rs.initiate() once",
+            stays=True,
+        )
+    if name is not None and own != name:
+        return _cause(
+            f"{where} is a member of the replica set {own!r}, not of {name!r}",
+            f"replicaSet={own} in the URI",
+            stays=True,
+        )
+    if not hello.get("isWritablePrimary") and not hello.get("primary"):
+        return _cause(f"the replica set {own!r} has no primary, says {where}", "a majority of its members, running")
+    return None
+
+
+def _cause(problem: str, expected: str, *, stays: bool = False) -> Unreachable:
+    return Unreachable(InvalidInput(_URI, problem, expected), stays=stays)
+
+
+def _address(node: tuple[str, int | None]) -> str:
+    host, port = node
+    return host if port is None else f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,105 @@
+"""What of a cron expression its author may not have meant, in words for people.
+
+A remark changes nothing: the expression is sound, and fires as the remark says.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.trigger import Cron, Trigger
+from hascheduler.triggers.expressions import FIELDS, Field, normal_form, seconds_last
+
+_CACHED_MAX = 4_096
+_NARROWEST_FIRST = (5, 0, 1)
+"""Second, minute, hour."""
+
+
+def remarks(trigger: Trigger) -> Sequence[str]:
+    """Empty where nothing is odd, and where the expression can't be read."""
+    return _remarks(trigger.pattern.expression) if isinstance(trigger.pattern, Cron) else ()
+
+
+@lru_cache(_CACHED_MAX)
+def _remarks(expression: str) -> tuple[str, ...]:
+    try:
+        form = normal_form(expression)
+    except InvalidInput:
+        return ()
+    fields = form.split()
+    written = expression.lower().split()
+    parts = [part for field, text in zip(FIELDS, fields, strict=False) for part in _of_field(field, text)]
+    return (*_seconds_first(expression, written), *_quartz(written), *parts)
+
+
+def _seconds_first(expression: str, fields: list[str]) -> Iterator[str]:
+    turned = seconds_last(fields) if len(fields) == 6 else None
+    if turned is not None and [*fields[1:], fields[0]] != fields and _may_be_seconds_first(fields):
+        yield (
+            f"{expression.strip()!r} fires {_in_words(normal_form(expression).split())}, as the seconds come last; "
+            f"did you mean {turned!r}?"
+        )
+
+
+def _may_be_seconds_first(fields: Sequence[str]) -> bool:
+    """Whether somebody may have written the second first, of what can be read both ways."""
+    first, hour, last = fields[0], fields[2], fields[5]
+    if last == "*":
+        return True  # each second of a few minutes is hardly ever meant
+    if first == "*" or "*" in last:
+        return False
+    # One second a minute is what those write who know the order, unless two fields of 0 come before an hour.
+    return not last.isdigit() or (first.isdigit() and hour != "*")
+
+
+def _quartz(fields: Sequence[str]) -> Iterator[str]:
+    weekday = fields[4] if len(fields) > 4 else ""
+    if "?" in fields[2:5] and any(sign.isdigit() for sign in weekday.partition("#")[0]):
+        yield f"{weekday!r} as the day of week counts from 1 for Monday, other than in Quartz; names leave no doubt"
+
+
+def _of_field(field: Field, text: str) -> Iterator[str]:
+    for part in text.split(","):
+        item = field.item(part)
+        if item is None:
+            continue
+        if item.low > item.high and part[0].isdigit():  # who writes fri-mon means that
+            last = field.low + field.size - 1
+            yield (
+                f"{part!r} as the {field.name} wraps around: "
+                f"it is {_span(item.low, last)} and {_span(field.low, item.high)}"
+            )
+        elif item.step > 1 and item.low + item.step > item.high:
+            yield f"{part!r} as the {field.name} is {item.low} alone: the next step would be beyond {item.high}"
+
+
+def _span(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _in_words(fields: Sequence[str]) -> str:
+    """``each second of every 15th minute``, of six fields; what names each hour, day or month is left out."""
+    words = [_value(place, fields[place]) for place in _NARROWEST_FIRST]
+    # The widest that say nothing.
+    while fields[_NARROWEST_FIRST[len(words) - 1]] == "*" and len(words) > 1:
+        words.pop()
+    days = [_value(place, fields[place]) for place in (2, 4) if fields[place] != "*"]
+    month = [f"in {_value(3, fields[3])}"] if fields[3] != "*" else []
+    on = [f"on {' or '.join(days)}"] if days else []
+    how = "" if words[0].startswith(("each", "every")) else "in "
+    return " ".join([how + " of ".join(words), *on, *month])
+
+
+def _value(place: int, text: str) -> str:
+    name = FIELDS[place].name
+    if text == "*":
+        return f"each {name}"
+    step = text.removeprefix("*/")
+    if step != text and "," not in text:
+        return f"every {_ordinal(int(step))} {name}"
+    return f"{name} {text.upper()}"
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

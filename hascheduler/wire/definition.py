@@ -1,0 +1,267 @@
+"""Definitions, their retries, and the rates that definitions and tenants have.
+
+A rate is a token bucket, full at first. The factor of a retry policy is kept in thousandths.
+"""
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
+
+from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, RateLimit
+from hascheduler.model.durations import format_duration
+from hascheduler.model.repr_limits import quoted
+from hascheduler.model.resources import resources
+from hascheduler.model.retry import (
+    ATTEMPTS_MAX_DEFAULT,
+    BACKOFF_FACTOR_DEFAULT,
+    BACKOFF_MAX_MS_DEFAULT,
+    BACKOFF_MS_DEFAULT,
+    LOST_AS_FAILED,
+    LOST_ATTEMPTS_MAX_DEFAULT,
+    RetryPolicy,
+)
+from hascheduler.wire.fields import (
+    JOBS_MAX,
+    WEEK_MS,
+    DurationMs,
+    Name,
+    NullIs,
+    ResourceAmounts,
+    Revisioned,
+    StrictModel,
+    between,
+    invalid_together,
+    invalid_value,
+)
+
+PeriodMs = Annotated[DurationMs, between(1, WEEK_MS)]
+
+
+class RateLimitBody(StrictModel):
+    """A token bucket, full at first."""
+
+    count: int = Field(ge=1, le=JOBS_MAX, description="So many at once at most")
+    per: PeriodMs = Field(description="So long until as many may follow, evenly", examples=["1s"])
+
+    def limit(self) -> RateLimit:
+        return RateLimit(self.count, self.per)
+
+
+class RateLimitResponse(RateLimitBody):
+    model_config = ConfigDict(extra="ignore")
+
+    @classmethod
+    def of(cls, limit: RateLimit | None) -> "RateLimitResponse | None":
+        return None if limit is None else cls.model_construct(count=limit.count, per=limit.per_ms)
+
+
+ATTEMPTS_MAX = 100
+FACTOR_MAX = 10
+_FACTOR_EXPECTED = f"1 to {FACTOR_MAX}, with at most three decimals"
+
+
+def _factor(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise invalid_value(f"{quoted(value)} is not a number", _FACTOR_EXPECTED)
+    if not 1 <= value <= FACTOR_MAX:
+        raise invalid_value(f"{value} is out of range", _FACTOR_EXPECTED)
+    thousandths = round(value * 1_000)
+    if thousandths / 1_000 != value:
+        raise invalid_value(f"{value} is too exact", _FACTOR_EXPECTED)
+    return thousandths
+
+
+def _factor_number(thousandths: int) -> int | float:
+    whole, rest = divmod(thousandths, 1_000)
+    return thousandths / 1_000 if rest else whole
+
+
+Factor = Annotated[
+    int,
+    PlainValidator(_factor),
+    PlainSerializer(_factor_number, when_used="json"),
+    WithJsonSchema({"type": "number", "minimum": 1, "maximum": FACTOR_MAX}, mode="validation"),
+]
+BackoffMs = Annotated[DurationMs, between(0, WEEK_MS)]
+
+
+class RetryFields(StrictModel):
+    """How often a job is tried, and how long it waits in between: backoff, backoff × factor, … at most max."""
+
+    attempts: int = Field(
+        default=ATTEMPTS_MAX_DEFAULT,
+        ge=1,
+        le=ATTEMPTS_MAX,
+        description="How many attempts may fail before the job has failed",
+    )
+    lost_attempts: int = Field(
+        default=LOST_ATTEMPTS_MAX_DEFAULT,
+        ge=LOST_AS_FAILED,
+        le=ATTEMPTS_MAX,
+        description="How many attempts may be lost while they run (their processor died, was cut off or fenced itself) "
+        "before the job has failed; 0: what is lost counts as failed",
+    )
+    backoff: BackoffMs = Field(default=BACKOFF_MS_DEFAULT, description="The first pause; default 2s", examples=["2s"])
+    factor: Factor = Field(
+        default=BACKOFF_FACTOR_DEFAULT, description="What each pause is multiplied by; default 2", examples=[2]
+    )
+    max: BackoffMs = Field(default=BACKOFF_MAX_MS_DEFAULT, description="The longest pause; default 1m", examples=["1m"])
+
+    def policy(self) -> RetryPolicy:
+        return RetryPolicy(self.attempts, self.backoff, self.factor, self.max, self.lost_attempts)
+
+
+class RetryBody(RetryFields):
+    @model_validator(mode="after")
+    def _has_a_longest_pause(self) -> "RetryBody":
+        if self.backoff > self.max:
+            backoff = format_duration(self.backoff)
+            raise invalid_value(
+                f"the backoff {backoff} is longer than max {format_duration(self.max)}", "a max as long"
+            )
+        return self
+
+
+class RetryResponse(RetryFields):
+    model_config = ConfigDict(extra="ignore")
+
+    @classmethod
+    def of(cls, policy: RetryPolicy) -> "RetryResponse":
+        return cls.model_construct(
+            attempts=policy.attempts_max,
+            lost_attempts=policy.lost_attempts_max,
+            backoff=policy.backoff_ms,
+            factor=policy.backoff_factor,
+            max=policy.backoff_max_ms,
+        )
+
+
+TIER_MAX = 1_000_000
+CostMs = Annotated[DurationMs, between(0, WEEK_MS)]
+TimeoutMs = Annotated[DurationMs, between(1, 4 * WEEK_MS)]
+_EXAMPLE: dict[str, Any] = {
+    "default_cost": "20s",
+    "max_concurrency": 3,
+    "conflict_group": "git",
+    "conflict_scope": "tenant",
+    "tier": 10,
+    "rate_limit": {"count": 100, "per": "1s"},
+    "resources": {"cpu": 2},
+    "retry": {"attempts": 5, "lost_attempts": 10, "backoff": "2s", "factor": 2, "max": "1m"},
+    "timeout": "5m",
+    "total_timeout": "1h",
+}
+
+
+class StartLimits(StrictModel):
+    """What of a definition decides when its jobs may start."""
+
+    default_cost: Annotated[CostMs, NullIs(DEFAULT_COST_MS_DEFAULT)] = Field(
+        default=DEFAULT_COST_MS_DEFAULT,
+        description="What a job is charged until the cost of its target has been learned; default 1s",
+    )
+    max_concurrency: int | None = Field(
+        default=None, ge=1, le=JOBS_MAX, description="How many of its jobs run at once; null: no limit"
+    )
+    conflict_group: Name | None = Field(
+        default=None, description="Two jobs of one group never run on one target at once; null: none"
+    )
+    conflict_scope: Literal["tenant", "shared"] | None = Field(
+        default=None,
+        description="tenant: jobs of different tenants do not exclude each other; shared: all of the group do; null: "
+        "as it is stored, and of a new definition tenant",
+    )
+    tier: int | None = Field(
+        default=None, ge=1, le=TIER_MAX, description="Higher goes first, and so many jobs of it run at once; null: last"
+    )
+    rate_limit: RateLimitBody | None = Field(default=None, description="How fast its jobs start; null: no limit")
+    resources: Annotated[ResourceAmounts, NullIs({})] = Field(
+        default={}, description="What a job needs that does not say so itself"
+    )
+
+    def resource(self, name: str, rev: int = 0) -> Definition:
+        return Definition(
+            name=name,
+            rev=rev,
+            max_concurrency=self.max_concurrency,
+            default_cost_ms=self.default_cost,
+            conflict_group=self.conflict_group,
+            conflict_scope=ConflictScope(self.conflict_scope or ConflictScope.TENANT),
+            tier=self.tier,
+            rate_limit=None if self.rate_limit is None else self.rate_limit.limit(),
+            resources=resources(self.resources),
+        )
+
+
+class DefinitionFields(StartLimits):
+    retry: RetryFields = Field(
+        default=RetryFields(), description="How often a job is tried, and how long it waits in between"
+    )
+    timeout: TimeoutMs | None = Field(default=None, description="How long one attempt may run; null: for ever")
+    total_timeout: TimeoutMs | None = Field(
+        default=None,
+        description="How long all attempts and pauses may take from the first start; null: for ever",
+    )
+
+    def resource(self, name: str, rev: int = 0) -> Definition:
+        return replace(
+            super().resource(name, rev),
+            retry=self.retry.policy(),
+            timeout_ms=self.timeout,
+            total_timeout_ms=self.total_timeout,
+        )
+
+
+class DefinitionBody(DefinitionFields):
+    """The limits of a named type of job; what is left out, or null, gets its default."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    retry: RetryBody = Field(
+        default=RetryBody(), description="How often a job is tried, and how long it waits in between"
+    )
+
+    @model_validator(mode="after")
+    def _has_time_for_an_attempt(self) -> "DefinitionBody":
+        if self.timeout is not None and self.total_timeout is not None and self.timeout > self.total_timeout:
+            timeout, total = format_duration(self.timeout), format_duration(self.total_timeout)
+            wrong = invalid_value(
+                f"the timeout {timeout} is longer than the total_timeout {total}", "a total_timeout as long"
+            )
+            raise invalid_together(("timeout", "total_timeout"), self, wrong)
+        return self
+
+    def over(self, stored: Definition | None) -> "DefinitionBody":
+        """This body for a stored definition: a conflict scope that is left out stays as it is, as jobs rely on it."""
+        if self.conflict_scope is not None or stored is None:
+            return self
+        return self.model_copy(update={"conflict_scope": stored.conflict_scope.value})
+
+
+class DefinitionResponse(DefinitionFields, Revisioned):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "repack", "rev": 2, **_EXAMPLE}]})
+
+    conflict_scope: ConflictScope = Field(
+        description="tenant: jobs of different tenants do not exclude each other; shared: all of the group do"
+    )  # type: ignore[assignment]  # the same two texts, under their published name
+    rate_limit: RateLimitResponse | None = Field(description="How fast its jobs start; null: no limit")
+    resources: dict[str, int] = Field(description="What a job needs that does not say so itself")
+    retry: RetryResponse = Field(description="How often a job is tried, and how long it waits in between")
+
+    @classmethod
+    def of(cls, definition: Definition) -> "DefinitionResponse":
+        return cls.model_construct(
+            name=definition.name,
+            rev=definition.rev,
+            default_cost=definition.default_cost_ms,
+            max_concurrency=definition.max_concurrency,
+            conflict_group=definition.conflict_group,
+            conflict_scope=definition.conflict_scope,
+            tier=definition.tier,
+            rate_limit=RateLimitResponse.of(definition.rate_limit),
+            resources=dict(definition.resources),
+            retry=RetryResponse.of(definition.retry),
+            timeout=definition.timeout_ms,
+            total_timeout=definition.total_timeout_ms,
+        )

@@ -1,0 +1,229 @@
+"""Triggers: when a schedule fires.
+
+The models check the shape only; `hascheduler.triggers.check_trigger` checks that the times make sense.
+"""
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.instants import WallMs, format_instant
+from hascheduler.model.trigger import Cron, Interval, Once, Pattern, Times, Trigger, Window
+from hascheduler.triggers import check_trigger, excluded_until, latest_nominal, next_nominal, read_pattern
+from hascheduler.wire.fields import DurationMs, InstantMs, StrictModel
+from hascheduler.wire.validation import validated
+
+_FIRES_MAX = 2**53 - 1
+
+
+class WindowBody(StrictModel):
+    """From `from` until before `to`."""
+
+    from_: InstantMs = Field(
+        description="The first instant in it", alias="from", examples=["2030-12-24T00:00:00+01:00"]
+    )
+    to: InstantMs = Field(description="The first instant after it", examples=["2030-12-27T00:00:00+01:00"])
+
+
+class Narrowing(StrictModel):
+    """What any trigger may have."""
+
+    jitter: DurationMs = Field(
+        default=0, description="Due up to this much later, by an amount that the name and the nominal time fix"
+    )
+    start_at: InstantMs | None = Field(default=None, description="No nominal time before it")
+    end_at: InstantMs | None = Field(default=None, description="No nominal time after it")
+    max_fires: int | None = Field(
+        default=None, ge=1, le=_FIRES_MAX, description="How often the schedule fires in its life"
+    )
+    exclude: list[WindowBody] = Field(
+        default=[], description="Nominal times in these windows do not fire; ascending, apart from each other"
+    )
+
+
+class CronBody(Narrowing):
+    """The wall times that a cron expression names: five fields, or six with the seconds last. `@every 90s` is stored as
+    an interval."""
+
+    type: Literal["cron"] = Field(description="Which kind of trigger it is")
+    expression: str = Field(
+        description="Minute, hour, day of month, month, day of week; perhaps a second after them",
+        examples=["*/5 * * * *", "30 2 * * mon-fri", "0 9 LW * ?"],
+    )
+    timezone: str = Field(
+        default="UTC", description="An IANA time zone, in upper or lower case", examples=["Europe/Paris"]
+    )
+
+
+class IntervalBody(Narrowing):
+    """At `anchor` plus whole multiples of `every`."""
+
+    type: Literal["interval"] = Field(description="Which kind of trigger it is")
+    every: DurationMs = Field(description="The span between two nominal times", examples=["1s", "1m30s"])
+    anchor: InstantMs | None = Field(
+        default=None, description="Default: the instant of creation; an edit keeps the stored one"
+    )
+
+
+class TimesBody(Narrowing):
+    """At each of these instants, ascending."""
+
+    type: Literal["times"] = Field(description="Which kind of trigger it is")
+    at: list[InstantMs] = Field(
+        description="The nominal times", examples=[["2030-01-31T09:30:00Z", "2030-02-28T09:30:00Z"]]
+    )
+
+
+class OnceBody(Narrowing):
+    """At one instant in the future, and never again."""
+
+    type: Literal["once"] = Field(description="Which kind of trigger it is")
+    at: InstantMs = Field(description="The nominal time", examples=["2030-01-31T09:30:00Z"])
+
+
+TriggerBody = Annotated[CronBody | IntervalBody | TimesBody | OnceBody, Field(discriminator="type")]
+
+
+def trigger_of(body: TriggerBody, stored: Trigger | None, now: WallMs) -> Trigger:
+    """The trigger that a request means; `InvalidInput` where it makes no sense, or would never fire.
+
+    The stored trigger may be sent again even when all its times have passed: nothing would change.
+    """
+    trigger = _trigger(body, stored, now)
+    if trigger != stored:
+        check_trigger(trigger, ("trigger",))
+        _require_future(trigger, now)
+    return trigger
+
+
+class _Holder(StrictModel):
+    trigger: TriggerBody
+
+
+def read_trigger(given: object, now: WallMs) -> Trigger:
+    """The trigger of a file or of options, where no replica is asked; an `InvalidInput` below ``trigger``.
+
+    Whether its times make sense is not checked. An interval without an anchor is counted from ``now``.
+    """
+    said = {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
+    return _trigger(validated(_Holder, {"trigger": said}).trigger, None, now)
+
+
+def _trigger(body: TriggerBody, stored: Trigger | None, now: WallMs) -> Trigger:
+    return Trigger(
+        _pattern(body, stored, now),
+        jitter_ms=body.jitter,
+        start_at_ms=_instant(body.start_at),
+        end_at_ms=_instant(body.end_at),
+        max_fires=body.max_fires,
+        exclude=tuple(Window(WallMs(window.from_), WallMs(window.to)) for window in body.exclude),
+    )
+
+
+def _pattern(body: TriggerBody, stored: Trigger | None, now: WallMs) -> Pattern:
+    match body:
+        case CronBody():
+            return read_pattern(body.expression, body.timezone, _anchor(None, stored, now))
+        case IntervalBody():
+            return Interval(body.every, _anchor(body.anchor, stored, now))
+        case TimesBody():
+            return Times(tuple(WallMs(at) for at in body.at))
+        case OnceBody():
+            return Once(WallMs(body.at))
+
+
+def _anchor(given: int | None, stored: Trigger | None, now: WallMs) -> WallMs:
+    if given is not None:
+        return WallMs(given)
+    # An edit keeps the phase, so that another payload does not shift the nominal times.
+    if stored is not None and isinstance(stored.pattern, Interval):
+        return stored.pattern.anchor_ms
+    return now
+
+
+def _require_future(trigger: Trigger, now: WallMs) -> None:
+    nominal_ms = next_nominal(trigger, now)
+    if nominal_ms is None:
+        raise _passed(trigger, now)
+    # Each step skips a whole exclusion window, and there are few.
+    until_ms = excluded_until(trigger, nominal_ms)
+    while until_ms is not None:
+        nominal_ms = next_nominal(trigger, until_ms - 1)
+        if nominal_ms is None:
+            raise InvalidInput(("trigger", "exclude"), "all times to come are excluded", "windows that leave some")
+        until_ms = excluded_until(trigger, nominal_ms)
+
+
+def _passed(trigger: Trigger, now: WallMs) -> InvalidInput:
+    last_ms = latest_nominal(trigger, now)
+    is_listed = isinstance(trigger.pattern, Once | Times)
+    field = "at" if is_listed and next_nominal(replace(trigger, end_at_ms=None), now) is None else "end_at"
+    passed = "all of it" if last_ms is None else format_instant(last_ms)
+    problem = f"{passed} has passed, so it would never fire"
+    return InvalidInput(("trigger", field), problem, f"an instant after {format_instant(now)}")
+
+
+def _instant(at_ms: int | None) -> WallMs | None:
+    return None if at_ms is None else WallMs(at_ms)
+
+
+# As answers show them
+
+
+class WindowResponse(WindowBody):
+    model_config = ConfigDict(extra="ignore", validate_by_name=True)
+
+
+class NarrowingResponse(Narrowing):
+    exclude: list[WindowResponse] = Field(
+        description="Nominal times in these windows do not fire; ascending, apart from each other"
+    )  # type: ignore[assignment]  # nobody adds to it
+
+
+class CronResponse(NarrowingResponse, CronBody):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["cron"] = Field(default="cron", description="Which kind of trigger it is")
+
+
+class IntervalResponse(NarrowingResponse, IntervalBody):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["interval"] = Field(default="interval", description="Which kind of trigger it is")
+    anchor: InstantMs = Field(description="Nominal times are this instant plus whole multiples of `every`")
+
+
+class TimesResponse(NarrowingResponse, TimesBody):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["times"] = Field(default="times", description="Which kind of trigger it is")
+
+
+class OnceResponse(NarrowingResponse, OnceBody):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["once"] = Field(default="once", description="Which kind of trigger it is")
+
+
+TriggerResponse = Annotated[CronResponse | IntervalResponse | TimesResponse | OnceResponse, Field(discriminator="type")]
+
+
+def show_trigger(trigger: Trigger) -> TriggerResponse:
+    narrowing: dict[str, Any] = {
+        "jitter": trigger.jitter_ms,
+        "start_at": trigger.start_at_ms,
+        "end_at": trigger.end_at_ms,
+        "max_fires": trigger.max_fires,
+        "exclude": [WindowResponse.model_construct(from_=each.from_ms, to=each.to_ms) for each in trigger.exclude],
+    }
+    match trigger.pattern:
+        case Cron(expression, timezone):
+            return CronResponse.model_construct(expression=expression, timezone=timezone, **narrowing)
+        case Interval(every_ms, anchor_ms):
+            return IntervalResponse.model_construct(every=every_ms, anchor=anchor_ms, **narrowing)
+        case Times(at_ms):
+            return TimesResponse.model_construct(at=list(at_ms), **narrowing)
+        case Once(at_ms):
+            return OnceResponse.model_construct(at=at_ms, **narrowing)

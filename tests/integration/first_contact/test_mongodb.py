@@ -1,0 +1,178 @@
+"""The first try with a MongoDB that can't be used: one line says which address, what is wrong and what to do."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hascheduler.embedded.children import Child, free_port, start_child
+from hascheduler.embedded.mongod import find_mongod
+from hascheduler.errors import Unreachable
+from hascheduler.mongo.unreachable import ASKING, explained
+
+PROCESSES = [["serve", "--http-port", "0"], ["processor", "processors.log"]]
+LIMIT_S = 60
+PASSWORD = "sEcret"  # what must not be shown
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    status: int
+    out: str
+
+
+async def said(*arguments: str, **variables: str) -> Said:
+    """As somebody starts it by hand, with nothing that would start it again."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("HASCHEDULER_") and name not in ("KUBERNETES_SERVICE_HOST", "INVOCATION_ID")
+    }
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "hascheduler", *arguments),
+        env={**inherited, "HASCHEDULER_TRANSPORT": "mongo", **variables},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), LIMIT_S)
+    assert process.returncode is not None
+    return Said(process.returncode, out.decode())
+
+
+def check(told: Said, *words: str) -> None:
+    assert told.status == 2, told
+    assert told.out.count("\n") == 1, told
+    assert told.out.startswith("hascheduler: "), told
+    for word in words:
+        assert word in told.out
+    assert PASSWORD not in told.out
+
+
+async def mongod(folder: Path, *more: str) -> tuple[Child, int]:
+    port = free_port()
+    folder.mkdir(exist_ok=True)  # noqa: ASYNC240  # one folder, before anything runs
+    arguments = [find_mongod(), "--dbpath", str(folder), "--port", str(port), "--bind_ip", "127.0.0.1", *more]
+    child = await start_child(
+        "mongod",
+        [*arguments, "--wiredTigerCacheSizeGB", "0.25", "--nounixsocket"],
+        folder / "log",
+        environment=os.environ,
+    )
+    await asyncio.wait_for(child.listens(port), LIMIT_S)
+    return child, port
+
+
+@pytest.fixture
+async def standalone(tmp_path: Path) -> AsyncIterator[int]:
+    child, port = await mongod(tmp_path / "standalone")
+    yield port
+    await child.stop()
+
+
+@pytest.fixture
+async def uninitiated(tmp_path: Path) -> AsyncIterator[int]:
+    child, port = await mongod(tmp_path / "uninitiated", "--replSet", "rs0")
+    yield port
+    await child.stop()
+
+
+@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
+@pytest.mark.parametrize("options", ["?replicaSet=rs0", ""])
+async def test_a_standalone_mongod(standalone: int, process: list[str], options: str) -> None:
+    uri = f"mongodb://127.0.0.1:{standalone}/{options}"
+    told = await said(*process, HASCHEDULER_MONGODB_URI=uri)
+    check(told, f"127.0.0.1:{standalone} is not a member of a replica set: start mongod with --replSet rs0")
+
+
+async def test_a_standalone_mongod_is_not_waited_for_even_with_patience(standalone: int) -> None:
+    uri = f"mongodb://127.0.0.1:{standalone}/?replicaSet=rs0"
+    told = await said(*PROCESSES[0], HASCHEDULER_MONGODB_URI=uri, HASCHEDULER_STARTUP_PATIENCE="1h")
+    check(told, "is not a member of a replica set")
+
+
+async def test_what_no_waiting_mends_is_told_while_the_driver_still_looks_for_a_member(standalone: int) -> None:
+    uri = f"mongodb://127.0.0.1:{standalone}/?replicaSet=rs0"
+    with pytest.raises(Unreachable, match="is not a member of a replica set"):
+        await asyncio.wait_for(explained(forever, uri, {}), LIMIT_S)
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_what_may_pass_is_outlasted() -> None:
+    causes: list[object] = []
+
+    async def works_after_the_look() -> None:
+        [asking] = [task for task in asyncio.all_tasks() if task.get_name() == ASKING]
+        await asyncio.wait([asking])
+        causes.append(asking.result())
+
+    await asyncio.wait_for(explained(works_after_the_look, "mongodb://127.0.0.1:1/", {}), LIMIT_S)
+    assert [str(cause).partition(";")[0] for cause in causes] == [
+        "HASCHEDULER_MONGODB_URI: nothing listens at 127.0.0.1:1"
+    ]
+
+
+@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
+async def test_a_host_without_srv_records(process: list[str]) -> None:
+    told = await said(*process, HASCHEDULER_MONGODB_URI=f"mongodb+srv://me:{PASSWORD}@no-such-host.invalid/")
+    check(
+        told, "HASCHEDULER_MONGODB_URI: the DNS records of 'no-such-host.invalid' can't be looked up; expected a host"
+    )
+
+
+@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
+async def test_a_set_that_is_not_initiated(uninitiated: int, process: list[str]) -> None:
+    told = await said(*process, HASCHEDULER_MONGODB_URI=f"mongodb://127.0.0.1:{uninitiated}/?replicaSet=rs0")
+    check(told, f"127.0.0.1:{uninitiated} waits for its replica set to be initiated", "rs.initiate()")
+
+
+@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
+async def test_another_set(mongodb_uri: str, process: list[str]) -> None:
+    told = await said(*process, HASCHEDULER_MONGODB_URI=mongodb_uri.replace("replicaSet=rs0", "replicaSet=rs7"))
+    check(told, "is a member of the replica set 'rs0', not of 'rs7'; expected replicaSet=rs0 in the URI")
+
+
+@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
+async def test_a_user_that_there_is_not(mongodb_uri: str, process: list[str]) -> None:
+    told = await said(*process, HASCHEDULER_MONGODB_URI=mongodb_uri.replace("://", f"://somebody:{PASSWORD}@"))
+    check(told, "refuses user 'somebody'; expected a user that exists, its password, and its authSource")
+
+
+@pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process[0])
+@pytest.mark.parametrize(
+    ("uri", "problem"),
+    [
+        (
+            "mongodb://somebody:sEcret@127.0.0.1:1/?replicaSet=rs0",
+            "nothing listens at 127.0.0.1:1; expected the address",
+        ),
+        ("mongodb://no-such-host.invalid/?replicaSet=rs0", "there is no address for the host 'no-such-host.invalid'"),
+        ("mongodb:/127.0.0.1", "not a MongoDB URI (Invalid URI scheme"),
+        ("mongodb://somebody:sEc@ret@127.0.0.1/", "not a MongoDB URI (InvalidURI)"),
+    ],
+)
+async def test_a_uri_that_leads_nowhere(process: list[str], uri: str, problem: str) -> None:
+    check(await said(*process, HASCHEDULER_MONGODB_URI=uri), f"HASCHEDULER_MONGODB_URI: {problem}")
+
+
+async def test_dev_tells_it_before_it_starts_anything(standalone: int, tmp_path: Path) -> None:
+    for uri, problem in (
+        ("mongodb://127.0.0.1:1/?replicaSet=rs0", "nothing listens at 127.0.0.1:1"),
+        (f"mongodb://127.0.0.1:{standalone}/", "is not a member of a replica set"),
+    ):
+        told = await said("dev", "--folder", str(tmp_path / "run"), HASCHEDULER_MONGODB_URI=uri)
+        check(told, problem)
+
+
+@pytest.mark.parametrize("command", ["dev", "demo"])
+async def test_a_folder_that_is_a_file(tmp_path: Path, command: str) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for folder in (file, file / "below"):
+        check(await said(command, "--folder", str(folder)), f"--folder: {folder} is no folder")

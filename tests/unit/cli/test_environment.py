@@ -1,0 +1,118 @@
+"""Variables with our prefix that nothing reads are refused at the start of every command, with the nearest name."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hascheduler.cli.environment import READ_ELSEWHERE, require_known_variables
+from hascheduler.errors import InvalidInput
+from hascheduler.settings import variables
+from tests.unit.cli.invoking import invoke
+
+ROOT = Path(__file__).parents[3]
+COMMANDS = [
+    ["serve"],
+    ["processor", "processors.log"],
+    ["migrate"],
+    ["job", "list"],
+    ["schedule", "preview", "--cron", "* * * * *"],
+    ["dev"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_refuses_a_misspelt_setting(command: list[str]) -> None:
+    ended = invoke(*command, HASCHEDULER_LEASE_DURATON="20s")
+    assert ended.status == 2
+    assert ended.err == "hascheduler: HASCHEDULER_LEASE_DURATON: no such setting; expected HASCHEDULER_LEASE_DURATION\n"
+    assert not ended.out
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("HASCHEDULER_LEASE_DURATION_MS", "HASCHEDULER_LEASE_DURATION"),
+        ("HASCHEDULER_TOKN", "HASCHEDULER_TOKEN"),
+        ("HASCHEDULER_MONGO_URI", "HASCHEDULER_MONGODB_URI"),
+        ("HASCHEDULER_HTTP_PROT", "HASCHEDULER_HTTP_PORT"),
+        ("hascheduler_shrad", "HASCHEDULER_SHARD"),
+        ("HASCHEDULER_QQQ", "the settings of `hascheduler serve --help`"),
+        ("HASCHEDULER_", "the settings of `hascheduler serve --help`"),
+    ],
+)
+def test_the_nearest_name_is_told(given: str, expected: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        require_known_variables({"PATH": "/bin", given: "1"})
+    assert str(refusal.value) == f"{given}: no such setting; expected {expected}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HASCHEDULER_SERVICE_HOST", "10.0.0.1"),
+        ("HASCHEDULER_SERVICE_PORT", "8080"),
+        ("HASCHEDULER_SERVICE_PORT_HTTP", "8080"),
+        ("HASCHEDULER_PORT", "tcp://10.0.0.1:8080"),
+        ("HASCHEDULER_PORT_8080_TCP", "tcp://10.0.0.1:8080"),
+        ("HASCHEDULER_PORT_8080_TCP_PROTO", "tcp"),
+        ("HASCHEDULER_PORT_8080_TCP_PORT", "8080"),
+        ("HASCHEDULER_PORT_8080_TCP_ADDR", "10.0.0.1"),
+        ("HASCHEDULER_METRICS_SERVICE_HOST", "10.0.0.1"),
+        ("HASCHEDULER_METRICS_PORT", "udp://10.0.0.1:53"),
+        ("hascheduler_shard", "default"),
+        ("_HASCHEDULER_COMPLETE", "complete_bash"),
+        ("MY_HASCHEDULER_THING", "1"),
+    ],
+)
+def test_what_kubernetes_makes_of_services_passes(name: str, value: str) -> None:
+    require_known_variables({name: value})
+
+
+def test_a_port_that_no_service_made_is_a_misspelt_setting() -> None:
+    with pytest.raises(InvalidInput, match="HASCHEDULER_HTPP_PORT: no such setting; expected HASCHEDULER_HTTP_PORT"):
+        require_known_variables({"HASCHEDULER_HTPP_PORT": "8080"})
+
+
+def test_every_variable_of_the_manifests_scripts_tests_and_documents_is_known() -> None:
+    """So that none of them is refused where it is set, and none is explained that does not exist."""
+    known = {*variables(), *(f"HASCHEDULER_{name}" for name in READ_ELSEWHERE)}
+    folders = ("k8s", "kind", "scripts", "docs", "tests/system", "tests/chaos", "tests/integration", "hascheduler/demo")
+    found: dict[str, Path] = {}
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()):
+        if path.suffix in (".py", ".yaml", ".md", ".sh", ".env", ""):
+            names = re.findall(r"\bHASCHEDULER_[A-Z_]*[A-Z]\b(?!_)", path.read_text(encoding="utf-8", errors="ignore"))
+            found.update(dict.fromkeys(names, path))
+    require_known_variables(dict.fromkeys(known, "1"))
+    unknown = {name: path for name, path in found.items() if name not in known and name not in EXAMPLES}
+    assert not unknown
+
+
+EXAMPLES = {"HASCHEDULER_PORT", "HASCHEDULER_SERVICE_HOST"}
+
+
+@pytest.mark.parametrize("command", [["serve"], ["processor", "processors.log"], ["migrate"], ["check"]], ids=" ".join)
+def test_a_uri_that_is_none_is_refused_before_anything_else_is_imported_and_opened(command: list[str]) -> None:
+    """In a process of its own: this one has imported it all."""
+    run = (
+        "import sys; from hascheduler.__main__ import main\n"
+        "try: main()\n"
+        "finally: print('hascheduler.assembly' in sys.modules)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", run, *command],
+        env={**os.environ, "HASCHEDULER_MONGODB_URI": "mongodb://me:sEc@ret@127.0.0.1/"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert told.returncode == 2
+    assert told.stdout == "False\n"
+    assert told.stderr == (
+        "hascheduler: HASCHEDULER_MONGODB_URI: not a MongoDB URI (InvalidURI); expected"
+        " mongodb://host:port/?replicaSet=name\n"
+    )
