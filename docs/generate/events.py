@@ -38,6 +38,7 @@ _FIELDS = {
     "losses": "how many tries were lost with their processor; where the job is returned or failed",
     "retry_at": "when it may run again; where it is returned",
     "priority": "the new one; where it is reprioritized",
+    "error": "why the job failed, its first 500 characters without secrets; where it failed",
 }
 
 

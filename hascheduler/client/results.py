@@ -46,6 +46,7 @@ class Attempt:
     started_at: datetime | None
     finished_at: datetime | None
     error: str | None
+    traceback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,7 @@ def _attempt(fields: Json) -> Attempt:
         _instant(fields["started_at"]),
         _instant(fields["finished_at"]),
         fields["error"],
+        fields.get("traceback"),  # not from a replica of 0.2.0
     )
 
 

@@ -24,6 +24,7 @@ class AttemptResponse(TypedDict):
     finished_at: str | None
     outcome: str
     error: str | None
+    traceback: NotRequired[str | None]
 
 
 class AuditResponse(TypedDict):
@@ -523,6 +524,7 @@ class FinishBody(TypedDict):
     outcome: Literal["succeeded", "failed", "cancelled", "given_back"]
     result: NotRequired[Json]
     error: NotRequired[str | None]
+    traceback: NotRequired[str | None]
     retryable: NotRequired[bool]
     retry_after: NotRequired[str | float | None]
 
@@ -1009,5 +1011,6 @@ class WhyResponse(TypedDict):
     summary: str
     processor: str | None
     finished_at: str | None
+    error: NotRequired[str | None]
     blocks: Sequence[BlockResponse]
     standing: QueuePositionResponse | None

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from hascheduler.mirror.changes import Change, Operation
-from hascheduler.model.event import Event, EventType, next_in_change, seconds_of
+from hascheduler.model.event import ERROR_LENGTH_MAX, Event, EventType, next_in_change, seconds_of
 from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import LATEST_MS
 from hascheduler.model.job import TERMINAL, JobRef, JobState, schedule_of
+from hascheduler.model.redaction import redacted_beginning
 
 _ENDS = {state.value: EventType(state.value) for state in TERMINAL}
 _PENDING, _DISPATCHED, _RUNNING = JobState.PENDING.value, JobState.DISPATCHED.value, JobState.RUNNING.value
@@ -98,12 +99,15 @@ def _event(type: EventType, change: Change, id: str, subject: _Subject, before: 
     processor = None
     if type not in _WAITS:
         processor = _text(fields.get("processor")) or (before.processor if before else None)
-    failures = losses = retry_at_ms = priority = None
+    failures = losses = retry_at_ms = priority = error = None
     if type in _COUNTED:
         failures = _integer(_value("failures", fields, before))
         losses = _integer(_value("losses", fields, before))
         if type is EventType.RETURNED:
             retry_at_ms = _instant(_value("retry_at_ms", fields, before))
+        else:
+            told = _text(fields.get("error"))
+            error = None if told is None else redacted_beginning(told, ERROR_LENGTH_MAX)
     elif type is EventType.REPRIORITIZED:
         priority = _integer(fields.get("priority"))
     # By position: there are several for each job.
@@ -121,6 +125,7 @@ def _event(type: EventType, change: Change, id: str, subject: _Subject, before: 
         retry_at_ms,
         priority,
         losses,
+        error,
     )
 
 

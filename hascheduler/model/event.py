@@ -20,6 +20,8 @@ from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.instants import format_instant
 
 EVENTS_OF_A_CHANGE_MAX = 2
+ERROR_LENGTH_MAX = 500
+"""Of an event's error: replicas keep thousands of events in memory."""
 POSITION_PATTERN = r"^[0-9]{10}\.[0-9]{10}(\.[0-9]{6})?$"
 _POSITION = re.compile(POSITION_PATTERN[:-1] + r"\Z")
 _OF_TIME = 21
@@ -49,7 +51,7 @@ class Event:
 
     ``attempt`` and ``processor`` are those that the event is about: of an attempt that ended, its own. ``failures``,
     ``losses`` and ``retry_at_ms`` are set when a job is returned, the first two also when it fails, ``priority`` when
-    that changes.
+    that changes. ``error`` is the beginning of a failed job's error, without secrets.
     """
 
     id: str
@@ -65,6 +67,7 @@ class Event:
     retry_at_ms: int | None = None
     priority: int | None = None
     losses: int | None = None
+    error: str | None = None
 
     @property
     def is_identified(self) -> bool:
@@ -88,6 +91,7 @@ def encode_event(event: Event) -> Mapping[str, Any]:
         "losses": event.losses,
         "retry_at": None if event.retry_at_ms is None else format_instant(event.retry_at_ms),
         "priority": event.priority,
+        "error": event.error,
     }
 
 

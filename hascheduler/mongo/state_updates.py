@@ -1,9 +1,10 @@
 """The writes that move a job from one state to another, as filters and update pipelines.
 
 All of them are built from `hascheduler.model.job.TRANSITIONS`, raise ``rev`` by one, and keep the record of the
-attempt that ends: ``{number, processor, dispatched_at_ms, started_at_ms, finished_at_ms, outcome, error}``. They are
-pipelines because that record is made of fields that the same write clears. Every value from outside is a ``$literal``:
-the server would otherwise read a text that begins with a dollar sign as the name of a field.
+attempt that ends: ``{number, processor, dispatched_at_ms, started_at_ms, finished_at_ms, outcome, error}``, with its
+``traceback`` if it has one and is among the `TRACEBACKS_KEPT_MAX` newest. They are pipelines because that record is
+made of fields that the same write clears. Every value from outside is a ``$literal``: the server would otherwise read a
+text that begins with a dollar sign as the name of a field.
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.retry import LOST_PAUSES_MS
+from hascheduler.model.tracebacks import TRACEBACKS_KEPT_MAX
 from hascheduler.ports import AttemptOutcome
 
 NEXT_REV = {"$add": ["$rev", 1]}
@@ -62,7 +64,14 @@ def claimed_fields(claim: Dispatch, at_ms: WallMs) -> dict[str, Any]:
     }
 
 
-def back_to_pending(outcome: str, error: str | None, at_ms: WallMs, *, retry_at_ms: WallMs | None = None) -> Pipeline:
+def back_to_pending(
+    outcome: str,
+    error: str | None,
+    at_ms: WallMs,
+    *,
+    retry_at_ms: WallMs | None = None,
+    traceback: str | None = None,
+) -> Pipeline:
     """The attempt ends with ``outcome``, the job waits for its next one.
 
     If the attempt ran, it counts as a failure or as a loss, unless it was given back. After a loss the job waits as
@@ -76,7 +85,7 @@ def back_to_pending(outcome: str, error: str | None, at_ms: WallMs, *, retry_at_
     return [
         {
             "$set": {
-                "attempts": _appended_attempt(outcome, error, at_ms),
+                "attempts": _appended_attempt(outcome, error, at_ms, traceback),
                 "state": JobState.PENDING.value,
                 "processor": None,
                 "dispatched_at_ms": None,
@@ -128,7 +137,7 @@ def plain_terminal_update(
 def terminal_fields(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> dict[str, Any]:
     """The fields that `to_terminal` sets; the job is deleted ``kept_ms`` after ``at_ms``."""
     return {
-        "attempts": _appended_attempt(attempt_outcome, end.error, at_ms),
+        "attempts": _appended_attempt(attempt_outcome, end.error, at_ms, end.traceback),
         "state": end.state.value,
         "processor": None,
         "result": {"$literal": end.result},
@@ -154,12 +163,23 @@ def _counted(outcome: str) -> dict[str, Any]:
     return {}
 
 
-def _appended_attempt(outcome: str, error: str | None, at_ms: WallMs) -> dict[str, Any]:
+def _appended_attempt(outcome: str, error: str | None, at_ms: WallMs, traceback: str | None) -> dict[str, Any]:
     held = ("$attempt", "$processor", "$dispatched_at_ms", "$started_at_ms")
     record = _record(held, str(outcome), {"$literal": error}, at_ms)
-    before = {"$cond": [{"$isArray": "$attempts"}, "$attempts", []]}
+    before: dict[str, Any] = {"$cond": [{"$isArray": "$attempts"}, "$attempts", []]}
+    if traceback is not None:
+        record["traceback"] = {"$literal": traceback}
+        before = _without_old_tracebacks(before)
     occupying = {"$in": ["$state", sorted(state.value for state in OCCUPYING)]}
     return {"$slice": [{"$concatArrays": [before, {"$cond": [occupying, [record], []]}]}, -ATTEMPTS_KEPT_MAX]}
+
+
+def _without_old_tracebacks(attempts: dict[str, Any]) -> dict[str, Any]:
+    """``attempts`` with room for one more traceback."""
+    kept = TRACEBACKS_KEPT_MAX - 1
+    without = {"$unsetField": {"field": "traceback", "input": "$$this"}}
+    old = {"$slice": [attempts, {"$max": [{"$subtract": [{"$size": attempts}, kept]}, 0]}]}
+    return {"$concatArrays": [{"$map": {"input": old, "in": without}}, {"$slice": [attempts, -kept]}]}
 
 
 def _record(held: tuple[Any, Any, Any, Any], outcome: str, error: Any, at_ms: WallMs) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a processor may ask and write."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -43,7 +43,8 @@ class AttemptOutcome:
     """How an attempt ended: succeeded (result), failed (error) or cancelled (after a request).
 
     A failed one with ``retry_at_ms`` is not the end of the job: it is pending again, and waits until then. The job
-    fails although its attempt was only ``lost`` where it was lost too often.
+    fails although its attempt was only ``lost`` where it was lost too often. ``traceback`` is redacted and bounded by
+    then (`hascheduler.model.tracebacks`); the newest `TRACEBACKS_KEPT_MAX` attempts of a job keep theirs.
     """
 
     state: JobState
@@ -51,6 +52,7 @@ class AttemptOutcome:
     error: str | None = None
     retry_at_ms: WallMs | None = None
     lost: bool = False
+    traceback: str | None = field(default=None, compare=False)
 
     @property
     def attempt_end(self) -> str:

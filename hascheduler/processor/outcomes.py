@@ -6,6 +6,7 @@ says otherwise by what it raises: `PermanentError`, `RetryLater`, or an error th
 """
 
 import math
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -18,6 +19,7 @@ from hascheduler.model.durations import parse_duration
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.retry import lost_text
+from hascheduler.model.tracebacks import kept_traceback
 from hascheduler.ports import AttemptOutcome, StartedJob
 
 RESULT_BYTES_MAX = 256 * 1024
@@ -46,12 +48,13 @@ class RetryLater(Exception):
 @dataclass(frozen=True, slots=True)
 class Failure:
     """``pause_ms``: how long to wait at least, where the handler says so; a ``final`` one is not tried again.
-    ``error_type`` is the class of what was raised, or "timeout"."""
+    ``error_type`` is the class of what was raised, or "timeout"; ``traceback`` where it was raised."""
 
     error: str
     final: bool = False
     pause_ms: int | None = None
     error_type: str = "timeout"
+    traceback: str | None = None
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -61,7 +64,24 @@ def failure_of(error: BaseException) -> Failure:
         final=isinstance(error, PermanentError | CallerError),
         pause_ms=error.after_ms if isinstance(error, RetryLater) else None,
         error_type=_class_of(type(error)),
+        traceback=traceback_of(error),
     )
+
+
+def traceback_of(error: BaseException) -> str | None:
+    """Where ``error`` was raised, as it may be kept; without the frames of the code that called the handler."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_globals.get("__name__") in _CALLERS:
+        frames = frames.tb_next
+    if frames is None:
+        return None
+    try:
+        return kept_traceback("".join(traceback.format_exception(type(error), error, frames)))
+    except Exception:  # what an exception says of itself is the handler's code, and may fail in any way
+        return None
+
+
+_CALLERS = frozenset({"hascheduler.processor.invocation", "hascheduler.processor.child"})
 
 
 def _class_of(kind: type) -> str:
@@ -77,7 +97,7 @@ def outcome_of(failure: Failure, started: StartedJob, now: WallMs) -> AttemptOut
         retry_at_ms = started.rules.retry.retry_at_ms(
             started.id, failures, now, end_at_ms, failure.pause_ms, losses=started.losses
         )
-    return AttemptOutcome(JobState.FAILED, error=failure.error, retry_at_ms=retry_at_ms)
+    return AttemptOutcome(JobState.FAILED, error=failure.error, retry_at_ms=retry_at_ms, traceback=failure.traceback)
 
 
 def loss_of(reason: str, started: StartedJob) -> AttemptOutcome | None:

@@ -122,6 +122,8 @@ class Runner:
             end = await self._execute(attempt, started)
             record_end(span, end)
             if isinstance(end, Failure):
+                if end.traceback is not None:
+                    log.warning("handler_raised", definition=started.definition, exception=end.traceback)
                 end = outcome_of(end, started, self._clock.wall_ms())
             elif isinstance(end, GiveBack) and end.lost:
                 end = loss_of(end.reason, started) or end

@@ -63,6 +63,23 @@ async def test_a_finish_ends_the_job_and_keeps_the_record_of_the_attempt(
     }
 
 
+async def test_the_newest_three_attempts_keep_their_tracebacks_as_they_were_told(backend: Backend) -> None:
+    """Where none is told the record is as of old."""
+    await bring_to(backend, JobState.RUNNING)
+    for number in range(1, 6):
+        if number > 1:
+            await dispatch(backend, "a", number, "p1")
+            assert await backend.work.start("a", number, "p1", AT) is not None
+        told = None if number == 1 else f"$state {number}"
+        retry_at_ms = LATER if number < 5 else None
+        failed = AttemptOutcome(JobState.FAILED, error="no", retry_at_ms=retry_at_ms, traceback=told)
+        assert await backend.work.finish("a", number, "p1", failed, AT) is FinishAnswer.DONE
+    records = (await stored(backend))["attempts"]
+    assert [record.get("traceback") for record in records] == [None, None, "$state 3", "$state 4", "$state 5"]
+    assert ["traceback" in record for record in records] == [False, False, True, True, True]
+    assert [record["error"] for record in records] == ["no"] * 5
+
+
 async def test_a_finish_repeated_after_an_unknown_answer_is_done_and_changes_nothing(backend: Backend) -> None:
     await bring_to(backend, JobState.SUCCEEDED)
     before = await stored(backend)

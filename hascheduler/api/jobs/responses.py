@@ -122,6 +122,11 @@ class AttemptResponse(BaseModel):
         "processor died, was cut off or fenced itself)"
     )
     error: str | None = Field(description="What went wrong, or why it was given back")
+    traceback: str | None = Field(
+        default=None,
+        description="Where the handler raised it: the last 16 KiB, without secrets, of the three newest attempts; null "
+        "where nothing was raised, or by a release that kept none",
+    )
 
 
 class JobResponse(JobSummary):
@@ -235,6 +240,7 @@ def _attempt(record: object) -> AttemptResponse:
         finished_at=instant_or_none(record, "finished_at_ms"),
         outcome=str(record.get("outcome")),
         error=_text_or_none(record, "error"),
+        traceback=_text_or_none(record, "traceback"),
     )
 
 

@@ -20,6 +20,7 @@ _BLOCKED: dict[str, Any] = {
     "summary": "it waits: 3 of at most 3 jobs of 'repack' run",
     "processor": None,
     "finished_at": None,
+    "error": None,
     "blocks": [
         {
             "rule": "definition",
@@ -80,6 +81,7 @@ class WhyResponse(BaseModel):
     summary: str = Field(description="The answer in one sentence, for people")
     processor: str | None = Field(description="Who has it, while dispatched or running")
     finished_at: str | None = Field(description="When it ended; null before that")
+    error: str | None = Field(default=None, description="Why it failed, or was cancelled, where that is known")
     blocks: list[BlockResponse] = Field(description="All that holds it back now")
     standing: QueuePositionResponse | None = Field(description="Where it stands among those who wait for nothing else")
 
@@ -101,8 +103,11 @@ def show_unseen(document: StoredDocument, unready_reason: str) -> WhyResponse:
     """The answer for a stored job that this replica does not know; `InvalidInput` if the document can't be read."""
     job = decode_job(document["_id"], document)
     finished_at = instant_or_none(document, "finished_at_ms")
+    stored_error = document.get("error")
+    error = str(stored_error) if job.state in TERMINAL and stored_error is not None else None
     if job.state in TERMINAL:
         summary = f"it {_ended(job.state)}" + (f" at {finished_at}" if finished_at else "")
+        summary += f": {error}" if error else ""
     else:
         because = f": {unready_reason}" if unready_reason else ""
         summary = f"it is {job.state}, and this replica has not seen it yet{because}"
@@ -113,6 +118,7 @@ def show_unseen(document: StoredDocument, unready_reason: str) -> WhyResponse:
         summary=summary,
         processor=job.processor,
         finished_at=finished_at,
+        error=error,
         blocks=[],
         standing=None,
     )

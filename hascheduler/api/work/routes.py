@@ -53,6 +53,7 @@ from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef
+from hascheduler.model.tracebacks import kept_traceback
 from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, StoredDocument
 
 _LOOK_AGAIN_S = 1.0
@@ -224,9 +225,9 @@ async def _finish(body: FinishBody, services: ApiServices) -> FinishResponse:
             return FinishResponse(answer=FinishAnswer.DONE if ours else FinishAnswer.LATE, retry_at=None)
         case "failed":
             retry_at_ms = await _retry_at_ms(body, now, services) if body.retryable else None
-            return await _store(
-                body, AttemptOutcome(JobState.FAILED, error=error, retry_at_ms=retry_at_ms), now, services
-            )
+            traceback = kept_traceback(body.traceback)
+            outcome = AttemptOutcome(JobState.FAILED, error=error, retry_at_ms=retry_at_ms, traceback=traceback)
+            return await _store(body, outcome, now, services)
 
 
 async def _store(body: FinishBody, outcome: AttemptOutcome, now: WallMs, services: ApiServices) -> FinishResponse:

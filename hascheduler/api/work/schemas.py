@@ -248,6 +248,9 @@ class FinishBody(AttemptName):
     )
     result: SkipValidation[JsonValue] = Field(default=None, description="Of one that succeeded")
     error: str | None = Field(default=None, description="What went wrong, or why it is given back; cut at 4 KiB")
+    traceback: str | None = Field(
+        default=None, description="Of one that failed: where that happened; its last 16 KiB are kept, without secrets"
+    )
     retryable: bool = Field(default=True, description="Of one that failed: whether trying again may help")
     retry_after: Annotated[DurationMs, between(0, WEEK_MS)] | None = Field(
         default=None, description="Of one that failed: the pause before the next try, instead of the definition's own"
@@ -271,6 +274,8 @@ class FinishBody(AttemptName):
             raise invalid_value(f"retryable or retry_after with {self.outcome}", "them with failed only")
         if self.outcome != "succeeded" and self.result is not None:
             raise invalid_value(f"a result with {self.outcome}", "a result with succeeded only")
+        if self.outcome != "failed" and self.traceback is not None:
+            raise invalid_value(f"a traceback with {self.outcome}", "a traceback with failed only")
         return self
 
     def error_text(self) -> str | None:

@@ -127,6 +127,8 @@ def _line(event: Mapping[str, Any]) -> Text:
         parts.append(f"{event['losses']} lost")
     if event["retry_at"] is not None:
         parts.append(f"again at {event['retry_at'][11:23]}")
+    if event.get("error"):
+        parts.append(" ".join(event["error"].split()))
     return line.append("  " + "  ".join(part for part in parts if part))
 
 

@@ -66,6 +66,10 @@ def get(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     console().print(as_text(said))
     if attempts:
         console().print(attempt_table(attempts))
+    for one in attempts:
+        if one.get("traceback"):  # not from a replica of 0.2.0
+            console().print(Text(f"\nattempt {one['number']}:", style="dim"))
+            console().print(Text(one["traceback"]), soft_wrap=True)
 
 
 def _list(

@@ -62,6 +62,7 @@ class AsyncWorkApi:
         *,
         result: Any = None,
         error: str | None = None,
+        traceback: str | None = None,
         retryable: bool | None = None,
         retry_after: str | float | None = None,
     ) -> FinishResponse:
@@ -73,6 +74,7 @@ class AsyncWorkApi:
             outcome=outcome,
             result=result,
             error=error,
+            traceback=traceback,
             retryable=retryable,
             retry_after=retry_after,
         )

@@ -63,6 +63,7 @@ class WorkApi:
         *,
         result: Any = None,
         error: str | None = None,
+        traceback: str | None = None,
         retryable: bool | None = None,
         retry_after: str | float | None = None,
     ) -> FinishResponse:
@@ -74,6 +75,7 @@ class WorkApi:
             outcome=outcome,
             result=result,
             error=error,
+            traceback=traceback,
             retryable=retryable,
             retry_after=retry_after,
         )

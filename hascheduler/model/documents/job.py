@@ -24,7 +24,7 @@ JOB_FIELDS = (
     "v", "rev", "state", "attempt", "definition", "target", "tenant", "lane", "fairness_key", "priority", "mode",
     "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
     "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
-    "expires_at_ms", "waits_for", "ignores_failures", "schedule_created_at_ms", "losses",
+    "expires_at_ms", "waits_for", "ignores_failures", "schedule_created_at_ms", "losses", "error",
 )  # fmt: skip
 
 
@@ -185,7 +185,7 @@ _OF_PATCHES: dict[str, Callable[[Document, str], Any]] = {
     "priority": integer,
     "failures": integer,
     "losses": integer,
-    "finished_at_ms": lambda fields, name: fields[name],  # live jobs have no such field
+    **dict.fromkeys(("finished_at_ms", "error"), lambda fields, name: fields[name]),  # live jobs have no such fields
     **dict.fromkeys(
         ("dispatched_at_ms", "started_at_ms", "first_started_at_ms", "retry_at_ms", "cancel_requested_at_ms"),
         instant_or_none,
@@ -224,7 +224,8 @@ def encode_job_ref(job: JobRef) -> dict[str, Any]:
     }
 
 
-_OF_LIVE_JOBS = tuple(name for name in JOB_FIELDS if name not in ("v", "resources", "finished_at_ms", "waits_for"))
+_NOT_OF_REFS = frozenset({"v", "resources", "finished_at_ms", "error", "waits_for"})
+_OF_LIVE_JOBS = tuple(name for name in JOB_FIELDS if name not in _NOT_OF_REFS)
 
 
 def _resources_or_none(resources: Resources | None) -> dict[str, int] | None:

@@ -120,7 +120,13 @@ class Finishes:
             if outcome.retry_at_ms is not None and state is JobState.FAILED:
                 answer = await self._jobs.update_one(
                     {**held_now, "state": {"$in": source_states(Move.RETRY)}, "cancel_requested_at_ms": None},
-                    back_to_pending(state.value, outcome.error, finish.at_ms, retry_at_ms=outcome.retry_at_ms),
+                    back_to_pending(
+                        state.value,
+                        outcome.error,
+                        finish.at_ms,
+                        retry_at_ms=outcome.retry_at_ms,
+                        traceback=outcome.traceback,
+                    ),
                 )
                 if answer.matched_count:
                     return FinishAnswer.DONE

@@ -1,7 +1,8 @@
 """The moves of a job as changes of its stored fields; `TRANSITIONS` says from which states each may start.
 
 Each raises ``rev`` by one, and each that ends an attempt keeps its record: ``{number, processor, dispatched_at_ms,
-started_at_ms, finished_at_ms, outcome, error}``.
+started_at_ms, finished_at_ms, outcome, error}``, with its ``traceback`` if it has one and is among the
+`TRACEBACKS_KEPT_MAX` newest.
 """
 
 from typing import Any
@@ -10,6 +11,7 @@ from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.retry import lost_pause_ms
+from hascheduler.model.tracebacks import TRACEBACKS_KEPT_MAX
 from hascheduler.ports import AttemptOutcome
 from hascheduler.testing.memory.database import Document
 
@@ -47,7 +49,13 @@ def started(job: Document, at_ms: WallMs) -> dict[str, Any]:
 
 
 def back_to_pending(
-    job: Document, outcome: str, error: str | None, at_ms: WallMs, *, retry_at_ms: WallMs | None = None
+    job: Document,
+    outcome: str,
+    error: str | None,
+    at_ms: WallMs,
+    *,
+    retry_at_ms: WallMs | None = None,
+    traceback: str | None = None,
 ) -> dict[str, Any]:
     """The attempt ends with ``outcome``, the job waits for its next one.
 
@@ -60,7 +68,7 @@ def back_to_pending(
     return {
         **counted,
         "retry_at_ms": retry_at_ms,
-        "attempts": _attempts_with(job, outcome, error, at_ms),
+        "attempts": _attempts_with(job, outcome, error, at_ms, traceback),
         "state": JobState.PENDING,
         "processor": None,
         "dispatched_at_ms": None,
@@ -76,7 +84,7 @@ def to_terminal(
     expire_at = to_datetime(at_ms + kept_ms)
     return {
         **_counted(job, attempt_outcome),
-        "attempts": _attempts_with(job, attempt_outcome, end.error, at_ms),
+        "attempts": _attempts_with(job, attempt_outcome, end.error, at_ms, end.traceback),
         "state": end.state,
         "processor": None,
         "result": end.result,
@@ -101,8 +109,11 @@ def _counted(job: Document, outcome: str) -> dict[str, int]:
 _COUNTS = {AttemptEnd.LOST.value: "losses", JobState.FAILED.value: "failures"}
 
 
-def _attempts_with(job: Document, outcome: str, error: str | None, at_ms: WallMs) -> list[Any]:
+def _attempts_with(job: Document, outcome: str, error: str | None, at_ms: WallMs, traceback: str | None) -> list[Any]:
     records = list(job.get("attempts") or ())
+    if traceback is not None:
+        old = max(len(records) - (TRACEBACKS_KEPT_MAX - 1), 0)
+        records[:old] = [{name: record[name] for name in record if name != "traceback"} for record in records[:old]]
     if job.get("state") in OCCUPYING:
         records.append(
             {
@@ -113,6 +124,7 @@ def _attempts_with(job: Document, outcome: str, error: str | None, at_ms: WallMs
                 "finished_at_ms": at_ms,
                 "outcome": str(outcome),
                 "error": error,
+                **({} if traceback is None else {"traceback": traceback}),
             }
         )
     return records[-ATTEMPTS_KEPT_MAX:]

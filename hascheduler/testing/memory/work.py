@@ -88,7 +88,14 @@ class MemoryWorkStore:
             if outcome.retry_at_ms is not None and state is JobState.FAILED:
                 is_wanted = job.get("cancel_requested_at_ms") is None
                 if is_held(job, attempt, processor_id) and may(Move.RETRY, job) and is_wanted:
-                    back = back_to_pending(job, state.value, outcome.error, at_ms, retry_at_ms=outcome.retry_at_ms)
+                    back = back_to_pending(
+                        job,
+                        state.value,
+                        outcome.error,
+                        at_ms,
+                        retry_at_ms=outcome.retry_at_ms,
+                        traceback=outcome.traceback,
+                    )
                     database.update(Collection.JOBS, job, back)
                     return FinishAnswer.DONE
                 # A job whose cancellation was requested is not retried.

@@ -105,6 +105,7 @@ async def test_a_job_is_shown_with_its_attempts_whatever_its_handler_stored(
             "finished_at": "2030-01-01T00:00:00.001Z",
             "outcome": "lost",
             "error": "the processor died",
+            "traceback": None,
         }
     ]
 

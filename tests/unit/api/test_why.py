@@ -36,6 +36,7 @@ async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: httpx.As
         "summary": "it waits: 3 of 3 jobs of log run; it may not run yet",
         "processor": None,
         "finished_at": None,
+        "error": None,
         "blocks": [
             {
                 "rule": "definition",

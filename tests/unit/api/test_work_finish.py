@@ -9,7 +9,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.instants import format_instant
 from hascheduler.model.retry import DEFAULT_RETRY
 from tests.unit.api.doubles import NOW, World
-from tests.unit.api.requests import check_problem, post
+from tests.unit.api.requests import check_problem, get, post
 from tests.unit.api.work import promised, registered, started
 
 
@@ -38,6 +38,21 @@ async def test_a_failure_is_retried_by_the_rule_of_all_processors(client: httpx.
     job = await _job(client, named)
     assert (job["state"], job["failures"], job["retry_at"]) == ("pending", 1, retry_at)
     assert [(attempt["outcome"], attempt["error"]) for attempt in job["attempts"]] == [("failed", "no")]
+
+
+async def test_a_failure_keeps_its_traceback_for_those_who_look_at_the_job_alone(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    named = await started(client, world, await registered(client))
+    told = "Error: no\n    at resize (mine.mjs:7) http://me:secret@there/"
+    answer = await _finish(client, named, "failed", error="no", retryable=False, traceback=told)
+    assert answer["answer"] == "done"
+    [attempt] = (await _job(client, named))["attempts"]
+    assert attempt["traceback"] == told.replace("me:secret", "***")
+    assert "mine.mjs" not in (await client.get("/v1/jobs")).text
+    why = await get(client, f"/v1/jobs/{named['job']}/why")
+    assert (why["error"], why["summary"].endswith(": no")) == ("no", True)
+    assert "mine.mjs" not in str(why)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,18 @@ async def test_a_job_is_submitted_shown_listed_and_cancelled(replica: Replica, w
     assert (await replica.done("job", "cancel", ID)).out == f"{ID} runs, and was asked to stop\n"
 
 
+async def test_where_an_attempt_failed_is_shown_below_the_attempts(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log")
+    record = {"number": 1, "processor": "p", "finished_at_ms": NOW, "outcome": "failed", "error": "no"}
+    told = "Traceback (most recent call last):\n  File mine.py\x1b[2J\nValueError: no"
+    records = [{**record, "traceback": told}, {**record, "number": 2}]
+    world.rewrite(Collection.JOBS, ID, state="failed", error="no", attempts=records)
+    shown = (await replica.done("job", "get", ID)).out
+    assert "\nattempt 1:\nTraceback (most recent call last):\n  File mine.py\\x1b[2J\nValueError: no\n" in shown
+    assert "attempt 2:" not in shown
+    assert "mine.py" not in (await replica.done("job", "list", "--json")).out
+
+
 async def test_every_field_of_a_job_has_an_option(replica: Replica) -> None:
     body = {
         "definition": "log", "target": "demo", "payload": None, "priority": 9, "tenant": "acme", "fairness_key": "k",

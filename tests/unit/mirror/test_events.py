@@ -184,3 +184,15 @@ def test_states_and_ends_go_by_the_same_names() -> None:
     assert {state.value for state in JobState} & {type.value for type in EventType} == {
         "dispatched", "succeeded", "failed", "cancelled",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", [Operation.PATCH, Operation.PUT])
+def test_a_failure_tells_the_beginning_of_its_error_without_secrets(operation: Operation) -> None:
+    stream = Stream()
+    whole = job_fields(state="running", attempt=1, processor="p")
+    stream.tell(put(JOBS, "job:1", whole))
+    error = f"no answer of http://me:secret@there/ {'x' * 1_000}"
+    changed = {"state": "failed", "processor": None, "finished_at_ms": 99, "failures": 1, "error": error}
+    [event] = stream.tell(told_as(operation, "job:1", 2, whole | changed, changed))
+    assert (event.type, len(event.error or "")) == (EventType.FAILED, 501 - len("me:secret") + len("***"))
+    assert (event.error or "").startswith("no answer of http://***@there/ xxx")

@@ -154,7 +154,7 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.TOKENS: (TOKENS, encode_token, lambda token: token.digest),
     Collection.META: (SCHEMAS, encode_schema_version, lambda _: SCHEMA_ID),
 }
-OF_THE_FINISHED = {Collection.JOBS: {"finished_at_ms"}}
+OF_THE_FINISHED = {Collection.JOBS: {"finished_at_ms", "error"}}
 """Lean fields that no live noun has."""
 NOT_MIRRORED = {Collection.REPLICAS: {"indexes"}}
 """Stored fields that no mirror reads: `hascheduler migrate` does."""

@@ -66,4 +66,5 @@ def test_an_event_is_one_line_of_json_with_every_field() -> None:
         "losses": 3,
         "retry_at": "1970-01-01T00:00:07.000Z",
         "priority": None,
+        "error": None,
     }

@@ -5,6 +5,7 @@ import threading
 from typing import Any
 
 import pytest
+import structlog
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import Definition
@@ -59,6 +60,21 @@ async def test_the_last_try_fails_for_good() -> None:
 )
 async def test_what_can_never_succeed_is_not_tried_again(error: Exception, text: str) -> None:
     assert await outcome_of(raising(error)) == AttemptOutcome(JobState.FAILED, error=text)
+
+
+async def test_an_attempt_that_failed_keeps_the_handler_s_own_traceback_without_secrets() -> None:
+    outcome = await outcome_of(raising(ValueError("no answer of mongodb://me:secret@there/")))
+    lines = (outcome.traceback or "").splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert "test_tries.py" in lines[1], "the frames of the code that calls handlers are left out"
+    assert lines[-1] == "ValueError: no answer of mongodb://***@there/"
+
+
+async def test_a_traceback_is_logged_once() -> None:
+    with structlog.testing.capture_logs() as lines:
+        await outcome_of(raising(ValueError("no luck")))
+    told = [line for line in lines if "no luck" in str(line.get("exception"))]
+    assert [(line["event"], line["definition"]) for line in told] == [("handler_raised", "raise")]
 
 
 async def test_a_handler_may_choose_the_pause_but_not_the_number_of_tries() -> None:
