@@ -1,4 +1,4 @@
-"""``hascheduler`` itself: its commands, ``--version`` and ``--ca-file``."""
+"""``hascheduler`` itself: its commands, ``--version``, ``--ca-file`` and ``--utc``."""
 
 import os
 from typing import Annotated
@@ -10,6 +10,7 @@ from hascheduler.cli.commands import COMMANDS
 from hascheduler.cli.credentials import set_ca_file
 from hascheduler.cli.environment import require_known_variables
 from hascheduler.cli.lazy_groups import lazy_group
+from hascheduler.cli.output.instants import Utc, set_utc
 from hascheduler.cli.output.sdk_warnings import show_warnings
 
 # Plain help: in a table the names of environment variables would be cut off.
@@ -36,6 +37,7 @@ def hascheduler(
             help="The authorities, in PEM, of replicas that speak HTTPS.",
         ),
     ] = None,
+    utc: Utc = False,
 ) -> None:
     """A highly available job scheduler on MongoDB and RabbitMQ.
 
@@ -44,3 +46,4 @@ def hascheduler(
     require_known_variables(os.environ)
     show_warnings()
     set_ca_file(ca_file)
+    set_utc(utc)

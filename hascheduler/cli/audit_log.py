@@ -12,6 +12,7 @@ from hascheduler.cli.completion import complete_tenant
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
 from hascheduler.cli.output.console import console, or_dash, print_json
+from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.replica import replica
 
@@ -20,6 +21,7 @@ from hascheduler.cli.replica import replica
     "hascheduler audit-log --path /v1/schedules --limit 100",
     "hascheduler audit-log --who deployer --since 2030-01-01T00:00:00Z --json",
 )
+@with_utc
 @with_columns
 def audit_log(
     who: Annotated[
@@ -54,6 +56,6 @@ def _table(records: Sequence[Mapping[str, Any]]) -> RenderableType:
     table = FittedTable("", *columns, spare=("from", "tenant", "answer"))
     for record in records:
         status = Text(str(record["status"]), style="" if record["status"] < 400 else "red")
-        texts = (record["at"], record["who"], or_dash(record["tenant"]), record["address"])
+        texts = (instant_text(record["at"]), record["who"], or_dash(record["tenant"]), record["address"])
         table.add_row(*map(Text, texts), Text(f"{record['method']} {record['path']}"), status)
     return table

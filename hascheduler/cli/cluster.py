@@ -22,7 +22,8 @@ from hascheduler.cli.output.console import (
     show_or_watch,
     yes_or_no,
 )
-from hascheduler.cli.output.tables import FittedTable, with_columns
+from hascheduler.cli.output.instants import instant_text, with_utc
+from hascheduler.cli.output.tables import FittedTable, with_columns, with_wide
 from hascheduler.cli.replica import replica
 from hascheduler.client import Scheduler
 from hascheduler.errors import InvalidInput
@@ -35,6 +36,8 @@ _MOST = 50
 
 
 @cluster.callback(epilog="\b\nExample:\n  hascheduler cluster --watch")
+@with_utc
+@with_wide
 def _cluster(context: typer.Context, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False) -> None:
     """Show who leads, who is there, and what is wrong."""
     if context.invoked_subcommand is not None:
@@ -74,7 +77,7 @@ def _summary(answer: Answer) -> Text:
     text = Text()
     if leader:
         text.append("leader ", style="dim").append(_name(leader["holder"]), style="bold green")
-        text.append(f"   term {leader['term']}   since {leader['since']}")
+        text.append(f"   term {leader['term']}   since {instant_text(leader['since'])}")
     else:
         text.append("nobody leads", style="bold red")
     counts = "   ".join(f"{name} {count}" for name, count in answer["counts"].items())
@@ -152,6 +155,7 @@ def _quarantine(answer: Answer) -> RenderableType:
 
 
 @example("hascheduler cluster failovers --limit 10", "hascheduler cluster failovers --json")
+@with_utc
 @with_columns
 def failovers(
     limit: Annotated[int, typer.Option("--limit", min=1, max=_MOST, help="How many, the latest first")] = _MOST,
@@ -177,7 +181,7 @@ def failover_line(failover: Mapping[str, Any]) -> str:
     ]
     late = failover["fires_late"]
     parts = [
-        f"term {failover['term']} at {failover['detected_at']}, {failover['cause']}",
+        f"term {failover['term']} at {instant_text(failover['detected_at'])}, {failover['cause']}",
         ", ".join(spans),
         f"{late} fires late, at most {failover['worst_lag_ms']} ms" if late else "no fire late",
         f"{failover['missed']} missed" if failover["missed"] else "",
@@ -195,7 +199,14 @@ def _failovers_table(items: Sequence[Mapping[str, Any]]) -> RenderableType:
     for item in items:
         spans = (_span_or_dash(item[name]) for name in ("detection_ms", "takeover_ms", "gap_ms"))
         late = f"{item['fires_late']}, ≤ {item['worst_lag_ms']} ms" if item["fires_late"] else "0"
-        texts = (str(item["term"]), item["detected_at"], _name(item["holder"]), item["cause"], *spans, late)
+        texts = (
+            str(item["term"]),
+            instant_text(item["detected_at"]),
+            _name(item["holder"]),
+            item["cause"],
+            *spans,
+            late,
+        )
         ended = Text(item["ended"], style="" if item["ended"] == "caught_up" else "yellow")
         table.add_row(*map(Text, (*texts, str(item["coalesced"]), str(item["missed"]))), ended)
     return table

@@ -26,6 +26,23 @@ Given = Mapping[str, Any]
 """The values of those options that were given."""
 
 
+def widened(
+    command: Callable[..., None], run: Callable[..., None], more: Mapping[str, tuple[Any, Any]]
+) -> Callable[..., None]:
+    """``run`` with the help and the options of ``command``, and with ``more``: an annotation and a default by name."""
+    own = inspect.signature(command).parameters.values()
+    flags = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in more.items()
+    ]
+    parameters = [*own, *flags]
+    run.__dict__.update(command.__dict__)
+    run.__doc__ = command.__doc__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
 def with_options(argument: str, options: Options) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The command with all of ``options``; it gets those that were given as its argument ``argument``."""
 

@@ -58,8 +58,11 @@ class BlockResponse(BaseModel):
 
 class CriterionResponse(BaseModel):
     criterion: Criterion = Field(description="What is compared")
-    value: str = Field(description="What it makes of this job")
-    first: str = Field(description="What it makes of the job that goes next")
+    value: str = Field(
+        description="What it makes of this job, with its unit: spans in `s`, a `score` in `points` (16 for a second of "
+        "waiting, 1024 for a step of priority), a lane's share of the cluster as a fraction"
+    )
+    first: str = Field(description="What it makes of the job that goes next, likewise")
 
 
 class QueuePositionResponse(BaseModel):

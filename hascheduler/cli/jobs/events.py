@@ -16,6 +16,7 @@ from hascheduler.cli.completion import complete_definition, complete_schedule, c
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Url
 from hascheduler.cli.output.console import console
+from hascheduler.cli.output.instants import time_of_day_text, with_utc
 from hascheduler.cli.output.printable import one_printable_line, printable_json
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import JobEvent, Scheduler
@@ -38,6 +39,7 @@ _STYLES = {
 
 
 @example("hascheduler events --type failed --type returned", "hascheduler events --job fire:nightly:1893456000000")
+@with_utc
 def events(
     types: Annotated[
         list[EventType] | None, typer.Option("--type", help="Only events of this type; again for more.")
@@ -110,10 +112,10 @@ def _show(event: JobEvent, *, as_json: bool) -> None:
 
 
 def _line(event: Mapping[str, Any]) -> Text:
-    """``12:00:00.250 failed           job:1  resize  attempt 2 at p-1``, the time in UTC."""
+    """``12:00:00.250Z failed           job:1  resize  attempt 2 at p-1``."""
     # As Text: ids may hold what looks like markup.
     line = Text()
-    line.append(f"{event['at'][11:23]} ", style="dim")
+    line.append(f"{time_of_day_text(event['at'])} ", style="dim")
     line.append(f"{event['type']:<16} ", style=_STYLES[event["type"]])
     line.append(event["job"], style="bold")
     parts = [event["definition"] or ""]
@@ -126,7 +128,7 @@ def _line(event: Mapping[str, Any]) -> Text:
     if event.get("losses"):  # not from a replica of 0.2.0
         parts.append(f"{event['losses']} lost")
     if event["retry_at"] is not None:
-        parts.append(f"again at {event['retry_at'][11:23]}")
+        parts.append(f"again at {time_of_day_text(event['retry_at'])}")
     if event.get("error"):
         parts.append(" ".join(event["error"].split()))
     return line.append("  " + "  ".join(part for part in parts if part))

@@ -15,7 +15,7 @@ from hascheduler.cli.jobs.tables import Job, attempt_table, failed_table, job_ta
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, Watch, with_options
 from hascheduler.cli.output.console import console, new_table, print_json, refuse_json_with_watch, show_or_watch
-from hascheduler.cli.output.instants import relative_text
+from hascheduler.cli.output.instants import instant_text, relative_text, with_instants_shown, with_utc
 from hascheduler.cli.output.tables import with_columns
 from hascheduler.cli.output.yaml_text import as_text
 from hascheduler.cli.replica import replica
@@ -53,6 +53,7 @@ def failed(
 
 
 @example("hascheduler job get fire:nightly:1893456000000")
+@with_utc
 @with_columns
 def get(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Show one job with everything about it."""
@@ -62,7 +63,7 @@ def get(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
         print_json(answer)
         return
     attempts = answer.pop("attempts")
-    said = {name: value for name, value in answer.items() if value not in (None, [], {}, False)}
+    said = {name: _said(name, value) for name, value in answer.items() if value not in (None, [], {}, False)}
     console().print(as_text(said))
     if attempts:
         console().print(attempt_table(attempts))
@@ -70,6 +71,12 @@ def get(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
         if one.get("traceback"):  # not from a replica of 0.2.0
             console().print(Text(f"\nattempt {one['number']}:", style="dim"))
             console().print(Text(one["traceback"]), soft_wrap=True)
+
+
+def _said(name: str, value: Any) -> Any:
+    """What people call a payload or a result stays as it is, whatever looks like an instant in it."""
+    is_instant = isinstance(value, str) and (name.endswith("_at") or name == "not_before")
+    return instant_text(value) if is_instant else value
 
 
 def _list(
@@ -112,6 +119,7 @@ Answer = Mapping[str, Any]
 
 
 @example("hascheduler why fire:nightly:1893456000000 --watch")
+@with_utc
 def why(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False) -> None:
     """Say why a job waits.
 
@@ -131,7 +139,7 @@ def why_page(answer: Answer, now_ms: int) -> RenderableType:
     parts: list[RenderableType] = [head]
     standing = answer["standing"]
     if not answer["blocks"]:
-        parts.append(Text(answer["summary"]))
+        parts.append(Text(with_instants_shown(answer["summary"])))
     parts += [_block(block, now_ms) for block in answer["blocks"]]
     if answer["blocks"] and standing is not None:
         parts.append(Text(_place(standing)))
@@ -141,10 +149,10 @@ def why_page(answer: Answer, now_ms: int) -> RenderableType:
 
 
 def _block(block: Answer, now_ms: int) -> Text:
-    text = Text.assemble(("● ", "yellow"), block["because"], overflow="fold")
+    text = Text.assemble(("● ", "yellow"), with_instants_shown(block["because"]), overflow="fold")
     if block["until"] is not None:
-        text.append(f"  (until {block['until']}, {relative_text(block['until'], now_ms)})")
-    return text.append(f"\n  → {block['unblocked_by']}", style="dim")
+        text.append(f"  (until {instant_text(block['until'])}, {relative_text(block['until'], now_ms)})")
+    return text.append(f"\n  → {with_instants_shown(block['unblocked_by'])}", style="dim")
 
 
 def _place(standing: Answer) -> str:

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hascheduler.cli.output.console import console, or_dash, print_json
-from hascheduler.cli.output.instants import relative_text
+from hascheduler.cli.output.instants import instant_text, relative_text
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.tables import FittedTable
 from hascheduler.cli.output.yaml_text import as_text
@@ -28,9 +28,9 @@ def job_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
         return _NONE
     with_progress = any(job["progress"] is not None for job in jobs)
     table = FittedTable(
-        "", "job", "state", "definition", "target", "lane", "tenant", "submitted", "processor",
+        "", "job", "state", "definition", "target", "lane", "tenant", "submitted", "processor", "losses",
         *(["progress"] if with_progress else []),
-        spare=("processor", "lane", "tenant", "target", "submitted", "definition", "progress"),
+        spare=("losses", "processor", "lane", "tenant", "target", "submitted", "definition", "progress"),
     )  # fmt: skip
     for job in jobs:
         # As Text: targets may hold what looks like markup.
@@ -41,6 +41,7 @@ def job_table(jobs: Sequence[Job], now_ms: int) -> RenderableType:
             *texts,
             relative_text(job["submitted_at"], now_ms),
             Text(or_dash(job["processor"])),
+            or_dash(job.get("losses")),  # a replica of 0.2.0 does not tell
             *([Text(progress_text(job["progress"]))] if with_progress else []),
         )
     return table
@@ -68,7 +69,8 @@ def attempt_table(attempts: Sequence[Mapping[str, Any]]) -> RenderableType:
     columns = ("attempt", "outcome", "started", "finished", "processor", "error")
     table = FittedTable("", *columns, spare=("started", "processor", "finished"), wraps=("error",))
     for one in attempts:
-        cells = (one["outcome"], or_dash(one["started_at"]), or_dash(one["finished_at"]), or_dash(one["processor"]))
+        times = (instant_text(one[name]) for name in ("started_at", "finished_at"))
+        cells = (one["outcome"], *times, or_dash(one["processor"]))
         table.add_row(str(one["number"]), *(Text(cell) for cell in cells), Text(or_dash(one["error"])))
     return table
 

@@ -1,16 +1,105 @@
-"""Instants and spans as people read them: ``Sun 28 Mar 2027``, ``03:00 +02:00``, ``in 3h 12m``.
+"""Instants and spans as people read them: ``2030-01-31 10:30:00 CET``, ``Sun 28 Mar 2027``, ``in 3h 12m``.
 
-Months and days are English whatever the locale, so that what is shown can be searched for.
+Instants are shown in the zone of the one who reads them, and each names its zone: that of ``TZ``, else of the machine,
+or UTC with ``--utc``. In UTC they have the form that options take, ``2030-01-31T09:30:00Z``. What is meant for programs
+(``--json``, manifests) is never changed. Months and days are English whatever the locale, so that what is shown can be
+searched for.
+
+Owner of ``--utc``.
 """
 
+import os
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from hascheduler.cli.options import widened
+from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import parse_instant
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo  # most commands show no instants
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+_INSTANT = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{3})?Z")
+_UTC_NAMES = frozenset({"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"})
+_LOCALTIME = "/etc/localtime"
+_OF_ZONES = "/zoneinfo/"
+
+_given: dict[str, bool] = {"utc": False}
+
+Utc = Annotated[bool, typer.Option("--utc", help="Show times in UTC, not in the zone of TZ or this machine.")]
+
+
+def set_utc(utc: bool) -> None:
+    """What the command line says in front of the command."""
+    _given["utc"] = utc
+
+
+def with_utc(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with ``--utc``, as ``hascheduler`` itself has it."""
+
+    def run(*, utc: bool, **values: Any) -> None:
+        if utc:
+            set_utc(True)
+        command(**values)
+
+    return widened(command, run, {"utc": (Utc, False)})
+
+
+def reader_zone() -> "ZoneInfo":
+    """The zone in which instants are shown; UTC where neither TZ nor the machine names one."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    name = "UTC" if _given["utc"] else os.environ.get("TZ")
+    try:
+        if name is None:
+            path = Path(_LOCALTIME).resolve()
+            name = str(path).rpartition(_OF_ZONES)[2]
+            if not name:  # a copy, which does not say of which zone
+                with path.open("rb") as file:
+                    return ZoneInfo.from_file(file, key="local")
+        zone = ZoneInfo(name.removeprefix(":") or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")
+    return ZoneInfo("UTC") if zone.key in _UTC_NAMES else zone
+
+
+def instant_text(instant: str | None) -> str:
+    """An RFC 3339 text as it is shown: ``2030-01-31 10:30:00 CET``; a dash for none; what is no instant stays."""
+    if instant is None:
+        return "–"
+    try:
+        at_ms = parse_instant(instant)
+    except InvalidInput:
+        return instant
+    local = utc_datetime(at_ms).astimezone(reader_zone())
+    finest = "milliseconds" if at_ms % 1_000 else "seconds"
+    if _is_utc(local):
+        return local.replace(tzinfo=None).isoformat(timespec=finest) + "Z"
+    return f"{local.date()} {clock_text(local, finest=finest)} {local.tzname()}"
+
+
+def time_of_day_text(instant: str) -> str:
+    """``10:30:00.250 CET``; in UTC ``09:30:00.250Z``."""
+    local = utc_datetime(parse_instant(instant)).astimezone(reader_zone())
+    return clock_text(local, finest="milliseconds") + ("Z" if _is_utc(local) else f" {local.tzname()}")
+
+
+def with_instants_shown(text: str) -> str:
+    """A sentence, of a replica or of ours, with `instant_text` of each UTC instant in it."""
+    return _INSTANT.sub(lambda found: instant_text(found[0]), text)
+
+
+def _is_utc(at: datetime) -> bool:
+    return at.tzname() == "UTC"
 
 
 def utc_datetime(at_ms: int) -> datetime:

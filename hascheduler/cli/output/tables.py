@@ -5,7 +5,6 @@ words. ``--wide`` shows all columns, however long the lines get, ``--columns`` t
 a terminal of 80 columns.
 """
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from hascheduler.cli.options import widened
 from hascheduler.errors import InvalidInput
 
 _UNBOUNDED = 10_000
@@ -40,11 +40,6 @@ _COLUMNS = Annotated[str | None, typer.Option("--columns", metavar="NAME,…", h
 
 def with_columns(command: Callable[..., None]) -> Callable[..., None]:
     """The command with ``--wide`` and ``--columns``, which hold for the tables that it shows."""
-    own = list(inspect.signature(command).parameters.values())
-    more = [
-        inspect.Parameter("wide", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_WIDE),
-        inspect.Parameter("columns", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_COLUMNS),
-    ]
 
     def run(*, wide: bool, columns: str | None, **values: Any) -> None:
         named = tuple(name.strip() for name in columns.split(",")) if columns is not None else ()
@@ -54,10 +49,20 @@ def with_columns(command: Callable[..., None]) -> Callable[..., None]:
         finally:
             _CHOICE.reset(token)
 
-    run.__doc__ = command.__doc__
-    run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]  # what typer reads
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *more]}
-    return run
+    return widened(command, run, {"wide": (_WIDE, False), "columns": (_COLUMNS, None)})
+
+
+def with_wide(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with ``--wide`` alone, for pages of several tables."""
+
+    def run(*, wide: bool, **values: Any) -> None:
+        token = _CHOICE.set(_Choice(wide))
+        try:
+            command(**values)
+        finally:
+            _CHOICE.reset(token)
+
+    return widened(command, run, {"wide": (_WIDE, False)})
 
 
 class FittedTable:

@@ -11,7 +11,8 @@ from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url, Yes
-from hascheduler.cli.output.console import console, or_dash, print_json
+from hascheduler.cli.output.console import console, print_json
+from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.printable import printable
 from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.replica import replica
@@ -24,6 +25,7 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 @example("hascheduler token list")
+@with_utc
 @with_columns
 def list_tokens(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List the tokens, without their secrets."""
@@ -38,7 +40,7 @@ def list_tokens(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     columns = ("id", "name", "role", "tenant", "made by", "expires")
     table = FittedTable("", *columns, spare=("made by", "expires", "tenant", "role"))
     for one in found:
-        expires = Text("expired", style="red") if one["expired"] else Text(or_dash(one["expires_at"]))
+        expires = Text("expired", style="red") if one["expired"] else Text(instant_text(one["expires_at"]))
         texts = (Text(one[field]) for field in ("id", "name", "role", "tenant", "created_by"))
         table.add_row(*texts, expires)
     console().print(table)

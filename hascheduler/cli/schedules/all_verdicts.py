@@ -13,6 +13,7 @@ from hascheduler.cli.input.values import instant_or_ago
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, LabelFilter, Url, Watch
 from hascheduler.cli.output.console import print_json, refuse_json_with_watch, show_or_watch
+from hascheduler.cli.output.instants import with_utc
 from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.show import outcome_text, times_text
@@ -22,6 +23,7 @@ from hascheduler.model.verdict import Verdict
 
 
 @example("hascheduler verdicts --verdict missed --since 1h --label team=a")
+@with_utc
 @with_columns
 def verdicts(
     *,

@@ -8,6 +8,7 @@ from hascheduler.cli.completion import complete_schedule
 from hascheduler.cli.input.values import check_name, whole_or_none
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Url, with_options
+from hascheduler.cli.output.instants import with_utc
 from hascheduler.cli.schedules.options import TRIGGER, new_trigger
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs, parse_instant
@@ -18,6 +19,7 @@ from hascheduler.model.instants import WallMs, parse_instant
     'hascheduler schedule preview --cron "30 2 * * *" --timezone Europe/Paris',
     "hascheduler schedule preview --every 90s --jitter 5s --count 20",
 )
+@with_utc
 @with_options("given", TRIGGER)
 def preview_schedule(
     name: Annotated[

@@ -12,7 +12,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hascheduler.cli.output.instants import clock_text, day_text, finest_of, offset_text, relative_span, utc_datetime
+from hascheduler.cli.output.instants import (
+    clock_text,
+    day_text,
+    finest_of,
+    offset_text,
+    reader_zone,
+    relative_span,
+    utc_datetime,
+    with_instants_shown,
+)
 from hascheduler.cli.schedules.dst_chart import LEGEND, draw_dst_chart
 from hascheduler.cli.schedules.tables import warning_lines
 from hascheduler.model.durations import format_duration
@@ -52,8 +61,9 @@ def _fires(answer: Mapping[str, Any], now_ms: int) -> RenderableType:
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     grid.add_column("", no_wrap=True, justify="right", style="dim")
     grid.add_column(zone, no_wrap=True)
-    if zone != "UTC":
-        grid.add_column("UTC", no_wrap=True, style="dim")
+    reader = reader_zone()
+    if zone != reader.key:
+        grid.add_column(reader.key, no_wrap=True, style="dim")
     if delayed:
         grid.add_column("jitter", no_wrap=True, justify="right")
     grid.add_column("when", no_wrap=True)
@@ -67,15 +77,17 @@ def _fires(answer: Mapping[str, Any], now_ms: int) -> RenderableType:
             f"{sign}{number if fires else ''}" if compared else str(number if fires else "×"),
             _local(fire, finest),
         ]
-        if zone != "UTC":
-            utc = utc_datetime(nominal_ms)
-            cells.append(f"{utc.date()} {clock_text(utc, finest=finest)}")
+        if zone != reader.key:
+            theirs = utc_datetime(nominal_ms).astimezone(reader)
+            cells.append(f"{theirs.date()} {clock_text(theirs, finest=finest)}")
         if delayed:
             cells.append(f"+{format_duration(parse_instant(fire['due_at']) - nominal_ms)}")
         style = _CHANGE[sign] or ("dim" if fire["excluded"] else "")
         grid.add_row(*cells, relative_span(nominal_ms, now_ms), style=style)
         if fire.get("note"):
-            lines.append(Text.assemble((f"{_local(fire, finest)}  ", "dim"), (str(fire["note"]), "yellow")))
+            lines.append(
+                Text.assemble((f"{_local(fire, finest)}  ", "dim"), (with_instants_shown(str(fire["note"])), "yellow"))
+            )
         elif fire["excluded"]:
             lines.append(Text.assemble((f"{_local(fire, finest)}  ", "dim"), ("is excluded", "yellow")))
     return Group("", grid, *(["", *lines] if lines else []))

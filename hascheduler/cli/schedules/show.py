@@ -13,6 +13,7 @@ from hascheduler.cli.input.values import check_name
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, LabelFilter, Url, Watch
 from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch, show_or_watch
+from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.tables import FittedTable, with_columns
 from hascheduler.cli.output.yaml_text import as_yaml
 from hascheduler.cli.replica import replica
@@ -22,6 +23,7 @@ from hascheduler.model.verdict import Verdict
 
 
 @example("hascheduler schedule list --label team=a --watch")
+@with_utc
 @with_columns
 def list_schedules(
     labels: LabelFilter = None, url: Url = DEFAULT_URL, as_json: AsJson = False, watch: Watch = False
@@ -40,6 +42,7 @@ def list_schedules(
 
 
 @example("hascheduler schedule get nightly", "hascheduler schedule get nightly --yaml > nightly.yaml")
+@with_utc
 def get(name: ScheduleName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_manifest: AsYaml = False) -> None:
     """Show one schedule."""
     with replica(url) as scheduler:
@@ -53,6 +56,7 @@ def get(name: ScheduleName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_
 
 
 @example("hascheduler schedule verdicts nightly --verdict missed --verdict skipped")
+@with_utc
 @with_columns
 def verdicts(
     name: ScheduleName,
@@ -90,7 +94,7 @@ def _picture(name: str, answer: Mapping[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [Text(name, style="bold"), _counts(answer["counts"])]
     undecided = answer.get("undecided") or {}
     if undecided.get("count"):
-        since = f" since {_short(undecided['since'])}" if undecided.get("since") else ""
+        since = f" since {instant_text(undecided['since'])}" if undecided.get("since") else ""
         because = f" ({undecided['because']})" if undecided.get("because") else ""
         parts.append(Text(f"{undecided['count']} not decided yet{since}{because}", style="cyan"))
     parts.append(table if answer["items"] else Text("No such time was decided yet.", style="dim"))
@@ -105,8 +109,8 @@ def _counts(counts: Mapping[str, int]) -> Text:
 
 def times_text(item: Mapping[str, Any]) -> str:
     through = item.get("through_at")
-    first = _short(item["nominal_at"])
-    return first if through in (None, item["nominal_at"]) else f"{first}\n– {_short(through)}"
+    first = instant_text(item["nominal_at"])
+    return first if through in (None, item["nominal_at"]) else f"{first}\n– {instant_text(through)}"
 
 
 def outcome_text(item: Mapping[str, Any]) -> Text:
@@ -119,11 +123,7 @@ def outcome_text(item: Mapping[str, Any]) -> Text:
     if item.get("because_of"):
         return Text.assemble("in the way: ", (item["because_of"], "dim"))
     if item["verdict"] == "coalesced":
-        return Text(f"into {_short(item['into'])}" if item.get("into") else "into the next fire")
+        return Text(f"into {instant_text(item['into'])}" if item.get("into") else "into the next fire")
     if item["verdict"] == "unstorable":
         return Text("its job can't be stored: look at the schedule's payload")
     return Text()
-
-
-def _short(instant: str) -> str:
-    return instant.replace(".000Z", "Z")

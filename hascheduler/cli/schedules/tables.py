@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hascheduler.cli.input.normal_forms import normal_schedule
-from hascheduler.cli.output.instants import relative_text
+from hascheduler.cli.output.instants import instant_text, relative_text
 from hascheduler.cli.output.tables import FittedTable
 from hascheduler.cli.output.yaml_text import as_text
 
@@ -82,14 +82,14 @@ def _counts(schedule: Schedule) -> Text:
 
 
 def _instant(instant: str | None, now_ms: int) -> str:
-    return "–" if instant is None else f"{instant.replace('.000Z', 'Z')} ({relative_text(instant, now_ms)})"
+    return "–" if instant is None else f"{instant_text(instant)} ({relative_text(instant, now_ms)})"
 
 
 def trigger_text(trigger: Mapping[str, Any]) -> str:
     parts = [_pattern(trigger)]
     for name, word in (("jitter", "jitter"), ("start_at", "from"), ("end_at", "until")):
         if trigger.get(name) not in (None, "0s"):
-            parts.append(f"{word} {_short(str(trigger[name]))}")
+            parts.append(f"{word} {instant_text(str(trigger[name]))}")
     if trigger.get("max_fires") is not None:
         parts.append(f"at most {trigger['max_fires']} times")
     windows = trigger.get("exclude") or ()
@@ -106,15 +106,10 @@ def _pattern(trigger: Mapping[str, Any]) -> str:
         case "interval":
             return f"every {trigger['every']}"
         case "once":
-            return f"once {_short(trigger['at'])}"
+            return f"once {instant_text(trigger['at'])}"
         case "times":
             at = trigger["at"]
             more = f" and {len(at) - _TIMES_SHOWN} more" if len(at) > _TIMES_SHOWN else ""
-            return f"at {', '.join(_short(text) for text in at[:_TIMES_SHOWN])}{more}"
+            return f"at {', '.join(instant_text(text) for text in at[:_TIMES_SHOWN])}{more}"
         case other:
             return str(other)
-
-
-def _short(instant: str) -> str:
-    """Without a fraction that says nothing: ``2030-01-31T09:30:00Z``."""
-    return instant.replace(".000Z", "Z")

@@ -21,7 +21,7 @@ import typer
 from rich.cells import cell_len
 from rich.text import Text
 
-from hascheduler.cli.output.instants import day_text, utc_datetime
+from hascheduler.cli.output.instants import day_text, reader_zone, utc_datetime
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.trigger import Trigger
@@ -161,17 +161,15 @@ def _cut(line: Text, width: int) -> Text:
 
 
 ZoneOption = Annotated[
-    str | None, typer.Option("--timezone", metavar="ZONE", help="Whose hours and days; default: UTC, or as TZ says.")
+    str | None,
+    typer.Option("--timezone", metavar="ZONE", help="Whose hours and days; default: that of TZ, or of this machine."),
 ]
 
 
 def zone_or_default(name: str | None) -> ZoneInfo:
-    """By its name, else that of the environment where it names one, else UTC."""
-    import os
-
+    """By its name, else the one in which all instants are shown."""
     if name is None:
-        given = os.environ.get("TZ", "")
-        return ZoneInfo(given if given in available_timezones() else "UTC")
+        return reader_zone()
     if name not in available_timezones():
         raise InvalidInput(("--timezone",), f"{name[:64]!r} is unknown", "an IANA name such as Europe/Paris")
     return ZoneInfo(name)

@@ -13,7 +13,7 @@ from rich.text import Text
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, LabelFilter, Url, Watch
 from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch, show_or_watch
-from hascheduler.cli.output.instants import clock_text, day_text, utc_datetime
+from hascheduler.cli.output.instants import clock_text, day_text, utc_datetime, with_utc
 from hascheduler.cli.replica import replica
 from hascheduler.cli.schedules.timeline_chart import (
     LEGEND,
@@ -33,6 +33,7 @@ _HOUR_MS = 3_600_000
 
 
 @example("hascheduler schedule calendar --days 14")
+@with_utc
 def calendar(
     days: Annotated[int, typer.Option("--days", min=1, max=62, help="How many days, today included")] = 7,
     *,
@@ -50,7 +51,7 @@ def calendar(
     if as_json:
         print_json({"timezone": zone.key, "days": [{"day": str(day.date()), "fires": fires} for day, fires in found]})
     else:
-        console().print(_table(found))
+        console().print(_table(found), Text(f"times of {zone.key}", style="dim"))
 
 
 def calendar_days(
@@ -101,6 +102,7 @@ def _line(fire: dict[str, Any]) -> Text:
 
 
 @example("hascheduler schedule timeline --hours 48 --label team=a")
+@with_utc
 def timeline(
     hours: Annotated[int, typer.Option("--hours", min=1, max=168, help="How far to look")] = 24,
     *,

@@ -21,6 +21,7 @@ from hascheduler.check.finding import CheckReport, Finding, instant_or_ms
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import AsJson
 from hascheduler.cli.output.console import console, print_json, refuse_json_with_watch
+from hascheduler.cli.output.instants import with_instants_shown, with_utc
 from hascheduler.cli.output.logs import configure_logging
 from hascheduler.cli.run.early_sigterm import exit_on_sigterm
 from hascheduler.cli.setting_options import with_settings
@@ -38,6 +39,7 @@ Watch = Annotated[bool, typer.Option("--watch", help="Look again and again, with
 
 
 @example("hascheduler check", "hascheduler check --json --database hascheduler")
+@with_utc
 @partial(with_settings, names=_SETTINGS)
 def check(*, as_json: AsJson = False, watch: Watch = False, settings: Settings) -> None:
     """Look through the whole database for what should never be: times without a verdict, jobs that are stuck, ...
@@ -112,8 +114,8 @@ def _block(finding: Finding) -> Text:
     # As Text: such a document may hold markup.
     text.append(finding.kind.value, style="bold red").append(f"  {finding.document}")
     if finding.since_ms is not None:
-        text.append(f"  since {instant_or_ms(finding.since_ms)}", style="dim")
-    text.append(f"\n  {finding.what}\n  → {finding.hint}\n")
+        text.append(f"  since {with_instants_shown(instant_or_ms(finding.since_ms))}", style="dim")
+    text.append(f"\n  {with_instants_shown(finding.what)}\n  → {finding.hint}\n")
     return text
 
 

@@ -9,6 +9,7 @@ from rich.text import Text
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import AsJson
 from hascheduler.cli.output.console import console
+from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.printable import printable_json
 from hascheduler.cli.simulate.input import (
     complete_example,
@@ -40,6 +41,7 @@ _SHOWN_MAX = 5
     "hascheduler simulate day.yaml --compare fair,affinity --compare lane,score",
     "hascheduler simulate afternoon.jsonl --policy swimlanes",
 )
+@with_utc
 def simulate(
     file: Annotated[
         str | None,
@@ -125,13 +127,18 @@ def show_replay(text: str, *, as_json: bool) -> None:
 
 def _summary(heading: RecordingHeading, replayed: Replayed) -> Text:
     policy = policy_name(heading.config.policy.criteria)
-    text = Text(f"{heading.replica}, term {heading.term}, from {format_instant(heading.at_ms)} on; {policy}\n", "dim")
+    text = Text(
+        f"{heading.replica}, term {heading.term}, from {instant_text(format_instant(heading.at_ms))} on; {policy}\n",
+        "dim",
+    )
     difference = replayed.difference
     if difference is None:
         end = "it was cut off" if replayed.end is None else replayed.end
         summary = f"{replayed.decisions} decisions in {replayed.steps} steps, and all are the same   ({end})"
         return text.append(summary, "not dim green")
-    text.append(f"step {difference.step}, at {format_instant(difference.now)}, is another\n", "not dim red")
+    text.append(
+        f"step {difference.step}, at {instant_text(format_instant(difference.now))}, is another\n", "not dim red"
+    )
     text.append(f"recorded  {_few(difference.recorded)}\nreplayed  {_few(difference.replayed)}\n", "not dim")
     return text.append(f"{replayed.decisions} decisions before it are the same", "not dim")
 

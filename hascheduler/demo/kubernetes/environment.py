@@ -52,12 +52,14 @@ class KubernetesEnvironment:
         kills: int,
         prefix: str,
         title: str,
+        url: str,
     ) -> None:
         self._kubectl = kubectl
         self._cleared = cleared
         self._pods = pods
         self._outputs = outputs
         self._api = api
+        self._url = url
         self._schedules = schedules
         self._jobs = DemoJobs(api)
         self._before: Mapping[str, Pod] = {}
@@ -104,7 +106,7 @@ class KubernetesEnvironment:
         await self._pods.look()
         self._before = {pod.name: pod for pod in self._pods.of(SCHEDULER)}
         await end_pod(self._kubectl, leader.name, way, container=SCHEDULER, verb="serve")
-        return await measure_takeover(self._api, leader)
+        return await measure_takeover(self._api, leader, self._url)
 
     async def restore(self, leader: CurrentLeader) -> str:
         return (await self._replaced(SCHEDULER, leader.name, self._before, self._cleared.replicas)).name
@@ -221,6 +223,7 @@ async def open_kubernetes_environment(
                 kills=plan.kills,
                 prefix=prefix,
                 title=title,
+                url=plan.url,
             )
         finally:
             await schedules.delete_all()

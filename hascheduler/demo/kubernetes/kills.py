@@ -13,7 +13,7 @@ import asyncio
 from hascheduler.demo.environment import CurrentLeader
 from hascheduler.demo.kubernetes.kubectl import Kubectl, poll_until
 from hascheduler.demo.replica_api import ReplicaApi
-from hascheduler.errors import WorldError
+from hascheduler.errors import StoreUnavailable, WorldError
 
 KILL = "kill -9 inside"
 DELETE = "kubectl delete pod"
@@ -58,10 +58,11 @@ def find_process(listing: str, verb: str) -> int | None:
     return max(found, default=None)
 
 
-async def measure_takeover(api: ReplicaApi, leader: CurrentLeader) -> int:
+async def measure_takeover(api: ReplicaApi, leader: CurrentLeader, url: str = "") -> int:
     """Wait until a term after the leader's has decided something, and return the gap in ms.
 
-    Right to within the time of some requests, and never less than what it was.
+    Right to within the time of some requests, and never less than what it was. ``url``: the one address that is asked,
+    which may be that of the very pod that was ended; "": those of all replicas are.
     """
     loop = asyncio.get_running_loop()
     last_s, last_seq = loop.time(), 0
@@ -82,7 +83,23 @@ async def measure_takeover(api: ReplicaApi, leader: CurrentLeader) -> int:
         first_seq = seq if first_seq is None else first_seq
         return loop.time() - last_s if seq >= first_seq + _BARRIER else None
 
-    gap_s = await poll_until(
-        look, f"a leader after term {leader.term} that decides", patience_s=_TAKEOVER_PATIENCE_S, every_s=_EVERY_S
-    )
+    what = f"a leader after term {leader.term} that decides"
+    try:
+        gap_s = await poll_until(look, what, patience_s=_TAKEOVER_PATIENCE_S, every_s=_EVERY_S)
+    except StoreUnavailable as no_leader:
+        await _demand_answer(api, url, leader, no_leader)
+        raise
     return round(gap_s * 1_000)
+
+
+async def _demand_answer(api: ReplicaApi, url: str, leader: CurrentLeader, no_leader: StoreUnavailable) -> None:
+    """What nobody answers says nothing about who leads."""
+    if not url:
+        return
+    try:
+        await api.ask(lambda scheduler: scheduler.cluster.status())
+    except StoreUnavailable as trouble:
+        raise StoreUnavailable(
+            f"--url {url} does not answer since the leader's pod {leader.name} was ended ({trouble}); name an address "
+            "that leads to the other replicas too, such as the Service's, or leave --url out"
+        ) from no_leader

@@ -96,7 +96,9 @@ class ByScore:
         return -score(job, now, self._pool.free(job.definition), self._bonus_max)
 
     def shown(self, job: JobRef, now: int, *, names: bool = True) -> str:
-        return f"{-self.value(job, now):,}".replace(",", " ")
+        points, milli_points = divmod(-self.value(job, now), 1_000)
+        fraction = f".{milli_points:03d}".rstrip("0").rstrip(".")
+        return f"{points:,}{fraction}".replace(",", " ") + " points"
 
 
 class ByArrival:

@@ -12,6 +12,12 @@ from tests.unit.api.doubles import World, app_of
 from tests.unit.cli.invoking import Replica
 
 
+@pytest.fixture(autouse=True)
+def reader_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the machine is."""
+    monkeypatch.setenv("TZ", "UTC")
+
+
 @pytest.fixture
 def world() -> World:
     return World()

@@ -31,7 +31,7 @@ def invoke(*arguments: str, input: str = "", **variables: str) -> Ended:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("HASCHEDULER_", "TZ"))}
     out, err = io.StringIO(), io.StringIO()
     with (
-        patch.dict(os.environ, {**clean, "COLUMNS": "80", **variables}, clear=True),
+        patch.dict(os.environ, {**clean, "COLUMNS": "80", "TZ": "UTC", **variables}, clear=True),
         patch.object(sys, "argv", ["hascheduler", *arguments]),
         patch.object(sys, "stdin", io.StringIO(input)),
         redirect_stdout(out),

@@ -23,6 +23,13 @@ async def test_names_are_what_kubectl_takes_and_starts_stand_beside_them(replica
     assert ["replica-1", "aa"] in [row[:2] for row in rows]
 
 
+async def test_all_columns_are_shown_where_they_are_asked_for(replica: Replica) -> None:
+    assert "--wide shows all" in (await replica.done("cluster", COLUMNS="60")).out
+    shown = (await replica.done("cluster", "--wide", COLUMNS="60")).out
+    assert "--wide" not in shown
+    assert {"digest", "parked", "resources"} <= set(shown.split())
+
+
 async def test_a_killed_replica_is_shown_as_silent(replica: Replica, world: World) -> None:
     assert "silent" not in (await replica.done("cluster", COLUMNS="100")).out
     world.view.silent = ["replica-1.aa"]

@@ -37,10 +37,10 @@ def log(world: World) -> EventLog:
 async def test_each_event_is_a_line_with_what_it_says(replica: Replica, log: EventLog) -> None:
     ended = await replica.done("events", "--no-follow", *SINCE, COLUMNS="40")
     assert ended.out.splitlines() == [
-        "00:00:11.000 submitted        job:1  log",
-        "00:00:12.000 dispatched       job:1  log  attempt 1 at p-1",
-        "00:00:13.000 returned         job:1  log  attempt 1 at p-1  1 failed  again at 00:00:15.000",
-        "00:00:14.000 reprioritized    job:[2]  log  priority 9",
+        "00:00:11.000Z submitted        job:1  log",
+        "00:00:12.000Z dispatched       job:1  log  attempt 1 at p-1",
+        "00:00:13.000Z returned         job:1  log  attempt 1 at p-1  1 failed  again at 00:00:15.000Z",
+        "00:00:14.000Z reprioritized    job:[2]  log  priority 9",
     ]
 
 

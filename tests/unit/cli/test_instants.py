@@ -1,18 +1,25 @@
 """Spans and instants as people read them."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from hascheduler.cli.output import instants
 from hascheduler.cli.output.instants import (
     clock_text,
     day_text,
     finest_of,
+    instant_text,
     offset_text,
+    reader_zone,
     relative_span,
+    set_utc,
     span_text,
+    time_of_day_text,
     utc_datetime,
+    with_instants_shown,
 )
 
 _S, _M, _H, _D = 1_000, 60_000, 3_600_000, 86_400_000
@@ -55,3 +62,47 @@ def test_a_local_time_shows_its_day_and_offset() -> None:
 def test_times_are_as_fine_as_the_finest_of_them(instants_ms: list[int], finest: str, shown: str) -> None:
     assert finest_of(instants_ms) == finest
     assert clock_text(utc_datetime(0), finest=finest) == shown
+
+
+@pytest.mark.parametrize(
+    ("zone", "instant", "shown"),
+    [
+        ("UTC", "2030-01-31T09:30:00.000Z", "2030-01-31T09:30:00Z"),
+        ("", "2030-01-31T10:30:00+01:00", "2030-01-31T09:30:00Z"),
+        ("Etc/UTC", "2030-01-31T09:30:00.250Z", "2030-01-31T09:30:00.250Z"),
+        ("Europe/Paris", "2030-01-31T09:30:00.000Z", "2030-01-31 10:30:00 CET"),
+        (":Europe/Paris", "2030-07-31T09:30:00.000Z", "2030-07-31 11:30:00 CEST"),
+        ("Asia/Dubai", "2030-01-31T09:30:00.000Z", "2030-01-31 13:30:00 +04"),
+        ("Nowhere/At/All", "2030-01-31T09:30:00.000Z", "2030-01-31T09:30:00Z"),
+        ("../etc/passwd", "2030-01-31T09:30:00.000Z", "2030-01-31T09:30:00Z"),
+        ("Europe/Paris", "in a while", "in a while"),
+    ],
+)
+def test_an_instant_is_shown_in_the_zone_of_its_reader_and_names_it(
+    monkeypatch: pytest.MonkeyPatch, zone: str, instant: str, shown: str
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    assert instant_text(instant) == shown
+    assert with_instants_shown(f"not before {instant}.") == f"not before {shown if 'Z' in instant else instant}."
+
+
+def test_both_hours_of_an_autumn_night_can_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    both = [time_of_day_text(f"2026-10-25T{hour}:30:00.250Z") for hour in ("00", "01")]
+    assert both == ["02:30:00.250 CEST", "02:30:00.250 CET"]
+
+
+def test_without_tz_the_zone_is_that_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TZ")
+    zone = tmp_path / "zoneinfo" / "Europe" / "Paris"
+    monkeypatch.setattr(instants, "_LOCALTIME", str(tmp_path / "localtime"))
+    assert reader_zone().key == "UTC"
+    zone.parent.mkdir(parents=True)
+    zone.touch()
+    (tmp_path / "localtime").symlink_to(zone)
+    assert instant_text("2030-01-31T09:30:00.000Z") == "2030-01-31 10:30:00 CET"
+    set_utc(True)
+    try:
+        assert instant_text("2030-01-31T09:30:00.000Z") == "2030-01-31T09:30:00Z"
+    finally:
+        set_utc(False)

@@ -147,7 +147,7 @@ async def test_why_tells_what_holds_a_job_back_and_what_would_end_that(replica: 
     world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(cap, late))
     shown = (await replica.done("why", ID, COLUMNS="120")).out
     assert shown.startswith(f"{ID}  pending\n● 3 of at most 3 jobs of log run\n  → when one of them ends\n")
-    assert "● it may not run yet  (until 2030-01-01T00:00:01.000Z, in " in shown
+    assert "● it may not run yet  (until 2030-01-01T00:00:01Z, in " in shown
 
 
 async def test_why_compares_a_job_with_the_next_in_line(replica: Replica, world: World) -> None:
@@ -171,7 +171,7 @@ async def test_a_job_that_waits_for_a_slot_has_its_place_too(replica: Replica, w
 async def test_why_of_a_job_that_has_ended(replica: Replica, world: World) -> None:
     await replica.done("job", "submit", "log")
     world.rewrite(Collection.JOBS, ID, state="succeeded", finished_at_ms=NOW)
-    assert "it succeeded at 2030-01-01T00:00:00.000Z\n" in (await replica.done("why", ID)).out
+    assert "it succeeded at 2030-01-01T00:00:00Z\n" in (await replica.done("why", ID)).out
     answer: Any = (await replica.done("why", ID, "--json")).json
     assert (answer["state"], answer["seen"]) == ("succeeded", False)
 
@@ -198,3 +198,27 @@ async def test_a_mistake_is_one_line_and_status_2(
     assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert said in ended.err
     assert world.everything() == World().everything()
+
+
+async def test_times_are_those_of_the_reader_except_for_programs(replica: Replica, world: World) -> None:
+    sentence = "it is not to run before 2030-01-01T00:00:01.000Z"
+    late = Block(BlockReason.NOT_BEFORE, sentence, "time passes", {}, WallMs(NOW + 1_000))
+    world.view.explanations[ID] = Explanation(ID, "waiting", blocks=(late,))
+    local = "it is not to run before 2030-01-01 01:00:01 CET  (until 2030-01-01 01:00:01 CET, in "
+    assert local in (await replica.done("why", ID, TZ="Europe/Paris", COLUMNS="140")).out
+    for arguments in (("why", ID, "--utc"), ("--utc", "why", ID)):
+        shown = (await replica.done(*arguments, TZ="Europe/Paris", COLUMNS="140")).out
+        assert "before 2030-01-01T00:00:01Z  (until 2030-01-01T00:00:01Z, in " in shown
+    assert sentence in (await replica.done("why", ID, "--json", TZ="Europe/Paris")).out
+    payload = '{"submitted_at": "2030-01-01T00:00:00.000Z"}'
+    await replica.done("job", "submit", "log", "--payload", payload)
+    shown = (await replica.done("job", "get", ID, TZ="Europe/Paris")).out
+    assert "\nsubmitted_at: 2030-01-01 01:00:00 CET\n" in shown
+    assert "  submitted_at: '2030-01-01T00:00:00.000Z'\n" in shown
+
+
+async def test_how_often_attempts_were_lost_is_a_column(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log")
+    world.rewrite(Collection.JOBS, ID, losses=4)
+    assert "losses" in (await replica.done("job", "list", "--wide")).out
+    assert (await replica.done("job", "list", "--columns", "job,losses")).out.split()[-1] == "4"

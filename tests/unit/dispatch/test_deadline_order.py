@@ -88,3 +88,13 @@ def test_why_names_the_deadlines_that_decide() -> None:
         assert (position.ahead, position.first, position.deciding) == (ahead, "soon", Criterion.DEADLINE)
         [value, _] = position.values
         assert (value.criterion, value.value, value.first) == (Criterion.DEADLINE, shown, "in 30 s")
+
+
+def test_a_score_is_told_in_points() -> None:
+    """1,024 for a step of priority, 16 for a second, 500 for the only slot that could run it."""
+    jobs = (expiring("x", None, priority=5), expiring("y", None, priority=4, sequence=2))
+    explanation = scene_of(*jobs, policy="score,arrival").core.explain("y", wall(1_250))
+    assert explanation is not None
+    assert explanation.position is not None
+    [value, _] = explanation.position.values
+    assert (value.value, value.first) == ("4 116 points", "5 140 points")
