@@ -3,7 +3,7 @@
 from typing import Any
 
 import orjson
-from fastapi import FastAPI, Response
+from fastapi import Depends, FastAPI, Response
 
 from hascheduler import __version__
 from hascheduler.api.http.problems import ANY_PROBLEM, MEDIA_TYPE
@@ -18,7 +18,7 @@ from hascheduler.api.ops import cluster, docs_page, events, failovers, health, r
 from hascheduler.api.resources import audit_log, definitions, lanes, tenants, tokens
 from hascheduler.api.routing import error_handlers
 from hascheduler.api.routing.body import MERGE_PATCH
-from hascheduler.api.routing.undeclared import ONLY_DECLARED
+from hascheduler.api.routing.undeclared import OnlyDeclared
 from hascheduler.api.schedules import all_verdicts, backfill, pauses, previews, trigger_now, verdicts
 from hascheduler.api.schedules import routes as schedules
 from hascheduler.api.services import ApiServices
@@ -177,7 +177,7 @@ def create_app(services: ApiServices) -> FastAPI:
         version=__version__,
         description=_DESCRIPTION,
         redirect_slashes=False,
-        dependencies=[ONLY_DECLARED],
+        dependencies=[Depends(OnlyDeclared())],
         openapi_url=None,  # `_describe` has it ready
         docs_url=None,  # `docs_page` serves its own, without assets of other hosts
         redoc_url=None,

@@ -6,10 +6,17 @@ A rate is a token bucket, full at first. The factor of a retry policy is kept in
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 
 from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, RateLimit
-from hascheduler.model.durations import format_duration
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import resources
 from hascheduler.model.retry import (
@@ -33,6 +40,7 @@ from hascheduler.wire.fields import (
     between,
     invalid_together,
     invalid_value,
+    written_span,
 )
 
 PeriodMs = Annotated[DurationMs, between(1, WEEK_MS)]
@@ -113,14 +121,14 @@ class RetryFields(StrictModel):
 
 
 class RetryBody(RetryFields):
-    @model_validator(mode="after")
-    def _has_a_longest_pause(self) -> "RetryBody":
-        if self.backoff > self.max:
-            backoff = format_duration(self.backoff)
-            raise invalid_value(
-                f"the backoff {backoff} is longer than max {format_duration(self.max)}", "a max as long"
-            )
-        return self
+    @model_validator(mode="wrap")
+    @classmethod
+    def _has_a_longest_pause(cls, given: Any, read: ModelWrapValidatorHandler["RetryBody"]) -> "RetryBody":
+        body = read(given)
+        if body.backoff > body.max:
+            backoff, longest = written_span(given, "backoff", body.backoff), written_span(given, "max", body.max)
+            raise invalid_value(f"the backoff {backoff} is longer than max {longest}", "a max as long")
+        return body
 
 
 class RetryResponse(RetryFields):
@@ -222,15 +230,20 @@ class DefinitionBody(DefinitionFields):
         default=RetryBody(), description="How often a job is tried, and how long it waits in between"
     )
 
-    @model_validator(mode="after")
-    def _has_time_for_an_attempt(self) -> "DefinitionBody":
-        if self.timeout is not None and self.total_timeout is not None and self.timeout > self.total_timeout:
-            timeout, total = format_duration(self.timeout), format_duration(self.total_timeout)
+    @model_validator(mode="wrap")
+    @classmethod
+    def _has_time_for_an_attempt(
+        cls, given: Any, read: ModelWrapValidatorHandler["DefinitionBody"]
+    ) -> "DefinitionBody":
+        body = read(given)
+        if body.timeout is not None and body.total_timeout is not None and body.timeout > body.total_timeout:
+            timeout = written_span(given, "timeout", body.timeout)
+            total = written_span(given, "total_timeout", body.total_timeout)
             wrong = invalid_value(
                 f"the timeout {timeout} is longer than the total_timeout {total}", "a total_timeout as long"
             )
-            raise invalid_together(("timeout", "total_timeout"), self, wrong)
-        return self
+            raise invalid_together(("timeout", "total_timeout"), body, wrong)
+        return body
 
     def over(self, stored: Definition | None) -> "DefinitionBody":
         """This body for a stored definition: a conflict scope that is left out stays as it is, as jobs rely on it."""

@@ -5,7 +5,7 @@ In Python a field holds the core's value (whole milliseconds, thousandths); in J
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -20,7 +20,9 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     ValidationError,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
     model_validator,
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
@@ -177,8 +179,22 @@ DurationMs = Annotated[
 
 def _seconds_or_duration(value: Any) -> int:
     """In a query every value is a text: ``30`` is a number of seconds there as well."""
-    is_number = isinstance(value, str) and value.isascii() and value.replace(".", "", 1).isdecimal()
-    return _duration(float(value) if is_number and len(value) <= _TIME_LENGTH_MAX else value)
+    return _duration(float(value) if _is_number(value) and len(value) <= _TIME_LENGTH_MAX else value)
+
+
+def _is_number(text: Any) -> bool:
+    return isinstance(text, str) and text.isascii() and text.replace(".", "", 1).isdecimal()
+
+
+def _as_written(span: Any) -> str:
+    """A valid span in the unit that its author wrote, as errors show it; a bare number is one of seconds."""
+    return span if isinstance(span, str) and not _is_number(span) else f"{span}s"
+
+
+def written_span(given: Any, name: str, span_ms: int) -> str:
+    """The span of that field as the request ``given`` has it; where that leaves it out, as answers show it."""
+    span = given.get(name) if isinstance(given, Mapping) else None
+    return format_duration(span_ms) if span is None else _as_written(span)
 
 
 QueryDurationMs = Annotated[
@@ -215,18 +231,18 @@ JOBS_MAX = 1_000_000
 WEEK_MS = 7 * 86_400_000
 
 
-def between(least_ms: int, most_ms: int) -> AfterValidator:
+def between(least_ms: int, most_ms: int) -> WrapValidator:
     """Refuses a span outside these bounds."""
 
-    def check(span_ms: int) -> int:
+    def check(given: Any, read: ValidatorFunctionWrapHandler) -> int:
+        span_ms: int = read(given)
         if not least_ms <= span_ms <= most_ms:
             raise invalid_value(
-                f"{format_duration(span_ms)} is out of range",
-                f"{format_duration(least_ms)} to {format_duration(most_ms)}",
+                f"{_as_written(given)} is out of range", f"{format_duration(least_ms)} to {format_duration(most_ms)}"
             )
         return span_ms
 
-    return AfterValidator(check)
+    return WrapValidator(check)
 
 
 def _resource_name(name: str) -> str:

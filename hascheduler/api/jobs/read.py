@@ -24,7 +24,7 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import InvalidInput, NotFound, Overloaded
 from hascheduler.model.job import TERMINAL
 from hascheduler.ports import StoredDocument
-from hascheduler.wire.fields import QueryDurationMs
+from hascheduler.wire.fields import QueryDurationMs, between
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
@@ -45,7 +45,7 @@ async def list_jobs(query: Annotated[JobQuery, Query()], services: Services, cal
 class WaitForJobQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    wait: Annotated[QueryDurationMs, Field(ge=0, le=WAIT_S_MAX * 1_000)] | None = Field(
+    wait: Annotated[QueryDurationMs, between(0, WAIT_S_MAX * 1_000)] | None = Field(
         default=None,
         description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. Who waits "
         "for as many as their share is at this replica is answered at once",

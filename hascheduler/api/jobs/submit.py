@@ -31,7 +31,7 @@ from hascheduler.errors import Conflict, Overloaded, WorldError
 from hascheduler.model.job import TERMINAL, NewJob
 from hascheduler.ports import KnownJob, StoredDocument, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID
-from hascheduler.wire.fields import QueryDurationMs
+from hascheduler.wire.fields import QueryDurationMs, between
 from hascheduler.wire.job import SubmitJobBody
 
 log = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ _ANSWERS: Responses = {
 class WaitQuery(BaseModel):
     model_config = ConfigDict(frozen=True)
 
-    wait: Annotated[QueryDurationMs, Field(ge=0, le=WAIT_S_MAX * 1_000)] | None = Field(
+    wait: Annotated[QueryDurationMs, between(0, WAIT_S_MAX * 1_000)] | None = Field(
         default=None,
         description=f"Answer when the job has ended, or after so long; at most {WAIT_S_MAX // 60} minutes. Who waits "
         "for as many as their share is at this replica is answered 202 at once",

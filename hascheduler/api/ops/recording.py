@@ -18,7 +18,7 @@ from hascheduler.api.services import Services
 from hascheduler.dispatch.recording import RecordingEnd, heading_line, step_line
 from hascheduler.errors import Conflict
 from hascheduler.ports import Recording
-from hascheduler.wire.fields import QueryDurationMs, StrictModel
+from hascheduler.wire.fields import QueryDurationMs, StrictModel, between
 
 MEDIA_TYPE = "application/x-ndjson"
 
@@ -26,7 +26,7 @@ router = APIRouter(prefix="/cluster", tags=["cluster"])
 
 
 class RecordingQuery(StrictModel):
-    for_: Annotated[QueryDurationMs, Field(ge=100, le=RECORDING_S_MAX * 1_000)] = Field(
+    for_: Annotated[QueryDurationMs, between(100, RECORDING_S_MAX * 1_000)] = Field(
         default="30s",  # a number would be documented as it is, and be sent as seconds
         validate_default=True,
         alias="for",

@@ -34,7 +34,7 @@ from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.token import ALL_TENANTS, SECRET_BYTES, SECRET_PREFIX, Power, Role, Token, digest_of
 from hascheduler.ports import StoredDocument
-from hascheduler.wire.fields import NAME, DurationMs, Name, StrictModel, instant_text, invalid_value
+from hascheduler.wire.fields import NAME, DurationMs, Name, StrictModel, between, instant_text, invalid_value
 
 _LIFE_MS_MIN = 1_000
 _LIFE_MS_MAX = 10 * 366 * 86_400_000
@@ -67,7 +67,7 @@ class CreateTokenBody(StrictModel):
         json_schema_extra={"enum": [role.value for role in Role]},
     )
     tenant: Annotated[str, AfterValidator(_tenant)] = Field(description=f"Whose; `{ALL_TENANTS}`: of all tenants")
-    expires_in: Annotated[DurationMs, Field(ge=_LIFE_MS_MIN, le=_LIFE_MS_MAX)] | None = Field(
+    expires_in: Annotated[DurationMs, between(_LIFE_MS_MIN, _LIFE_MS_MAX)] | None = Field(
         default=None,
         description="For how long it is good, at most as long as the token that makes it; null: as long as that one",
         examples=["720h"],

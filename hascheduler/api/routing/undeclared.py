@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import get_origin
 
-from fastapi import Depends, Request
+from fastapi import Request
 from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from hascheduler.api.http.problems import FieldError, ProblemError
@@ -21,25 +22,34 @@ _ERRORS_MAX = 10
 _NOTHING = b"{}"
 
 
-async def _demand_only_declared(request: Request) -> None:
-    route = request.scope["route"]
-    if route.body_field is None and _has_body(request) and not await _says_nothing(request):
-        raise ProblemError(
-            HTTPStatus.BAD_REQUEST,
-            "unexpected-body",
-            f"{request.method} {request.url.path} takes no body; expected a request without one",
-            # The rest of it is not read.
-            headers={"Connection": "close"},
-        )
-    if not request.scope["query_string"]:
-        return
-    counts = Counter(name for name, _ in request.query_params.multi_items())
-    errors = list(_errors(counts, dict(_declared(route.dependant))))
-    if errors:
-        raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(errors[0]), errors=errors)
+class OnlyDeclared:
+    """The dependency of all routes of one app; it owns what each of them declares, read at its first query."""
 
+    def __init__(self) -> None:
+        self._by_route: dict[int, tuple[APIRoute, Mapping[str, bool]]] = {}
+        """By the route's id, as a route has no hash; the route itself is kept, so that its id stays its own."""
 
-ONLY_DECLARED = Depends(_demand_only_declared)
+    async def __call__(self, request: Request) -> None:
+        route = request.scope["route"]
+        if route.body_field is None and _has_body(request) and not await _says_nothing(request):
+            raise ProblemError(
+                HTTPStatus.BAD_REQUEST,
+                "unexpected-body",
+                f"{request.method} {request.url.path} takes no body; expected a request without one",
+                # The rest of it is not read.
+                headers={"Connection": "close"},
+            )
+        if not request.scope["query_string"]:
+            return
+        counts = Counter(name for name, _ in request.query_params.multi_items())
+        errors = list(_errors(counts, self._declared_by(route)))
+        if errors:
+            raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", str(errors[0]), errors=errors)
+
+    def _declared_by(self, route: APIRoute) -> Mapping[str, bool]:
+        if id(route) not in self._by_route:
+            self._by_route[id(route)] = route, dict(_declared(route.dependant))
+        return self._by_route[id(route)][1]
 
 
 def _declared(dependant: Dependant) -> Iterator[tuple[str, bool]]:

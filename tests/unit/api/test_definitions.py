@@ -146,7 +146,7 @@ async def test_a_timeout_above_the_total_timeout_is_refused_at_both(
         answer = await client.put(LOG, json=wrong)
     problem = check_problem(answer, 422)
     said = {
-        "problem": "the timeout 1h30m is longer than the total_timeout 1h",
+        "problem": "the timeout 90m is longer than the total_timeout 1h",
         "expected": "a total_timeout as long",
     }
     assert [(error.pop("path"), error) for error in problem["errors"]] == [("timeout", said), ("total_timeout", said)]

@@ -1,10 +1,14 @@
 """What a route does not declare is refused, by every route of the OpenAPI document: nothing is accepted in silence."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.dependencies.models import Dependant
 
+from hascheduler.api.routing import undeclared
 from tests.unit.api.doubles import World, the_app
 from tests.unit.api.requests import TICK, check_problem, create
 
@@ -124,3 +128,30 @@ async def test_the_nearest_field_is_told_of_a_patch_and_of_a_job_in_a_batch(clie
     batch = await client.post("/v1/jobs:batch", json={"jobs": [{"definition": "log", "paylod": {}}]})
     [refused] = batch.json()["results"]
     assert refused["problem"]["detail"] == "paylod: no such field; expected payload"
+
+
+async def test_what_a_route_declares_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Dependant] = []
+    declared = undeclared._declared
+
+    def counted(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+        read.append(dependant)
+        return declared(dependant)
+
+    monkeypatch.setattr(undeclared, "_declared", counted)
+    app = FastAPI(dependencies=[Depends(undeclared.OnlyDeclared())])
+    router = APIRouter()
+
+    @router.get("/one")
+    @router.get("/other")
+    async def page(limit: int = 1) -> int:
+        return limit
+
+    app.include_router(router, prefix="/v1")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://replica") as client:
+        for _ in range(3):
+            assert (await client.get("/v1/one?limit=1")).status_code == 200
+        once = len(read)
+        assert len({id(dependant) for dependant in read}) == once > 0
+        assert (await client.get("/v1/other?limit=1")).status_code == 200
+    assert len(read) > once, "another route has declarations of its own"
