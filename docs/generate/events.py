@@ -1,4 +1,4 @@
-"""The events of jobs: their types and fields, and the two ways to receive them."""
+"""The events of jobs and schedules: their types and fields, and the two ways to receive them."""
 
 import inspect
 from dataclasses import fields
@@ -9,7 +9,8 @@ from hascheduler.model.event import Event, EventType, encode_event
 from hascheduler.rabbitmq import events as exchange
 
 _INTRO = """\
-One event for each step of a job's life. Events are made from the change stream alone, so every replica makes the same
+One event for each step of a job's life, and one where times of a schedule are missed: once for each move of its cursor
+that counts any, whoever leads. Events are made from the change stream alone, so every replica makes the same
 ones with the same ids, and a client may go on at another replica.
 """
 _MEANINGS = {
@@ -23,21 +24,25 @@ _MEANINGS = {
     EventType.SUCCEEDED: "the job ended well",
     EventType.FAILED: "the job ended for good without success",
     EventType.CANCELLED: "the job was cancelled",
+    EventType.SCHEDULE_MISSED: "times of the schedule got the verdict missed: there is no job for them",
 }
 _FIELDS = {
     "id": "the position in the stream; send it as `Last-Event-ID` to go on after it",
     "at": "when the database took the write, by its clock",
     "type": "one of the types above",
-    "job": "the job's id",
-    "tenant": "its tenant",
-    "definition": "its definition",
-    "schedule": "the schedule that made it",
+    "job": "the job's id; null where the event is of a schedule",
+    "tenant": "its tenant, or the schedule's",
+    "definition": "its definition, or that of the schedule's jobs",
+    "schedule": "the schedule that made it, or that missed times",
     "attempt": "the attempt that the event is about",
     "processor": "that attempt's processor",
     "failures": "how many tries failed; where the job is returned or failed",
     "losses": "how many tries were lost with their processor; where the job is returned or failed",
     "retry_at": "when it may run again; where it is returned",
     "priority": "the new one; where it is reprioritized",
+    "count": "how many times were missed; of `schedule.missed`",
+    "nominal_at": "the first of them; times that fired may lie between it and the last",
+    "through_at": "the last of them",
     "error": "why the job failed, its first 500 characters without secrets; where it failed",
 }
 

@@ -112,7 +112,8 @@ COMMANDS: CommandTable = {
     "job": LazyGroup("Submit, see, wait for, cancel and retry jobs; `hascheduler why` says why one waits.", _JOB),
     "why": LazyCommand("hascheduler.cli.jobs.show:why", "Say why a job waits."),
     "events": LazyCommand(
-        "hascheduler.cli.jobs.events:events", "Show what happens to jobs, as it happens, until Ctrl-C."
+        "hascheduler.cli.jobs.events:events",
+        "Show what happens to jobs and schedules, as it happens, until Ctrl-C.",
     ),
     "definition": LazyGroup("See, make and change types of job.", _DEFINITION),
     "lane": LazyGroup("See, make and change lanes.", _LANE),

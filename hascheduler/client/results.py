@@ -135,6 +135,8 @@ class Changed:
 class JobEvent:
     """What happened to a job: ``type`` is ``submitted``, ``started``, ``failed``, … and ``fields`` say to which.
 
+    ``schedule.missed`` has no ``job``, but ``count`` times of ``schedule`` from ``nominal_at`` through ``through_at``.
+
     ``id`` is where to go on after it, at any replica. Other types: ``reset`` (some were missed), ``lagging`` (read too
     slowly) and, from `stream` alone, ``caught_up`` (there is no more at present).
     """

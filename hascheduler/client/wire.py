@@ -494,6 +494,7 @@ EventType = Literal[
     "succeeded",
     "failed",
     "cancelled",
+    "schedule.missed",
 ]
 
 

@@ -4,6 +4,7 @@ Every decision is idempotent: it names the attempt (or the deterministic id) it 
 twice, late, or by another leader changes nothing the second time. Their stored names ("pass_over", …) never change.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -14,7 +15,15 @@ from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import AttemptEnd, JobState, Move, fire_job_id
 from hascheduler.model.schedule import Basis
-from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, Verdict, VerdictRun, read_verdict, stored_verdict
+from hascheduler.model.verdict import (
+    NOTHING_DECIDED,
+    FireCounts,
+    MissedTimes,
+    Verdict,
+    VerdictRun,
+    read_verdict,
+    stored_verdict,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +143,15 @@ def throttled(outcome: TimeOutcome) -> int:
     if isinstance(outcome, RecordVerdict) and outcome.run.verdict is Verdict.THROTTLED:
         return outcome.run.count
     return 0
+
+
+def missed(outcomes: Iterable[TimeOutcome]) -> MissedTimes | None:
+    """The times among those that are missed; None where none is."""
+    runs = [each.run for each in outcomes if isinstance(each, RecordVerdict) and each.run.verdict is Verdict.MISSED]
+    if not runs:
+        return None
+    first_ms, last_ms = min(run.first_ms for run in runs), max(run.last_ms for run in runs)
+    return MissedTimes(first_ms, last_ms, sum(run.count for run in runs))
 
 
 JobMove = Dispatch | Requeue | Fail | Cancel

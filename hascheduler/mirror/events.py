@@ -1,4 +1,4 @@
-"""The events of a job that one change of the stream shows.
+"""The events of a job, and of a schedule, that one change of the stream shows.
 
 A function of the change and of the job's state before, so every replica that follows the stream makes the same events.
 They say no more than that: where a change was not seen (``rev`` was edited by hand), the missing events are not made
@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from hascheduler.mirror.changes import Change, Operation
+from hascheduler.model.documents.schedule import decode_missed
 from hascheduler.model.event import ERROR_LENGTH_MAX, Event, EventType, next_in_change, seconds_of
 from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import LATEST_MS
 from hascheduler.model.job import TERMINAL, JobRef, JobState, schedule_of
 from hascheduler.model.redaction import redacted_beginning
+from hascheduler.model.schedule import ScheduleRef
 
 _ENDS = {state.value: EventType(state.value) for state in TERMINAL}
 _PENDING, _DISPATCHED, _RUNNING = JobState.PENDING.value, JobState.DISPATCHED.value, JobState.RUNNING.value
@@ -52,6 +54,33 @@ def events_of(change: Change, known: JobRef | None) -> list[Event]:
     return [
         _event(type, change, change.position if place == 0 else next_in_change(change.position), subject, before)
         for place, type in enumerate(types)
+    ]
+
+
+def events_of_schedule(change: Change, known: ScheduleRef | None) -> list[Event]:
+    """The times of the schedule that ``change`` counts as missed; ``known``: the schedule before.
+
+    The cursor passes each time once, by a write that demands where it was, and that same write tells what was missed.
+    So there is one such change for the same times, whoever leads. A whole document also holds what an earlier one told.
+    """
+    missed = decode_missed(change.fields.get("missed"))
+    if missed is None or known is None or not change.position:
+        return []
+    if change.operation is not Operation.PATCH and missed.last_ms <= known.cursor_ms:
+        return []
+    return [
+        Event(
+            change.position,
+            seconds_of(change.position) * 1_000 if change.at_ms is None else change.at_ms,
+            EventType.SCHEDULE_MISSED,
+            None,
+            known.template.tenant,
+            known.template.definition,
+            known.name,
+            count=missed.count,
+            nominal_ms=missed.first_ms,
+            through_ms=missed.last_ms,
+        )
     ]
 
 

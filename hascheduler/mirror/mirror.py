@@ -13,7 +13,7 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.mirror.changes import Change, JournalSeen, Operation, Quarantined, Seen
 from hascheduler.mirror.digest import Digest
-from hascheduler.mirror.events import events_of
+from hascheduler.mirror.events import events_of, events_of_schedule
 from hascheduler.mirror.live_counts import LiveCounts
 from hascheduler.mirror.tables import TABLES, Table
 from hascheduler.model.collection import Collection
@@ -47,8 +47,8 @@ class Folded:
     """What one fold gave.
 
     ``facts`` are what the changes say of the live documents, in order; old versions and repeats say nothing.
-    ``events`` are what happened to jobs, in order; snapshots and fetches have none. An event that does not name the
-    tenant of its job is of a job that has yet to be read, or had to be before it ended.
+    ``events`` are what happened to jobs, and what schedules missed, in order; snapshots and fetches have none. An event
+    that does not name the tenant of its job is of a job that has yet to be read, or had to be before it ended.
     ``marks`` are the digests at those points of the stream that these changes passed.
     ``wanted`` are the documents to be read whole: call `Mirror.fold_fetched` with the answer, after the reading began.
     A document that was wanted before and not answered is wanted again: a read that failed must not be forgotten.
@@ -152,6 +152,8 @@ class Mirror:
         self.ahead += change.ahead
         if change.collection is Collection.JOBS and change.position:
             self._events.extend(events_of(change, self._nouns[Collection.JOBS].get(change.id)))
+        elif change.collection is Collection.SCHEDULES and change.position:
+            self._events.extend(events_of_schedule(change, self._nouns[Collection.SCHEDULES].get(change.id)))
         match change.operation:
             case Operation.DELETE:
                 self._drop(table, key, facts)

@@ -1,4 +1,4 @@
-"""The events of jobs that subscribers get: one for each step of a job's life.
+"""The events that subscribers get: one for each step of a job's life, and one where times of a schedule are missed.
 
 Events are made from the change stream alone, so every replica makes the same ones, with the same ids. The id is the
 *position* of the change: the cluster time of its write, then, where that is not the only event of that time, a number::
@@ -42,6 +42,8 @@ class EventType(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    SCHEDULE_MISSED = "schedule.missed"
+    """Times of a schedule got the verdict missed: no job will be made for them."""
 
 
 @fast_frozen
@@ -51,13 +53,14 @@ class Event:
 
     ``attempt`` and ``processor`` are those that the event is about: of an attempt that ended, its own. ``failures``,
     ``losses`` and ``retry_at_ms`` are set when a job is returned, the first two also when it fails, ``priority`` when
-    that changes. ``error`` is the beginning of a failed job's error, without secrets.
+    that changes. ``error`` is the beginning of a failed job's error, without secrets. An event of a schedule has no
+    ``job``, and of ``count`` times the first and the last.
     """
 
     id: str
     at_ms: int
     type: EventType
-    job: str
+    job: str | None
     tenant: str | None = None
     definition: str | None = None
     schedule: str | None = None
@@ -68,10 +71,13 @@ class Event:
     priority: int | None = None
     losses: int | None = None
     error: str | None = None
+    count: int | None = None
+    nominal_ms: int | None = None
+    through_ms: int | None = None
 
     @property
     def is_identified(self) -> bool:
-        """Whether the event names the tenant and the definition of its job."""
+        """Whether the event names the tenant and the definition of its job or schedule."""
         return self.tenant is not None and self.definition is not None
 
 
@@ -89,10 +95,17 @@ def encode_event(event: Event) -> Mapping[str, Any]:
         "processor": event.processor,
         "failures": event.failures,
         "losses": event.losses,
-        "retry_at": None if event.retry_at_ms is None else format_instant(event.retry_at_ms),
+        "retry_at": _instant_or_none(event.retry_at_ms),
         "priority": event.priority,
         "error": event.error,
+        "count": event.count,
+        "nominal_at": _instant_or_none(event.nominal_ms),
+        "through_at": _instant_or_none(event.through_ms),
     }
+
+
+def _instant_or_none(at_ms: int | None) -> str | None:
+    return None if at_ms is None else format_instant(at_ms)
 
 
 def position(seconds: int, increment: int, number: int = 0) -> str:

@@ -74,6 +74,15 @@ class VerdictRun:
     because_of: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MissedTimes:
+    """``count`` times that were missed, the first and the last of them; fired ones may lie between."""
+
+    first_ms: int
+    last_ms: int
+    count: int
+
+
 # How a run is stored, in its own record and in the journal
 
 STORED_AS: MappingProxyType[Verdict, tuple[Verdict, str]] = MappingProxyType(

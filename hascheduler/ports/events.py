@@ -1,4 +1,4 @@
-"""Events of jobs for their followers: from this replica's memory, and on a broker."""
+"""Events of jobs and schedules for their followers: from this replica's memory, and on a broker."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager

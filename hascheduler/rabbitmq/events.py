@@ -1,9 +1,10 @@
-"""The events of jobs on a topic exchange, each with its own confirm.
+"""The events of jobs and schedules on a topic exchange, each with its own confirm.
 
-The routing key is ``job.<type>.<definition>``. The name of a definition may hold dots and comes last, as it is, so that
-each pattern means what it says: ``job.succeeded.#``, ``job.*.git.fetch``, ``job.*.git.#``. The message id is the
-event's, the body its JSON. Messages are not persistent: they tell what happened, and what a restarted broker has lost
-can be read from the API again. An event that no queue wants is confirmed all the same.
+The routing key is ``job.<type>.<definition>``, and ``schedule.missed.<definition>`` of what schedules missed. The name
+of a definition may hold dots and comes last, as it is, so that each pattern means what it says: ``job.succeeded.#``,
+``job.*.git.fetch``, ``job.*.git.#``. The message id is the event's, the body its JSON. Messages are not persistent:
+they tell what happened, and what a restarted broker has lost can be read from the API again. An event that no queue
+wants is confirmed all the same.
 """
 
 import asyncio
@@ -84,5 +85,6 @@ async def _publish(exchange: AbstractExchange, event: Event) -> None:
 
 def routing_key(event: Event) -> str:
     """Cut off where a name that was written by hand is longer than the protocol can carry."""
-    key = f"job.{event.type}.{event.definition or ''}"
+    kind = f"job.{event.type}" if event.job is not None else event.type.value
+    key = f"{kind}.{event.definition or ''}"
     return key.encode()[:_ROUTING_KEY_BYTES_MAX].decode(errors="ignore")

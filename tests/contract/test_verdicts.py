@@ -46,6 +46,7 @@ async def test_a_recorded_run_moves_the_cursor_and_the_counts(backend: Backend) 
     assert await applied(backend.claims, decision) == [DONE]
     assert await records(backend) == [VerdictRecord(decision.run)]
     expected = {**before, "cursor_ms": at(5), "tally": encode_fire_counts(FireCounts(missed=5))}
+    expected["missed"] = [at(1), at(5), 5]
     assert await backend.schedules.get("tick") == expected
 
 
@@ -180,3 +181,16 @@ async def test_too_many_failures_pause_the_revision_that_was_counted(backend: Ba
     }  # fmt: skip
     assert await applied(backend.claims, CountFailures("tick", 1, 3, at(9))) == [DONE]
     assert await backend.schedules.get("tick") == paused
+
+
+async def test_a_move_of_the_cursor_says_what_it_counts_as_missed_and_others_leave_that(backend: Backend) -> None:
+    """The event of missed times is made from that change alone."""
+    await backend.schedules.create(make_schedule())
+    await applied(backend.claims, passed(1, 5, Verdict.EXCLUDED))
+    assert "missed" not in (await backend.schedules.get("tick") or {})
+    await applied(backend.claims, passed(6, 8))
+    for more in (passed(9, 9, Verdict.SKIPPED), make_fire(10), passed(6, 8)):
+        await applied(backend.claims, more)
+        schedule = await backend.schedules.get("tick")
+        assert schedule is not None
+        assert schedule["missed"] == [at(6), at(8), 3]

@@ -1,4 +1,4 @@
-"""``/v1/events``: what happens to jobs, as server-sent events that browsers' ``EventSource`` reads.
+"""``/v1/events``: what happens to jobs and schedules, as server-sent events that browsers' ``EventSource`` reads.
 
 ::
 
@@ -150,10 +150,10 @@ class EventQuery(StrictModel):
     type: list[Annotated[EventType, Field(strict=False)]] = Field(
         default=[], max_length=len(EventType), description="Only events of this type; again for more"
     )
-    definition: Name | None = Field(default=None, description="Only of jobs of this type")
-    schedule: Name | None = Field(default=None, description="Only of jobs that this schedule made")
+    definition: Name | None = Field(default=None, description="Only of jobs of this type, and their schedules")
+    schedule: Name | None = Field(default=None, description="Only of this schedule, and of jobs that it made")
     job: TextOrEmpty | None = Field(default=None, description="Only of this job")
-    tenant: Name | None = Field(default=None, description="Only of this tenant's jobs")
+    tenant: Name | None = Field(default=None, description="Only of this tenant's jobs and schedules")
     after: EventId | None = Field(
         default=None, description="Go on after the event with this id; the header Last-Event-ID comes first"
     )
@@ -176,7 +176,9 @@ async def follow_events(
     last_event_id: Annotated[EventId | None, Header(description="Where a client goes on that has been here")] = None,
 ) -> EventStream:
     """Follow what happens to jobs: `submitted`, `dispatched`, `started`, `returned` (it waits again, perhaps until
-    `retry_at`), `reprioritized`, `cancel_requested`, `revived`, `succeeded`, `failed`, `cancelled`.
+    `retry_at`), `reprioritized`, `cancel_requested`, `revived`, `succeeded`, `failed`, `cancelled`; and
+    `schedule.missed`: `count` times of a schedule, from `nominal_at` through `through_at`, came to no job. Its `job` is
+    null.
 
     Each event is told at least once to a client that comes back with the last `id` it got, to this replica or to
     another: ids are the same everywhere. Where that is too long ago there is a `reset` first: list the jobs again. Who

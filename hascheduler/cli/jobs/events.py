@@ -16,7 +16,7 @@ from hascheduler.cli.completion import complete_definition, complete_schedule, c
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, Url
 from hascheduler.cli.output.console import console
-from hascheduler.cli.output.instants import time_of_day_text, with_utc
+from hascheduler.cli.output.instants import instant_text, time_of_day_text, with_utc
 from hascheduler.cli.output.printable import one_printable_line, printable_json
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import JobEvent, Scheduler
@@ -35,6 +35,7 @@ _STYLES = {
     "succeeded": "green",
     "failed": "bold red",
     "cancelled": "dim",
+    "schedule.missed": "bold red",
 }
 
 
@@ -69,7 +70,7 @@ def events(
     url: Url = DEFAULT_URL,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each event.")] = False,
 ) -> None:
-    """Show what happens to jobs, as it happens, until Ctrl-C."""
+    """Show what happens to jobs and schedules, as it happens, until Ctrl-C."""
     only = {"types": types or (), "job": job, "definition": definition, "schedule": schedule, "tenant": tenant}
     try:
         with replica(url) as scheduler:
@@ -117,7 +118,7 @@ def _line(event: Mapping[str, Any]) -> Text:
     line = Text()
     line.append(f"{time_of_day_text(event['at'])} ", style="dim")
     line.append(f"{event['type']:<16} ", style=_STYLES[event["type"]])
-    line.append(event["job"], style="bold")
+    line.append(event["job"] or event["schedule"] or "", style="bold")
     parts = [event["definition"] or ""]
     if event["attempt"]:
         parts.append(f"attempt {event['attempt']}" + (f" at {event['processor']}" if event["processor"] else ""))
@@ -129,9 +130,16 @@ def _line(event: Mapping[str, Any]) -> Text:
         parts.append(f"{event['losses']} lost")
     if event["retry_at"] is not None:
         parts.append(f"again at {time_of_day_text(event['retry_at'])}")
+    if event.get("count"):
+        parts.append(_missed(event))
     if event.get("error"):
         parts.append(" ".join(event["error"].split()))
     return line.append("  " + "  ".join(part for part in parts if part))
+
+
+def _missed(event: Mapping[str, Any]) -> str:
+    first, last = (instant_text(event[name]) for name in ("nominal_at", "through_at"))
+    return f"1 time missed: {first}" if event["count"] == 1 else f"{event['count']} times missed: {first} – {last}"
 
 
 def _aside(text: str) -> None:

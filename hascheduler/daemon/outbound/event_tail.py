@@ -96,8 +96,8 @@ class EventTail:
             self._log.append(*self._waiting.popleft())
 
     async def _whole(self, events: Sequence[Event]) -> list[Event]:
-        jobs = await self._read([event.job for event in events if not event.is_identified])
-        return [_identified(event, jobs.get(event.job)) for event in events]
+        jobs = await self._read([event.job for event in events if event.job is not None and not event.is_identified])
+        return [_identified(event, jobs.get(event.job or "")) for event in events]
 
     async def _read(self, ids: Sequence[str]) -> dict[str, JobRef]:
         known = self._fold.mirror.nouns(Collection.JOBS)

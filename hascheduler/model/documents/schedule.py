@@ -2,7 +2,9 @@
 
 ``{_id: name, v, rev, trigger, since_ms, past, policy, paused_at_ms, paused_because, job, payload, render, labels,
 created_at_ms}`` are written by the API, each write raising ``rev``; ``{cursor_ms, tally, failures, throttled,
-unstorable}`` by the leader. ``unstorable``, 0 if absent, is only shown: no mirror has it.
+unstorable, missed}`` by the leader. ``unstorable``, 0 if absent, is only shown: no mirror has it. ``missed`` is written
+where a move of the cursor counts times as missed, with the first, the last and the number of them. It stays until the
+next such move: what it tells is the change that brings it.
 """
 
 from collections.abc import Mapping
@@ -15,7 +17,7 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
 from hascheduler.model.fields import NAME_CHARACTERS_MAX, Document, identifier, integer, is_integer, not_negative, text
-from hascheduler.model.instants import WallMs
+from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.schedule import (
     CATCH_UP_MAX_DEFAULT,
@@ -31,20 +33,20 @@ from hascheduler.model.schedule import (
 )
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 from hascheduler.model.trigger import Trigger
-from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
+from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts, MissedTimes
 
 _SHARED_MAX = 4_096
 
 SCHEDULE_FIELDS = (
     "v", "rev", "trigger", "since_ms", "past", "policy", "paused_at_ms", "job", "created_at_ms",
-    "cursor_ms", "tally", "failures", "throttled",
+    "cursor_ms", "tally", "failures", "throttled", "missed",
 )  # fmt: skip
 """The fields that a mirror needs."""
 
 TOO_MANY_FAILURES = "{} of its jobs failed in a row"
 """``paused_because`` of a schedule that the leader paused."""
 
-LEADER_FIELDS = frozenset({"cursor_ms", "tally", "failures", "throttled"})
+LEADER_FIELDS = frozenset({"cursor_ms", "tally", "failures", "throttled", "missed"})
 """Writing these is no edit: ``rev`` stays."""
 
 
@@ -207,6 +209,18 @@ def _with_counts(counts: FireCounts, fields: Document) -> FireCounts:
     if "tally" in fields:
         return decode_fire_counts(fields["tally"], throttled=throttled)
     return counts if throttled == counts.throttled else replace(counts, throttled=throttled)
+
+
+def encode_missed(missed: MissedTimes) -> list[int]:
+    return [missed.first_ms, missed.last_ms, missed.count]
+
+
+def decode_missed(value: object) -> MissedTimes | None:
+    """What was missed in the newest move of the cursor that counted any; None where nothing readable is stored."""
+    if not isinstance(value, list) or len(value) != 3 or not all(map(is_integer, value)):
+        return None
+    missed = MissedTimes(*value)
+    return missed if 0 <= missed.first_ms <= missed.last_ms < LATEST_MS and missed.count > 0 else None
 
 
 def unstorable_of(fields: Document) -> int:

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from pymongo import UpdateMany
 
-from hascheduler.dispatch.decisions import Dispatch, Fire, RecordVerdict, Settlement, TimeOutcome, throttled
+from hascheduler.dispatch.decisions import Dispatch, Fire, RecordVerdict, Settlement, TimeOutcome, missed, throttled
 from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, CursorSteps, cursor_steps, is_current
 from hascheduler.errors import HistoryLost, StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.schedule import encode_fire_counts
+from hascheduler.model.documents.schedule import encode_fire_counts, encode_missed
 from hascheduler.model.instants import WallMs
-from hascheduler.model.verdict import FireCounts
+from hascheduler.model.verdict import FireCounts, MissedTimes
 from hascheduler.mongo.apply.fired_jobs import FiredJobs
 from hascheduler.mongo.apply.verdict_records import VerdictRecords
 from hascheduler.mongo.connection import MAJORITY, ONE, Database
@@ -47,6 +47,7 @@ class _Move(NamedTuple):
     tally: FireCounts
     throttled: int
     unstorable: int
+    missed: MissedTimes | None
 
 
 class TimeOutcomeWriter:
@@ -105,8 +106,8 @@ class TimeOutcomeWriter:
             if written:
                 last = written[-1]
                 unstorable = sum(settled[each] is Settlement.REFUSED for each in written)
-                move = _Move(sequence.cursor_ms, last.nominal_ms, last.tally, sum(map(throttled, written)), unstorable)
-                moves[move].append(last.schedule)
+                counts = sum(map(throttled, written)), unstorable, missed(written)
+                moves[_Move(sequence.cursor_ms, last.nominal_ms, last.tally, *counts)].append(last.schedule)
         if not moves:
             return True
         writes = [
@@ -179,6 +180,8 @@ def _rounds(sequences: Sequence[CursorSteps]) -> list[tuple[list[Fire], list[Rec
 def _moved(move: _Move) -> Any:
     """No edit, so ``rev`` stays. Counts are added once, as the same update moves the cursor that its filter demands."""
     fields: dict[str, Any] = {"cursor_ms": move.nominal_ms, "tally": encode_fire_counts(move.tally)}
+    if move.missed is not None:
+        fields["missed"] = encode_missed(move.missed)
     if not move.unstorable:
         return {"$set": fields} | ({"$inc": {"throttled": move.throttled}} if move.throttled else {})
     for name, more in (("throttled", move.throttled), ("unstorable", move.unstorable)):

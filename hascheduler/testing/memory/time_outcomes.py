@@ -4,13 +4,21 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 
-from hascheduler.dispatch.decisions import CountFailures, Fire, RecordVerdict, Settlement, TimeOutcome, throttled
+from hascheduler.dispatch.decisions import (
+    CountFailures,
+    Fire,
+    RecordVerdict,
+    Settlement,
+    TimeOutcome,
+    missed,
+    throttled,
+)
 from hascheduler.dispatch.schedules.cursor_steps import SETTLEMENT_OF, CursorStep, cursor_steps
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.fired_job import new_fired_job
 from hascheduler.model.documents.job import maker_of, new_job_document
-from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_fire_counts, unstorable_of
+from hascheduler.model.documents.schedule import TOO_MANY_FAILURES, encode_fire_counts, encode_missed, unstorable_of
 from hascheduler.model.documents.verdict import verdict_document, verdict_id
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.verdict import Verdict, VerdictRun, is_unstorable, stored_verdict
@@ -65,6 +73,9 @@ def _carry_out(
     fields: dict[str, object] = {"cursor_ms": outcome.nominal_ms, "tally": encode_fire_counts(outcome.tally)}
     if throttled(outcome):
         fields["throttled"] = schedule.get("throttled", 0) + throttled(outcome)
+    passed_by = missed([outcome])
+    if passed_by is not None:
+        fields["missed"] = encode_missed(passed_by)
     if settlement is Settlement.REFUSED:
         fields["unstorable"] = unstorable_of(schedule) + 1
     database.update(Collection.SCHEDULES, schedule, fields)

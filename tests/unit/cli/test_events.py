@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -54,6 +55,21 @@ async def test_only_what_is_asked_for_is_shown(replica: Replica, log: EventLog) 
     ended = await replica.done("events", "--no-follow", *SINCE, "--job", "job:[2]", "--definition", "log")
     assert [line.split()[1] for line in ended.out.splitlines()] == ["reprioritized"]
     assert (await replica.done("events", "--no-follow", *SINCE, "--schedule", "tick", "--tenant", "tenant")).out == ""
+
+
+async def test_what_a_schedule_missed_is_a_line_and_an_event(replica: Replica, log: EventLog) -> None:
+    tick = happened(20, None, type=EventType.SCHEDULE_MISSED, schedule="tick", nominal_ms=1_000)
+    tock = replace(tick, id=position(21, 1), schedule="tock", count=1, through_ms=1_000)
+    log.append([replace(tick, count=3, through_ms=3_000), tock], position(21, 1))
+    only, first = ("events", "--no-follow", *SINCE, "--type", "schedule.missed"), "1970-01-01 01:00:01 CET"
+    assert (await replica.done(*only, TZ="Europe/Paris")).out.splitlines() == [
+        f"01:00:20.000 CET schedule.missed  tick  log  3 times missed: {first} – 1970-01-01 01:00:03 CET",
+        f"01:00:20.000 CET schedule.missed  tock  log  1 time missed: {first}",
+    ]
+    [line] = (await replica.done(*only, "--json", "--schedule", "tick")).out.splitlines()
+    event = json.loads(line)
+    assert (event["job"], event["schedule"], event["count"]) == (None, "tick", 3)
+    assert (event["nominal_at"], event["through_at"]) == ("1970-01-01T00:00:01.000Z", "1970-01-01T00:00:03.000Z")
 
 
 async def test_missed_events_are_reported_on_standard_error(replica: Replica, log: EventLog) -> None:

@@ -10,8 +10,8 @@ from hascheduler.ports import EventFilter, Follower, NewEvents
 ALL = EventFilter()
 
 
-def happened(second: int, job: str = "j", **only_what_matters: Any) -> Event:
-    """Something that happened to ``job`` in that second."""
+def happened(second: int, job: str | None = "j", **only_what_matters: Any) -> Event:
+    """Something that happened to ``job`` (None: to a schedule) in that second."""
     plain = Event(position(second, 1), second * 1_000, EventType.SUBMITTED, job, "tenant", "log")
     return replace(plain, **only_what_matters)
 

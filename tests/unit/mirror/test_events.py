@@ -10,7 +10,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import REVIVED_FIELDS
 from hascheduler.model.event import Event, EventType, position
 from hascheduler.model.job import JobState, fire_job_id
-from tests.unit.mirror.nouns import delete, job_fields, patch, put
+from tests.unit.mirror.nouns import delete, job_fields, patch, put, schedule_fields
 
 JOBS = Collection.JOBS
 FIRE = fire_job_id("tick", 1_000)
@@ -196,3 +196,50 @@ def test_a_failure_tells_the_beginning_of_its_error_without_secrets(operation: O
     [event] = stream.tell(told_as(operation, "job:1", 2, whole | changed, changed))
     assert (event.type, len(event.error or "")) == (EventType.FAILED, 501 - len("me:secret") + len("***"))
     assert (event.error or "").startswith("no answer of http://***@there/ xxx")
+
+
+def schedule_moved(to_ms: int, missed: object = None, **more: Any) -> Change:
+    told = {} if missed is None else {"missed": missed}
+    return patch(Collection.SCHEDULES, "tick", cursor_ms=to_ms, tally=[0, 0, 3, 0, 0, 0], **told, **more)
+
+
+def test_times_that_were_missed_are_one_event_of_their_schedule() -> None:
+    stream = Stream()
+    known = schedule_fields()
+    cursor_ms = known["cursor_ms"]
+    assert stream.tell(put(Collection.SCHEDULES, "tick", known)) == []
+    first, last = cursor_ms + 1_000, cursor_ms + 3_000
+    [event] = stream.tell(schedule_moved(last + 1_000, [first, last, 3]))
+    assert (event.type, event.id, event.at_ms, event.job) == (EventType.SCHEDULE_MISSED, stream.position, AT_MS, None)
+    assert (event.schedule, event.tenant, event.definition) == (
+        "tick",
+        known["job"]["tenant"],
+        known["job"]["definition"],
+    )
+    assert (event.count, event.nominal_ms, event.through_ms) == (3, first, last)
+    assert stream.tell(schedule_moved(last + 2_000)) == []
+    whole = {**known, "cursor_ms": last + 3_000, "missed": [first, last, 3]}
+    assert stream.tell(put(Collection.SCHEDULES, "tick", whole)) == [], "an earlier change told them"
+    later = last + 4_000
+    [event] = stream.tell(put(Collection.SCHEDULES, "tick", {**whole, "cursor_ms": later, "missed": [later, later, 1]}))
+    assert (event.count, event.nominal_ms) == (1, later)
+    [schedule] = stream.mirror.nouns(Collection.SCHEDULES).values()
+    assert schedule.cursor_ms == later
+
+
+@pytest.mark.parametrize(
+    "missed", [None, [], [1, 2], [2, 1, 1], [1, 2, 0], ["1", 2, 3], [1.0, 2, 3], {"count": 1}, "x"]
+)
+def test_what_is_unreadable_about_missed_times_is_no_event_and_harms_nothing(missed: object) -> None:
+    stream = Stream()
+    stream.tell(put(Collection.SCHEDULES, "tick", schedule_fields()))
+    cursor_ms = schedule_fields()["cursor_ms"] + 5_000
+    assert stream.tell(schedule_moved(cursor_ms, missed)) == []
+    assert stream.mirror.nouns(Collection.SCHEDULES)["tick"].cursor_ms == cursor_ms
+
+
+def test_a_schedule_that_is_not_known_here_and_a_snapshot_tell_nothing_missed() -> None:
+    stream = Stream()
+    assert stream.tell(schedule_moved(9_000, [1_000, 2_000, 2])) == []
+    whole = put(Collection.SCHEDULES, "tick", {**schedule_fields(), "missed": [1_000, 2_000, 2]})
+    assert Mirror().fold([whole]).events == []

@@ -67,4 +67,7 @@ def test_an_event_is_one_line_of_json_with_every_field() -> None:
         "retry_at": "1970-01-01T00:00:07.000Z",
         "priority": None,
         "error": None,
+        "count": None,
+        "nominal_at": None,
+        "through_at": None,
     }

@@ -3,6 +3,7 @@
 import pytest
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.event import EventType
 from hascheduler.rabbitmq.events import RabbitEventExchange, routing_key
 from tests.integration.rabbitmq.conftest import running
 from tests.unit.daemon.happenings import happened
@@ -13,6 +14,12 @@ def test_any_name_makes_a_routing_key_that_the_protocol_can_carry(definition: st
     key = routing_key(happened(1, definition=definition))
     assert key.startswith("job.submitted.")
     assert len(key.encode()) <= 255
+
+
+def test_what_a_schedule_missed_is_beside_what_happens_to_jobs() -> None:
+    """Who is bound to ``job.#`` gets what it got before."""
+    event = happened(1, None, type=EventType.SCHEDULE_MISSED, schedule="tick", definition="git.fetch")
+    assert routing_key(event) == "schedule.missed.git.fetch"
 
 
 async def test_without_a_broker_it_says_no_and_raises_nothing() -> None:
