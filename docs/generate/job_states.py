@@ -18,7 +18,7 @@ _PICTURE = """\
      │ └─────────────────────┴─────────────┘   └─ stop ─────────▶ cancelled
      │     give_back, requeue; recall (dispatched); retry (running)
      │
-     └─ revive ── failed
+     └─ revive ── failed, cancelled
 
   cancel: pending or dispatched ─▶ cancelled
   fail:   pending, dispatched or running ─▶ failed

@@ -46,7 +46,7 @@ _JOB: CommandTable = {
         "hascheduler.cli.jobs.changes:cancel", "Cancel jobs that wait, and ask running ones to stop."
     ),
     "reprioritize": LazyCommand("hascheduler.cli.jobs.changes:reprioritize", "Give jobs that wait another priority."),
-    "retry": LazyCommand("hascheduler.cli.jobs.changes:retry", "Have failed jobs run again."),
+    "retry": LazyCommand("hascheduler.cli.jobs.changes:retry", "Have failed jobs run again, and cancelled ones."),
 }
 
 _DEFINITION: CommandTable = {

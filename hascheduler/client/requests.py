@@ -17,9 +17,11 @@ from hascheduler.client.results import (
     Job,
     Json,
     ListPage,
+    Revived,
     read_batch_result,
     read_changed,
     read_job,
+    read_revived,
 )
 from hascheduler.errors import InvalidInput
 
@@ -113,6 +115,12 @@ def change(job_id: str, verb: str, **body: object) -> Request[str]:
         lambda answer: str(answer.body["answer"]),
         content=encoded(body) if body else None,
     )
+
+
+def retry_with_dependents(job_id: str) -> Request[Revived]:
+    content = encoded({"with_dependents": True})
+    path = f"{_path(job_id)}/retry"
+    return Request("POST", path, lambda answer: read_revived(answer.body), content=content, more_s=_MANY_S)
 
 
 def change_where(verb: str, filter: Json, *, dry_run: bool, **more: object) -> Request[Changed]:

@@ -53,6 +53,7 @@ class Attempt:
 class Job:
     """One job as it stood. ``payload``, ``result`` and ``attempts`` are empty where it comes from a list.
 
+    ``attempt`` is the fencing token; ``tries`` counts attempts, as each of the ``revivals`` has taken a number too.
     ``replayed``: this submit found it there, under its idempotency key. ``fields`` is the whole answer.
     """
 
@@ -82,6 +83,8 @@ class Job:
     payload: Any = None
     result: Any = None
     attempts: tuple[Attempt, ...] = ()
+    tries: int = 0
+    revivals: int = 0
     replayed: bool = False
     fields: Json = field(default_factory=dict, repr=False)
 
@@ -132,6 +135,20 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
+class Revived:
+    """``answer`` is the job's own: ``ok``, ``not_ended`` or ``not_failed``.
+
+    ``dependents`` has that of each job that depends on it, by id: ``ok``, ``not_ended``, ``kept``,
+    ``dependency_failed`` or ``changed``. Not ``complete``: it has more of them than a replica looks at.
+    """
+
+    answer: str
+    dependents: Mapping[str, str]
+    complete: bool
+    fields: Json = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class JobEvent:
     """What happened to a job: ``type`` is ``submitted``, ``started``, ``failed``, … and ``fields`` say to which.
 
@@ -178,6 +195,8 @@ def read_job(fields: Json, *, replayed: bool = False) -> Job:
         payload=fields.get("payload"),
         result=fields.get("result"),
         attempts=tuple(_attempt(one) for one in fields.get("attempts", ())),
+        tries=fields.get("tries", fields["attempt"]),  # a replica of 0.2.0 does not count them
+        revivals=fields.get("revivals", 0),
         replayed=replayed,
         fields=fields,
     )
@@ -190,6 +209,11 @@ def read_batch_result(fields: Json) -> BatchResult:
 
 def read_changed(fields: Json) -> Changed:
     return Changed(fields["matched"], fields["exact"], fields["changed"], fields["asked_to_stop"], fields["complete"])
+
+
+def read_revived(fields: Json) -> Revived:
+    dependents = {one["job"]: one["answer"] for one in fields["dependents"]}
+    return Revived(fields["answer"], dependents, fields["complete"], fields)
 
 
 def read_problem(fields: Json) -> Problem:

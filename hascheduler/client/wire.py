@@ -473,6 +473,14 @@ class DefinitionPage(TypedDict):
     unreadable: NotRequired[Sequence[Unlisted]]
 
 
+DependentAnswer = Literal["ok", "not_ended", "kept", "dependency_failed", "changed"]
+
+
+class DependentResponse(TypedDict):
+    job: str
+    answer: DependentAnswer
+
+
 class EditPreviewResponse(TypedDict):
     fires: Sequence[FireResponse]
     clock_changes: Sequence[ClockChangeResponse]
@@ -574,6 +582,8 @@ class JobSummary(TypedDict):
     id: str
     state: JobState
     attempt: int
+    tries: int
+    revivals: int
     definition: str
     target: str
     priority: int
@@ -615,6 +625,8 @@ class JobResponse(TypedDict):
     id: str
     state: JobState
     attempt: int
+    tries: int
+    revivals: int
     definition: str
     target: str
     priority: int
@@ -649,11 +661,17 @@ class JobResponse(TypedDict):
     attempts: Sequence[AttemptResponse]
 
 
+class JobRetryBody(TypedDict):
+    with_dependents: NotRequired[bool]
+
+
 RetryAnswer = Literal["ok", "not_ended", "not_failed"]
 
 
 class JobRetryResponse(TypedDict):
     answer: RetryAnswer
+    dependents: NotRequired[Sequence[DependentResponse]]
+    complete: NotRequired[bool]
 
 
 class LaneBody(TypedDict):

@@ -4,7 +4,8 @@ A job is *pending* until the leader promises it to one processor, which raises i
 *dispatched*, and becomes *running* when that processor starts that attempt. It ends *succeeded*, *failed* or
 *cancelled*. A lost, given-back or failed attempt returns it to *pending*, the last only while tries are left. The
 attempt number is the fencing token: each start, heartbeat and finish names it, and an old number changes nothing. The
-API can *revive* a failed job: it then has a new attempt number, so earlier decisions no longer concern it.
+API can *revive* a job that failed or was cancelled: it then has a new attempt number, so earlier decisions no longer
+concern it. No attempt runs under that number: the next claim raises it again, and `tries` counts what was claimed.
 
 `TRANSITIONS` is the only statement of what may follow what: the stores build the filters of their compare-and-set
 writes from it, the checkers their rule.
@@ -72,7 +73,7 @@ TRANSITIONS: dict[Move, Transition] = {
         Transition(Move.CANCEL, frozenset({_P, _D}), frozenset({_C}), "API", "state"),
         Transition(Move.STOP, frozenset({_R}), frozenset({_C}), "processor, after a cancel request", "attempt"),
         Transition(Move.RETRY, frozenset({_R}), frozenset({_P}), "processor, with back-off", "attempt"),
-        Transition(Move.REVIVE, frozenset({_F}), frozenset({_P}), "API", "state; attempt := attempt + 1"),
+        Transition(Move.REVIVE, frozenset({_F, _C}), frozenset({_P}), "API", "state; attempt := attempt + 1"),
     )
 }
 
@@ -96,6 +97,23 @@ OCCUPYING = frozenset({_D, _R})
 def may_follow(before: JobState, after: JobState) -> bool:
     """Whether some row of the table leads from ``before`` to ``after``."""
     return any(before in row.sources and after in row.targets for row in TRANSITIONS.values())
+
+
+def tries(attempt: int, revivals: int) -> int:
+    """How many attempts have been promised to a processor: each revival takes a number under which nothing runs."""
+    return max(0, attempt - revivals)
+
+
+_ITS_DEPENDENCY = "its dependency "
+
+
+def dependency_error(job_id: str, state: JobState) -> str:
+    """The error of a job that never ran, because the one it waited for ended in ``state``."""
+    return f"{_ITS_DEPENDENCY}{job_id} {'was cancelled' if state is JobState.CANCELLED else 'failed'}"
+
+
+def is_dependency_error(error: object) -> bool:
+    return isinstance(error, str) and error.startswith(_ITS_DEPENDENCY)
 
 
 JOB_ID_TAIL_MAX = 64

@@ -13,7 +13,7 @@ from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.queries import job_query
 from hascheduler.mongo.state_updates import NEXT_REV, revived, source_states, to_terminal
-from hascheduler.ports import AttemptOutcome, CancelledSome, JobSelection
+from hascheduler.ports import AttemptOutcome, CancelledSome, JobSelection, revived_states
 
 _TRIES = 5
 
@@ -50,7 +50,8 @@ class BulkChanges:
         return await self._changed(which, waits, [{"$set": {"priority": priority, "rev": NEXT_REV}}], limit)
 
     async def retry(self, which: JobSelection, limit: int) -> int:
-        return await self._changed(which, {"state": {"$in": source_states(Move.REVIVE)}}, revived(), limit)
+        states = [state.value for state in revived_states(which)]
+        return await self._changed(which, {"state": {"$in": states}}, revived(), limit)
 
     async def _changed(
         self, which: JobSelection, condition: dict[str, Any], change: list[dict[str, Any]], limit: int

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pymongo import ReturnDocument
+from pymongo import ASCENDING, ReturnDocument
 
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import MADE_BY_FIELDS, decode_job_state, maker_of
@@ -15,12 +15,14 @@ from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.job_lists import JobLists
 from hascheduler.mongo.queries import job_query
+from hascheduler.mongo.schema.indexes import DEPENDS_ON
 from hascheduler.mongo.state_updates import NEXT_REV, Pipeline, revived, source_states, terminal_fields
 from hascheduler.mongo.submissions import Submissions
 from hascheduler.ports import (
     AttemptOutcome,
     CancelAnswer,
     CancelledSome,
+    Dependent,
     JobPage,
     JobSelection,
     KnownJob,
@@ -29,7 +31,9 @@ from hascheduler.ports import (
     RetryAnswer,
     StoredDocument,
     Submission,
+    dependent_of,
 )
+from hascheduler.ports.jobs import DEPENDENT_FIELDS
 
 _ENDED = sorted(state.value for state in TERMINAL)
 
@@ -95,6 +99,22 @@ class MongoJobStore:
         if before in source_states(Move.REVIVE):
             return RetryAnswer.OK
         return RetryAnswer.NOT_FAILED if before in _ENDED else RetryAnswer.NOT_ENDED
+
+    async def dependents(
+        self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
+    ) -> Sequence[Dependent]:
+        query: dict[str, Any] = {"depends_on": {"$in": list(ids)}, "_id": {"$nin": list(known)}}
+        if tenant is not None:
+            query["tenant"] = tenant
+        with faults("look for dependents"):
+            found = self._jobs.find(query, DEPENDENT_FIELDS).hint(DEPENDS_ON).sort("_id", ASCENDING).limit(limit)
+            return [dependent_of(job) for job in await found.to_list(None)]
+
+    async def retry_dependent(self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs) -> bool:
+        unchanged = {"_id": job.id, "rev": job.rev, "state": {"$in": source_states(Move.REVIVE)}}
+        with faults("retry the dependent"):
+            answer = await self._jobs.update_one(unchanged, revived(waits_for))
+        return bool(answer.modified_count)
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
         return await self._bulk_changes.cancel(which, at_ms, limit)

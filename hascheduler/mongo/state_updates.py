@@ -7,6 +7,7 @@ made of fields that the same write clears. Every value from outside is a ``$lite
 text that begins with a dollar sign as the name of a field.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,9 +103,10 @@ def _no_later_than(at_ms: WallMs, pause_ms: Any) -> dict[str, Any]:
     return {"$min": [{"$add": [at_ms, pause_ms]}, {"$add": [{"$toLong": "$$NOW"}, pause_ms]}]}
 
 
-def revived() -> Pipeline:
-    """A failed job starts over; its new attempt number makes every earlier decision about it stale."""
-    return [{"$set": {**REVIVED_FIELDS, "attempt": {"$add": ["$attempt", 1]}, "rev": NEXT_REV}}]
+def revived(waits_for: Sequence[str] = ()) -> Pipeline:
+    """A job that ended starts over; its new attempt number makes every earlier decision about it stale."""
+    counted = {"attempt": {"$add": ["$attempt", 1]}, "revivals": {"$add": [{"$ifNull": ["$revivals", 0]}, 1]}}
+    return [{"$set": {**REVIVED_FIELDS, **counted, "waits_for": {"$literal": list(waits_for)}, "rev": NEXT_REV}}]
 
 
 def to_terminal(end: AttemptOutcome, attempt_outcome: str, at_ms: WallMs, *, kept_ms: int) -> Pipeline:

@@ -28,6 +28,8 @@ from hascheduler.ports.jobs import (
     BucketStore,
     CancelAnswer,
     CancelledSome,
+    Dependent,
+    DependentAnswer,
     JobPage,
     JobSelection,
     JobStore,
@@ -36,6 +38,8 @@ from hascheduler.ports.jobs import (
     RetryAnswer,
     Submission,
     SubmitAnswer,
+    dependent_of,
+    revived_states,
 )
 from hascheduler.ports.leadership import (
     FAILOVERS_MAX,
@@ -95,6 +99,8 @@ __all__ = [
     "DecidedVerdict",
     "Deliveries",
     "Delivery",
+    "Dependent",
+    "DependentAnswer",
     "EventExchange",
     "EventFeed",
     "EventFilter",
@@ -136,6 +142,8 @@ __all__ = [
     "Waiter",
     "WorkStore",
     "audit_id",
+    "dependent_of",
     "encode_audit_record",
     "encode_progress",
+    "revived_states",
 ]

@@ -10,8 +10,10 @@ from enum import StrEnum
 from typing import Protocol
 
 from hascheduler.model.definition import RateLimit
+from hascheduler.model.documents.job import decode_job_state
+from hascheduler.model.fields import integer
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, NewJob, ScheduleId
+from hascheduler.model.job import JobState, NewJob, ScheduleId, is_dependency_error
 from hascheduler.ports.resources import ListPosition, StoredDocument
 
 
@@ -49,7 +51,18 @@ class RetryAnswer(StrEnum):
     OK = "ok"
     NOT_ENDED = "not_ended"
     NOT_FAILED = "not_failed"
-    """It succeeded, or was cancelled."""
+    """It succeeded."""
+
+
+class DependentAnswer(StrEnum):
+    OK = "ok"
+    NOT_ENDED = "not_ended"
+    KEPT = "kept"
+    """It succeeded, failed for a reason of its own, or was cancelled."""
+    DEPENDENCY_FAILED = "dependency_failed"
+    """It waits for another job too that failed or was cancelled, and was not revived."""
+    CHANGED = "changed"
+    """Another request was first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +84,11 @@ class JobSelection:
     since_ms: WallMs | None = None
     before_ms: WallMs | None = None
     ids: Collection[str] | None = None
+
+
+def revived_states(which: JobSelection) -> tuple[JobState, ...]:
+    """The states of which `JobStore.retry_some` revives jobs: failed, and cancelled only where that is asked for."""
+    return (JobState.CANCELLED,) if which.states == (JobState.CANCELLED,) else (JobState.FAILED,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +113,35 @@ class KnownJob:
     tenant: str
     state: JobState
     made_by: ScheduleId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dependent:
+    """A job that depends on others, as it was at ``rev``. ``failed_of_dependency``: it never ran, as one of them failed
+    or was cancelled."""
+
+    id: str
+    rev: int
+    state: JobState
+    depends_on: tuple[str, ...]
+    ignores_failures: bool
+    failed_of_dependency: bool
+
+
+DEPENDENT_FIELDS = ("rev", "state", "depends_on", "ignores_failures", "error")
+"""The fields that `dependent_of` reads beside the id."""
+
+
+def dependent_of(job: StoredDocument) -> Dependent:
+    state = decode_job_state(job)
+    return Dependent(
+        str(job["_id"]),
+        integer(job, "rev"),
+        state,
+        tuple(str(id) for id in job.get("depends_on") or ()),
+        bool(job.get("ignores_failures")),
+        state is JobState.FAILED and is_dependency_error(job.get("error")),
+    )
 
 
 class JobStore(Protocol):
@@ -141,7 +188,19 @@ class JobStore(Protocol):
         ...
 
     async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
-        """Failed → pending, with all its tries before it and a new attempt number; None when there is no such job."""
+        """Failed or cancelled → pending, with all its tries before it and a new attempt number; None when there is no
+        such job."""
+        ...
+
+    async def dependents(
+        self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
+    ) -> Sequence[Dependent]:
+        """At most ``limit`` jobs (of ``tenant``, if one is given) that were said to depend on some of ``ids``, but for
+        those that are ``known``; by id."""
+        ...
+
+    async def retry_dependent(self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs) -> bool:
+        """As `retry`, but it waits for these jobs. False, and nothing written: ``job`` has another ``rev`` by now."""
         ...
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
@@ -153,7 +212,7 @@ class JobStore(Protocol):
         ...
 
     async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
-        """A slice of the failed ones; how many were changed."""
+        """A slice of the failed ones, or of the cancelled ones where ``which`` says so; how many were changed."""
         ...
 
 

@@ -1,7 +1,8 @@
-"""Every change of a job is a row of the table, its rev rises by one, its attempt never falls."""
+"""Every change of a job is a row of the table, its rev rises by one, its attempt never falls and rises with each new
+life."""
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import JobState, may_follow
+from hascheduler.model.job import TERMINAL, JobState, may_follow
 from tests.checkers.evidence import Evidence
 
 
@@ -27,4 +28,6 @@ def legal_moves(evidence: Evidence) -> list[str]:
         is_claim = was is JobState.PENDING and became is JobState.DISPATCHED
         if is_claim and after["attempt"] != before["attempt"] + 1:
             wrong.append(f"{commit.id} was claimed as attempt {after['attempt']} after {before['attempt']}")
+        if was in TERMINAL and became is JobState.PENDING and after["attempt"] != before["attempt"] + 1:
+            wrong.append(f"{commit.id} was revived as attempt {after['attempt']} after {before['attempt']}")
     return wrong

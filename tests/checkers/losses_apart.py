@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.job import JobState
+from hascheduler.model.job import TERMINAL, JobState
 from tests.checkers.evidence import Evidence
 
 _ENDS = {"failures": "failed", "losses": "lost"}
@@ -14,7 +14,7 @@ def losses_apart(evidence: Evidence) -> list[str]:
     wrong = []
     for commit in evidence.of(Collection.JOBS):
         before, after = commit.before, commit.after
-        if before is None or after is None or (before["state"], after["state"]) == ("failed", "pending"):
+        if before is None or after is None or before["state"] in TERMINAL:
             continue
         ended = _ended(before, after)
         for name, end in _ENDS.items():

@@ -62,6 +62,7 @@ class Bugs:
     journal: Callable[[Any], Any] = lambda store: store
     claims: Callable[[Any], Any] = lambda store: store
     work: Callable[[Any], Any] = lambda store: store
+    jobs: Callable[[Any], Any] = lambda store: store
     source: Callable[[Any], Any] = lambda source: source
     replica: Callable[[Replica], None] = lambda replica: None
     processor: Callable[[Processor], None] = lambda processor: None

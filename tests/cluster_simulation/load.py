@@ -1,9 +1,11 @@
-"""What users ask for meanwhile: definitions, schedules, submits, cancels; and handlers that leave their effects."""
+"""What users ask for meanwhile: definitions, schedules, submits, cancels, retries; and handlers that leave their
+effects."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
@@ -11,7 +13,7 @@ from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import NewJob
+from hascheduler.model.job import TRANSITIONS, Move, NewJob
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
 from hascheduler.model.trigger import Interval, Once, Trigger
@@ -67,13 +69,20 @@ class Load:
     """One client, whose requests go to the database as the API's do. What was acknowledged is an obligation."""
 
     def __init__(
-        self, network: Network, server: Server, evidence: Evidence, chance: Random, say: Callable[[str], None]
+        self,
+        network: Network,
+        server: Server,
+        evidence: Evidence,
+        chance: Random,
+        say: Callable[[str], None],
+        *,
+        jobs: Callable[[Any], Any] = lambda store: store,
     ) -> None:
         link = Link(network, server, "client")
         connection = MemoryConnection(server.database)
         self._definitions = Remote(MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition), link)
         self._schedules = Remote(MemoryScheduleStore(connection), link)
-        self._jobs = Remote(MemoryJobStore(connection, RETENTION_MS), link)
+        self._jobs = Remote(jobs(MemoryJobStore(connection, RETENTION_MS)), link)
         self._loop = network.loop
         self._evidence = evidence
         self._chance = chance
@@ -107,6 +116,8 @@ class Load:
             await asyncio.sleep(self._chance.uniform(0.05, 0.4))
             if number % 6 == 0 and self._evidence.submits:
                 await self._cancel(self._chance.choice(self._evidence.submits).id)
+            elif number % 9 == 4 and self._evidence.submits:
+                await self._retry(self._ended() or self._chance.choice(self._evidence.submits).id)
             else:
                 await self._submit(f"job:{number:06}")
 
@@ -138,6 +149,21 @@ class Load:
             self._say(f"cancel {id}: {await self._jobs.cancel(id, self._now())}")
         except StoreUnavailable as error:
             self._say(f"cancel {id}: {error}")
+
+    async def _retry(self, id: str) -> None:
+        try:
+            self._say(f"retry {id}: {await self._jobs.retry(id, self._now())}")
+        except StoreUnavailable as error:
+            self._say(f"retry {id}: {error}")
+
+    def _ended(self) -> str | None:
+        """One of the submitted jobs that failed or were cancelled, as far as anyone was told."""
+        ended = {
+            commit.id: commit.after is not None and commit.after["state"] in TRANSITIONS[Move.REVIVE].sources
+            for commit in self._evidence.of(Collection.JOBS)
+        }
+        those = [submit.id for submit in self._evidence.submits if ended.get(submit.id)]
+        return self._chance.choice(those) if those else None
 
     async def _schedule(
         self, name: str, trigger: Trigger, definition: str, policy: SchedulePolicy, now: WallMs

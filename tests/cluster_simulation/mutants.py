@@ -14,7 +14,7 @@ from hascheduler.dispatch.decisions import Decision, Fire, Requeue, Settlement
 from hascheduler.mirror.changes import Change
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
-from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry
+from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, RetryAnswer
 from hascheduler.processor import Processor
 from tests.cluster_simulation.cluster import Bugs
 from tests.mutants.everywhere import LeaseUpdateWithoutCompare, ResumesFromNow, never_fences_itself
@@ -120,6 +120,24 @@ class _FinishWithoutAttempt:
         return answer
 
 
+class _RevivedUnderItsOldNumber:
+    """A revival that leaves the attempt number as it is: what was decided about the job before holds again."""
+
+    def __init__(self, jobs: Any) -> None:
+        self._jobs = jobs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jobs, name)
+
+    async def retry(self, job_id: str, at_ms: WallMs) -> RetryAnswer | None:
+        answer: RetryAnswer | None = await self._jobs.retry(job_id, at_ms)
+        async with self._jobs._connection.exchange("retry") as database:
+            job = database.find(Collection.JOBS, job_id)
+            if job is not None and answer is RetryAnswer.OK:
+                database.update(Collection.JOBS, job, {"attempt": job["attempt"] - 1})
+        return answer
+
+
 class _FindThenWatch:
     """Reads the snapshot, and opens the stream after it: what is written in between is in neither."""
 
@@ -197,6 +215,7 @@ PLANTED: Mapping[str, Planted] = {
     "advance-before-fire": Planted(Bugs(claims=_AdvanceBeforeFire), ("kill_leader", "fail_over", "lossy_network")),
     "resume-from-now-after-lost-history": Planted(Bugs(source=ResumesFromNow), ("history_lost",)),
     "duplicate-publish-run-twice": Planted(Bugs(processor=_runs_duplicates), ("lossy_broker",)),
+    "revived-under-its-old-number": Planted(Bugs(jobs=_RevivedUnderItsOldNumber), ("kill_leader", "lossy_network")),
     "loss-counts-as-failure": Planted(Bugs(claims=_LossCountsAsFailure), ("kill_processor", "cut_from_database")),
     "processor-without-fence": Planted(Bugs(processor=never_fences_itself), ("cut_from_database",)),
 }

@@ -10,7 +10,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.job import REVIVED_FIELDS, decode_job
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState
+from hascheduler.model.job import JobState, tries
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import (
     AttemptOutcome,
@@ -211,13 +211,22 @@ async def test_only_a_pending_job_gets_another_priority(
 # A new life
 
 
-async def test_a_revived_job_has_all_its_tries_and_its_history(backend: Backend) -> None:
-    await bring_to(backend, JobState.FAILED)
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])
+async def test_a_revived_job_has_all_its_tries_and_its_history(backend: Backend, state: JobState) -> None:
+    await bring_to(backend, state)
     before: Any = await stored(backend)
+    attempt = before["attempt"] + 1
     assert await backend.jobs.retry("a", AT) is RetryAnswer.OK
-    assert await stored(backend) == {**before, **REVIVED_FIELDS, "attempt": 2, "rev": before["rev"] + 1}
-    assert len(before["attempts"]) == 1
-    await dispatch(backend, attempt=3)
+    revived = {**before, **REVIVED_FIELDS, "attempt": attempt, "revivals": 1, "rev": before["rev"] + 1}
+    assert await stored(backend) == revived
+    assert len(before["attempts"]) == (state is JobState.FAILED)
+    await dispatch(backend, attempt=attempt + 1)
+    assert await backend.jobs.cancel("a", AT) is CancelAnswer.CANCELLED
+    assert await backend.jobs.retry("a", AT) is RetryAnswer.OK
+    again = await stored(backend)
+    assert (again["attempt"], again["revivals"], tries(again["attempt"], again["revivals"])) == (
+        attempt + 2, 2, len(before["attempts"]) + 1,
+    )  # fmt: skip
 
 
 async def test_a_decision_from_before_the_revival_changes_nothing(backend: Backend) -> None:
@@ -236,7 +245,6 @@ async def test_a_decision_from_before_the_revival_changes_nothing(backend: Backe
         (JobState.PENDING, RetryAnswer.NOT_ENDED),
         (JobState.RUNNING, RetryAnswer.NOT_ENDED),
         (JobState.SUCCEEDED, RetryAnswer.NOT_FAILED),
-        (JobState.CANCELLED, RetryAnswer.NOT_FAILED),
     ],
 )
 async def test_no_other_job_is_revived(backend: Backend, state: JobState, answer: RetryAnswer) -> None:
@@ -284,7 +292,9 @@ async def test_all_matching_failed_jobs_are_revived(backend: Backend) -> None:
     await _some_of_each(backend)
     assert await backend.jobs.retry_some(JobSelection(target="target"), AT, 10) == 2
     assert await backend.jobs.retry_some(JobSelection(target="target"), AT, 10) == 0
-    assert "failed" not in await _states(backend)
+    assert await _states(backend) == sorted(["cancelled", "dispatched", "running", "succeeded"] * 2 + ["pending"] * 4)
+    assert await backend.jobs.retry_some(JobSelection((JobState.CANCELLED,), target="target"), AT, 10) == 2
+    assert "cancelled" not in await _states(backend)
 
 
 @pytest.mark.parametrize(

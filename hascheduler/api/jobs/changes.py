@@ -4,7 +4,7 @@ The change of one job is one compare-and-set, and the answer says which state it
 matching jobs first, and then changes them a slice at a time.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hascheduler.api.http.problems import problem_responses
 from hascheduler.api.jobs.read import require_visible
-from hascheduler.api.jobs.responses import CancelResponse, JobRetryResponse, ReprioritizeResponse
+from hascheduler.api.jobs.responses import CancelResponse, ReprioritizeResponse
+from hascheduler.api.jobs.revival import DEPENDENTS_MAX, JobRetryResponse, dependents_of, revive_dependents
 from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.routing.body import JsonRoute
@@ -20,7 +21,7 @@ from hascheduler.api.routing.queries import JobId
 from hascheduler.api.services import Services
 from hascheduler.errors import NotFound
 from hascheduler.model.job import LIVE, JobState
-from hascheduler.ports import JobSelection
+from hascheduler.ports import JobSelection, revived_states
 from hascheduler.wire.fields import Labels, Name, StrictModel, Text, invalid_value
 from hascheduler.wire.job import Priority
 
@@ -61,14 +62,30 @@ async def reprioritize_job(
     return ReprioritizeResponse(answer=answer)
 
 
-@router.post("/{id}/retry", responses=problem_responses(404))
-async def retry_job(id: JobId, services: Services, caller: Operator) -> JobRetryResponse:
-    """Have a failed job run again, with all its tries before it, without a deadline and without waiting for others."""
+class JobRetryBody(StrictModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"with_dependents": True}]})
+
+    with_dependents: bool = Field(
+        default=False,
+        description="Revive too what never ran as it waited for this job, directly or not: it waits for it again. At "
+        f"most {DEPENDENTS_MAX} dependents are looked at",
+    )
+
+
+@router.post("/{id}/retry", responses=problem_responses(404, 413, 422))
+async def retry_job(
+    id: JobId, services: Services, caller: Operator, *, body: JobRetryBody | None = None
+) -> JobRetryResponse:
+    """Have a failed or cancelled job run again, with all its tries before it, without a deadline and without waiting
+    for others. With dependents the request may be repeated: what waits already stays as it is."""
     await require_visible(id, caller, services)
+    dependents, complete = await dependents_of(id, caller, services) if body and body.with_dependents else ((), True)
+    # First: a dependent that waited for a job that has failed would fail again at once.
     answer = await services.jobs.retry(id, services.clock.wall_ms())
     if answer is None:
         raise NotFound("job", id)
-    return JobRetryResponse(answer=answer)
+    revived = await revive_dependents(dependents, services)
+    return JobRetryResponse(answer=answer, dependents=revived, complete=complete)
 
 
 class FilterBody(StrictModel):
@@ -159,20 +176,20 @@ async def reprioritize_jobs(
 
 @bulk_router.post("/jobs:retry", responses=problem_responses(413, 422))
 async def retry_jobs(body: ChangeBody, services: Services, caller: Operator, note: Noted) -> ChangedResponse:
-    """Have all failed jobs that match run again."""
+    """Have all failed jobs that match run again; the cancelled ones where the filter says `state: cancelled`."""
     which = body.filter.filter(caller)
     note.unaudited = body.dry_run
 
     async def change_slice() -> tuple[int, int]:
         return await services.jobs.retry_some(which, services.clock.wall_ms(), _SLICE), 0
 
-    return await _change_in_slices(body, which, [JobState.FAILED], change_slice, services)
+    return await _change_in_slices(body, which, revived_states(which), change_slice, services)
 
 
 async def _change_in_slices(
     body: ChangeBody,
     which: JobSelection,
-    states: list[JobState],
+    states: Sequence[JobState],
     change_slice: Callable[[], Awaitable[tuple[int, int]]],
     services: Services,
 ) -> ChangedResponse:

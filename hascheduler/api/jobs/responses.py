@@ -11,13 +11,16 @@ from hascheduler.api.routing.wire_format import instant, instant_or_none, plain_
 from hascheduler.api.services import ApiServices
 from hascheduler.errors import InvalidInput
 from hascheduler.model.documents.job import decode_job
-from hascheduler.model.job import JobState
-from hascheduler.ports import CancelAnswer, ReprioritizeAnswer, RetryAnswer, StoredDocument
+from hascheduler.model.fields import integer
+from hascheduler.model.job import JobState, tries
+from hascheduler.ports import CancelAnswer, ReprioritizeAnswer, StoredDocument
 
 _SUMMARY_EXAMPLE: JsonDict = {
     "id": "fire:tick:1893456009000",
     "state": "running",
     "attempt": 1,
+    "tries": 1,
+    "revivals": 0,
     "definition": "log",
     "target": "demo",
     "priority": 5,
@@ -67,7 +70,12 @@ class JobSummary(BaseModel):
     state: JobState = Field(
         description="`pending`: it waits; `dispatched`: promised to a processor; `running`; or how it ended"
     )
-    attempt: int = Field(description="Number of the newest attempt, 0 before the first")
+    attempt: int = Field(
+        description="Number of the newest attempt, 0 before the first; the fencing token. A revival takes a number of "
+        "its own, under which nothing runs: `tries` counts attempts"
+    )
+    tries: int = Field(description="How many attempts there have been; `attempt` less `revivals`")
+    revivals: int = Field(description="How often it was made to wait again after its end (`retry`)")
     definition: str = Field(description="The type of job: which handler runs it")
     target: str = Field(description="What it works on")
     priority: int = Field(description="0 to 10; 10 is the most urgent")
@@ -112,7 +120,9 @@ class JobSummary(BaseModel):
 
 
 class AttemptResponse(BaseModel):
-    number: int = Field(description="Counted from 1; the fencing token of the attempt")
+    number: int = Field(
+        description="Counted from 1; the fencing token of the attempt. A number that is missing was taken by a revival"
+    )
     processor: str | None = Field(description="The id of the processor that had it")
     dispatched_at: str | None = Field(description="When it was promised to the processor")
     started_at: str | None = Field(description="When the handler began; null where it never did")
@@ -141,12 +151,6 @@ class ReprioritizeResponse(BaseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"answer": "ok"}]})
 
     answer: ReprioritizeAnswer = Field(description="`already_running`: it is with a processor, and stays as it is")
-
-
-class JobRetryResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"answer": "ok"}]})
-
-    answer: RetryAnswer = Field(description="`ok`: it waits again, with all its tries before it")
 
 
 class CancelResponse(BaseModel):
@@ -193,10 +197,13 @@ def job_response(document: StoredDocument, services: ApiServices) -> JobResponse
 
 def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[str, Any]:
     job = decode_job(document["_id"], document)
+    revivals = integer(document, "revivals", default=0)
     return {
         "id": job.id,
         "state": job.state,
         "attempt": job.attempt,
+        "tries": tries(job.attempt, revivals),
+        "revivals": revivals,
         "definition": job.definition,
         "target": job.target,
         "priority": job.priority,

@@ -35,6 +35,9 @@ class _JobChange:
     def of_one(self, scheduler: Scheduler, id: str) -> dict[str, Any]:
         return {"answer": getattr(scheduler, self.verb)(id, **self.more)}
 
+    def tell(self, id: str, answer: Mapping[str, Any]) -> None:
+        console().print(self.answers[answer["answer"]].format(id), markup=False, soft_wrap=True)
+
     def of_all(self, scheduler: Scheduler, filter: Mapping[str, Any], **how: Any) -> Changed:
         changed: Changed = getattr(scheduler, f"{self.verb}_where")(**self.more, **how, **filter)
         return changed
@@ -57,6 +60,30 @@ _RETRY = _JobChange(
     "retrying {}",
     {"ok": "{} waits again", "not_ended": "{} has not ended", "not_failed": "{} has not failed"},
 )
+_DEPENDENT_ANSWERS = {
+    "ok": "{} waits for it again",
+    "not_ended": "{} has not ended",
+    "kept": "{} stays as it is: how it ended has another reason",
+    "dependency_failed": "{} stays as it is: it waits for another job that failed too",
+    "changed": "{} was changed meanwhile",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _RetryWithDependents(_JobChange):
+    def of_one(self, scheduler: Scheduler, id: str) -> dict[str, Any]:
+        return dict(scheduler.retry_with_dependents(id).fields)
+
+    def tell(self, id: str, answer: Mapping[str, Any]) -> None:
+        _JobChange.tell(self, id, answer)
+        for one in answer["dependents"]:
+            told = _DEPENDENT_ANSWERS.get(one["answer"], "{}: " + one["answer"]).format(one["job"])
+            console().print(f"  {told}", markup=False, soft_wrap=True)
+        if not answer["complete"]:
+            console().print("  … and more than are looked at in one go")
+
+
+_RETRY_WITH_DEPENDENTS = _RetryWithDependents(_RETRY.verb, _RETRY.done, _RETRY.answers)
 _PRIORITY_ANSWERS = {
     "ok": "reprioritized {}",
     "already_running": "{} is with a processor already",
@@ -113,18 +140,25 @@ def reprioritize(
 @with_options("given", FILTER)
 def retry(
     ids: JobIds = None,
+    *,
+    with_dependents: Annotated[
+        bool, typer.Option("--with-dependents", help="And the jobs that never ran because those had failed.")
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
-    *,
     given: Given,
 ) -> None:
-    """Have failed jobs run again.
+    """Have failed jobs run again, and cancelled ones.
 
-    They have all their tries before them. By their ids, or all that match, after a look at how many those are.
+    They have all their tries before them. By their ids, or all failed ones that match (with --state cancelled all
+    cancelled ones), after a look at how many those are.
     """
-    _carry_out(_RETRY, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
+    if with_dependents and not ids:
+        raise InvalidInput(("--with-dependents",), "is for jobs by their ids", "ids of jobs, or no --with-dependents")
+    change = _RETRY_WITH_DEPENDENTS if with_dependents else _RETRY
+    _carry_out(change, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def _priority(text: str, ids: Sequence[str]) -> int:
@@ -159,7 +193,7 @@ def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *
         check_job_id(id)
     if len(ids) == 1:
         answer = change.of_one(scheduler, ids[0])
-        print_json(answer) if as_json else _print_answer(change, ids[0], answer)
+        print_json(answer) if as_json else change.tell(ids[0], answer)
         return
     results: list[dict[str, Any]] = []
     for id in ids:
@@ -168,7 +202,7 @@ def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *
                 answer = change.of_one(scheduler, id)
             results.append({"job": id, **answer})
             if not as_json:
-                _print_answer(change, id, answer)
+                change.tell(id, answer)
         except CallerError as error:
             results.append({"job": id, "answer": None, "problem": str(error)})
             typer.echo(f"hascheduler: {one_printable_line(str(error))}", err=True)
@@ -176,10 +210,6 @@ def _change_each(scheduler: Scheduler, change: _JobChange, ids: Sequence[str], *
         print_json({"results": results})
     if any(one["answer"] is None for one in results):
         raise typer.Exit(2)
-
-
-def _print_answer(change: _JobChange, id: str, answer: Mapping[str, Any]) -> None:
-    console().print(change.answers[answer["answer"]].format(id), markup=False, soft_wrap=True)
 
 
 def _change_all(

@@ -120,7 +120,7 @@ def _line(event: Mapping[str, Any]) -> Text:
     line.append(f"{event['type']:<16} ", style=_STYLES[event["type"]])
     line.append(event["job"] or event["schedule"] or "", style="bold")
     parts = [event["definition"] or ""]
-    if event["attempt"]:
+    if event["attempt"] and event["type"] != "revived":  # nothing runs under the number that a revival takes
         parts.append(f"attempt {event['attempt']}" + (f" at {event['processor']}" if event["processor"] else ""))
     if event["priority"] is not None:
         parts.append(f"priority {event['priority']}")

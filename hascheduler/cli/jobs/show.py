@@ -67,6 +67,10 @@ def get(id: JobId, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     console().print(as_text(said))
     if attempts:
         console().print(attempt_table(attempts))
+        if answer.get("revivals"):  # not from a replica of 0.2.0
+            console().print(
+                Text("A number that is missing was taken by a revival: no attempt ran under it.", style="dim")
+            )
     for one in attempts:
         if one.get("traceback"):  # not from a replica of 0.2.0
             console().print(Text(f"\nattempt {one['number']}:", style="dim"))

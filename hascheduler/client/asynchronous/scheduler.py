@@ -26,7 +26,7 @@ from hascheduler.client.exchange import Exchange, tls_options
 from hascheduler.client.failures import Retryable
 from hascheduler.client.flows import Flow, Pause
 from hascheduler.client.requests import Request
-from hascheduler.client.results import Changed, Job, ListPage, Submitted, read_job
+from hascheduler.client.results import Changed, Job, ListPage, Revived, Submitted, read_job
 from hascheduler.client.retries import retry_policy
 from hascheduler.client.wire import BatchResponse, ScheduleVerdictResponse, Verdict, WhyResponse
 
@@ -153,6 +153,10 @@ class AsyncScheduler:
     async def retry(self, job_id: str) -> str:
         """``ok``, ``not_ended`` or ``not_failed``."""
         return await self._ask(requests.change(job_id, "retry"))
+
+    async def retry_with_dependents(self, job_id: str) -> Revived:
+        """As `retry`, of the jobs too that never ran because this one had failed: they wait for it again."""
+        return await self._ask(requests.retry_with_dependents(job_id))
 
     async def cancel_where(
         self, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]

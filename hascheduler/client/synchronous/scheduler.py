@@ -16,7 +16,7 @@ from hascheduler.client.exchange import Exchange, tls_options
 from hascheduler.client.failures import Retryable
 from hascheduler.client.flows import Flow, Pause
 from hascheduler.client.requests import Request
-from hascheduler.client.results import Changed, Job, ListPage, Submitted, read_job
+from hascheduler.client.results import Changed, Job, ListPage, Revived, Submitted, read_job
 from hascheduler.client.retries import retry_policy
 from hascheduler.client.synchronous.asking import each
 from hascheduler.client.synchronous.cluster import ClusterApi
@@ -154,6 +154,10 @@ class Scheduler:
     def retry(self, job_id: str) -> str:
         """``ok``, ``not_ended`` or ``not_failed``."""
         return self._ask(requests.change(job_id, "retry"))
+
+    def retry_with_dependents(self, job_id: str) -> Revived:
+        """As `retry`, of the jobs too that never ran because this one had failed: they wait for it again."""
+        return self._ask(requests.retry_with_dependents(job_id))
 
     def cancel_where(
         self, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]

@@ -11,7 +11,7 @@ dependencies, and they come first in the stream.
 
 from collections.abc import Callable, Sequence
 
-from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.job import JobRef, JobState, dependency_error
 
 
 class Dependencies:
@@ -41,8 +41,7 @@ class Dependencies:
         freed = []
         for waiting in self._dependents.pop(job_id, ()):
             if state in (JobState.FAILED, JobState.CANCELLED) and waiting not in self._ignoring:
-                said = "was cancelled" if state is JobState.CANCELLED else "failed"
-                self._dependency_failed.setdefault(waiting, f"its dependency {job_id} {said}")
+                self._dependency_failed.setdefault(waiting, dependency_error(job_id, state))
                 continue
             unmet = self._unmet[waiting]
             unmet.pop(job_id, None)

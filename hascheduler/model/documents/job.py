@@ -101,7 +101,8 @@ REVIVED_FIELDS: Document = {
     "result": None,
     "error": None,
 }
-"""The fields of a failed job that is revived: as it was, without a deadline and without dependencies."""
+"""The fields of a job that is revived after its end: as it was, without a deadline and without dependencies. Its
+``attempt`` and its ``revivals`` (0 where the field is missing) rise by one."""
 
 
 MADE_BY_FIELDS = ("tenant", "schedule_created_at_ms")

@@ -27,6 +27,10 @@ _ORDER = [("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
 """The order in which jobs are listed, see `hascheduler.mongo.job_lists`."""
 
 
+DEPENDS_ON = "depends_on"
+"""The index that finds the jobs which depend on one; without those, most, that depend on none."""
+
+
 def _listed_by(attribute: str, *, where_given: bool = False) -> IndexModel:
     """``where_given``: without jobs that lack the attribute. The planner knows that an equality with a text implies
     `$gt ""`."""
@@ -53,6 +57,7 @@ INDEXES: Mapping[Collection, tuple[IndexModel, ...]] = {
             unique=True,
             partialFilterExpression={"idempotency_key": {"$gt": ""}},
         ),
+        IndexModel([("depends_on", ASCENDING)], name=DEPENDS_ON, partialFilterExpression={"depends_on": {"$gt": ""}}),
         # Sparse: a live job has no such field, so its writes do not touch this index.
         IndexModel([("expire_at", ASCENDING)], name="expire_at", expireAfterSeconds=0, sparse=True),
     ),

@@ -13,6 +13,7 @@ from hascheduler.ports import (
     AttemptOutcome,
     CancelAnswer,
     CancelledSome,
+    Dependent,
     JobPage,
     JobSelection,
     KnownJob,
@@ -22,6 +23,8 @@ from hascheduler.ports import (
     StoredDocument,
     Submission,
     SubmitAnswer,
+    dependent_of,
+    revived_states,
 )
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
@@ -96,6 +99,26 @@ class MemoryJobStore:
             database.update(Collection.JOBS, job, revived(job))
             return RetryAnswer.OK
 
+    async def dependents(
+        self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
+    ) -> Sequence[Dependent]:
+        wanted, others = set(ids), set(known)
+
+        def depends(job: Document) -> bool:
+            is_ours = tenant is None or job.get("tenant") == tenant
+            return is_ours and job["_id"] not in others and not wanted.isdisjoint(job.get("depends_on") or ())
+
+        async with self._connection.exchange("jobs.dependents") as database:
+            return [dependent_of(job) for job in database.page(Collection.JOBS, None, limit, which=depends)]
+
+    async def retry_dependent(self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs) -> bool:
+        async with self._connection.exchange("jobs.retry_dependent") as database:
+            stored = database.find(Collection.JOBS, job.id)
+            if stored is None or stored["rev"] != job.rev or not may(Move.REVIVE, stored):
+                return False
+            database.update(Collection.JOBS, stored, revived(stored, waits_for))
+            return True
+
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
         async with self._connection.exchange("jobs.cancel_some") as database:
             found = _some(database, which, _may_be_cancelled, limit)
@@ -114,7 +137,8 @@ class MemoryJobStore:
 
     async def retry_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> int:
         async with self._connection.exchange("jobs.retry_some") as database:
-            found = _some(database, which, lambda job: may(Move.REVIVE, job), limit)
+            states = revived_states(which)
+            found = _some(database, which, lambda job: job.get("state") in states, limit)
             for job in found:
                 database.update(Collection.JOBS, job, revived(job))
             return len(found)

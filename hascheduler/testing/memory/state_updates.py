@@ -5,6 +5,7 @@ started_at_ms, finished_at_ms, outcome, error}``, with its ``traceback`` if it h
 `TRACEBACKS_KEPT_MAX` newest.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from hascheduler.model.documents.job import REVIVED_FIELDS
@@ -95,9 +96,10 @@ def to_terminal(
     }
 
 
-def revived(job: Document) -> dict[str, Any]:
-    """A failed job starts over; its new attempt number makes every earlier decision about it stale."""
-    return {**REVIVED_FIELDS, "attempt": job["attempt"] + 1, "rev": job["rev"] + 1}
+def revived(job: Document, waits_for: Sequence[str] = ()) -> dict[str, Any]:
+    """A job that ended starts over; its new attempt number makes every earlier decision about it stale."""
+    counted = {"attempt": job["attempt"] + 1, "revivals": int(job.get("revivals") or 0) + 1}
+    return {**REVIVED_FIELDS, **counted, "waits_for": list(waits_for), "rev": job["rev"] + 1}
 
 
 def _counted(job: Document, outcome: str) -> dict[str, int]:

@@ -69,19 +69,19 @@ OPERATIONS = {
     "explain_job": ("GET", "/v1/jobs/{id}/why", {"200", "404"}),
     "cancel_job": ("POST", "/v1/jobs/{id}/cancel", {"200", "404"}),
     "reprioritize_job": ("POST", "/v1/jobs/{id}/reprioritize", {"200", "404", "413", "422"}),
-    "retry_job": ("POST", "/v1/jobs/{id}/retry", {"200", "404"}),
+    "retry_job": ("POST", "/v1/jobs/{id}/retry", {"200", "404", "413", "422"}),
 }
 SCHEMAS = """
 AttemptName AttemptResponse AuditPage AuditResponse BackfillBody BackfillResponse BatchBody BatchJob BatchResponse
 BatchResult BlockResponse CancelAnswer CancelResponse CatchUp Cause ChangeBody ChangedResponse ClockChangeResponse
 ClusterResponse ConflictScope CountsResponse CreateScheduleBody CreateTokenBody Criterion CriterionResponse CronBody
-CronResponse DefinitionBody DefinitionPage DefinitionResponse EditPreviewResponse Ending EventType FailoverResponse
-FailoversResponse FetchBody FetchResponse FieldProblem FilterBody FindingsResponse FinishAnswer FinishBody
-FinishResponse FireResponse HeartbeatBody HeldAttemptsResponse IntervalBody IntervalResponse JobPage JobResponse
-JobRetryResponse JobState JobSummary JsonValue LaneBody LanePage LaneResponse LeaderResponse LeadingResponse
-LiveResponse MisfireBody MisfireResponse NewTokenResponse OnceBody OnceResponse Overlap PauseBody Power PreviewBody
-PreviewResponse Problem ProcessorResponse ProcessorsResponse ProgressResponse QuarantinedResponse
-QueuePositionResponse RateLimitBody RateLimitResponse ReadyResponse RegisterBody RegisteredResponse
+CronResponse DefinitionBody DefinitionPage DefinitionResponse DependentAnswer DependentResponse EditPreviewResponse
+Ending EventType FailoverResponse FailoversResponse FetchBody FetchResponse FieldProblem FilterBody FindingsResponse
+FinishAnswer FinishBody FinishResponse FireResponse HeartbeatBody HeldAttemptsResponse IntervalBody IntervalResponse
+JobPage JobResponse JobRetryBody JobRetryResponse JobState JobSummary JsonValue LaneBody LanePage LaneResponse
+LeaderResponse LeadingResponse LiveResponse MisfireBody MisfireResponse NewTokenResponse OnceBody OnceResponse Overlap
+PauseBody Power PreviewBody PreviewResponse Problem ProcessorResponse ProcessorsResponse ProgressResponse
+QuarantinedResponse QueuePositionResponse RateLimitBody RateLimitResponse ReadyResponse RegisterBody RegisteredResponse
 ReplaceScheduleBody ReplicaResponse Report ReprioritizeAnswer ReprioritizeBody ReprioritizeResponse
 ReprioritizeSomeBody ResumeBody RetryAnswer RetryBody RetryResponse Role Rule SchedulePage ScheduleResponse
 ScheduleVerdictPage ScheduleVerdictResponse SchemaResponse StartBody StartedResponse SubmitJobBody TemplateBody

@@ -22,6 +22,7 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
 Path = tuple[str | int, ...]
 Prepare = Callable[[httpx.AsyncClient, World], Awaitable[dict[str, Any]]]
 
+JOB = "job:0002"
 ANCHOR = "2029-12-31T00:00:00Z"
 TRIGGERS: list[dict[str, Any]] = [
     {"type": "interval", "every": "1h", "anchor": ANCHOR},
@@ -57,6 +58,16 @@ def with_job(body: dict[str, Any]) -> Prepare:
     return prepare
 
 
+async def with_failed_jobs(client: httpx.AsyncClient, world: World) -> dict[str, Any]:
+    """One named as the path says, and one that waited for it."""
+    batch = {"jobs": [{"ref": "a", "definition": "log"}, {"definition": "log", "depends_on": ["ref:a"]}]}
+    first, second = [one["job"] for one in (await post(client, "/v1/jobs:batch", batch))["results"]]
+    assert first == JOB
+    world.rewrite_job(first, state="failed", error="it broke")
+    world.rewrite_job(second, state="failed", error=f"its dependency {first} failed")
+    return {}
+
+
 async def fetches(client: httpx.AsyncClient, world: World) -> dict[str, Any]:
     processor = await registered(client)
     await promised(client, world, processor)
@@ -81,6 +92,7 @@ SCHEDULES = [{**TICK, "trigger": trigger} for trigger in TRIGGERS]
 MATCHING: dict[str, Any] = {"filter": {"definition": "log"}}
 PREPARED: dict[str, list[Prepare]] = {
     "submit_job": [told({"definition": "log"})],
+    "retry_job": [with_failed_jobs],
     "submit_batch": [told({"jobs": [{"definition": "log"}]})],
     "cancel_jobs": [with_job(MATCHING)],
     "reprioritize_jobs": [with_job({**MATCHING, "priority": 9})],
@@ -157,7 +169,7 @@ async def sent(
     with patch("hascheduler.api.work.routes.token_hex", lambda size: "0" * size):
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://api") as client:
             body = await prepare(client, world)
-            answer = await client.request(method, path.replace("{name}", "tick"), json=change(body))
+            answer = await client.request(method, path.format(name="tick", id=JOB), json=change(body))
     assert answer.status_code in (200, 201), answer.text
     return body, (answer.status_code, answer.json(), world.everything())
 

@@ -46,6 +46,27 @@ async def test_a_failed_job_runs_again_alone_or_with_all_others(replica: Replica
     assert {world.job(id)["state"] for id in (A, B)} == {"pending"}
 
 
+async def test_what_failed_with_a_job_is_retried_with_it(replica: Replica, world: World) -> None:
+    await replica.done("job", "submit", "log")
+    for _ in range(2):
+        await replica.done("job", "submit", "log", "--depends-on", A)
+    world.rewrite(Collection.JOBS, A, state="failed", error="it broke")
+    world.rewrite(Collection.JOBS, B, state="failed", error=f"its dependency {A} failed")
+    world.rewrite(Collection.JOBS, "job:0003", state="failed", error="expired")
+    retried = await replica.done("job", "retry", A, "--with-dependents")
+    assert retried.out.splitlines() == [
+        f"{A} waits again",
+        f"  {B} waits for it again",
+        "  job:0003 stays as it is: how it ended has another reason",
+    ]
+    answer: Any = (await replica.done("job", "retry", A, "--with-dependents", "--json")).json
+    assert (answer["answer"], answer["dependents"][0]) == ("not_ended", {"job": B, "answer": "not_ended"})
+    refused = await replica.run("job", "retry", "--definition", "log", "--with-dependents")
+    assert (refused.status, "--with-dependents" in refused.err) == (2, True)
+    world.rewrite(Collection.JOBS, A, state="cancelled")
+    assert (await replica.done("job", "retry", "--state", "cancelled", "--yes")).out == "retrying 1 job\n"
+
+
 async def test_all_that_match_are_counted_before_anything_is_done(replica: Replica, world: World) -> None:
     await two_jobs(replica)
     asked = ("job", "cancel", "--definition", "log")

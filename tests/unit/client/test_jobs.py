@@ -99,7 +99,9 @@ async def test_one_job_is_cancelled_reprioritized_and_retried(face: Face, world:
     assert await face.ask.retry(job.id) == "not_ended"
     assert await face.ask.cancel(job.id) == "cancelled"
     assert await face.ask.cancel(job.id) == "already_done"
-    assert await face.ask.retry(job.id) == "not_failed"
+    assert await face.ask.retry(job.id) == "ok"
+    revived = await face.ask.get(job.id)
+    assert (revived.state, revived.attempt, revived.tries, revived.revivals) == ("pending", 1, 0, 1)
 
 
 async def test_what_is_wrong_is_told_field_by_field(face: Face) -> None:

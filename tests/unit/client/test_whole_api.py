@@ -155,6 +155,7 @@ async def go_through_jobs(scheduler: AsyncScheduler) -> None:
     await scheduler.reprioritize(job.id, 7)
     await scheduler.cancel(job.id)
     await scheduler.retry(job.id)
+    assert (await scheduler.retry_with_dependents(job.id)).answer == "not_ended"
     await scheduler.cancel_where(definition="log", dry_run=True)
     await scheduler.reprioritize_where(3, definition="log", dry_run=True)
     await scheduler.retry_where(definition="log", dry_run=True)

@@ -104,10 +104,11 @@ class Database:
         if self.jobs[id]["state"] == JobState.PENDING:
             self._move(id, priority=priority)
 
-    def revive(self, id: str) -> None:
+    def revive(self, id: str, waits_for: Sequence[str] = ()) -> None:
         job = self.jobs[id]
-        if job["state"] == JobState.FAILED:
-            self._move(id, **{**REVIVED_FIELDS, "state": JobState.PENDING, "attempt": job["attempt"] + 1})
+        if job["state"] in TRANSITIONS[Move.REVIVE].sources:
+            fields = {**REVIVED_FIELDS, "state": JobState.PENDING, "waits_for": list(waits_for)}
+            self._move(id, **fields, attempt=job["attempt"] + 1)
 
     def put_schedule(self, schedule: ScheduleRef) -> None:
         self._put(SCHEDULES, schedule.name, encode_schedule_ref(schedule))

@@ -12,7 +12,7 @@ from hascheduler.dispatch.inputs import ProcessorLost, Settled, TransportSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import LIVE, JobState, NewJob, schedule_of
+from hascheduler.model.job import LIVE, TRANSITIONS, JobState, Move, NewJob, schedule_of
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.verdict import Verdict
 from tests.unit.dispatch.chance import Chance
@@ -77,7 +77,8 @@ class World:
                 id=f"job{self._numbers}", definition=self.chance.among(DEFINITIONS), target="t", payload=None,
                 tenant="default", lane="default", fairness_key="", priority=self.chance.among(range(11)), mode="queued",
                 labels={}, submitted_at_ms=self.now, not_before_ms=not_before, expires_at_ms=expires_at,
-                waits_for=tuple(sorted(waits_for)), ignores_failures=self.chance.among([False, False, True]),
+                depends_on=tuple(sorted(waits_for)), waits_for=tuple(sorted(waits_for)),
+                ignores_failures=self.chance.among([False, False, True]),
             )
         )  # fmt: skip
 
@@ -91,9 +92,11 @@ class World:
             self.database.reprioritize(self.chance.among(list(self.database.jobs)), self.chance.among(range(11)))
 
     def revive(self) -> None:
-        failed = [id for id, job in self.database.jobs.items() if job["state"] == JobState.FAILED]
-        if failed:
-            self.database.revive(self.chance.among(failed))
+        ended = [id for id, job in self.database.jobs.items() if job["state"] in TRANSITIONS[Move.REVIVE].sources]
+        if ended:
+            id = self.chance.among(ended)
+            again = [each for each in self.database.jobs[id]["depends_on"] if self.chance.among([True, False])]
+            self.database.revive(id, again)
 
     def limit(self) -> None:
         """The one tenant gets other limits, or none: its fires must have room then."""

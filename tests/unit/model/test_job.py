@@ -16,10 +16,10 @@ def test_a_state_is_live_or_terminal() -> None:
     assert OCCUPYING < LIVE
 
 
-def test_nothing_follows_a_terminal_state_but_a_new_life_of_a_failed_job() -> None:
+def test_nothing_follows_a_terminal_state_but_a_new_life_of_a_job_that_did_not_succeed() -> None:
     again = [row for row in TRANSITIONS.values() if row.sources & TERMINAL]
     assert [(row.move, row.sources, row.targets, row.who) for row in again] == [
-        (Move.REVIVE, frozenset({JobState.FAILED}), frozenset({JobState.PENDING}), "API")
+        (Move.REVIVE, frozenset({JobState.FAILED, JobState.CANCELLED}), frozenset({JobState.PENDING}), "API")
     ]
 
 

@@ -1,0 +1,99 @@
+"""A job that waits again after its end, together with the jobs that failed because it had failed.
+
+::
+
+    find the dependents, level by level ─► order them ─► the job itself, then each dependent after what it waits for
+
+A dependent is revived if it never ran, as a job that it waited for failed or was cancelled. What failed for a reason of
+its own, or was cancelled by people, stays as it is, and so does what waited for that. Each revival is a compare-and-set
+on the revision that was read. Nothing is undone: a request that broke off in the middle is repeated, and meets what
+waits already as `not_ended`.
+"""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hascheduler.api.jobs.dependencies import waits_for
+from hascheduler.api.jobs.topological_levels import topological_levels
+from hascheduler.api.middleware.auth import Caller
+from hascheduler.api.routing.time_slicing import run_in_slices
+from hascheduler.api.services import ApiServices
+from hascheduler.model.job import LIVE, JobState
+from hascheduler.ports import Dependent, DependentAnswer, RetryAnswer
+
+DEPENDENTS_MAX = 500
+"""Each costs a read of what it waits for, and a write."""
+_ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED)
+
+
+class DependentResponse(BaseModel):
+    job: str = Field(description="Its id")
+    answer: DependentAnswer = Field(
+        description="`ok`: it waits again, for the jobs it waited for; `not_ended`: it waits or runs already; `kept`: "
+        "it succeeded, failed for a reason of its own, or was cancelled; `dependency_failed`: so did another job that "
+        "it waits for; `changed`: another request was first"
+    )
+
+
+class JobRetryResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "answer": "ok",
+                    "dependents": [{"job": "job:0194f3a1b2c3000002deadbeef01", "answer": "ok"}],
+                    "complete": True,
+                }
+            ]
+        }
+    )
+
+    answer: RetryAnswer = Field(description="`ok`: it waits again, with all its tries before it")
+    dependents: list[DependentResponse] = Field(
+        default=[], description="If asked for: what depends on it, directly or not, each after what it waits for"
+    )
+    complete: bool = Field(default=True, description="False: it has more dependents than one request may look at")
+
+
+async def dependents_of(job_id: str, caller: Caller, services: ApiServices) -> tuple[Sequence[Dependent], bool]:
+    """The jobs that wait for it, directly or not, each after those that it waits for itself; whether these are all.
+
+    What ended for a reason of its own is among them, and nothing that waits for that alone.
+    """
+    found: dict[str, Dependent] = {}
+    level = [job_id]
+    complete = True
+    while level and complete:
+        room = DEPENDENTS_MAX - len(found)
+        read = await services.jobs.dependents(level, caller.only, [job_id, *found], room + 1)
+        complete = len(read) <= room
+        new = read[:room]
+        found |= {one.id: one for one in new}
+        level = [one.id for one in new if one.state not in _ENDED_BADLY or one.failed_of_dependency]
+    return await _in_order(list(found.values())), complete
+
+
+async def _in_order(jobs: Sequence[Dependent]) -> list[Dependent]:
+    places = {job.id: place for place, job in enumerate(jobs)}
+    needs = [[places[id] for id in job.depends_on if id in places] for job in jobs]
+    order = await run_in_slices(topological_levels(needs))
+    return [jobs[place] for level in order.levels for place in level]
+
+
+async def revive_dependents(dependents: Sequence[Dependent], services: ApiServices) -> list[DependentResponse]:
+    """One answer each, in their order."""
+    return [DependentResponse(job=one.id, answer=await _revive(one, services)) for one in dependents]
+
+
+async def _revive(job: Dependent, services: ApiServices) -> DependentAnswer:
+    if job.state in LIVE:
+        return DependentAnswer.NOT_ENDED
+    if not job.failed_of_dependency:
+        return DependentAnswer.KEPT
+    known = await services.jobs.known(job.depends_on)
+    if not job.ignores_failures and any(one.state in _ENDED_BADLY for one in known):
+        return DependentAnswer.DEPENDENCY_FAILED
+    waiting = waits_for(known, ignores_failures=job.ignores_failures)
+    is_ours = await services.jobs.retry_dependent(job, waiting, services.clock.wall_ms())
+    return DependentAnswer.OK if is_ours else DependentAnswer.CHANGED

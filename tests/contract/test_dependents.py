@@ -1,0 +1,64 @@
+"""The jobs that depend on others: found by those, and revived together with them."""
+
+import pytest
+
+from hascheduler.dispatch.decisions import Fail, Settlement
+from hascheduler.model.documents.job import REVIVED_FIELDS
+from hascheduler.model.instants import WallMs
+from hascheduler.model.job import JobState, dependency_error
+from hascheduler.ports import Dependent
+from tests.contract.backends import Backend, on
+from tests.contract.claim_checks import applied
+from tests.contract.job_states import stored
+from tests.factories import NOW, make_job
+
+pytestmark = on("memory", "pymongo", "motor")
+
+AT = WallMs(NOW + 1_000)
+WHY = dependency_error("a", JobState.FAILED)
+D = "$b"
+"""No value may be taken for the name of a field."""
+
+
+async def jobs_that_depend(backend: Backend) -> None:
+    await backend.jobs.submit(make_job("a"))
+    await backend.jobs.submit(make_job(D, depends_on=("a", "z"), waits_for=("a",)))
+    await backend.jobs.submit(make_job("c", depends_on=("a",), waits_for=("a",), ignores_failures=True))
+    await backend.jobs.submit(make_job("d", depends_on=(D,), waits_for=(D,), tenant="other"))
+    await backend.jobs.submit(make_job("e"))
+    assert await applied(backend.claims, Fail(D, 0, WHY)) == [Settlement.DONE]
+
+
+async def test_dependents_are_found_by_what_they_were_said_to_depend_on(backend: Backend) -> None:
+    await jobs_that_depend(backend)
+    b = Dependent(D, 2, JobState.FAILED, ("a", "z"), ignores_failures=False, failed_of_dependency=True)
+    c = Dependent("c", 1, JobState.PENDING, ("a",), ignores_failures=True, failed_of_dependency=False)
+    d = Dependent("d", 1, JobState.PENDING, (D,), ignores_failures=False, failed_of_dependency=False)
+    jobs = backend.jobs
+    assert list(await jobs.dependents(["a"], None, [], 9)) == [b, c]
+    assert list(await jobs.dependents(["a"], None, [D], 9)) == [c]
+    assert list(await jobs.dependents(["a", D, "e"], None, [], 9)) == [b, c, d]
+    assert list(await jobs.dependents(["a", D, "e"], "tenant", [], 9)) == [b, c]
+    assert list(await jobs.dependents(["a", D], None, [], 2)) == [b, c]
+    assert list(await jobs.dependents(["e"], None, [], 9)) == []
+
+
+async def test_a_revived_dependent_waits_again(backend: Backend) -> None:
+    await jobs_that_depend(backend)
+    before = await stored(backend, D)
+    [b, *_] = await backend.jobs.dependents(["a"], None, [], 9)
+    assert await backend.jobs.retry_dependent(b, ["$a"], AT)
+    revived = {**REVIVED_FIELDS, "waits_for": ["$a"], "attempt": 1, "revivals": 1, "rev": before["rev"] + 1}
+    assert await stored(backend, D) == {**before, **revived}
+    assert await backend.jobs.cancel(D, AT)
+    for stale in (b, *(await backend.jobs.dependents(["a"], None, [D], 9))):
+        assert not await backend.jobs.retry_dependent(stale, [], AT), "changed meanwhile, or not ended"
+    assert (await stored(backend, D))["state"] == "cancelled"
+
+
+@pytest.mark.parametrize("error", [None, "it broke", "expired", "was its dependency a failed"])
+async def test_what_failed_for_a_reason_of_its_own_says_so(backend: Backend, error: str | None) -> None:
+    await backend.jobs.submit(make_job("b", depends_on=("a",)))
+    assert await applied(backend.claims, Fail("b", 0, error or "")) == [Settlement.DONE]
+    [found] = await backend.jobs.dependents(["a"], None, [], 9)
+    assert not found.failed_of_dependency

@@ -1,0 +1,111 @@
+"""A job is retried with what failed as it had failed; each has its answer, and nothing else is touched."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from unittest.mock import patch
+
+import httpx
+import pytest
+
+from tests.unit.api.doubles import World
+from tests.unit.api.requests import get, post
+from tests.unit.api.tokens import Guarded
+
+
+async def batch(client: httpx.AsyncClient, **depends_on: str) -> dict[str, str]:
+    """``c="a b"``: a job that waits for two others. The ids by these names."""
+    jobs = [
+        {"ref": name, "definition": "log", "depends_on": [f"ref:{other}" for other in others.split()]}
+        for name, others in depends_on.items()
+    ]
+    results = (await post(client, "/v1/jobs:batch", {"jobs": jobs}))["results"]
+    return {name: one["job"] for name, one in zip(depends_on, results, strict=True)}
+
+
+def fail(world: World, ids: dict[str, str], **because_of: str) -> None:
+    """``b="a"``: it never ran, as that one failed; ``b=""``: for a reason of its own."""
+    for name, other in because_of.items():
+        error = f"its dependency {ids[other]} failed" if other else "it broke"
+        world.rewrite_job(ids[name], state="failed", error=error, waits_for=[])
+
+
+async def retried(client: httpx.AsyncClient, ids: dict[str, str], name: str = "a") -> tuple[str, dict[str, str]]:
+    answer = await post(client, f"/v1/jobs/{ids[name]}/retry", {"with_dependents": True})
+    names = {id: name for name, id in ids.items()}
+    assert answer["complete"]
+    return answer["answer"], {names[one["job"]]: one["answer"] for one in answer["dependents"]}
+
+
+async def test_a_diamond_waits_again_as_it_did(client: httpx.AsyncClient, world: World) -> None:
+    # The longer way round is found last, and must be revived before the end.
+    ids = await batch(client, a="", b="a", c="a", e="c", end="b e")
+    fail(world, ids, a="", b="a", c="a", e="c", end="b")
+    assert await retried(client, ids) == ("ok", dict.fromkeys(("b", "c", "e", "end"), "ok"))
+    waits = {name: world.job(id)["waits_for"] for name, id in ids.items()}
+    assert waits == {
+        "a": [], "b": [ids["a"]], "c": [ids["a"]], "e": [ids["c"]], "end": [ids["b"], ids["e"]],
+    }  # fmt: skip
+    assert {world.job(id)["state"] for id in ids.values()} == {"pending"}
+    before = world.everything()
+    assert await retried(client, ids) == ("not_ended", dict.fromkeys(("b", "c", "e", "end"), "not_ended"))
+    assert world.everything() == before
+
+
+async def test_what_ended_for_another_reason_stays_as_it_is(client: httpx.AsyncClient, world: World) -> None:
+    ids = await batch(client, a="", own="a", after="own", done="a", next="done", other="", both="a other")
+    fail(world, ids, a="", own="", after="own", next="a", other="", both="a")
+    world.rewrite_job(ids["done"], state="succeeded")
+    answer, dependents = await retried(client, ids)
+    kept = {"own": "kept", "done": "kept", "both": "dependency_failed"}
+    assert (answer, dependents) == ("ok", {**kept, "next": "ok"})
+    assert world.job(ids["next"])["waits_for"] == []
+    assert [world.job(ids[name])["state"] for name in ("own", "after", "both")] == ["failed"] * 3
+
+
+async def test_a_request_that_broke_off_is_repeated(client: httpx.AsyncClient, world: World) -> None:
+    ids = await batch(client, a="", b="a", c="b")
+    fail(world, ids, a="", b="a", c="b")
+    assert (await post(client, f"/v1/jobs/{ids['a']}/retry"))["dependents"] == []
+    world.rewrite_job(ids["a"], state="succeeded")
+    assert await retried(client, ids) == ("not_failed", {"b": "ok", "c": "ok"})
+    assert [world.job(ids[name])["waits_for"] for name in "bc"] == [[], [ids["b"]]]
+
+
+async def test_so_many_are_looked_at_and_no_more(client: httpx.AsyncClient, world: World) -> None:
+    ids = await batch(client, a="", b="a", c="a", d="b")
+    fail(world, ids, a="", b="a", c="a", d="b")
+    for most, found in ((1, 1), (2, 2), (3, 3)):
+        with patch("hascheduler.api.jobs.revival.DEPENDENTS_MAX", most):
+            answer = await post(client, f"/v1/jobs/{ids['a']}/retry", {"with_dependents": True})
+        assert (len(answer["dependents"]), answer["complete"]) == (found, most == 3)
+
+
+async def test_a_cancelled_job_brings_back_what_was_lost_with_it(client: httpx.AsyncClient, world: World) -> None:
+    ids = await batch(client, a="", b="a")
+    await post(client, f"/v1/jobs/{ids['a']}/cancel")
+    world.rewrite_job(ids["b"], state="failed", error=f"its dependency {ids['a']} was cancelled")
+    assert await retried(client, ids) == ("ok", {"b": "ok"})
+    assert (await get(client, f"/v1/jobs/{ids['b']}"))["revivals"] == 1
+
+
+@pytest.fixture
+async def acme(guarded: Guarded) -> AsyncIterator[httpx.AsyncClient]:
+    async with await guarded.client("operator", "acme") as client:
+        yield client
+
+
+async def test_another_tenants_dependents_are_neither_shown_nor_touched(
+    guarded: Guarded, acme: httpx.AsyncClient, world: World
+) -> None:
+    async with await guarded.client("admin") as boss:
+        submitted: list[Any] = [
+            (await boss.post("/v1/jobs", json={"definition": "log", "tenant": "acme"})).json()["id"]
+        ]
+        for tenant in ("acme", "other"):
+            body = {"definition": "log", "tenant": tenant, "depends_on": submitted[:1]}
+            submitted.append((await boss.post("/v1/jobs", json=body)).json()["id"])
+    a, ours, theirs = submitted
+    ids = {"a": a, "ours": ours, "theirs": theirs}
+    fail(world, ids, a="", ours="a", theirs="a")
+    assert await retried(acme, ids) == ("ok", {"ours": "ok"})
+    assert world.job(theirs)["state"] == "failed"
