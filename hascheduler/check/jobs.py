@@ -126,6 +126,12 @@ def _cancel_ignored(job: JobRef, context: CheckContext) -> Finding | None:
 
 
 def _overtime(job: JobRef, context: CheckContext) -> Finding | None:
+    if job.is_overdue:
+        since_ms = job.overdue_since_ms or context.now
+        if context.now - since_ms <= _TIMEOUT_GRACE_MS + context.config.motion_ms:
+            return None
+        what = f"attempt {job.attempt} timed out {_ago(context, since_ms)}, and its thread at {job.processor} goes on"
+        return _finding(FindingKind.OVERTIME, job, what, _THREAD_HINT, since_ms)
     definition, grace_ms = context.definition(job.definition), _TIMEOUT_GRACE_MS + context.config.motion_ms
     in_all_ms = definition.end_of(job.first_started_at_ms)
     if in_all_ms is not None and job.state is not JobState.DISPATCHED and context.now - in_all_ms > grace_ms:
@@ -140,6 +146,7 @@ def _overtime(job: JobRef, context: CheckContext) -> Finding | None:
     return _finding(FindingKind.OVERTIME, job, what, _OVERTIME_HINT, end_ms)
 
 
+_THREAD_HINT = "its handler does not heed job.stop_requested: mend it, give it a process, or end that processor"
 _OVERTIME_HINT = "the leader should end it: see that one leads (hascheduler cluster) and what its log says"
 
 

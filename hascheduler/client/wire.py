@@ -611,6 +611,7 @@ class JobSummary(TypedDict):
     depends_on: Sequence[str]
     on_dependency_failure: Literal["fail", "ignore"]
     batch: str | None
+    overdue_since: NotRequired[str | None]
     progress: ProgressResponse | None
     error: str | None
 
@@ -654,6 +655,7 @@ class JobResponse(TypedDict):
     depends_on: Sequence[str]
     on_dependency_failure: Literal["fail", "ignore"]
     batch: str | None
+    overdue_since: NotRequired[str | None]
     progress: ProgressResponse | None
     error: str | None
     payload: Json

@@ -11,7 +11,15 @@ from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
 from hascheduler.dispatch.capacity.locks import LockTable
 from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, SchedulingClasses
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
-from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, Figure, QueuePosition
+from hascheduler.dispatch.explanation import (
+    Block,
+    BlockReason,
+    CriterionValue,
+    Explanation,
+    Figure,
+    Overdue,
+    QueuePosition,
+)
 from hascheduler.dispatch.live_jobs.table import LiveJobs
 from hascheduler.dispatch.queue.criteria import Measures
 from hascheduler.dispatch.queue.pending_queue import PendingQueue
@@ -65,7 +73,8 @@ class Explainer:
         processor_id = self._pool.processor_of(job_id)
         if processor_id is not None:
             state = "running" if job.state is JobState.RUNNING else "dispatched"
-            return Explanation(job_id, state, processor_id)
+            overdue = Overdue(job.attempt, job.overdue_since_ms) if job.is_overdue else None
+            return Explanation(job_id, state, processor_id, overdue=overdue)
         blocks = self._own_blocks(job, now, only)
         if is_silent:
             blocks.insert(

@@ -79,6 +79,14 @@ class QueuePosition:
 
 
 @dataclass(frozen=True, slots=True)
+class Overdue:
+    """The running attempt timed out at ``since_ms``; its thread goes on, and holds its slot and its locks."""
+
+    attempt: int
+    since_ms: WallMs | None
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """``state`` is ``waiting``, ``dispatched`` or ``running``, as this replica knows it.
 
@@ -92,3 +100,4 @@ class Explanation:
     processor: str | None = None
     blocks: tuple[Block, ...] = ()
     position: QueuePosition | None = None
+    overdue: Overdue | None = None

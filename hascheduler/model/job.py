@@ -188,6 +188,9 @@ class JobRef:
     failures). It waits for back-off until ``retry_at_ms``, and for the jobs in ``waits_for`` to succeed (to end, where
     it ``ignores_failures``). If it has not begun by ``expires_at_ms`` it never does.
 
+    ``overdue_since_ms`` is when the attempt ``overdue_attempt`` timed out whose thread went on: as long as that attempt
+    runs, only its processor ends it (`is_overdue`). Where they are of an earlier attempt they mean nothing.
+
     ``schedule_created_at_ms`` is when the schedule that made it was created; None for a submitted one, and for one that
     0.2.0 made.
     """
@@ -220,6 +223,13 @@ class JobRef:
     ignores_failures: bool = False
     schedule_created_at_ms: WallMs | None = None
     losses: int = 0
+    overdue_attempt: int = 0
+    overdue_since_ms: WallMs | None = None
+
+    @property
+    def is_overdue(self) -> bool:
+        """Its time is over, and its handler's thread, which can't be stopped, has not ended."""
+        return self.overdue_attempt == self.attempt and self.state is JobState.RUNNING
 
     @property
     def made_by(self) -> ScheduleId | None:

@@ -138,6 +138,11 @@ class WorkStore(Protocol):
         has it."""
         ...
 
+    async def report_overdue(self, processor_id: str, since: Mapping[tuple[str, int], WallMs]) -> None:
+        """Show that running attempts timed out at those instants and that their threads go on: their processor ends
+        them, the leader does not. Attempts that it does not hold any more are passed over; a repeat changes nothing."""
+        ...
+
     async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
         """Which of the attempts that it runs must stop, and why."""
         ...

@@ -10,10 +10,11 @@ many messages name it: that is the local half of "one start for each (job, attem
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any
 
+from hascheduler.model.instants import WallMs
 from hascheduler.ports import HandlerProgress
 
 Key = tuple[str, int]
@@ -51,6 +52,11 @@ class HeldAttempt:
         self.stop_reason: StopReason | None = None
         self.cancel_requested = False
         self.timed_out = False
+        self.in_thread = False
+        """Its handler runs in a thread, which can't be stopped."""
+        self.overdue_since_ms: WallMs | None = None
+        """When its time was over."""
+        self.overdue_reported = False
         self.definition = ""
         """Known once it has started."""
         self.progress: HandlerProgress | None = None
@@ -69,9 +75,18 @@ class HeldAttempt:
         if self._wait is not None and reason is StopReason.DRAINED:
             self._wait.reschedule(asyncio.get_running_loop().time())
 
+    @property
+    def is_overdue(self) -> bool:
+        """Its time is over, and its thread goes on."""
+        return self.timed_out and self.in_thread
+
     def let_go(self) -> None:
-        """A second cancellation, for handlers that did not heed the first; who does not heed it either is abandoned."""
-        if self._handler is not None:
+        """A second cancellation, for handlers that did not heed the first; who does not heed it either is abandoned.
+
+        Not for a thread whose time is over: what it holds stays held until it has ended, at the latest with this
+        process, and nothing is said about its attempt before.
+        """
+        if self._handler is not None and not self.is_overdue:
             self._handler.cancel()
             asyncio.get_running_loop().call_later(_LAST_MOMENT_S, self._abandon)
 
@@ -167,6 +182,19 @@ class HeldAttempts:
             if reported is None or (progress.percent, progress.text) != (reported.percent, reported.text):
                 news[key] = attempt.progress_reported = progress
         return news
+
+    def unreported_overdue(self) -> dict[Key, WallMs]:
+        """Since when those are overdue that no report has named."""
+        return {
+            key: attempt.overdue_since_ms
+            for key, attempt in self._held.items()
+            if attempt.is_overdue and attempt.overdue_since_ms is not None and not attempt.overdue_reported
+        }
+
+    def overdue_were_reported(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            if key in self._held:
+                self._held[key].overdue_reported = True
 
     def stop(self, key: Key, reason: StopReason) -> None:
         """Stop it if it is held."""

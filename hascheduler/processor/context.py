@@ -13,7 +13,7 @@ class JobContext:
 
     A coroutine handler is stopped by a cancellation. A plain function runs in a thread, which can't be stopped: it
     asks `stop_requested` now and then, and raises whatever it likes. What it returns after its time is late: the
-    attempt has failed by then. One that does not heed has its effects beside the next attempt.
+    attempt has failed. One that does not heed keeps its slot and the job's conflict groups until it has ended.
     """
 
     id: str

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
-from hascheduler.model.retry import tries_text
+from hascheduler.model.time_over import time_over
 from hascheduler.ports import AttemptOutcome, StartedJob
 from hascheduler.processor.attempts import HeldAttempt, StopReason
 from hascheduler.processor.context import JobContext
@@ -45,12 +44,20 @@ class Drop:
 End = AttemptOutcome | Failure | GiveBack | Drop
 
 
-async def invoke(handler: Handler, job: JobContext) -> Any:
-    """What the handler returns or raises; a plain function runs in a thread."""
+async def invoke(handler: Handler, job: JobContext, attempt: HeldAttempt) -> Any:
+    """What the handler returns or raises; a plain function runs in a thread, and ``attempt`` knows for how long."""
     try:
         if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__):
             return await handler(job)
-        result = await run_in_thread(handler, job)
+        attempt.in_thread = True
+        try:
+            result = await run_in_thread(handler, job)
+        finally:
+            attempt.in_thread = False
+        if inspect.isawaitable(result) and attempt.timed_out:
+            if inspect.iscoroutine(result):
+                result.close()
+            raise asyncio.CancelledError
         return await result if inspect.isawaitable(result) else result
     except (SystemExit, KeyboardInterrupt) as error:  # it may end its job, not the event loop with all its jobs
         raise RuntimeError(f"the handler raised {type(error).__name__}") from error
@@ -132,8 +139,9 @@ async def run_in_thread(function: Callable[[JobContext], Any], job: JobContext) 
 
 
 LET_GO_S = 5.0
-"""A handler that does not heed the end of its time is let go after so long: before the leader gives the job to others,
-which is `DispatchConfig.timeout_grace_ms` after that end."""
+"""A coroutine that does not heed the end of its time is let go after so long: before the leader gives the job to
+others, which is `DispatchConfig.timeout_grace_ms` after that end. A thread is not: its attempt is overdue until it has
+ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,17 +155,13 @@ class TimeLimit:
     @classmethod
     def of(cls, started: StartedJob, now: WallMs) -> "TimeLimit":
         """The nearer one of the attempt's own timeout and the end of the total one."""
-        rules = started.rules
-        span_ms, failure = rules.timeout_ms, Failure("timed out")
-        if span_ms is not None:
-            failure = Failure(f"timed out after {format_duration(span_ms)}")
-        end_ms = rules.end_of(started.first_started_at_ms)
-        if end_ms is not None and (span_ms is None or end_ms - now < span_ms):
-            total = format_duration(rules.total_timeout_ms or 0)
-            tries = tries_text(started.failures + started.losses + 1, started.losses)
-            span_ms = max(end_ms - now, 0)
-            failure = Failure(f"timed out after {total} in all ({tries})", final=True)
-        return cls(span_ms, None if span_ms is None else WallMs(now + span_ms), failure)
+        over = time_over(
+            started.rules, now, started.first_started_at_ms, failures=started.failures, losses=started.losses
+        )
+        if over is None:
+            return cls(None, None, Failure("timed out"))
+        at_ms = max(over.at_ms, now)
+        return cls(at_ms - now, at_ms, Failure(over.error, final=over.final))
 
     @contextmanager
     def watched(self, attempt: HeldAttempt) -> Iterator[None]:
@@ -166,6 +170,7 @@ class TimeLimit:
             yield
             return
         loop = asyncio.get_running_loop()
+        attempt.overdue_since_ms = self.at_ms
         ending = loop.call_later(self.span_ms / 1000, attempt.stop, StopReason.TIMED_OUT)
         letting_go = loop.call_later(self.span_ms / 1000 + LET_GO_S, attempt.let_go)
         try:

@@ -8,7 +8,7 @@ import structlog
 from hascheduler.errors import WorldError
 from hascheduler.ports import Clock, Deliveries, WorkStore
 from hascheduler.processor.acknowledgements import Acknowledgements
-from hascheduler.processor.attempt_loops import ProgressReporter, StopPoller
+from hascheduler.processor.attempt_loops import OverdueReporter, ProgressReporter, StopPoller
 from hascheduler.processor.attempts import HeldAttempts, StopReason
 from hascheduler.processor.config import ProcessorConfig
 from hascheduler.processor.handlers import Handlers
@@ -84,6 +84,7 @@ class Processor:
         metrics.watch(self.health)
         self._review = StopPoller(work, config, self._attempts)
         self._reports = ProgressReporter(work, config, self._attempts)
+        self._overdue = OverdueReporter(work, config, self._attempts)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as loops:
@@ -92,6 +93,7 @@ class Processor:
                 loops.create_task(self._fence.watch(), name="fence"),
                 loops.create_task(self._review.run(), name="review"),
                 loops.create_task(self._reports.run(), name="reports"),
+                loops.create_task(self._overdue.run(), name="overdue"),
                 loops.create_task(self._intake.run(), name="intake"),
             ]
             await self._draining.wait()

@@ -150,7 +150,7 @@ class Runner:
             return GiveBack(end.reason) if isinstance(end, GiveBack) else end  # it never ran, so it is no loss
         log.debug("started", job=started.id, attempt=started.attempt, definition=started.definition)
         context = self._context(attempt, started, limit)
-        task = asyncio.create_task(invoke(handler, context), name=f"handler {started.id}")
+        task = asyncio.create_task(invoke(handler, context, attempt), name=f"handler {started.id}")
         with limit.watched(attempt), self._metrics.handling(started.definition):
             has_ended = await attempt.ran(task)
         self._fence.check()

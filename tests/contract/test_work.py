@@ -7,6 +7,7 @@ import pytest
 from hascheduler.dispatch.decisions import Requeue
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
+from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import OCCUPYING, TERMINAL, JobState
@@ -169,6 +170,27 @@ async def test_a_racing_start_and_cancel_agree_on_who_was_first(backend: Backend
 
 
 # Standing
+
+
+async def test_that_an_attempt_is_overdue_is_stored_once_and_only_while_its_processor_runs_it(
+    backend: Backend,
+) -> None:
+    await bring_to(backend, JobState.RUNNING)
+    before = await stored(backend)
+    others: Any = {("a", 2): AT, ("nobody", 1): AT}
+    await backend.work.report_overdue("p1", others)
+    await backend.work.report_overdue("p2", {("a", 1): AT})
+    assert await stored(backend) == before
+    await backend.work.report_overdue("p1", {("a", 1): AT, **others})
+    marked = {**before, "overdue_attempt": 1, "overdue_since_ms": AT, "rev": before["rev"] + 1}
+    assert await stored(backend) == marked
+    await backend.work.report_overdue("p1", {("a", 1): WallMs(AT + 1)})
+    assert await stored(backend) == marked
+    assert decode_job("a", marked).is_overdue
+    await finish(backend)
+    await backend.work.report_overdue("p1", {("a", 1): WallMs(AT + 1)})
+    after = await stored(backend)
+    assert (after["rev"], decode_job("a", after).is_overdue) == (before["rev"] + 2, False)
 
 
 async def test_stop_requests_name_cancelled_and_revoked_attempts(backend: Backend) -> None:

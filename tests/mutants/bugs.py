@@ -85,6 +85,7 @@ class WorkWithoutAttemptCheck:
         self.give_back = work.give_back
         self.stop_requests = work.stop_requests
         self.report = work.report
+        self.report_overdue = work.report_overdue
         self.touch = work.touch
 
     async def start(self, job_id: str, attempt: int, processor_id: str, at_ms: WallMs) -> StartedJob | None:

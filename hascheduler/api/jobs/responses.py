@@ -48,6 +48,7 @@ _SUMMARY_EXAMPLE: JsonDict = {
     "depends_on": [],
     "on_dependency_failure": "fail",
     "batch": None,
+    "overdue_since": None,
     "progress": {"percent": 40.0, "text": "2 of 5 pages", "at": "2030-01-01T00:00:10.000Z"},
     "error": None,
 }
@@ -113,6 +114,11 @@ class JobSummary(BaseModel):
         description="When one of those fails or is cancelled: it fails too, or goes on when all ended"
     )
     batch: str | None = Field(description="The batch that it was submitted in")
+    overdue_since: str | None = Field(
+        default=None,
+        description="When the running attempt timed out, where its thread has not ended yet: its slot and conflict "
+        "groups are held until then, and only then the attempt has failed",
+    )
     progress: ProgressResponse | None = Field(description="How far the newest attempt has come, as it says itself")
     error: str | None = Field(
         description="Why it failed, or was cancelled, where that is known; of single attempts: `attempts` of the job"
@@ -231,6 +237,7 @@ def _summary(document: StoredDocument, unschedulable: Collection[str]) -> dict[s
         "depends_on": [str(id) for id in document.get("depends_on") or ()],
         "on_dependency_failure": "ignore" if job.ignores_failures else "fail",
         "batch": _text_or_none(document, "batch"),
+        "overdue_since": instant_or_none(document, "overdue_since_ms") if job.is_overdue else None,
         "progress": _progress(document.get("progress")),
         "error": _text_or_none(document, "error"),
     }

@@ -134,6 +134,13 @@ def _ended(state: JobState) -> str:
 def _summary(explanation: Explanation) -> str:
     if explanation.state == "dispatched":
         return f"it is promised to {explanation.processor}, which has not started it yet"
+    if explanation.overdue is not None:
+        since_ms = explanation.overdue.since_ms
+        since = "" if since_ms is None else f" at {instant_text(since_ms)}"
+        return (
+            f"attempt {explanation.overdue.attempt} timed out{since}; its thread at {explanation.processor} has not "
+            "ended yet: its slot and conflict groups are held until then"
+        )
     if explanation.state == "running":
         return f"it runs at {explanation.processor}"
     place = _place(explanation.position)

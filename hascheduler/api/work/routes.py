@@ -47,12 +47,14 @@ from hascheduler.api.work.schemas import (
     StartedResponse,
     show_started,
 )
+from hascheduler.dispatch.settlements import has_attempt_record
 from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.processor import POLLING_PREFIX, ProcessorRef
+from hascheduler.model.time_over import time_over
 from hascheduler.model.tracebacks import kept_traceback
 from hascheduler.ports import AttemptOutcome, FinishAnswer, StartedJob, StoredDocument
 
@@ -147,7 +149,9 @@ async def beat(body: HeartbeatBody, services: Services, caller: Worker) -> HeldA
 
 @router.post("/finish", responses=problem_responses(404, 409, 413, 422))
 async def finish_attempt(body: FinishBody, services: Services, caller: Worker) -> FinishResponse:
-    """Tell how an attempt ended. A failed one is tried again as its definition says; repeating it is harmless."""
+    """Tell how an attempt ended. A failed one is tried again as its definition says; repeating it is harmless.
+
+    A success that comes when the attempt's time is over is `late`: the attempt has failed by then."""
     require_own_processor(body.processor, caller, services.view)
     return await _finish(body, services)
 
@@ -213,6 +217,9 @@ async def _finish(body: FinishBody, services: ApiServices) -> FinishResponse:
     error = body.error_text()
     match body.outcome:
         case "succeeded":
+            late = await _late_success(body, now, services)
+            if late is not None:
+                return late
             return await _store(body, AttemptOutcome(JobState.SUCCEEDED, result=body.result), now, services)
         case "cancelled":
             job = await _held(body, services)
@@ -230,6 +237,31 @@ async def _finish(body: FinishBody, services: ApiServices) -> FinishResponse:
             return await _store(body, outcome, now, services)
 
 
+async def _late_success(body: FinishBody, now: WallMs, services: ApiServices) -> FinishResponse | None:
+    """The answer to a success that came when the time of its attempt was over, or to a repeat of one: the attempt has
+    failed, as at all processors. None where the time is not over."""
+    job = await services.jobs.get(body.job)
+    if job is None or not _is_held(job, body):
+        has_ended_otherwise = job is not None and any(
+            has_attempt_record(job, number=body.attempt, processor=body.processor, outcome=end.value)
+            for end in (JobState.FAILED, JobState.CANCELLED)
+        )
+        return FinishResponse(answer=FinishAnswer.LATE, retry_at=None) if has_ended_otherwise else None
+    rules = await _rules(str(job.get("definition")), services)
+    failures, losses = job.get("failures") or 0, job.get("losses") or 0
+    over = time_over(
+        rules, job.get("started_at_ms") or now, job.get("first_started_at_ms"), failures=failures, losses=losses
+    )
+    if over is None or now < over.at_ms:
+        return None
+    outcome = AttemptOutcome(JobState.CANCELLED)
+    if job.get("cancel_requested_at_ms") is None:
+        retry_at_ms = None if over.final else _next_try_ms(job, rules, body, now)
+        outcome = AttemptOutcome(JobState.FAILED, error=over.error, retry_at_ms=retry_at_ms)
+    stored = await _store(body, outcome, now, services)
+    return FinishResponse(answer=FinishAnswer.LATE, retry_at=stored.retry_at)
+
+
 async def _store(body: FinishBody, outcome: AttemptOutcome, now: WallMs, services: ApiServices) -> FinishResponse:
     answer = await services.work.finish(body.job, body.attempt, body.processor, outcome, now)
     retry_at = None
@@ -245,7 +277,10 @@ async def _retry_at_ms(body: FinishBody, now: WallMs, services: ApiServices) -> 
     job = await _held(body, services)
     if job is None:
         return None  # too late, or finished already: this changes nothing
-    rules = await _rules(str(job.get("definition")), services)
+    return _next_try_ms(job, await _rules(str(job.get("definition")), services), body, now)
+
+
+def _next_try_ms(job: StoredDocument, rules: Definition, body: FinishBody, now: WallMs) -> WallMs | None:
     end_ms = rules.end_of(job.get("first_started_at_ms"))
     failures, losses = (job.get("failures") or 0) + 1, job.get("losses") or 0
     return rules.retry.retry_at_ms(body.job, failures, now, end_ms, body.retry_after, losses=losses)
@@ -254,9 +289,12 @@ async def _retry_at_ms(body: FinishBody, now: WallMs, services: ApiServices) -> 
 async def _held(body: FinishBody, services: ApiServices) -> StoredDocument | None:
     """The job, if this attempt of it runs at this processor."""
     job = await services.jobs.get(body.job)
-    if job is None or job.get("state") != JobState.RUNNING:
-        return None
-    return job if (job.get("attempt"), job.get("processor")) == (body.attempt, body.processor) else None
+    return job if job is not None and _is_held(job, body) else None
+
+
+def _is_held(job: StoredDocument, body: FinishBody) -> bool:
+    held = (JobState.RUNNING, body.attempt, body.processor)
+    return (job.get("state"), job.get("attempt"), job.get("processor")) == held
 
 
 async def _rules(name: str, services: ApiServices) -> Definition:

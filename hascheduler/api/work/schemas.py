@@ -290,7 +290,9 @@ class FinishResponse(BaseModel):
         json_schema_extra={"examples": [{"answer": "done", "retry_at": "2030-01-01T00:01:30.000Z"}]}
     )
 
-    answer: FinishAnswer = Field(description="`late`: it was no longer this processor's, and nothing changed")
+    answer: FinishAnswer = Field(
+        description="`late`: it was no longer this processor's, or its time was over; the result counts for nothing"
+    )
     retry_at: str | None = Field(description="When it is tried again, where it is")
 
 

@@ -1,8 +1,9 @@
 """When a job's time is over: it expires before it has begun, or its attempt or all its attempts take too long.
 
 The processor itself ends an attempt at its timeout; the leader does so `timeout_grace_ms` later, where the processor
-did not. The clocks of processors differ from the leader's, so an attempt is taken to have begun neither before it was
-dispatched nor after it was seen to run.
+did not. If the processor says that the attempt's thread goes on, the leader waits for the processor, or for its loss:
+the slot and the locks of the job are in use until the thread has ended. The clocks of processors differ from the
+leader's, so an attempt is taken to have begun neither before it was dispatched nor after it was seen to run.
 """
 
 from collections.abc import Sequence
@@ -76,7 +77,7 @@ class Deadlines:
             self._timers.clear(job.id)
 
     def _ends(self, job: JobRef) -> list[tuple[int, str]]:
-        if job.state is JobState.DISPATCHED:
+        if job.state is JobState.DISPATCHED or job.is_overdue:
             return []
         rules = self._rules.definition(job.definition)
         grace_ms = self._config.timeout_grace_ms if job.state is JobState.RUNNING else 0

@@ -25,6 +25,7 @@ JOB_FIELDS = (
     "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
     "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
     "expires_at_ms", "waits_for", "ignores_failures", "schedule_created_at_ms", "losses", "error",
+    "overdue_attempt", "overdue_since_ms",
 )  # fmt: skip
 
 
@@ -147,6 +148,8 @@ def decode_job(id: object, fields: Document) -> JobRef:
         ignores_failures=bool(fields.get("ignores_failures")),
         schedule_created_at_ms=instant_or_none(fields, "schedule_created_at_ms"),
         losses=integer(fields, "losses", default=0),
+        overdue_attempt=integer(fields, "overdue_attempt", default=0),
+        overdue_since_ms=instant_or_none(fields, "overdue_since_ms"),
     )
 
 
@@ -186,9 +189,17 @@ _OF_PATCHES: dict[str, Callable[[Document, str], Any]] = {
     "priority": integer,
     "failures": integer,
     "losses": integer,
+    "overdue_attempt": integer,
     **dict.fromkeys(("finished_at_ms", "error"), lambda fields, name: fields[name]),  # live jobs have no such fields
     **dict.fromkeys(
-        ("dispatched_at_ms", "started_at_ms", "first_started_at_ms", "retry_at_ms", "cancel_requested_at_ms"),
+        (
+            "dispatched_at_ms",
+            "started_at_ms",
+            "first_started_at_ms",
+            "retry_at_ms",
+            "cancel_requested_at_ms",
+            "overdue_since_ms",
+        ),
         instant_or_none,
     ),
 }

@@ -121,6 +121,21 @@ class MongoWorkStore:
         with faults("report the progress"):
             await self._jobs.bulk_write(writes, ordered=False)
 
+    async def report_overdue(self, processor_id: str, since: Mapping[tuple[str, int], WallMs]) -> None:
+        writes = [
+            UpdateOne(
+                {
+                    **attempt_filter(job_id, attempt, processor_id),
+                    "state": JobState.RUNNING.value,
+                    "overdue_attempt": {"$ne": attempt},
+                },
+                {"$set": {"overdue_attempt": attempt, "overdue_since_ms": at_ms}, "$inc": {"rev": 1}},
+            )
+            for (job_id, attempt), at_ms in since.items()
+        ]
+        with faults("report the overdue attempts"):
+            await self._jobs.bulk_write(writes, ordered=False)
+
     async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
         fields = {"state": True, "attempt": True, "processor": True, "cancel_requested_at_ms": True}
         ids = sorted({job_id for job_id, _ in running})

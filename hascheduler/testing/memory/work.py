@@ -131,6 +131,16 @@ class MemoryWorkStore:
                 if job is not None and job.get("state") == JobState.RUNNING and is_held(job, attempt, processor_id):
                     database.update(Collection.JOBS, job, {"progress": encode_progress(progress)})
 
+    async def report_overdue(self, processor_id: str, since: Mapping[tuple[str, int], WallMs]) -> None:
+        async with self._connection.exchange("work.report_overdue") as database:
+            for (job_id, attempt), at_ms in since.items():
+                job = database.find(Collection.JOBS, job_id)
+                if job is None or job.get("state") != JobState.RUNNING or not is_held(job, attempt, processor_id):
+                    continue
+                if job.get("overdue_attempt") != attempt:
+                    mark = {"overdue_attempt": attempt, "overdue_since_ms": at_ms, "rev": job["rev"] + 1}
+                    database.update(Collection.JOBS, job, mark)
+
     async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
         cancelled, revoked = set(), set()
         async with self._connection.exchange("work.stop_requests") as database:

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, QueuePosition
+from hascheduler.dispatch.explanation import Block, BlockReason, CriterionValue, Explanation, Overdue, QueuePosition
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.policy import Criterion
@@ -55,6 +55,27 @@ async def test_the_blocks_of_a_job_are_shown_with_their_numbers(client: httpx.As
         ],
         "standing": None,
     }
+
+
+async def test_a_thread_that_outlives_its_timeout_is_named_with_what_it_holds(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    world.view.explanations[ID] = Explanation(ID, "running", "p.1", overdue=Overdue(2, WallMs(NOW)))
+    told = await get(client, WHY)
+    assert (told["state"], told["processor"]) == ("running", "p.1")
+    assert told["summary"] == (
+        "attempt 2 timed out at 2030-01-01T00:00:00.000Z; its thread at p.1 has not ended yet: its slot and conflict "
+        "groups are held until then"
+    )
+
+
+@pytest.mark.parametrize(("attempt", "shown"), [(2, "2030-01-01T00:00:00.000Z"), (3, None)])
+async def test_a_job_shows_since_when_its_running_attempt_is_overdue(
+    client: httpx.AsyncClient, world: World, attempt: int, shown: str | None
+) -> None:
+    await client.post("/v1/jobs", json={"definition": "log"})
+    world.rewrite(Collection.JOBS, ID, state="running", attempt=attempt, overdue_attempt=2, overdue_since_ms=NOW)
+    assert (await get(client, f"/v1/jobs/{ID}"))["overdue_since"] == shown
 
 
 async def test_a_job_without_blocks_has_its_place_in_the_queue(client: httpx.AsyncClient, world: World) -> None:

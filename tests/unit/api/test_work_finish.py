@@ -40,6 +40,46 @@ async def test_a_failure_is_retried_by_the_rule_of_all_processors(client: httpx.
     assert [(attempt["outcome"], attempt["error"]) for attempt in job["attempts"]] == [("failed", "no")]
 
 
+@pytest.mark.parametrize(
+    ("definition", "error", "again"),
+    [
+        ({"timeout": "1m"}, "timed out after 1m", True),
+        ({"timeout": "1m", "retry": {"attempts": 1}}, "timed out after 1m", False),
+        ({"total_timeout": "1m"}, "timed out after 1m in all (1 try)", False),
+    ],
+)
+async def test_a_success_that_is_told_when_the_time_is_over_is_late_and_the_attempt_has_failed(
+    client: httpx.AsyncClient, world: World, definition: dict[str, Any], error: str, again: bool
+) -> None:
+    """Although the leader, which gives workers ten seconds more, has not ended it."""
+    await client.put("/v1/definitions/log", json=definition)
+    named = await started(client, world, await registered(client))
+    world.clock.now = NOW + 60_000  # type: ignore[assignment]  # an instant
+    late = await _finish(client, named, "succeeded", result="too late")
+    assert (late["answer"], late["retry_at"] is not None) == ("late", again)
+    job = await _job(client, named)
+    assert (job["state"], job["result"]) == ("pending" if again else "failed", None)
+    assert [(attempt["outcome"], attempt["error"]) for attempt in job["attempts"]] == [("failed", error)]
+    assert (await _finish(client, named, "succeeded", result="too late"))["answer"] == "late", "a repeat is no success"
+    assert await _job(client, named) == job
+
+
+async def test_a_success_in_time_stands_and_one_after_a_cancel_and_the_timeout_is_a_cancel(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await client.put("/v1/definitions/log", json={"timeout": "1m"})
+    processor = await registered(client)
+    first, second = [await started(client, world, processor) for _ in range(2)]
+    world.clock.now = NOW + 59_999  # type: ignore[assignment]  # an instant
+    assert (await _finish(client, first, "succeeded"))["answer"] == "done"
+    await post(client, f"/v1/jobs/{second['job']}/cancel", {})
+    world.clock.now = NOW + 60_000  # type: ignore[assignment]  # an instant
+    assert (await _finish(client, first, "succeeded"))["answer"] == "done", "a repeat of what was in time"
+    for _ in range(2):
+        assert (await _finish(client, second, "succeeded"))["answer"] == "late"
+    assert [(await _job(client, one))["state"] for one in (first, second)] == ["succeeded", "cancelled"]
+
+
 async def test_a_failure_keeps_its_traceback_for_those_who_look_at_the_job_alone(
     client: httpx.AsyncClient, world: World
 ) -> None:

@@ -1,11 +1,12 @@
 """Jobs whose time is over: before they began, in one attempt, or in all."""
 
+from dataclasses import replace
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue
-from hascheduler.dispatch.explanation import BlockReason
+from hascheduler.dispatch.explanation import BlockReason, Explanation, Overdue
 from hascheduler.dispatch.inputs import Input, TermBegan
-from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen
+from hascheduler.mirror.changes import DefinitionSeen, JobGone, JobSeen, ProcessorGone
 from hascheduler.model.definition import Definition
 from hascheduler.model.retry import RetryPolicy
 from tests.unit.dispatch.nouns import dispatched, make_job, running, wall
@@ -41,6 +42,28 @@ def test_an_attempt_whose_processor_does_not_end_it_is_given_to_another() -> Non
     scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(running("a", "p", started_at_ms=wall(0))))
     assert scene.at(1_000 + GRACE_MS - 1).decisions == ()
     assert scene.at(1_000 + GRACE_MS).decisions == (Requeue("a", 1, "timed out"),)
+
+
+def test_an_attempt_whose_thread_goes_on_is_its_processor_s_to_end_until_that_is_lost() -> None:
+    overdue: Any = {"overdue_attempt": 1, "overdue_since_ms": wall(1_000)}
+    define_both = define(timeout_ms=1_000, total_timeout_ms=5_000)
+    runs = running("a", "p", started_at_ms=wall(0), first_started_at_ms=wall(0))
+    scene = Scene(*processors("p"), define_both, *jobs(runs))
+    marked = JobSeen(replace(runs, rev=runs.rev + 1, **overdue))
+    assert scene.at(1_000, marked).decisions == ()
+    found = scene.at(20_000)
+    assert (found.decisions, scene.core.explain("a", wall(20_000))) == (
+        (),
+        Explanation("a", "running", "p", overdue=Overdue(1, wall(1_000))),
+    )
+    assert scene.at(20_001, ProcessorGone("p")).decisions == (Requeue("a", 1, "processor lost"),)
+
+
+def test_what_an_earlier_attempt_was_says_nothing_of_the_next() -> None:
+    """0.2.0 gives the job to another all the same, and leaves the mark where it is."""
+    again = running("a", "p", attempt=2, started_at_ms=wall(0), overdue_attempt=1, overdue_since_ms=wall(-9))
+    scene = Scene(*processors("p"), define(timeout_ms=1_000), *jobs(again))
+    assert scene.at(1_000 + GRACE_MS).decisions == (Requeue("a", 2, "timed out"),)
 
 
 def test_or_fails_when_its_tries_are_used_up() -> None:

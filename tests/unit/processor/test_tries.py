@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -15,7 +17,8 @@ from hascheduler.model.message import MessageKind
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.ports import AttemptOutcome
 from hascheduler.processor import Handlers, JobContext, PermanentError, RetryLater, attempts, invocation
-from tests.unit.processor.world import staged, until
+from hascheduler.processor.attempts import StopReason
+from tests.unit.processor.world import LIMIT_S, Job, Stage, staged, until
 
 NOW = 1_000_000
 TRIES = RetryPolicy(3, 1_000, 2_000, 60_000)
@@ -205,6 +208,107 @@ async def test_a_handler_that_heeds_nothing_is_let_go_and_its_slot_is_free(monke
         assert {first.outcome and first.outcome.error, second.outcome and second.outcome.error} == {
             "timed out after 20ms"
         }
+
+
+@asynccontextmanager
+async def overdue(rules: Definition, **more: Any) -> AsyncIterator[tuple[Stage, Job, threading.Event]]:
+    """A job whose thread goes on after its timeout, as it has reported, until the event is set."""
+    handlers = Handlers()
+    over = threading.Event()
+
+    @handlers.handler("deaf")
+    def deaf(job: JobContext) -> str:
+        over.wait(LIMIT_S)
+        return "late"
+
+    async with staged(handlers, slots=1, deadline_ms=60_000, **more) as stage:
+        job = stage.world.dispatch("a", "deaf", rules=rules)
+        try:
+            await until(lambda: job.overdue_since_ms is not None)
+            yield stage, job, over
+        finally:
+            over.set()
+
+
+async def test_a_thread_that_outlives_its_timeout_keeps_its_slot_and_fails_when_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(invocation, "LET_GO_S", 0.02)
+    monkeypatch.setattr(attempts, "_LAST_MOMENT_S", 0.02)
+    async with overdue(Definition("deaf", timeout_ms=20, retry=TRIES)) as (stage, job, over):
+        assert job.overdue_since_ms == NOW + 20
+        second = stage.world.dispatch("b", "deaf")
+        beats = stage.world.beats
+        await until(lambda: stage.world.beats > beats + 10)
+        assert (job.state, second.state) == (JobState.RUNNING, JobState.DISPATCHED)
+        assert stage.world.calls["report_overdue"] == 1, "it is told once"
+        over.set()
+        await until(lambda: second.outcome is not None)
+        again_ms = WallMs(NOW + TRIES.pause_ms("a", 1))
+        assert job.outcome == AttemptOutcome(JobState.FAILED, error="timed out after 20ms", retry_at_ms=again_ms)
+        assert second.outcome == AttemptOutcome(JobState.SUCCEEDED, result="late"), "it has no timeout"
+
+
+async def test_that_a_thread_is_overdue_is_told_again_until_the_store_has_answered() -> None:
+    handlers = Handlers()
+    over = threading.Event()
+
+    @handlers.handler("deaf")
+    def deaf(job: JobContext) -> None:
+        over.wait(LIMIT_S)
+
+    async with staged(handlers, deadline_ms=60_000) as stage:
+        stage.world.vague["report_overdue"] = 2
+        stage.world.dispatch("a", "deaf", rules=Definition("deaf", timeout_ms=20))
+        await until(lambda: stage.world.calls["report_overdue"] == 3)
+        over.set()
+
+
+async def test_a_drain_ends_although_an_overdue_thread_never_does_and_says_nothing_about_its_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is lost with its process: until that has ended nothing else may have what it holds."""
+    for limit in ("_STOP_LIMIT_S", "_SETTLE_LIMIT_S"):
+        monkeypatch.setattr(f"hascheduler.processor.processor.{limit}", 0.05)
+    async with overdue(Definition("deaf", timeout_ms=20), drain_grace_ms=20) as (stage, job, _):
+        await stage.drained()
+        assert (job.state, job.outcome, job.reasons) == (JobState.RUNNING, None, [])
+        assert stage.world.registered is None
+
+
+async def test_an_overdue_thread_whose_job_was_to_be_cancelled_or_was_given_to_another_ends_so() -> None:
+    async with overdue(Definition("deaf", timeout_ms=20)) as (stage, job, over):
+        job.cancel_requested = True
+        stage.world.tell(MessageKind.CANCEL, "a")
+        await until(lambda: any(held.cancel_requested for held in stage.processor._attempts.held))
+        over.set()
+        await until(lambda: job.outcome is not None)
+        assert job.outcome == AttemptOutcome(JobState.CANCELLED)
+    async with overdue(Definition("deaf", timeout_ms=20)) as (stage, job, over):
+        job.attempt, job.processor = 2, "another"
+        await until(lambda: any(held.stop_reason is StopReason.REVOKED for held in stage.processor._attempts.held))
+        over.set()
+        await until(lambda: not stage.processor._attempts.held)
+        assert job.outcome is None
+
+
+async def test_a_thread_that_gives_a_coroutine_after_its_time_does_not_begin_it() -> None:
+    handlers = Handlers()
+    begun: list[str] = []
+
+    async def rest(job: JobContext) -> None:
+        begun.append(job.id)
+
+    @handlers.handler("both")
+    def both(job: JobContext) -> Any:
+        while not job.stop_requested:
+            threading.Event().wait(0.001)
+        return rest(job)
+
+    async with staged(handlers) as stage:
+        job = stage.world.dispatch("a", "both", rules=Definition("both", timeout_ms=20))
+        await until(lambda: job.outcome is not None)
+        assert (job.state, begun) == (JobState.FAILED, [])
 
 
 async def test_a_cancel_goes_before_a_timeout() -> None:

@@ -48,6 +48,7 @@ class Job:
     first_started_at_ms: WallMs | None = None
     progress: list[HandlerProgress] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    overdue_since_ms: WallMs | None = None
 
 
 class World:
@@ -149,6 +150,12 @@ class World:
         async with self._exchange("report"):
             for (job_id, _), progress in reports.items():
                 self.jobs[job_id].progress.append(progress)
+
+    async def report_overdue(self, processor_id: str, since: Mapping[tuple[str, int], WallMs]) -> None:
+        async with self._exchange("report_overdue"):
+            for (job_id, attempt), at_ms in since.items():
+                if self._held(job_id, attempt, processor_id) is not None:
+                    self.jobs[job_id].overdue_since_ms = at_ms
 
     async def stop_requests(self, processor_id: str, running: Sequence[tuple[str, int]]) -> StopRequests:
         async with self._exchange("stop_requests"):
