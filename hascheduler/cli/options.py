@@ -19,6 +19,11 @@ LabelFilter = Annotated[
     typer.Option("--label", metavar="KEY=VALUE", help="Only those with this label; again for more."),
 ]
 
+Owner = Annotated[
+    str | None,
+    typer.Option("--owner", metavar="NAME", help="Whose `apply` may prune it; none: nobody's."),
+]
+
 Options = Mapping[str, Any]
 """An option's annotation (a type and its ``typer.Option``) by its name."""
 

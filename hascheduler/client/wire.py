@@ -437,6 +437,7 @@ class DefinitionBody(TypedDict):
     retry: NotRequired[RetryBody]
     timeout: NotRequired[str | float | None]
     total_timeout: NotRequired[str | float | None]
+    owner: NotRequired[str | None]
 
 
 class RateLimitResponse(TypedDict):
@@ -465,6 +466,7 @@ class DefinitionResponse(TypedDict):
     retry: RetryResponse
     timeout: str | None
     total_timeout: str | None
+    owner: str | None
 
 
 class DefinitionPage(TypedDict):
@@ -684,6 +686,7 @@ class LaneBody(TypedDict):
         | Sequence[Literal["lane", "tier", "fairness", "deadline", "aged_priority", "score", "arrival"]]
         | None
     ]
+    owner: NotRequired[str | None]
 
 
 class LaneResponse(TypedDict):
@@ -692,6 +695,7 @@ class LaneResponse(TypedDict):
     weight: int
     promote_after: str | Sequence[str]
     policy: Sequence[Criterion] | None
+    owner: str | None
 
 
 class LanePage(TypedDict):
@@ -952,6 +956,7 @@ class TenantBody(TypedDict):
     submit_rate: NotRequired[RateLimitBody | None]
     max_schedules: NotRequired[int | None]
     fire_rate: NotRequired[RateLimitBody | None]
+    owner: NotRequired[str | None]
 
 
 class TenantResponse(TypedDict):
@@ -962,6 +967,7 @@ class TenantResponse(TypedDict):
     submit_rate: RateLimitResponse | None
     max_schedules: int | None
     fire_rate: RateLimitResponse | None
+    owner: str | None
 
 
 class TenantPage(TypedDict):

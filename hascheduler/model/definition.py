@@ -34,7 +34,7 @@ class Definition:
     run on one target at once, if they are of one tenant or the ``conflict_scope`` of one is shared.
     ``default_cost_ms`` is charged for a target whose cost is not learned yet. ``resources`` are the demand of a job
     without a demand of its own. An attempt may run for ``timeout_ms``; all attempts, with the pauses between, for
-    ``total_timeout_ms`` from the first start.
+    ``total_timeout_ms`` from the first start. ``owner`` decides nothing here: it is whose `hascheduler apply` wrote it.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Definition:
     timeout_ms: int | None = None
     total_timeout_ms: int | None = None
     conflict_scope: ConflictScope = ConflictScope.SHARED
+    owner: str | None = None
 
     def end_of(self, first_started_at_ms: int | None) -> int | None:
         """When the total timeout ends of a job that first started then; None: never, or not started yet."""

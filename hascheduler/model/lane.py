@@ -18,7 +18,8 @@ class Lane:
 
     ``promote_after_ms`` is how long a job waits for each step of its aged priority: one value, or one for each
     priority from 0 to 10. ``criteria`` orders the lane's own jobs (None: as the deployment's policy does); it takes
-    effect where that policy begins with ``lane``.
+    effect where that policy begins with ``lane``. ``owner`` decides nothing here: it is whose `hascheduler apply`
+    wrote it.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Lane:
     weight: int = 1
     promote_after_ms: tuple[int, ...] = (PROMOTE_AFTER_MS_DEFAULT,)
     criteria: Criteria | None = None
+    owner: str | None = None
 
     def promote_after(self, priority: int) -> int:
         """For a job of that priority, in ms."""

@@ -14,6 +14,7 @@ class Tenant:
 
     ``submit_rate`` is how fast its jobs are accepted, ``fire_rate`` how fast its schedules fire; jobs that fires make
     count in ``max_pending`` like all others. ``max_schedules`` caps its schedules; None: the deployment's default.
+    ``owner`` decides nothing here: it is whose `hascheduler apply` wrote it.
     """
 
     name: str
@@ -23,3 +24,4 @@ class Tenant:
     submit_rate: RateLimit | None = None
     max_schedules: int | None = None
     fire_rate: RateLimit | None = None
+    owner: str | None = None

@@ -34,6 +34,7 @@ from hascheduler.wire.fields import (
     DurationMs,
     Name,
     NullIs,
+    Owner,
     ResourceAmounts,
     Revisioned,
     StrictModel,
@@ -159,6 +160,7 @@ _EXAMPLE: dict[str, Any] = {
     "retry": {"attempts": 5, "lost_attempts": 10, "backoff": "2s", "factor": 2, "max": "1m"},
     "timeout": "5m",
     "total_timeout": "1h",
+    "owner": "team-a",
 }
 
 
@@ -211,6 +213,7 @@ class DefinitionFields(StartLimits):
         default=None,
         description="How long all attempts and pauses may take from the first start; null: for ever",
     )
+    owner: Owner = None
 
     def resource(self, name: str, rev: int = 0) -> Definition:
         return replace(
@@ -218,6 +221,7 @@ class DefinitionFields(StartLimits):
             retry=self.retry.policy(),
             timeout_ms=self.timeout,
             total_timeout_ms=self.total_timeout,
+            owner=self.owner,
         )
 
 
@@ -277,4 +281,5 @@ class DefinitionResponse(DefinitionFields, Revisioned):
             retry=RetryResponse.of(definition.retry),
             timeout=definition.timeout_ms,
             total_timeout=definition.total_timeout_ms,
+            owner=definition.owner,
         )

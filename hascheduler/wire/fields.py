@@ -160,6 +160,13 @@ def _instant(value: Any) -> int:
 
 
 Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern": _NAME_PATTERN})]
+Owner = Annotated[
+    Name | None,
+    Field(
+        description="Whose `hascheduler apply` wrote it; `--prune` deletes it for this owner alone, and another owner "
+        "has to take it over; null: nobody's"
+    ),
+]
 Text = Annotated[str, AfterValidator(_text), Field(json_schema_extra={"minLength": 1, "maxLength": TEXT_LENGTH_MAX})]
 TextOrEmpty = Annotated[str, AfterValidator(_text_or_empty), Field(json_schema_extra={"maxLength": TEXT_LENGTH_MAX})]
 Labels = Annotated[dict[Name, TextOrEmpty], BeforeValidator(_few)]

@@ -15,11 +15,16 @@ from hascheduler.model.lane import (
 )
 from hascheduler.model.policy import PRESETS, Criteria, Criterion, criteria
 from hascheduler.model.repr_limits import quoted
-from hascheduler.wire.fields import WEEK_MS, DurationMs, NullIs, Revisioned, StrictModel, between, invalid_value
+from hascheduler.wire.fields import WEEK_MS, DurationMs, NullIs, Owner, Revisioned, StrictModel, between, invalid_value
 
 _PRIORITIES = PRIORITY_MAX + 1
 _POLICY_EXPECTED = f"a preset ({', '.join(PRESETS)}) or a list of {', '.join(Criterion)}"
-_EXAMPLE: dict[str, Any] = {"weight": 2, "promote_after": "1m", "policy": ["aged_priority", "arrival"]}
+_EXAMPLE: dict[str, Any] = {
+    "weight": 2,
+    "promote_after": "1m",
+    "policy": ["aged_priority", "arrival"],
+    "owner": "team-a",
+}
 
 _step = TypeAdapter(Annotated[DurationMs, between(PROMOTE_AFTER_MS_MIN, WEEK_MS)])
 
@@ -108,9 +113,17 @@ class LaneBody(StrictModel):
         description="How the lane's own jobs are ordered, where the deployment's policy begins with `lane`: a preset, "
         "or criteria one after the other; null: as the deployment's policy does",
     )
+    owner: Owner = None
 
     def resource(self, name: str, rev: int = 0) -> Lane:
-        return Lane(name=name, rev=rev, weight=self.weight, promote_after_ms=self.promote_after, criteria=self.policy)
+        return Lane(
+            name=name,
+            rev=rev,
+            weight=self.weight,
+            promote_after_ms=self.promote_after,
+            criteria=self.policy,
+            owner=self.owner,
+        )
 
 
 class LaneResponse(LaneBody, Revisioned):
@@ -124,4 +137,5 @@ class LaneResponse(LaneBody, Revisioned):
             weight=lane.weight,
             promote_after=lane.promote_after_ms,
             policy=lane.criteria,
+            owner=lane.owner,
         )

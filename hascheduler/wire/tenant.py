@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 
 from hascheduler.model.tenant import Tenant
 from hascheduler.wire.definition import RateLimitBody, RateLimitResponse
-from hascheduler.wire.fields import JOBS_MAX, Revisioned, StrictModel
+from hascheduler.wire.fields import JOBS_MAX, Owner, Revisioned, StrictModel
 
 _EXAMPLE: dict[str, Any] = {
     "max_running": 10,
@@ -14,6 +14,7 @@ _EXAMPLE: dict[str, Any] = {
     "submit_rate": {"count": 100, "per": "1s"},
     "max_schedules": 200,
     "fire_rate": {"count": 600, "per": "1m"},
+    "owner": "team-a",
 }
 
 
@@ -49,6 +50,7 @@ class TenantBody(RunningLimit):
         default=None,
         description="How fast its schedules fire, all together; times beyond it are throttled; null: no limit",
     )
+    owner: Owner = None
 
     def resource(self, name: str, rev: int = 0) -> Tenant:
         submits, fires = self.submit_rate, self.fire_rate
@@ -60,6 +62,7 @@ class TenantBody(RunningLimit):
             submit_rate=None if submits is None else submits.limit(),
             max_schedules=self.max_schedules,
             fire_rate=None if fires is None else fires.limit(),
+            owner=self.owner,
         )
 
 
@@ -81,4 +84,5 @@ class TenantResponse(TenantBody, Revisioned):
             submit_rate=RateLimitResponse.of(tenant.submit_rate),
             max_schedules=tenant.max_schedules,
             fire_rate=RateLimitResponse.of(tenant.fire_rate),
+            owner=tenant.owner,
         )

@@ -33,14 +33,15 @@ KINDS = {
     kind.store: kind
     for kind in (
         Kind(
-            "definitions", make_definition, decode_definition, {"max_concurrency": 3, "resources": (("cpu", 2),)},
+            "definitions", make_definition, decode_definition,
+            {"max_concurrency": 3, "resources": (("cpu", 2),), "owner": "team-a"},
             {"tier": 4},
         ),
         Kind(
-            "lanes", make_lane, decode_lane, {"weight": 3, "criteria": PRESETS["fair"]},
+            "lanes", make_lane, decode_lane, {"weight": 3, "criteria": PRESETS["fair"], "owner": "team-a"},
             {"promote_after_ms": tuple(range(1, 12))},
         ),
-        Kind("tenants", make_tenant, decode_tenant, {"max_running": 3}, {}),
+        Kind("tenants", make_tenant, decode_tenant, {"max_running": 3, "owner": "team-a"}, {}),
     )
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ from hascheduler.cli.input.prompts import delete_stored
 from hascheduler.cli.input.values import or_none, rate_or_none, rate_text, read_resources, whole_or_none
 from hascheduler.cli.jobs.options import RESOURCES
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
+from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Owner, Url, Yes, with_options
 from hascheduler.cli.output.console import or_dash
 from hascheduler.cli.output.tables import with_columns
 from hascheduler.cli.resources.named import Answer, NamedResource
@@ -69,6 +69,7 @@ _LIMITS: Options = {
         str | None, typer.Option("--retry-factor", metavar="N", help="What each pause is multiplied by; default 2.")
     ],
     "max": Annotated[str | None, typer.Option("--retry-max", metavar="SPAN", help="The longest pause; default 1m.")],
+    "owner": Owner,
 }
 
 
@@ -82,12 +83,13 @@ def _cells(one: Answer) -> tuple[str, ...]:
         format_resources(one["resources"]) or "–",
         str(one["retry"]["attempts"]),
         or_dash(one["timeout"]),
+        or_dash(one.get("owner")),
     )
 
 
 _definitions = NamedResource(
     "definition",
-    ("max", "tier", "conflicts", "rate", "cost", "resources", "attempts", "timeout"),
+    ("max", "tier", "conflicts", "rate", "cost", "resources", "attempts", "timeout", "owner"),
     _cells,
     "There are no definitions; every job has the default limits.",
 )
@@ -143,7 +145,7 @@ def _body(given: Given) -> dict[str, Any]:
     for name, flag in (("max_concurrency", "--max-concurrency"), ("tier", "--tier")):
         if name in given:
             body[name] = whole_or_none(flag, given[name])
-    for name in ("conflict_group", "conflict_scope", "default_cost", "timeout", "total_timeout"):
+    for name in ("conflict_group", "conflict_scope", "default_cost", "timeout", "total_timeout", "owner"):
         if name in given:
             body[name] = or_none(given[name])
     if "rate_limit" in given:

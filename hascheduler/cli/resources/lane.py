@@ -8,7 +8,8 @@ from hascheduler.cli.completion import LaneName, NewName
 from hascheduler.cli.input.prompts import delete_stored
 from hascheduler.cli.input.values import or_none, whole_or_none
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
+from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Owner, Url, Yes, with_options
+from hascheduler.cli.output.console import or_dash
 from hascheduler.cli.output.tables import with_columns
 from hascheduler.cli.resources.named import Answer, NamedResource
 
@@ -31,6 +32,7 @@ _SHARE: Options = {
             "--policy", metavar="NAME,…", help="How its own jobs are ordered: a preset, or criteria; none: as all are."
         ),
     ],
+    "owner": Owner,
 }
 
 
@@ -40,11 +42,12 @@ def _cells(one: Answer) -> tuple[str, ...]:
         str(one["weight"]),
         steps if isinstance(steps, str) else ", ".join(steps),
         "–" if policy is None else ", ".join(policy),
+        or_dash(one.get("owner")),
     )
 
 
 _lanes = NamedResource(
-    "lane", ("weight", "promote after", "policy"), _cells, "There are no lanes; every lane has the defaults."
+    "lane", ("weight", "promote after", "policy", "owner"), _cells, "There are no lanes; every lane has the defaults."
 )
 
 
@@ -91,6 +94,7 @@ def _body(given: Given) -> dict[str, Any]:
     if "promote_after" in given:
         steps = or_none(given["promote_after"])
         body["promote_after"] = steps if steps is None or "," not in steps else [s.strip() for s in steps.split(",")]
-    if "policy" in given:
-        body["policy"] = or_none(given["policy"])
+    for name in ("policy", "owner"):
+        if name in given:
+            body[name] = or_none(given[name])
     return body

@@ -6,9 +6,9 @@ import typer
 
 from hascheduler.cli.completion import NewName, TenantName
 from hascheduler.cli.input.prompts import delete_stored
-from hascheduler.cli.input.values import rate_or_none, rate_text, whole_or_none
+from hascheduler.cli.input.values import or_none, rate_or_none, rate_text, whole_or_none
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Url, Yes, with_options
+from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Owner, Url, Yes, with_options
 from hascheduler.cli.output.console import or_dash
 from hascheduler.cli.output.tables import with_columns
 from hascheduler.cli.resources.named import NamedResource
@@ -33,17 +33,19 @@ _QUOTA: Options = {
         str | None,
         typer.Option("--fire-rate", metavar="N/SPAN", help="How fast its schedules fire, such as 600/1m."),
     ],
+    "owner": Owner,
 }
 
 _tenants = NamedResource(
     "tenant",
-    ("max running", "max pending", "submit rate", "schedules", "fire rate"),
+    ("max running", "max pending", "submit rate", "schedules", "fire rate", "owner"),
     lambda one: (
         or_dash(one["max_running"]),
         or_dash(one["max_pending"]),
         rate_text(one["submit_rate"]),
         or_dash(one.get("max_schedules")),
         rate_text(one.get("fire_rate")),
+        or_dash(one.get("owner")),
     ),
     "There are no tenants; no tenant has a quota.",
 )
@@ -91,4 +93,6 @@ def _body(given: Given) -> dict[str, Any]:
     for name, flag in (("submit_rate", "--submit-rate"), ("fire_rate", "--fire-rate")):
         if name in given:
             body[name] = rate_or_none(flag, given[name])
+    if "owner" in given:
+        body["owner"] = or_none(given["owner"])
     return body

@@ -28,7 +28,7 @@ from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_vers
 DEFINITION_FIELDS = (
     "v", "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",
     "resources", "backoff_ms", "backoff_factor", "backoff_max_ms", "timeout_ms", "total_timeout_ms",
-    "conflict_scope", "lost_attempts_max",
+    "conflict_scope", "lost_attempts_max", "owner",
 )  # fmt: skip
 
 
@@ -52,6 +52,7 @@ def encode_definition(definition: Definition) -> dict[str, Any]:
         "backoff_max_ms": retry.backoff_max_ms,
         "timeout_ms": definition.timeout_ms,
         "total_timeout_ms": definition.total_timeout_ms,
+        "owner": definition.owner,
     }
 
 
@@ -76,6 +77,7 @@ def decode_definition(id: object, fields: Document) -> Definition:
         timeout_ms=positive_or_none(fields, "timeout_ms"),
         total_timeout_ms=positive_or_none(fields, "total_timeout_ms"),
         conflict_scope=_decode_conflict_scope(fields),
+        owner=text_or_none(fields, "owner"),
     )
 
 

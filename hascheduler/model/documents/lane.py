@@ -9,12 +9,13 @@ from hascheduler.model.fields import (
     integer,
     is_integer,
     positive,
+    text_or_none,
 )
 from hascheduler.model.lane import PRIORITY_MAX, PROMOTE_AFTER_MS_DEFAULT, Lane
 from hascheduler.model.policy import criteria
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 
-LANE_FIELDS = ("v", "rev", "weight", "promote_after_ms", "criteria")
+LANE_FIELDS = ("v", "rev", "weight", "promote_after_ms", "criteria", "owner")
 
 
 def encode_lane(lane: Lane) -> dict[str, Any]:
@@ -25,6 +26,7 @@ def encode_lane(lane: Lane) -> dict[str, Any]:
         "weight": lane.weight,
         "promote_after_ms": list(lane.promote_after_ms),
         "criteria": None if lane.criteria is None else [criterion.value for criterion in lane.criteria],
+        "owner": lane.owner,
     }
 
 
@@ -42,6 +44,7 @@ def decode_lane(id: object, fields: Document) -> Lane:
         weight=positive(fields, "weight"),
         promote_after_ms=tuple(steps),
         criteria=None if listed is None else criteria(listed, "criteria"),
+        owner=text_or_none(fields, "owner"),
     )
 
 

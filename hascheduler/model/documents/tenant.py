@@ -8,11 +8,12 @@ from hascheduler.model.fields import (
     identifier,
     integer,
     positive_or_none,
+    text_or_none,
 )
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 from hascheduler.model.tenant import Tenant
 
-TENANT_FIELDS = ("v", "rev", "max_running", "max_pending", "submit_rate", "max_schedules", "fire_rate")
+TENANT_FIELDS = ("v", "rev", "max_running", "max_pending", "submit_rate", "max_schedules", "fire_rate", "owner")
 
 
 def encode_tenant(tenant: Tenant) -> dict[str, Any]:
@@ -25,6 +26,7 @@ def encode_tenant(tenant: Tenant) -> dict[str, Any]:
         "submit_rate": encode_rate_limit(tenant.submit_rate),
         "max_schedules": tenant.max_schedules,
         "fire_rate": encode_rate_limit(tenant.fire_rate),
+        "owner": tenant.owner,
     }
 
 
@@ -38,4 +40,5 @@ def decode_tenant(id: object, fields: Document) -> Tenant:
         submit_rate=decode_rate_limit(fields, "submit_rate"),
         max_schedules=positive_or_none(fields, "max_schedules"),
         fire_rate=decode_rate_limit(fields, "fire_rate"),
+        owner=text_or_none(fields, "owner"),
     )

@@ -17,13 +17,13 @@ RETRY: dict[str, Any] = {"attempts": 5, "lost_attempts": 10, "backoff": "2s", "f
 PLAIN: dict[str, Any] = {
     "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None,
     "conflict_scope": "tenant", "tier": None, "rate_limit": None, "resources": {}, "retry": RETRY, "timeout": None,
-    "total_timeout": None,
+    "total_timeout": None, "owner": None,
 }  # fmt: skip
 FULL: dict[str, Any] = {
     "default_cost": "20s", "max_concurrency": 3, "conflict_group": "git", "conflict_scope": "tenant", "tier": 10,
     "rate_limit": {"count": 100, "per": "1s"}, "resources": {"cpu": 2},
     "retry": {"attempts": 2, "lost_attempts": 3, "backoff": "500ms", "factor": 1.5, "max": "30s"}, "timeout": "5m",
-    "total_timeout": "1h",
+    "total_timeout": "1h", "owner": "team-a",
 }  # fmt: skip
 
 
@@ -59,6 +59,7 @@ async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, wo
         timeout_ms=300_000,
         total_timeout_ms=3_600_000,
         conflict_scope=ConflictScope.TENANT,
+        owner="team-a",
     )
     nulls = {name: None for name in FULL if name != "retry"}
     assert (await client.put(LOG, json=nulls)).json() == PLAIN | {"rev": 2}

@@ -16,7 +16,7 @@ from tests.unit.api.doubles import World
 from tests.unit.api.requests import check_problem, get
 
 BULK, ACME = "/v1/lanes/bulk", "/v1/tenants/acme"
-PLAIN: dict[str, Any] = {"name": "bulk", "rev": 1, "weight": 1, "promote_after": "1m", "policy": None}
+PLAIN: dict[str, Any] = {"name": "bulk", "rev": 1, "weight": 1, "promote_after": "1m", "policy": None, "owner": None}
 
 
 async def test_a_lane_has_its_defaults(client: httpx.AsyncClient, world: World) -> None:
@@ -82,17 +82,18 @@ async def test_a_mistake_says_what_would_be_right(client: httpx.AsyncClient) -> 
 async def test_a_tenant_has_a_quota_or_none(client: httpx.AsyncClient, world: World) -> None:
     quota = {
         "max_running": 10, "max_pending": 10_000, "submit_rate": {"count": 100, "per": "1s"}, "max_schedules": 200,
-        "fire_rate": {"count": 600, "per": "1m"},
+        "fire_rate": {"count": 600, "per": "1m"}, "owner": "team-a",
     }  # fmt: skip
     none = {"name": "acme", "rev": 1, **dict.fromkeys(quota)}
     assert (await client.put(ACME, json=quota)).json() == none | quota
     stored = decode_tenant("acme", world.stored(Collection.TENANTS, "acme"))
-    assert stored == Tenant("acme", 1, 10, 10_000, RateLimit(100, 1_000), 200, RateLimit(600, 60_000))
+    assert stored == Tenant("acme", 1, 10, 10_000, RateLimit(100, 1_000), 200, RateLimit(600, 60_000), "team-a")
     shown = (
         await client.patch(ACME, json={"max_running": None, "submit_rate": {"count": 5}, "fire_rate": None})
     ).json()
     assert shown == none | {
-        "rev": 2, "max_pending": 10_000, "submit_rate": {"count": 5, "per": "1s"}, "max_schedules": 200
+        "rev": 2, "max_pending": 10_000, "submit_rate": {"count": 5, "per": "1s"}, "max_schedules": 200,
+        "owner": "team-a",
     }  # fmt: skip
     shown = (await client.patch(ACME, json=dict.fromkeys(quota))).json()
     assert shown == await get(client, ACME) == none | {"rev": 3}
@@ -128,3 +129,23 @@ async def test_one_that_cannot_be_read_is_repaired_by_a_replacement_alone(
     check_problem(await client.patch(path, json={}), 500)
     assert [one["id"] for one in (await get(client, f"/v1/{kind}"))["unreadable"]] == [name]
     assert (await client.put(path, json={})).json()["rev"] == 2
+
+
+@pytest.mark.parametrize("path", [BULK, ACME, "/v1/definitions/log"])
+async def test_an_owner_is_kept_by_edits_and_dropped_by_what_replaces_the_whole(
+    client: httpx.AsyncClient, world: World, path: str
+) -> None:
+    assert (await client.put(path, json={"owner": "team-a"})).json()["owner"] == "team-a"
+    assert (await client.put(path, json={"owner": "team-a"})).json()["rev"] == 1
+    assert (await client.patch(path, json={})).json()["owner"] == "team-a"
+    assert (await client.patch(path, json={"owner": "team-b"})).json()["owner"] == "team-b"
+    for wrong in ("", "a b", "x" * 129, 5, ["team-a"]):
+        check_problem(await client.patch(path, json={"owner": wrong}), 422, "owner")
+    collection, name = Collection(path.split("/")[2]), path.split("/")[3]
+    assert world.stored(collection, name)["owner"] == "team-b"
+    assert (await client.put(path, json={})).json()["owner"] is None
+    await client.put(path, json={"owner": "team-b"})
+    assert (await client.patch(path, json={"owner": None})).json()["owner"] is None
+    stored = world.stored(collection, name)
+    world.database.replace(collection, {field: value for field, value in stored.items() if field != "owner"})
+    assert (await get(client, path))["owner"] is None, "as 0.2.0 stored it"

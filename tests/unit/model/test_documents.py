@@ -102,7 +102,7 @@ LIMITS = st.none() | st.builds(RateLimit, POSITIVE, POSITIVE)
 DEFINITIONS = st.builds(
     Definition, NAME, INTEGER, st.none() | POSITIVE, COUNT, st.none() | NAME, st.none() | POSITIVE, LIMITS, RESOURCES,
     st.builds(RetryPolicy, INTEGER, COUNT, COUNT, COUNT), st.none() | POSITIVE, st.none() | POSITIVE,
-    st.sampled_from(ConflictScope),
+    st.sampled_from(ConflictScope), st.none() | NAME,
 )  # fmt: skip
 CRITERIA = st.permutations([criterion for criterion in Criterion if criterion is not Criterion.ARRIVAL]).flatmap(
     lambda order: st.integers(0, len(order)).map(lambda count: (*order[:count], Criterion.ARRIVAL))
@@ -110,10 +110,11 @@ CRITERIA = st.permutations([criterion for criterion in Criterion if criterion is
 STEPS = st.sampled_from([1, PRIORITY_MAX + 1]).flatmap(
     lambda count: st.lists(POSITIVE, min_size=count, max_size=count).map(tuple)
 )
-LANES = st.builds(Lane, NAME, INTEGER, POSITIVE, STEPS, st.none() | CRITERIA)
+LANES = st.builds(Lane, NAME, INTEGER, POSITIVE, STEPS, st.none() | CRITERIA, st.none() | NAME)
 TENANTS = st.builds(
-    Tenant, NAME, INTEGER, st.none() | POSITIVE, st.none() | POSITIVE, LIMITS, st.none() | POSITIVE, LIMITS
-)
+    Tenant, NAME, INTEGER, st.none() | POSITIVE, st.none() | POSITIVE, LIMITS, st.none() | POSITIVE, LIMITS,
+    st.none() | NAME,
+)  # fmt: skip
 TOKENS = st.builds(Token, NAME, NAME, NAME, st.sampled_from(Role), NAME, WALL, NAME, st.none() | WALL, INTEGER)
 PROCESSORS = st.builds(
     ProcessorRef, NAME, NAME, NAME, st.frozensets(TEXT), INTEGER, INTEGER, st.booleans(), INTEGER, RESOURCES,

@@ -22,10 +22,10 @@ from hascheduler.wire.validation import validated
 
 _DEFINITION = Definition(
     "a", 3, 2, 90_000, "git", 4, RateLimit(3, 60_000), (("cpu", 2),), RetryPolicy(3, 500, 1_500, 9_000), 1, 2,
-    ConflictScope.TENANT,
+    ConflictScope.TENANT, "team-a",
 )  # fmt: skip
-_LANE = Lane("b", 3, 5, tuple(range(1_000, 12_000, 1_000)), PRESETS["fair"])
-_TENANT = Tenant("c", 3, 1, 2, RateLimit(3, 4_000), 5, RateLimit(6, 7_000))
+_LANE = Lane("b", 3, 5, tuple(range(1_000, 12_000, 1_000)), PRESETS["fair"], "team-a")
+_TENANT = Tenant("c", 3, 1, 2, RateLimit(3, 4_000), 5, RateLimit(6, 7_000), "team-b")
 
 
 @pytest.mark.parametrize(
