@@ -28,7 +28,8 @@ from hascheduler.wire.validation import validated
 MANAGED = ("managed-by", "hascheduler-apply")
 """The label of every schedule that was written by `apply`."""
 OWNER = "apply-owner"
-"""The label that names who `apply` wrote a schedule for: `--prune` deletes for nobody else."""
+"""The label that names who `apply` wrote a schedule for: `--prune` deletes for nobody else. Other kinds have a
+field."""
 
 _ENDINGS = (".yaml", ".yml", ".json")
 _ERRORS_SHOWN_MAX = 10
@@ -104,11 +105,23 @@ def read_manifests(sources: Sequence[str], now_ms: WallMs, owner: str | None = N
     return Wanted([_owned(manifest, owner) for manifest, _ in found.values()], owner)
 
 
+def owner_of(kind: str, document: Mapping[str, Any]) -> str | None:
+    """Who `apply` wrote that document for, stored or wanted."""
+    said = document.get("labels", {}).get(OWNER) if kind == "schedule" else document.get("owner")
+    return said if isinstance(said, str) else None
+
+
+def owned_by(kind: str, document: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """The document, in its normal form, as one of that owner."""
+    if kind == "schedule":
+        return normal_schedule({**document, "labels": {**document.get("labels", {}), OWNER: owner}})
+    return NORMAL[kind]({**document, "owner": owner})
+
+
 def _owned(manifest: Manifest, owner: str | None) -> Manifest:
-    if owner is None or manifest.kind != "schedule":
+    if owner is None:
         return manifest
-    labels = {**manifest.body["labels"], OWNER: owner}
-    return replace(manifest, body=normal_schedule({**manifest.body, "labels": labels}))
+    return replace(manifest, body=owned_by(manifest.kind, manifest.body, owner))
 
 
 def _texts(sources: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -2,18 +2,22 @@
 
 The plan is decided from what is stored and carried out on exactly that: a resource that changed in between is a
 conflict.
+
+Every noun may have an owner: schedules as a label, definitions, lanes and tenants as a field. ``--prune`` deletes what
+its owner applied and the files no longer hold: schedules first, then what they name, and nothing that is still used.
+What is another owner's is neither changed nor deleted, unless it is taken over.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from hascheduler.cli.input.manifests import MANAGED, OWNER, Manifest, Wanted, read_manifests
+from hascheduler.cli.input.manifests import MANAGED, OWNER, Manifest, Wanted, owned_by, owner_of, read_manifests
 from hascheduler.cli.input.normal_forms import NORMAL, normal_schedule
 from hascheduler.cli.input.prompts import confirmed
 from hascheduler.cli.lazy_groups import example
@@ -22,6 +26,7 @@ from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.printable import one_printable_line
 from hascheduler.cli.output.yaml_text import coloured_diff, yaml_diff
 from hascheduler.cli.replica import as_cli_errors, named_api, replica
+from hascheduler.cli.resources.uses import Noun, uses
 from hascheduler.client import Scheduler
 from hascheduler.clock import SystemClock
 from hascheduler.errors import CallerError, Conflict, HaschedulerError, InvalidInput, NotFound, WorldError
@@ -39,7 +44,10 @@ class PlannedChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One thing to do: ``after`` in place of ``before`` at revision ``rev``; None for what is not there."""
+    """One thing to do: ``after`` in place of ``before`` at revision ``rev``; None for what is not there.
+
+    ``used_by`` says what still uses a noun that would be pruned, and stays.
+    """
 
     kind: str
     name: str
@@ -47,6 +55,11 @@ class PlanStep:
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
     rev: int | None = None
+    used_by: str | None = None
+
+    @property
+    def noun(self) -> Noun:
+        return self.kind, self.name
 
     @property
     def difference(self) -> str:
@@ -60,6 +73,8 @@ class PlanStep:
         return remarks(read_trigger(self.after["trigger"], WallMs(0)))
 
 
+Failures = dict[Noun, HaschedulerError]
+_OTHERS_SHOWN_MAX = 10
 _SIGNS = {
     PlannedChange.CREATED: "green",
     PlannedChange.CHANGED: "yellow",
@@ -80,12 +95,15 @@ def apply(
     ],
     *,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Delete schedules of this owner that are in no file any more.")
+        bool, typer.Option("--prune", help="Delete what is this owner's and in no file any more.")
     ] = False,
     owner: Annotated[
         str | None,
         typer.Option("--owner", metavar="NAME", help="Whose they are; default: what a document `kind: Apply` says."),
     ] = None,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Change what another owner applied too, and make it this owner's.")
+    ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     url: Url = DEFAULT_URL,
@@ -95,33 +113,71 @@ def apply(
 
     Documents are `kind: Schedule`, `Definition`, `Lane` or `Tenant`, `name: …`, and the rest as in a request. Nothing
     is sent while any of them is wrong. What is changed is what was shown: if somebody was faster, that document fails.
-    What is written is marked as its owner's, and --prune deletes for nobody else: without an owner it is refused.
-    Asks first; without a terminal it does nothing but say so (status 2), unless with --yes. Status 1: some documents
-    failed.
+    What is written is marked as its owner's; what is another's is refused (status 2), unless with --take-over.
+    --prune deletes for this owner alone, schedules first, and nothing that a schedule, a job that has not ended or a
+    token still uses. Asks first; without a terminal it does nothing but say so (status 2), unless with --yes. Status 1:
+    some documents failed.
     """
     files_want = read_manifests(files, SystemClock().wall_ms(), owner)
     if prune and files_want.owner is None:
         expected = "--owner NAME, or a document with kind: Apply and owner: NAME"
-        raise InvalidInput(("--prune",), "it is not said whose schedules may go", expected)
+        raise InvalidInput(("--prune",), "it is not said whose may go", expected)
     with replica(url) as scheduler:
         steps = make_plan(scheduler, files_want, prune=prune)
+        if not take_over:
+            _require_own(steps)
         wanted = [step for step in steps if step.change is not PlannedChange.UNCHANGED]
-        if as_json and wanted and not (yes or dry_run):
+        possible = [step for step in wanted if step.used_by is None]
+        if as_json and possible and not (yes or dry_run):
             raise InvalidInput(("--json",), "leaves nobody to ask", "--yes or --dry-run beside it")
         if not as_json:
             _show(wanted)
-        failures: dict[tuple[str, str], HaschedulerError] = {}
-        doing = bool(wanted) and not dry_run and confirmed(_question(len(wanted)), yes=yes)
-        for step in wanted if doing else ():
-            try:
-                with as_cli_errors():
-                    carry_out(scheduler, step)
-            except (CallerError, WorldError) as error:
-                failures[step.kind, step.name] = error
-    _print_outcome(steps, failures, done=doing or not wanted, dry_run=dry_run, as_json=as_json)
+        failures: Failures = {step.noun: Conflict(step.used_by) for step in wanted if step.used_by is not None}
+        doing = bool(possible) and not dry_run and confirmed(_question(len(possible)), yes=yes)
+        if doing:
+            _carry_out_all(scheduler, possible, failures)
+    _print_outcome(steps, failures, done=doing or not possible, dry_run=dry_run, as_json=as_json)
     if failures:
         refused = any(isinstance(error, CallerError) and not isinstance(error, Conflict) for error in failures.values())
         raise typer.Exit(2 if refused else 1)
+
+
+def _require_own(steps: Sequence[PlanStep]) -> None:
+    """`CallerError`, one line, where a step would change what another owner applied."""
+    others = []
+    for step in steps:
+        if step.before is None or step.after is None:
+            continue
+        owner, wanted = owner_of(step.kind, step.before), owner_of(step.kind, step.after)
+        if owner not in (None, wanted):
+            others.append(f"{step.kind} {step.name} is {owner}'s, and would be {wanted}'s")
+    if others:
+        more = [f"and {len(others) - _OTHERS_SHOWN_MAX} more"] if len(others) > _OTHERS_SHOWN_MAX else []
+        raise CallerError(f"{' | '.join([*others[:_OTHERS_SHOWN_MAX], *more])}; --take-over takes what is another's")
+
+
+def _carry_out_all(scheduler: Scheduler, steps: Sequence[PlanStep], failures: Failures) -> None:
+    """Does all that can be done, and adds to ``failures`` what can't.
+
+    Whether a noun is used is asked again, once, after all else is done: schedules may have stayed, or come.
+    """
+    still_used: dict[Noun, str] | None = None
+    for step in steps:
+        try:
+            with as_cli_errors():
+                if step.change is PlannedChange.PRUNED and step.kind != "schedule":
+                    if still_used is None:
+                        still_used = uses(scheduler, _nouns(steps), {})
+                    if step.noun in still_used:
+                        raise Conflict(still_used[step.noun])
+                carry_out(scheduler, step)
+        except (CallerError, WorldError) as error:
+            failures[step.noun] = error
+
+
+def _nouns(steps: Sequence[PlanStep]) -> list[Noun]:
+    """Those of which schedules and jobs may still name one that is to go."""
+    return [step.noun for step in steps if step.change is PlannedChange.PRUNED and step.kind != "schedule"]
 
 
 def _question(count: int) -> str:
@@ -130,7 +186,10 @@ def _question(count: int) -> str:
 
 def _show(steps: Sequence[PlanStep]) -> None:
     for step in steps:
-        console().print(Text(f"{step.kind} {step.name} {_will(step.change)}", style=f"bold {_SIGNS[step.change]}"))
+        will = _will(step.change) if step.used_by is None else f"stays: {step.used_by}"
+        console().print(Text(f"{step.kind} {step.name} {will}", style=f"bold {_SIGNS[step.change]}"), soft_wrap=True)
+        if step.used_by is not None:
+            continue
         console().print(coloured_diff(step.difference), soft_wrap=True)
         for warning in step.warnings:
             console().print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
@@ -144,7 +203,7 @@ def _will(change: PlannedChange) -> str:
 
 def _print_outcome(
     steps: Sequence[PlanStep],
-    failures: dict[tuple[str, str], HaschedulerError],
+    failures: Failures,
     *,
     done: bool,
     dry_run: bool,
@@ -156,7 +215,7 @@ def _print_outcome(
     if as_json:
         print_json({"dry_run": dry_run, "documents": [_as_json(step, failures) for step in steps]})
         return
-    counts = Counter(step.change for step in steps if (step.kind, step.name) not in failures)
+    counts = Counter(step.change for step in steps if step.noun not in failures)
     parts = [Text(f"{counts[change]} {change}", style=_SIGNS[change]) for change in PlannedChange if counts[change]]
     if failures:
         parts.append(Text(f"{len(failures)} failed", style="bold red"))
@@ -164,8 +223,8 @@ def _print_outcome(
     console().print(Text.assemble(how, Text(", ").join(parts)))
 
 
-def _as_json(step: PlanStep, failures: dict[tuple[str, str], HaschedulerError]) -> dict[str, Any]:
-    failure = failures.get((step.kind, step.name))
+def _as_json(step: PlanStep, failures: Failures) -> dict[str, Any]:
+    failure = failures.get(step.noun)
     return {
         "kind": step.kind,
         "name": step.name,
@@ -177,10 +236,16 @@ def _as_json(step: PlanStep, failures: dict[tuple[str, str], HaschedulerError]) 
 
 
 def make_plan(scheduler: Scheduler, files_want: Wanted, *, prune: bool) -> list[PlanStep]:
-    """Schedules after what they name; what is pruned last."""
+    """Schedules after what they name; what is pruned last, and there the schedules first."""
     ordered = sorted(files_want.manifests, key=lambda manifest: manifest.kind == "schedule")
     steps = [_step(scheduler, manifest) for manifest in ordered]
-    return [*steps, *(_pruned(scheduler, files_want) if prune else ())]
+    if not prune:
+        return steps
+    steps += _pruned(scheduler, files_want)
+    used = uses(scheduler, _nouns(steps), {step.name: step.after for step in steps if step.kind == "schedule"})
+    return [
+        replace(step, used_by=used.get(step.noun)) if step.change is PlannedChange.PRUNED else step for step in steps
+    ]
 
 
 def carry_out(scheduler: Scheduler, step: PlanStep) -> None:
@@ -226,10 +291,10 @@ def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
         if manifest.paused is None and before.get("paused"):
             after = normal_schedule({**after, "paused": True})
         after["trigger"] = _with_stored_anchor(after["trigger"], before["trigger"])
-        owner = before.get("labels", {}).get(OWNER)
-        if owner is not None and OWNER not in after["labels"]:
-            # Who names no owner takes nothing from the one that there is.
-            after = normal_schedule({**after, "labels": {**after["labels"], OWNER: owner}})
+    owner = owner_of(manifest.kind, before)
+    if owner is not None and owner_of(manifest.kind, after) is None:
+        # Files that name no owner take nothing from the one that there is.
+        after = owned_by(manifest.kind, after, owner)
     if manifest.kind == "definition" and "conflict_group" in after and "conflict_scope" in before:
         # A replacement keeps the scope unless it brings another.
         after = NORMAL["definition"]({"conflict_scope": before["conflict_scope"], **after})
@@ -246,13 +311,23 @@ def _with_stored_anchor(trigger: Mapping[str, Any], stored: Mapping[str, Any]) -
     return trigger
 
 
+_PRUNED = ("schedule", "definition", "lane", "tenant")
+"""In this order, so that nothing goes before what names it."""
+
+
 def _pruned(scheduler: Scheduler, files_want: Wanted) -> Iterator[PlanStep]:
     assert files_want.owner is not None
-    kept = {manifest.name for manifest in files_want.manifests if manifest.kind == "schedule"}
-    owned = dict([MANAGED, (OWNER, files_want.owner)])
-    for stored in scheduler.schedules.list(owned):
-        # Looked at again: what lacks the labels must not go, whatever the answer holds.
-        if stored["name"] not in kept and stored.get("labels", {}).items() >= owned.items():
-            yield PlanStep(
-                "schedule", stored["name"], PlannedChange.PRUNED, normal_schedule(stored), None, stored["rev"]
-            )
+    kept = {(manifest.kind, manifest.name) for manifest in files_want.manifests}
+    for kind in _PRUNED:
+        for stored in _owned(scheduler, kind, files_want.owner):
+            if (kind, stored["name"]) not in kept:
+                yield PlanStep(kind, stored["name"], PlannedChange.PRUNED, NORMAL[kind](stored), None, stored["rev"])
+
+
+def _owned(scheduler: Scheduler, kind: str, owner: str) -> Iterator[Mapping[str, Any]]:
+    """Looked at one by one: what is not marked as this owner's must not go, whatever the answer holds."""
+    if kind == "schedule":
+        labels = dict([MANAGED, (OWNER, owner)])
+        found = scheduler.schedules.list(labels)
+        return (stored for stored in found if stored.get("labels", {}).items() >= labels.items())
+    return (stored for stored in named_api(scheduler, kind).list() if owner_of(kind, stored) == owner)

@@ -190,7 +190,7 @@ async def test_nothing_is_pruned_where_nobody_is_named(replica: Replica, world: 
     before = world.everything()
     ended = await replica.run("apply", "-f", str(file), "--prune", "--yes")
     assert (ended.status, ended.out) == (2, "")
-    assert "--prune: it is not said whose schedules may go; expected --owner NAME, or a document" in ended.err
+    assert "--prune: it is not said whose may go; expected --owner NAME, or a document" in ended.err
     assert world.everything() == before
 
 
@@ -201,12 +201,13 @@ async def test_an_owner_stays_where_none_is_named_and_a_document_names_one(
     assert (await replica.done("apply", "-f", str(file))).out == "3 unchanged\n"
     assert world.schedule("tick")["labels"]["apply-owner"] == "team-a"
     want(file, "{kind: Apply, owner: team-b}\n---\n" + _WANTED)
-    ended = await replica.done("apply", "-f", str(file), "--yes")
+    ended = await replica.done("apply", "-f", str(file), "--take-over", "--yes")
     assert "-  apply-owner: team-a\n+  apply-owner: team-b" in ended.out
+    assert "-owner: team-a\n+owner: team-b" in ended.out
     want(file, "{kind: Apply, owner: team-b}")
     ended = await replica.done("apply", "-f", str(file), "--prune", "--yes")
-    assert ended.out.endswith("2 pruned\n")
-    assert names(world) == []
+    assert ended.out.endswith("3 pruned\n")
+    assert names(world) == names(world, Collection.DEFINITIONS) == []
 
 
 async def test_a_dry_run_writes_nothing(replica: Replica, world: World, file: Path) -> None:
