@@ -28,6 +28,9 @@ stopped and has failed, whatever its handler returns later. A thread can't be st
 the leader is told, and fails when the thread has ended; its slot and the job's locks are held until then.
 `JobContext.progress` shows how far an attempt has come.
 
+A handler that is declared with ``process=True`` runs each attempt in a process of its own (`child_process`), which is
+killed when the attempt must stop, or when this process ends.
+
 What must hold:
 
 * One start for each (job, attempt) in this process: the attempt is held from its message until the database has

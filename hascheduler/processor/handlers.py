@@ -4,6 +4,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hascheduler.errors import InvalidInput
@@ -12,6 +13,20 @@ from hascheduler.processor.context import JobContext
 
 Handler = Callable[[JobContext], Any]
 """Returns JSON or an awaitable of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessHandler:
+    """A handler whose attempts run in processes of their own, which find it by its module and its name there."""
+
+    function: Handler
+    module: str
+    name: str
+
+    def __call__(self, job: JobContext) -> Any:
+        """In this process: for tests."""
+        return self.function(job)
+
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _F = TypeVar("_F", bound=Handler)
@@ -23,17 +38,19 @@ class Handlers:
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
 
-    def handler(self, definition: str) -> Callable[[_F], _F]:
+    def handler(self, definition: str, *, process: bool = False) -> Callable[[_F], _F]:
         """Register the decorated function for ``definition``; ``"*"`` is for all that have no handler of their own.
 
-        A coroutine function runs in the event loop, a plain one in a thread of its own. A name that no definition can
-        have, a name that is taken, and what can't be called with one argument are an `InvalidInput`.
+        A coroutine function runs in the event loop, a plain one in a thread of its own; with ``process`` each attempt
+        of either runs in a new process, which is killed when it must stop. It imports the function, so that must stand
+        by its name in a module: no lambda, no function in a function, nothing of ``__main__``. What does not, a name
+        that no definition can have or that is taken, and what can't be called with one argument are an `InvalidInput`.
         """
 
         name = _checked_name(definition)
 
         def register(function: _F) -> _F:
-            self._add(name, function)
+            self._add(name, _of_process(name, function) if process else function)
             return function
 
         return register
@@ -54,12 +71,24 @@ class Handlers:
         if definition in self._handlers:
             raise InvalidInput(("definition",), f"{definition!r} has a handler already", "one handler a definition")
         try:
-            inspect.signature(function).bind(object())
+            called = function.function if isinstance(function, ProcessHandler) else function
+            inspect.signature(called).bind(object())
         except (TypeError, ValueError):
             raise InvalidInput(
                 ("handler",), f"the handler of {definition!r} can't be called", "a function of one argument, the job"
             ) from None
         self._handlers[definition] = function
+
+
+def _of_process(definition: str, function: Handler) -> ProcessHandler:
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or "<" in name:
+        raise InvalidInput(
+            ("handler",),
+            f"the handler of {definition!r} can't be imported by a process of its own",
+            "a function that stands by its name in a module other than __main__, no lambda or function in a function",
+        )
+    return ProcessHandler(function, module, name)
 
 
 def _checked_name(definition: object) -> str:

@@ -1,8 +1,8 @@
 """Calls a handler within its time limit, and decides how its attempt ended.
 
-A coroutine function runs in the event loop, a plain function in a thread of its own. Daemon threads rather than a pool:
-at the end of the process a pool waits for its threads, and a function that never returns would keep a drained processor
-alive for ever.
+A coroutine function runs in the event loop, a plain function in a thread of its own, a `ProcessHandler` in a process of
+its own. Daemon threads rather than a pool: at the end of the process a pool waits for its threads, and a function that
+never returns would keep a drained processor alive for ever.
 """
 
 import asyncio
@@ -20,8 +20,9 @@ from hascheduler.model.job import JobState
 from hascheduler.model.time_over import time_over
 from hascheduler.ports import AttemptOutcome, StartedJob
 from hascheduler.processor.attempts import HeldAttempt, StopReason
+from hascheduler.processor.child_process import run_in_process
 from hascheduler.processor.context import JobContext
-from hascheduler.processor.handlers import Handler
+from hascheduler.processor.handlers import Handler, ProcessHandler
 from hascheduler.processor.outcomes import Failure, checked_result, failure_of
 
 
@@ -46,6 +47,8 @@ End = AttemptOutcome | Failure | GiveBack | Drop
 
 async def invoke(handler: Handler, job: JobContext, attempt: HeldAttempt) -> Any:
     """What the handler returns or raises; a plain function runs in a thread, and ``attempt`` knows for how long."""
+    if isinstance(handler, ProcessHandler):
+        return await run_in_process(handler, job, attempt)
     try:
         if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__):
             return await handler(job)

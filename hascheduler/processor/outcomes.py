@@ -57,8 +57,18 @@ class Failure:
     traceback: str | None = None
 
 
+class ReportedFailure(Exception):
+    """What was raised in the handler's own process, as that has judged it."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.error)
+
+
 def failure_of(error: BaseException) -> Failure:
     """What it means that a handler raised ``error``."""
+    if isinstance(error, ReportedFailure):
+        return error.failure
     return Failure(
         error_text(error),
         final=isinstance(error, PermanentError | CallerError),

@@ -34,13 +34,21 @@ async def database(request: pytest.FixtureRequest, mongodb_uri: str, database_na
     await plain.close()
 
 
-async def promise(database: Database, job_id: str, processor_id: str, attempt: int = 1) -> None:
+async def promise(
+    database: Database,
+    job_id: str,
+    processor_id: str,
+    attempt: int = 1,
+    *,
+    definition: str = "log",
+    payload: object = None,
+) -> None:
     await MongoJobStore(database, RETENTION_MS).submit(
         NewJob(
             id=job_id,
-            definition="log",
+            definition=definition,
             target="t",
-            payload={"large": "x" * 2_000 if job_id.startswith("large") else ""},
+            payload=payload or {"large": "x" * 2_000 if job_id.startswith("large") else ""},
             tenant="default",
             lane="default",
             fairness_key="",

@@ -1,0 +1,309 @@
+"""One attempt in a process of its own: start it, pass on what it says, and end it with all that it started.
+
+::
+
+    this process                                      the child (`hascheduler.processor.child`)
+      request: function, job ──────── socket ────────►  imports the function and calls it
+      progress, log lines, then one end ◄── socket ───  result, or what was raised and where
+      life line ──────────── pipe, nothing is sent ──►  its end, however this process ends, kills the child's group
+
+The child is a new interpreter, never a fork of this one: this one has threads. It leads a process group of its own. It
+is reaped only after the last signal to the group: until then its number can't be given to another process, so no signal
+ever hits a stranger. Therefore this file waits for the exit by itself, in a thread that leaves the zombie in place.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+
+from hascheduler.errors import InvalidInput
+from hascheduler.processor.attempts import HeldAttempt, StopReason
+from hascheduler.processor.context import JobContext
+from hascheduler.processor.handlers import ProcessHandler
+from hascheduler.processor.outcomes import RESULT_BYTES_MAX, Failure, ReportedFailure
+
+GRACE_S = 2.0
+"""From SIGTERM to SIGKILL; less than what a drain gives to handlers that it stops."""
+_GRACE_GIVEN_UP_S = 0.5
+"""Revoked or fenced: another processor may start the next attempt."""
+_EXIT_LIMIT_S = 1.0
+"""A child that has said how it ended is not waited for longer."""
+_KILLED_LIMIT_S = 5.0
+_FRAME_BYTES_MAX = 2 * RESULT_BYTES_MAX
+_READ_BYTES_MAX = 64 * 1024
+_BOOTSTRAP = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv.pop()); "
+    "from hascheduler.processor.child import main; main(sys.argv.pop())"
+)
+
+Frame = dict[str, Any]
+
+
+class ProcessDied(Exception):
+    """The process of the handler ended without saying how its attempt did."""
+
+
+async def run_in_process(handler: ProcessHandler, job: JobContext, attempt: HeldAttempt) -> Any:
+    """What the handler returns; what it raised is a `ReportedFailure`; `ProcessDied` if its process ended by itself.
+
+    A cancellation is SIGTERM, and SIGKILL after a grace; a second one ends the grace. When this returns or raises,
+    nothing of the child's process group is left. A result that comes before the end of the grace is returned.
+    """
+    child = _Child(_request(handler, job), job)
+    is_cancelled = False
+    try:
+        try:
+            await child.told()
+            await child.exited(_EXIT_LIMIT_S)
+        except asyncio.CancelledError:
+            is_cancelled = True
+            has_time = attempt.stop_reason in (StopReason.DRAINED, StopReason.TIMED_OUT, StopReason.CANCELLED)
+            await child.terminate(GRACE_S if has_time else _GRACE_GIVEN_UP_S, cancelled=attempt.cancel_requested)
+        finally:
+            child.kill()
+            await child.exited(_KILLED_LIMIT_S)
+    finally:
+        child.close()
+    if child.end is not None and "result" in child.end:
+        return child.end["result"]
+    if is_cancelled:
+        raise asyncio.CancelledError
+    if child.end is not None:
+        raise ReportedFailure(Failure(**child.end["failure"]))
+    raise ProcessDied(child.how_it_died())
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    level: int
+    module_level: int
+
+
+def _request(handler: ProcessHandler, job: JobContext) -> bytes:
+    fields = {name: getattr(job, name) for name in JobContext.__slots__ if not name.startswith("_")}
+    fields["labels"] = dict(job.labels)
+    levels = _Log(logging.getLogger().level, logging.getLogger(handler.module).getEffectiveLevel())
+    request = {"module": handler.module, "name": handler.name, "job": fields, "log": asdict(levels)}
+    try:
+        return orjson.dumps(request) + b"\n"
+    except TypeError as error:
+        raise InvalidInput(
+            ("payload",), f"can't be given to a process: {error}", "plain JSON values with integers of 64 bits"
+        ) from None
+
+
+class _Child:
+    """Started on construction, inside a running event loop. Its maker calls `kill`, `exited` and `close`."""
+
+    def __init__(self, request: bytes, job: JobContext) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._exited = asyncio.Event()
+        self._closed = False
+        self.end: Frame | None = None
+        self._job = job
+        ours, theirs = socket.socketpair()
+        life_read, self._life = os.pipe()
+        try:
+            self._process = _started(theirs.fileno(), life_read)
+        except BaseException:
+            ours.close()
+            os.close(self._life)
+            raise
+        finally:
+            theirs.close()
+            os.close(life_read)
+        self._channel = _Channel(ours, request, self._on_frame)
+        try:
+            threading.Thread(target=self._watch, name=f"exit of {self._process.pid}", daemon=True).start()
+        except RuntimeError:  # no room for another thread: it must not run unwatched
+            self.kill()
+            self._exited.set()
+            self.close()
+            raise
+
+    async def told(self) -> None:
+        """Until it has said how its attempt ended, or can't any more."""
+        await self._channel.ended.wait()
+
+    async def exited(self, limit_s: float) -> None:
+        """Until it has, at most for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                await self._exited.wait()
+
+    async def terminate(self, grace_s: float, *, cancelled: bool) -> None:
+        """SIGTERM to the group, and time for the child to end."""
+        if cancelled:
+            self._channel.note(b"cancelled\n")
+        self._signal(signal.SIGTERM)
+        await self.exited(grace_s)
+
+    def kill(self) -> None:
+        """SIGKILL to what is left of the group."""
+        self._signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Let go of it; what has not exited is reaped when it does."""
+        self._channel.read_rest()
+        self._closed = True
+        self._channel.close()
+        os.close(self._life)
+        if self._exited.is_set():
+            self._process.wait()
+
+    def how_it_died(self) -> str:
+        """After `close`."""
+        if self._channel.problem:
+            return self._channel.problem
+        code = self._process.returncode
+        if code is None:
+            return f"the handler's process {self._process.pid} was killed and is still there"
+        if code >= 0:
+            return f"the handler's process ended with exit status {code}, without a result"
+        why = "; the kernel does so where memory runs out" if -code == signal.SIGKILL else ""
+        return f"the handler's process was ended by {_signal_name(-code)}{why}"
+
+    def _on_frame(self, frame: Frame) -> bool:
+        """Whether it was the last."""
+        match frame:
+            case {"progress": [percent, str(text)]}:
+                self._job.progress(percent, text)
+            case {"log": [str(name), int(level), str(text)]}:
+                logging.getLogger(name).log(level, "%s", text)
+            case {"result": _} | {"failure": _}:
+                self.end = frame
+                return True
+        return False
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._closed:
+            return  # it may have been reaped
+        with suppress(ProcessLookupError, PermissionError):  # all gone, or all of them another user's by now
+            os.killpg(self._process.pid, number)
+
+    def _watch(self) -> None:
+        os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        try:
+            self._loop.call_soon_threadsafe(self._on_exit)
+        except RuntimeError:  # the loop is closed: no signals come any more
+            self._process.wait()
+
+    def _on_exit(self) -> None:
+        self._exited.set()
+        if self._closed:
+            self._process.wait()
+        else:
+            # What it started may hold the socket open.
+            self._channel.read_rest()
+            self._channel.ended.set()
+
+
+class _Channel:
+    """Owner of this end of the socket: sends the request, then reads frames until the last one, the end, or `close`.
+
+    Not a transport of the event loop: those take a socket over in an await, and where that is cancelled, it is unknown
+    who has to close it.
+    """
+
+    def __init__(self, own: socket.socket, request: bytes, on_frame: Callable[[Frame], bool]) -> None:
+        self._socket = own
+        self._unsent = memoryview(request)
+        self._on_frame = on_frame
+        self._read = bytearray()
+        self._loop = asyncio.get_running_loop()
+        self._is_open = True
+        self.ended = asyncio.Event()
+        self.problem = ""
+        own.setblocking(False)
+        self._loop.add_reader(own, self._readable)
+        self._loop.add_writer(own, self._writable)
+
+    def note(self, line: bytes) -> None:
+        """Sent where there is room, and the child has had its request."""
+        if self._is_open and not self._unsent:
+            with suppress(OSError):
+                self._socket.send(line)
+
+    def read_rest(self) -> None:
+        while self._is_open and self._readable():
+            pass
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._loop.remove_reader(self._socket)
+            self._loop.remove_writer(self._socket)
+            self._socket.close()
+            self.ended.set()
+
+    def _writable(self) -> None:
+        try:
+            self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        except BlockingIOError:
+            return
+        except OSError:  # it has ended: its exit says more
+            self._unsent = self._unsent[:0]
+        if not self._unsent:
+            self._loop.remove_writer(self._socket)
+
+    def _readable(self) -> bool:
+        """Whether there may be more."""
+        try:
+            data = self._socket.recv(_READ_BYTES_MAX)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return False
+        self._read += data
+        *lines, rest = self._read.split(b"\n")
+        self._read = rest
+        for line in lines:
+            if self._is_last(line):
+                self.close()
+                return False
+        if len(self._read) > _FRAME_BYTES_MAX:
+            self.problem = f"the handler's process said more than {_FRAME_BYTES_MAX} bytes at once"
+            self.close()
+        return self._is_open
+
+    def _is_last(self, line: bytearray) -> bool:
+        try:
+            frame = orjson.loads(line)
+            return isinstance(frame, dict) and self._on_frame(frame)
+        except (ValueError, InvalidInput) as error:
+            self.problem = f"the handler's process said what can't be read: {error}"
+            return True
+
+
+def _started(control: int, life: int) -> "subprocess.Popen[bytes]":
+    fds = f"{control},{life}"
+    # -P: the directory it runs in takes no part in what is imported before the path is ours.
+    arguments = [sys.executable, "-P", "-c", _BOOTSTRAP, fds, json.dumps(sys.path)]
+    try:
+        return subprocess.Popen(  # noqa: S603  # this interpreter, with fixed arguments
+            arguments, stdin=subprocess.DEVNULL, pass_fds=(control, life), start_new_session=True
+        )
+    except OSError as error:
+        raise ProcessDied(f"the handler's process can't be started: {error}") from None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
