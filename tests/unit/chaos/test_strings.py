@@ -14,6 +14,7 @@ from hascheduler.clock import SystemClock
 from hascheduler.errors import InvalidInput
 from hascheduler.model.message import Message, MessageKind, decode_message, encode_message
 from tests.chaos import skewed_clock
+from tests.chaos.__main__ import main
 from tests.chaos.failpoints import Ending, Failpoint, Failpoints, When, parse_failpoint
 from tests.chaos.faketime import faketime_environment, why_no_faketime
 from tests.chaos.mutations import mutated_bytes, mutated_document
@@ -128,12 +129,14 @@ def test_every_row_has_a_name_of_its_own_and_the_smoke_has_the_worst_of_each_kin
     assert all(row.main or row.smoke is False for row in ROWS.values())
 
 
-def test_the_list_names_every_row_and_an_unknown_one_is_told() -> None:
-    command = [sys.executable, "-m", "tests.chaos"]
-    root = Path(__file__).parents[3]
-    listed = subprocess.run([*command, "--list"], cwd=root, capture_output=True, text=True, check=True)
-    assert {line.split()[0] for line in listed.stdout.splitlines()} == set(ROWS)
-    unknown = subprocess.run([*command, "--rows", "meteor"], cwd=root, capture_output=True, text=True, check=False)
-    assert unknown.returncode == 2
-    assert unknown.stderr.startswith("--rows: unknown 'meteor'; expected some of leader-sigkill, ")
-    assert unknown.stderr.count("\n") == 1
+def test_the_list_names_every_row_and_an_unknown_one_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["chaos", "--list"])
+    assert main() == 0
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == set(ROWS)
+    monkeypatch.setattr(sys, "argv", ["chaos", "--rows", "meteor"])
+    assert main() == 2
+    said = capsys.readouterr().err
+    assert said.startswith("--rows: unknown 'meteor'; expected some of leader-sigkill, ")
+    assert said.count("\n") == 1

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import spread
 from tests.unit.api.doubles import World
 from tests.unit.cli.invoking import Replica
 from tests.unit.cli.terminal import Terminal
@@ -38,7 +39,9 @@ async def test_what_is_not_agreed_to_is_not_written(replica: Replica, world: Wor
     assert world.everything() == before
 
 
-@pytest.mark.parametrize("editor", ["true", "sed -i '$a # a remark'", "sed -i 's/every: 1s/every: 1000ms/'"])
+@pytest.mark.parametrize(
+    "editor", spread(["sed -i 's/every: 1s/every: 1000ms/'", "sed -i '$a # a remark'", "true"], check=1)
+)
 async def test_an_edit_that_says_the_same_asks_nothing(replica: Replica, world: World, editor: str) -> None:
     await replica.done(*_TICK)
     before = world.everything()
@@ -82,7 +85,7 @@ async def test_a_replica_that_goes_away_meanwhile_does_not_cost_the_text(replica
     assert "every: 2s" in _taken(Path(kept[1]))
 
 
-@pytest.mark.parametrize("editor", ["false", "no-such-editor", "rm", "'"])
+@pytest.mark.parametrize("editor", spread(["no-such-editor", "false", "rm", "'"], check=1))
 async def test_an_editor_that_fails_is_one_line_and_status_2(replica: Replica, editor: str) -> None:
     await replica.done(*_TICK)
     terminal = editing(replica, editor)

@@ -7,6 +7,7 @@ import pytest
 from tests.manifests.applying import refused
 from tests.manifests.objects import Objects
 from tests.manifests.rendering import KIND, ROOT, VARIANTS, render, rendered
+from tests.tiers import spread
 
 _NEXT = """\
 apiVersion: kustomize.config.k8s.io/v1beta1
@@ -25,7 +26,7 @@ configMapGenerator:
 """
 
 
-@pytest.mark.parametrize("folder", VARIANTS)
+@pytest.mark.parametrize("folder", spread(VARIANTS, check=3))
 def test_an_upgrade_and_a_rollback_are_applied_whole(folder: str, tmp_path: Path) -> None:
     before = rendered(folder)
     after = _next(folder, before, tmp_path)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.tiers import spread
 from tests.unit.monitoring.cases import api, audit, fires, leadership, processors, queue, stores
 from tests.unit.monitoring.cases.case import Case
 from tests.unit.monitoring.rules import ALERTS, FILES, GROUPS
@@ -14,7 +15,7 @@ from tests.unit.monitoring.rules import ALERTS, FILES, GROUPS
 CASES = [case for room in (leadership, fires, queue, stores, api, processors, audit) for case in room.CASES]
 
 
-@pytest.mark.parametrize("alert", ALERTS)
+@pytest.mark.parametrize("alert", spread(ALERTS, check=6))
 def test_alerts_fire_when_they_should_and_only_then(alert: str, promtool: Callable[..., str], tmp_path: Path) -> None:
     test = {
         "rule_files": [str(file) for file in FILES],

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from hascheduler.errors import InvalidInput
 from hascheduler.telemetry.otlp import Exporter, otlp_tracer
+from tests.tiers import spread
 
 
 class Answering(SpanExporter):
@@ -106,7 +107,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("command", [["serve"], ["processor", "processors.log"]])
+@pytest.mark.parametrize("command", spread([["serve"], ["processor", "processors.log"]], check=1))
 def test_without_the_packages_the_refusal_says_what_to_install(command: list[str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", WITHOUT, *command, "--tracing", "otlp"], capture_output=True, text=True, check=False
