@@ -109,7 +109,17 @@ async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str,
         spoken = "TLS with a certificate that is trusted here" if tls else "MongoDB's protocol without TLS"
         return _cause(f"{where} does not speak {spoken}", "a mongod, and a URI with tls=true where it wants that")
     finally:
-        await client.close()
+        await _close(client)
+
+
+async def _close(client: AsyncMongoClient[dict[str, Any]]) -> None:
+    """To its end, even where the asking is cancelled meanwhile: what is closed in part keeps its connections."""
+    closing = asyncio.create_task(client.close())
+    try:
+        await asyncio.shield(closing)
+    except asyncio.CancelledError:
+        await asyncio.wait([closing])
+        raise
 
 
 def _of_hello(hello: Mapping[str, Any], where: str, name: str | None) -> Unreachable | None:
