@@ -34,7 +34,7 @@ _HELD_S = 30.0
 """Less than proxies put up with."""
 
 
-def _key(given: str | None) -> str:
+def key_of(given: str | None) -> str:
     """A fresh one only where none is given: an empty one is a mistake, and would be another job each time."""
     return str(uuid4()) if given is None else given
 
@@ -43,13 +43,13 @@ def submit(
     definition: str, payload: object, idempotency_key: str | None, wait: float | None, options: JobOptions
 ) -> Flow[Job]:
     body = job_body(definition, payload, options)
-    job: Job = yield requests.submit(body, _key(idempotency_key), wait)
+    job: Job = yield requests.submit(body, key_of(idempotency_key), wait)
     return job
 
 
 def submit_many(jobs: Sequence[BatchJob], idempotency_key: str | None) -> Flow[Submitted]:
     """In as few requests as they fit into."""
-    key = _key(idempotency_key)
+    key = key_of(idempotency_key)
     groups = split_jobs([plain(**job) for job in jobs])
     # The longest of them: what can't be sent is told before anything is.
     requests.demand_key(group_key(key, len(groups) - 1))
@@ -69,7 +69,7 @@ def call(
     """The result. The replica holds the submit back until the job has ended; where that takes longer than it may,
     or breaks off, the same submit asks again."""
     body = job_body(definition, payload, {"mode": "on_demand", **options})
-    key = _key(idempotency_key)
+    key = key_of(idempotency_key)
     until = time.monotonic() + timeout
     while True:
         left_s = max(0.0, until - time.monotonic())

@@ -1,7 +1,7 @@
 """What a request is, and those of jobs: what each sends, and how its answer is read. No I/O: the schedulers send them.
 
-Nearly all may be sent again: reads change nothing, submits carry an idempotency key, and a change that has been made
-already is met as made. What may not says so: it is repeated only where it never reached a replica.
+Nearly all may be sent again: reads change nothing, submits, triggers and retries carry an idempotency key, and a change
+that has been made already is met as made. What may not says so: it is repeated only where it never reached a replica.
 """
 
 import re
@@ -70,7 +70,7 @@ def submit(body: Json, key: str, wait_s: float | None = None) -> Request[Job]:
     return Request(
         "POST",
         "/v1/jobs",
-        _submitted,
+        submitted,
         query,
         {"Idempotency-Key": demand_key(key)},
         encoded(body),
@@ -108,7 +108,7 @@ def page(
 
 
 def change(job_id: str, verb: str, **body: object) -> Request[str]:
-    """``cancel``, ``reprioritize`` or ``retry``; the answer is the word that says what was met."""
+    """``cancel`` or ``reprioritize``; the answer is the word that says what was met."""
     return Request(
         "POST",
         f"{_path(job_id)}/{verb}",
@@ -117,10 +117,16 @@ def change(job_id: str, verb: str, **body: object) -> Request[str]:
     )
 
 
-def retry_with_dependents(job_id: str) -> Request[Revived]:
-    content = encoded({"with_dependents": True})
-    path = f"{_path(job_id)}/retry"
-    return Request("POST", path, lambda answer: read_revived(answer.body), content=content, more_s=_MANY_S)
+def retry(job_id: str, key: str, *, with_dependents: bool = False) -> Request[Revived]:
+    return Request(
+        "POST",
+        f"{_path(job_id)}/retry",
+        lambda answer: read_revived(answer.body),
+        headers={"Idempotency-Key": demand_key(key)},
+        content=encoded({"with_dependents": True}) if with_dependents else None,
+        more_s=_MANY_S if with_dependents else 0.0,
+        key=key,
+    )
 
 
 def change_where(verb: str, filter: Json, *, dry_run: bool, **more: object) -> Request[Changed]:
@@ -193,7 +199,7 @@ def _path(job_id: str) -> str:
     return f"/v1/jobs/{job_id}"
 
 
-def _submitted(answer: Answer) -> Job:
+def submitted(answer: Answer) -> Job:
     return read_job(answer.body, replayed=answer.headers.get("Idempotency-Replayed") == "true")
 
 

@@ -212,8 +212,9 @@ def read_changed(fields: Json) -> Changed:
 
 
 def read_revived(fields: Json) -> Revived:
-    dependents = {one["job"]: one["answer"] for one in fields["dependents"]}
-    return Revived(fields["answer"], dependents, fields["complete"], fields)
+    # A replica of 0.2.0 says the answer alone.
+    dependents = {one["job"]: one["answer"] for one in fields.get("dependents", ())}
+    return Revived(fields["answer"], dependents, fields.get("complete", True), fields)
 
 
 def read_problem(fields: Json) -> Problem:

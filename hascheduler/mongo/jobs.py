@@ -7,7 +7,7 @@ from typing import Any
 from pymongo import ASCENDING, ReturnDocument
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.job import MADE_BY_FIELDS, decode_job_state, maker_of
+from hascheduler.model.documents.job import IDEMPOTENCY_MS, MADE_BY_FIELDS, decode_job_state, maker_of
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TERMINAL, JobState, Move, NewJob
 from hascheduler.mongo.bulk_changes import BulkChanges
@@ -25,15 +25,17 @@ from hascheduler.ports import (
     Dependent,
     JobPage,
     JobSelection,
+    KeyedRetry,
     KnownJob,
     ListPosition,
     ReprioritizeAnswer,
     RetryAnswer,
+    RetryKey,
     StoredDocument,
     Submission,
     dependent_of,
 )
-from hascheduler.ports.jobs import DEPENDENT_FIELDS
+from hascheduler.ports.jobs import DEPENDENT_FIELDS, keyed_retry, stored_retry_key
 
 _ENDED = sorted(state.value for state in TERMINAL)
 
@@ -100,6 +102,20 @@ class MongoJobStore:
             return RetryAnswer.OK
         return RetryAnswer.NOT_FAILED if before in _ENDED else RetryAnswer.NOT_ENDED
 
+    async def retry_once(self, job_id: str, at_ms: WallMs, key: RetryKey) -> KeyedRetry | None:
+        is_same = [{"$eq": ["$$this.key", key.digest]}, {"$gt": ["$$this.at_ms", at_ms - IDEMPOTENCY_MS]}]
+        same = {"$map": {"input": {"$ifNull": ["$retry_keys", []]}, "in": {"$and": is_same}}}
+        to_revive = {"$and": [{"$in": ["$state", source_states(Move.REVIVE)]}, {"$not": [{"$anyElementTrue": [same]}]}]}
+        change = _where(to_revive, revived(key=stored_retry_key(key, at_ms))[0])
+        with faults("retry the job"):
+            before = await self._jobs.find_one_and_update(
+                {"_id": job_id}, change, projection=["state", "retry_keys"], return_document=ReturnDocument.BEFORE
+            )
+        return None if before is None else keyed_retry(before, key, at_ms)
+
+    async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
+        return await self._submissions.of_key(tenant, key, at_ms)
+
     async def dependents(
         self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
     ) -> Sequence[Dependent]:
@@ -110,10 +126,13 @@ class MongoJobStore:
             found = self._jobs.find(query, DEPENDENT_FIELDS).hint(DEPENDS_ON).sort("_id", ASCENDING).limit(limit)
             return [dependent_of(job) for job in await found.to_list(None)]
 
-    async def retry_dependent(self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs) -> bool:
+    async def retry_dependent(
+        self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
+    ) -> bool:
+        stored_key = None if key is None else stored_retry_key(key, at_ms)
         unchanged = {"_id": job.id, "rev": job.rev, "state": {"$in": source_states(Move.REVIVE)}}
         with faults("retry the dependent"):
-            answer = await self._jobs.update_one(unchanged, revived(waits_for))
+            answer = await self._jobs.update_one(unchanged, revived(waits_for, stored_key))
         return bool(answer.modified_count)
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:

@@ -7,12 +7,12 @@ made of fields that the same write clears. Every value from outside is a ``$lite
 text that begins with a dollar sign as the name of a field.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hascheduler.dispatch.decisions import Dispatch
-from hascheduler.model.documents.job import REVIVED_FIELDS
+from hascheduler.model.documents.job import RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.retry import LOST_PAUSES_MS
@@ -103,9 +103,18 @@ def _no_later_than(at_ms: WallMs, pause_ms: Any) -> dict[str, Any]:
     return {"$min": [{"$add": [at_ms, pause_ms]}, {"$add": [{"$toLong": "$$NOW"}, pause_ms]}]}
 
 
-def revived(waits_for: Sequence[str] = ()) -> Pipeline:
-    """A job that ended starts over; its new attempt number makes every earlier decision about it stale."""
-    counted = {"attempt": {"$add": ["$attempt", 1]}, "revivals": {"$add": [{"$ifNull": ["$revivals", 0]}, 1]}}
+def revived(waits_for: Sequence[str] = (), key: Mapping[str, Any] | None = None) -> Pipeline:
+    """A job that ended starts over; its new attempt number makes every earlier decision about it stale.
+
+    ``key`` is remembered among its ``retry_keys``.
+    """
+    counted: dict[str, Any] = {
+        "attempt": {"$add": ["$attempt", 1]},
+        "revivals": {"$add": [{"$ifNull": ["$revivals", 0]}, 1]},
+    }
+    if key is not None:
+        held = {"$concatArrays": [{"$ifNull": ["$retry_keys", []]}, [{"$literal": dict(key)}]]}
+        counted["retry_keys"] = {"$slice": [held, -RETRY_KEYS_KEPT_MAX]}
     return [{"$set": {**REVIVED_FIELDS, **counted, "waits_for": {"$literal": list(waits_for)}, "rev": NEXT_REV}}]
 
 

@@ -15,6 +15,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from hascheduler.errors import InvalidInput, StoreUnavailable
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, new_job_document
+from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document, translated
@@ -56,6 +57,14 @@ class Submissions:
                 else:
                     return Submission(SubmitAnswer.NEW, document)
         raise StoreUnavailable("submit the job: the one that is there comes and goes")
+
+    async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> Mapping[str, Any] | None:
+        query = {"tenant": tenant, "idempotency_key": key, "submitted_at_ms": {"$gt": at_ms - IDEMPOTENCY_MS}}
+        with faults("look for the idempotency key"):
+            if await self._jobs.find_one(query, ["_id"]) is None:
+                return None
+            await self._jobs.update_one(query, _UNCHANGED)
+            return await self._jobs.find_one(query)
 
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
         submissions = []

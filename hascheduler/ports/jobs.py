@@ -7,13 +7,13 @@ there is nothing left. A slice never meets the same job twice, as what it change
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from hascheduler.model.definition import RateLimit
-from hascheduler.model.documents.job import decode_job_state
+from hascheduler.model.documents.job import IDEMPOTENCY_MS, decode_job_state
 from hascheduler.model.fields import integer
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import JobState, NewJob, ScheduleId, is_dependency_error
+from hascheduler.model.job import TERMINAL, TRANSITIONS, JobState, Move, NewJob, ScheduleId, is_dependency_error
 from hascheduler.ports.resources import ListPosition, StoredDocument
 
 
@@ -52,6 +52,40 @@ class RetryAnswer(StrEnum):
     NOT_ENDED = "not_ended"
     NOT_FAILED = "not_failed"
     """It succeeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryKey:
+    """The idempotency key of a retry: ``digest`` is that of the key, ``request_hash`` that of what was asked for. It
+    holds for `IDEMPOTENCY_MS` (of `model.documents.job`), for the job that was revived under it."""
+
+    digest: str
+    request_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRetry:
+    """``met``: whether the job was revived under that key before (KNOWN, or OTHER for another request)."""
+
+    answer: RetryAnswer
+    met: SubmitAnswer = SubmitAnswer.NEW
+
+
+def stored_retry_key(key: RetryKey, at_ms: WallMs) -> dict[str, Any]:
+    """How a job remembers, in its ``retry_keys``, that it was revived under ``key``."""
+    return {"key": key.digest, "request": key.request_hash, "at_ms": at_ms}
+
+
+def keyed_retry(before: StoredDocument, key: RetryKey, at_ms: WallMs) -> KeyedRetry:
+    """The answer to a retry under ``key`` that met the job as it was ``before``."""
+    for held in before.get("retry_keys") or ():
+        if held["key"] == key.digest and held["at_ms"] > at_ms - IDEMPOTENCY_MS:
+            is_same = held["request"] == key.request_hash
+            return KeyedRetry(RetryAnswer.OK, SubmitAnswer.KNOWN if is_same else SubmitAnswer.OTHER)
+    state = decode_job_state(before)
+    if state in TRANSITIONS[Move.REVIVE].sources:
+        return KeyedRetry(RetryAnswer.OK)
+    return KeyedRetry(RetryAnswer.NOT_FAILED if state in TERMINAL else RetryAnswer.NOT_ENDED)
 
 
 class DependentAnswer(StrEnum):
@@ -126,9 +160,11 @@ class Dependent:
     depends_on: tuple[str, ...]
     ignores_failures: bool
     failed_of_dependency: bool
+    retried_under: frozenset[str] = frozenset()
+    """The digests of the latest keys that it was revived under."""
 
 
-DEPENDENT_FIELDS = ("rev", "state", "depends_on", "ignores_failures", "error")
+DEPENDENT_FIELDS = ("rev", "state", "depends_on", "ignores_failures", "error", "retry_keys")
 """The fields that `dependent_of` reads beside the id."""
 
 
@@ -141,6 +177,7 @@ def dependent_of(job: StoredDocument) -> Dependent:
         tuple(str(id) for id in job.get("depends_on") or ()),
         bool(job.get("ignores_failures")),
         state is JobState.FAILED and is_dependency_error(job.get("error")),
+        frozenset(str(each["key"]) for each in job.get("retry_keys") or ()),
     )
 
 
@@ -192,6 +229,14 @@ class JobStore(Protocol):
         such job."""
         ...
 
+    async def retry_once(self, job_id: str, at_ms: WallMs, key: RetryKey) -> KeyedRetry | None:
+        """As `retry`, in the same write remembering ``key``: under it the job is revived no second time."""
+        ...
+
+    async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
+        """The job that holds that idempotency key at that time; it will not be lost."""
+        ...
+
     async def dependents(
         self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
     ) -> Sequence[Dependent]:
@@ -199,7 +244,9 @@ class JobStore(Protocol):
         those that are ``known``; by id."""
         ...
 
-    async def retry_dependent(self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs) -> bool:
+    async def retry_dependent(
+        self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
+    ) -> bool:
         """As `retry`, but it waits for these jobs. False, and nothing written: ``job`` has another ``rev`` by now."""
         ...
 

@@ -8,7 +8,7 @@ import pytest
 from hascheduler.dispatch.decisions import Dispatch, Fail, Requeue, Settlement
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
-from hascheduler.model.documents.job import REVIVED_FIELDS, decode_job
+from hascheduler.model.documents.job import IDEMPOTENCY_MS, RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS, decode_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, tries
 from hascheduler.model.retry import RetryPolicy
@@ -19,8 +19,11 @@ from hascheduler.ports import (
     FinishAnswer,
     HandlerProgress,
     JobSelection,
+    KeyedRetry,
     ReprioritizeAnswer,
     RetryAnswer,
+    RetryKey,
+    SubmitAnswer,
 )
 from tests.contract.backends import Backend, on
 from tests.contract.claim_checks import applied
@@ -253,6 +256,44 @@ async def test_no_other_job_is_revived(backend: Backend, state: JobState, answer
     assert await backend.jobs.retry("a", AT) is answer
     assert await stored(backend) == before
     assert await backend.jobs.retry("nobody", AT) is None
+
+
+async def test_under_one_key_a_job_is_revived_once(backend: Backend) -> None:
+    await bring_to(backend, JobState.FAILED)
+    key, other = RetryKey("k1", "asked"), RetryKey("k1", "asked for something else")
+    jobs = backend.jobs
+    assert await jobs.retry_once("a", AT, key) == KeyedRetry(RetryAnswer.OK)
+    revived = await stored(backend)
+    assert (revived["state"], revived["attempt"], revived["revivals"]) == ("pending", 2, 1)
+    assert await jobs.cancel("a", AT) is CancelAnswer.CANCELLED
+    before = await stored(backend)
+    assert await jobs.retry_once("a", AT, key) == KeyedRetry(RetryAnswer.OK, SubmitAnswer.KNOWN)
+    assert await jobs.retry_once("a", AT, other) == KeyedRetry(RetryAnswer.OK, SubmitAnswer.OTHER)
+    assert await stored(backend) == before
+    assert await jobs.retry_once("a", WallMs(AT + IDEMPOTENCY_MS), key) == KeyedRetry(RetryAnswer.OK)
+    assert await jobs.retry_once("a", AT, RetryKey("k2", "asked")) == KeyedRetry(RetryAnswer.NOT_ENDED)
+    assert await jobs.retry_once("nobody", AT, key) is None
+    for number in range(RETRY_KEYS_KEPT_MAX + 3):
+        assert await jobs.cancel("a", AT) is CancelAnswer.CANCELLED
+        assert (await jobs.retry_once("a", AT, RetryKey(f"n{number}", "asked"))) == KeyedRetry(RetryAnswer.OK)
+    kept = [each["key"] for each in (await stored(backend))["retry_keys"]]
+    assert kept == [f"n{number}" for number in range(3, RETRY_KEYS_KEPT_MAX + 3)]
+
+
+async def test_of_many_retries_under_one_key_one_revives(backend: Backend) -> None:
+    await bring_to(backend, JobState.FAILED)
+    answers = await raced([backend.jobs.retry_once("a", AT, RetryKey("k", "asked")) for _ in range(10)])
+    assert sorted(str(each.met) for each in answers if each) == ["known"] * 9 + ["new"]
+    assert (await stored(backend))["revivals"] == 1
+
+
+async def test_the_job_that_holds_a_key_is_found_by_it(backend: Backend) -> None:
+    await backend.jobs.submit(make_job("a", idempotency_key="k", request_hash="h"))
+    found = await backend.jobs.of_key("tenant", "k", AT)
+    assert found == await stored(backend)
+    assert await backend.jobs.of_key("other", "k", AT) is None
+    assert await backend.jobs.of_key("tenant", "other", AT) is None
+    assert await backend.jobs.of_key("tenant", "k", WallMs(NOW + IDEMPOTENCY_MS)) is None
 
 
 # Many at once

@@ -7,10 +7,12 @@ matching jobs first, and then changes them a slice at a time.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.jobs import idempotency
+from hascheduler.api.jobs.idempotency import IdempotencyKey, retry_key
 from hascheduler.api.jobs.read import require_visible
 from hascheduler.api.jobs.responses import CancelResponse, ReprioritizeResponse
 from hascheduler.api.jobs.revival import DEPENDENTS_MAX, JobRetryResponse, dependents_of, revive_dependents
@@ -18,10 +20,10 @@ from hascheduler.api.middleware.audit import Noted
 from hascheduler.api.middleware.auth import Caller, Operator, Submitter
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import JobId
-from hascheduler.api.services import Services
-from hascheduler.errors import NotFound
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.errors import Conflict, NotFound
 from hascheduler.model.job import LIVE, JobState
-from hascheduler.ports import JobSelection, revived_states
+from hascheduler.ports import JobSelection, KeyedRetry, RetryKey, SubmitAnswer, revived_states
 from hascheduler.wire.fields import Labels, Name, StrictModel, Text, invalid_value
 from hascheduler.wire.job import Priority
 
@@ -72,20 +74,44 @@ class JobRetryBody(StrictModel):
     )
 
 
-@router.post("/{id}/retry", responses=problem_responses(404, 413, 422))
+@router.post(
+    "/{id}/retry",
+    responses=problem_responses(404, 409, 413, 422),
+    openapi_extra=idempotency.parameter("Of requests with one key, one revives the job; the others get its answer"),
+)
 async def retry_job(
-    id: JobId, services: Services, caller: Operator, *, body: JobRetryBody | None = None
+    id: JobId,
+    services: Services,
+    caller: Operator,
+    *,
+    response: Response,
+    body: JobRetryBody | None = None,
+    key: IdempotencyKey,
 ) -> JobRetryResponse:
     """Have a failed or cancelled job run again, with all its tries before it, without a deadline and without waiting
     for others. With dependents the request may be repeated: what waits already stays as it is."""
     await require_visible(id, caller, services)
-    dependents, complete = await dependents_of(id, caller, services) if body and body.with_dependents else ((), True)
+    body = body or JobRetryBody()
+    once = None if key is None else retry_key(key, "retry", id, body.with_dependents)
+    dependents, complete = await dependents_of(id, caller, services, once) if body.with_dependents else ((), True)
     # First: a dependent that waited for a job that has failed would fail again at once.
-    answer = await services.jobs.retry(id, services.clock.wall_ms())
-    if answer is None:
+    retry = await _retried(id, services, once)
+    if retry is None:
         raise NotFound("job", id)
-    revived = await revive_dependents(dependents, services)
-    return JobRetryResponse(answer=answer, dependents=revived, complete=complete)
+    if retry.met is SubmitAnswer.OTHER:
+        raise Conflict(idempotency.other_body(key or ""))
+    if retry.met is SubmitAnswer.KNOWN:
+        response.headers.update(idempotency.REPLAYED)
+    revived = await revive_dependents(dependents, services, once)
+    return JobRetryResponse(answer=retry.answer, dependents=revived, complete=complete)
+
+
+async def _retried(id: str, services: ApiServices, once: RetryKey | None) -> KeyedRetry | None:
+    now = services.clock.wall_ms()
+    if once is not None:
+        return await services.jobs.retry_once(id, now, once)
+    answer = await services.jobs.retry(id, now)
+    return None if answer is None else KeyedRetry(answer)
 
 
 class FilterBody(StrictModel):

@@ -1,19 +1,26 @@
-"""The header ``Idempotency-Key``: a job is submitted once, however often the client repeats the request.
+"""The header ``Idempotency-Key``: a job is submitted, triggered or retried once, however often the client repeats the
+request.
 
-Keys belong to a tenant and hold for a day. The same body under a key is answered with the same job, another body is
-refused. Of equal requests that race, one makes the job.
+Keys of submits and triggers belong to a tenant, those of retries to the job that is revived, and they hold for a day.
+The same body under a key is answered with the same job, another body is refused. Of equal requests that race, one makes
+the job.
 """
 
+import hashlib
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated
 
+import orjson
 from fastapi import Depends, Request
 from fastapi.openapi.models import Example
 
 from hascheduler.api.http.problems import FieldError, ProblemError
+from hascheduler.ports import RetryKey
 
 KEY_LENGTH_MAX = 255
+_DIGEST_LENGTH = 32
+"""In a job that may remember some of them: 128 bits."""
 HEADER = "Idempotency-Key"
 REPLAYED: Mapping[str, str] = {"Idempotency-Replayed": "true"}
 _EXPECTED = f"one text of 1 to {KEY_LENGTH_MAX} printable ASCII characters"
@@ -32,6 +39,21 @@ PARAMETER = {
     ]
 }
 """For ``openapi_extra``: of several such headers a FastAPI parameter would silently take the last."""
+
+
+def parameter(description: str) -> dict[str, list[dict[str, object]]]:
+    """As `PARAMETER`, for requests that do something else."""
+    return {"parameters": [{**PARAMETER["parameters"][0], "description": description}]}
+
+
+def request_hash(*asked: object) -> str:
+    """Requests that ask for the same have the same hash. What kind of request it is belongs to ``asked``: no submit may
+    be taken for it."""
+    return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def retry_key(key: str, *asked: object) -> RetryKey:
+    return RetryKey(hashlib.sha256(key.encode()).hexdigest()[:_DIGEST_LENGTH], request_hash(*asked)[:_DIGEST_LENGTH])
 
 
 async def _key(request: Request) -> str | None:

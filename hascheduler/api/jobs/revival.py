@@ -20,7 +20,7 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.services import ApiServices
 from hascheduler.model.job import LIVE, JobState
-from hascheduler.ports import Dependent, DependentAnswer, RetryAnswer
+from hascheduler.ports import Dependent, DependentAnswer, RetryAnswer, RetryKey
 
 DEPENDENTS_MAX = 500
 """Each costs a read of what it waits for, and a write."""
@@ -56,7 +56,9 @@ class JobRetryResponse(BaseModel):
     complete: bool = Field(default=True, description="False: it has more dependents than one request may look at")
 
 
-async def dependents_of(job_id: str, caller: Caller, services: ApiServices) -> tuple[Sequence[Dependent], bool]:
+async def dependents_of(
+    job_id: str, caller: Caller, services: ApiServices, once: RetryKey | None
+) -> tuple[Sequence[Dependent], bool]:
     """The jobs that wait for it, directly or not, each after those that it waits for itself; whether these are all.
 
     What ended for a reason of its own is among them, and nothing that waits for that alone.
@@ -70,7 +72,9 @@ async def dependents_of(job_id: str, caller: Caller, services: ApiServices) -> t
         complete = len(read) <= room
         new = read[:room]
         found |= {one.id: one for one in new}
-        level = [one.id for one in new if one.state not in _ENDED_BADLY or one.failed_of_dependency]
+        level = [
+            one.id for one in new if one.state not in _ENDED_BADLY or one.failed_of_dependency or _is_done(one, once)
+        ]
     return await _in_order(list(found.values())), complete
 
 
@@ -81,12 +85,21 @@ async def _in_order(jobs: Sequence[Dependent]) -> list[Dependent]:
     return [jobs[place] for level in order.levels for place in level]
 
 
-async def revive_dependents(dependents: Sequence[Dependent], services: ApiServices) -> list[DependentResponse]:
+async def revive_dependents(
+    dependents: Sequence[Dependent], services: ApiServices, once: RetryKey | None
+) -> list[DependentResponse]:
     """One answer each, in their order."""
-    return [DependentResponse(job=one.id, answer=await _revive(one, services)) for one in dependents]
+    return [DependentResponse(job=one.id, answer=await _revive(one, services, once)) for one in dependents]
 
 
-async def _revive(job: Dependent, services: ApiServices) -> DependentAnswer:
+def _is_done(job: Dependent, once: RetryKey | None) -> bool:
+    """Whether this request has revived it before."""
+    return once is not None and once.digest in job.retried_under
+
+
+async def _revive(job: Dependent, services: ApiServices, once: RetryKey | None) -> DependentAnswer:
+    if _is_done(job, once):
+        return DependentAnswer.OK
     if job.state in LIVE:
         return DependentAnswer.NOT_ENDED
     if not job.failed_of_dependency:
@@ -95,5 +108,5 @@ async def _revive(job: Dependent, services: ApiServices) -> DependentAnswer:
     if not job.ignores_failures and any(one.state in _ENDED_BADLY for one in known):
         return DependentAnswer.DEPENDENCY_FAILED
     waiting = waits_for(known, ignores_failures=job.ignores_failures)
-    is_ours = await services.jobs.retry_dependent(job, waiting, services.clock.wall_ms())
+    is_ours = await services.jobs.retry_dependent(job, waiting, services.clock.wall_ms(), once)
     return DependentAnswer.OK if is_ours else DependentAnswer.CHANGED

@@ -7,7 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import ConfigDict, Field, JsonValue, SkipValidation
 
-from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.http.problems import Responses, problem_responses
+from hascheduler.api.jobs import idempotency
+from hascheduler.api.jobs.idempotency import IdempotencyKey
 from hascheduler.api.jobs.responses import JobResponse, show_job
 from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.middleware.auth import Submitter
@@ -18,9 +20,10 @@ from hascheduler.api.services import ApiServices, Services
 from hascheduler.errors import Conflict
 from hascheduler.model.documents.fired_job import job_from_schedule, require_storable_payload
 from hascheduler.model.documents.schedule import decode_template
+from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState, NewJob, ScheduleId, trigger_job_id
 from hascheduler.model.schedule import Overlap
-from hascheduler.ports import JobSelection, StoredDocument
+from hascheduler.ports import JobSelection, StoredDocument, Submission, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_DEFINITION, JOB_ID, JOB_SCHEDULE
 from hascheduler.wire.fields import StrictModel
 from hascheduler.wire.schedule import OverlapText, require_known_placeholders
@@ -43,7 +46,13 @@ class TriggerNowBody(StrictModel):
     payload: SkipValidation[JsonValue] = Field(default=None, description="Default: the schedule's")
 
 
-@router.post("/{name}/trigger", status_code=HTTPStatus.CREATED, responses=problem_responses(404, 409, 413, 422, 429))
+_ANSWERS: Responses = {
+    200: {"model": JobResponse, "description": "It was made already, under this key"},
+    **problem_responses(404, 409, 413, 422, 429),
+}
+
+
+@router.post("/{name}/trigger", status_code=HTTPStatus.CREATED, responses=_ANSWERS, openapi_extra=idempotency.PARAMETER)
 async def trigger_schedule(
     name: PathName,
     services: Services,
@@ -52,29 +61,82 @@ async def trigger_schedule(
     request: Request,
     response: Response,
     body: TriggerNowBody | None = None,
+    key: IdempotencyKey,
 ) -> JobResponse:
     """Make a job of the schedule now, paused or not. It is no fire: nominal times, counts and verdicts stay as they
-    are, and a repeated request makes another job."""
+    are, and a repeated request makes another job unless it has the same idempotency key."""
     body = body or TriggerNowBody()
     stored = await stored_schedule(name, caller, services)
     schedule = readable_schedule(stored)
     overlap = schedule.policy.overlap if body.overlap is None else Overlap(body.overlap)
     job = _job(name, stored, body, overlap, services)
-    replaced = await _replaced_jobs(schedule.identity, overlap, services)
-    attributes = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: name}
-    with submit_span(request, services, job.definition, **attributes) as span:
-        await services.admission.admit(job.tenant, 1)
-        document = (await services.jobs.submit(replace(job, trace=span.context))).document
+    if key is not None:
+        asked = {field: getattr(body, field) for field in body.model_fields_set}
+        job = replace(job, idempotency_key=key, request_hash=idempotency.request_hash("trigger", name, asked))
+    submission = await _known(job, services)
+    if submission is None:
+        submission, replaced = await _made(job, schedule.identity, overlap, request, services)
+    else:
+        replaced = await _left_over(submission, schedule.identity, overlap, services)
+    if submission.answer is SubmitAnswer.OTHER:
+        raise Conflict(idempotency.other_body(key or ""))
+    document = submission.document
+    if submission.answer is SubmitAnswer.KNOWN:
+        response.status_code = HTTPStatus.OK
+        response.headers.update(idempotency.REPLAYED)
     # Only now: the replaced jobs must not be cancelled before the new one is certain to run.
     for job_id in replaced:
         await services.jobs.cancel(job_id, services.clock.wall_ms())
-    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    response.headers["Location"] = f"/v1/jobs/{document['_id']}"
     return show_job(document, services.view.unschedulable())
 
 
-async def _replaced_jobs(schedule: ScheduleId, overlap: Overlap, services: ApiServices) -> list[str]:
+async def _known(job: NewJob, services: ApiServices) -> Submission | None:
+    """What a request under the same key has made before."""
+    if job.idempotency_key is None:
+        return None
+    document = await services.jobs.of_key(job.tenant, job.idempotency_key, job.submitted_at_ms)
+    if document is None:
+        return None
+    is_same = document.get("request_hash") == job.request_hash
+    return Submission(SubmitAnswer.KNOWN if is_same else SubmitAnswer.OTHER, document)
+
+
+async def _left_over(known: Submission, schedule: ScheduleId, overlap: Overlap, services: ApiServices) -> list[str]:
+    """Those of the replaced jobs that the request before may have left, as it broke off in the middle."""
+    if overlap is not Overlap.CANCEL_RUNNING or known.answer is SubmitAnswer.OTHER:
+        return []
+    return await _replaced_jobs(
+        schedule, overlap, services, WallMs(_instant(known.document.get("submitted_at_ms")) + 1)
+    )
+
+
+async def _made(
+    job: NewJob, schedule: ScheduleId, overlap: Overlap, request: Request, services: ApiServices
+) -> tuple[Submission, list[str]]:
+    """With the jobs that it replaces."""
+    try:
+        replaced = await _replaced_jobs(schedule, overlap, services)
+    except Conflict:
+        # The live job may be the one that this very request, sent before, has made meanwhile.
+        known = await _known(job, services)
+        if known is None:
+            raise
+        return known, []
+    attributes = {JOB_ID: job.id, JOB_DEFINITION: job.definition, JOB_SCHEDULE: schedule.name}
+    with submit_span(request, services, job.definition, **attributes) as span:
+        await services.admission.admit(job.tenant, 1)
+        submission = await services.jobs.submit(replace(job, trace=span.context))
+    if submission.answer is not SubmitAnswer.NEW:
+        services.admission.not_new(job.tenant, 1)
+    return submission, replaced
+
+
+async def _replaced_jobs(
+    schedule: ScheduleId, overlap: Overlap, services: ApiServices, before_ms: WallMs | None = None
+) -> list[str]:
     """The jobs that the new one replaces; `Conflict`, naming the job, if the overlap policy forbids a new one."""
-    name, live = schedule.name, [] if overlap is Overlap.ALLOW else await _live_jobs(schedule, services)
+    name, live = schedule.name, [] if overlap is Overlap.ALLOW else await _live_jobs(schedule, services, before_ms)
     match overlap:
         case Overlap.SKIP if live:
             raise Conflict(f"job {live[0]!r} of schedule {name!r} has not ended, and overlap is skip")
@@ -86,7 +148,7 @@ async def _replaced_jobs(schedule: ScheduleId, overlap: Overlap, services: ApiSe
             return []
 
 
-async def _live_jobs(schedule: ScheduleId, services: ApiServices) -> list[str]:
+async def _live_jobs(schedule: ScheduleId, services: ApiServices, before_ms: WallMs | None) -> list[str]:
     """The ids of the schedule's jobs that have not ended, oldest first; `Conflict` if there are more than `LIVE_MAX`.
 
     Jobs of an earlier schedule by the same name are not among them.
@@ -95,7 +157,9 @@ async def _live_jobs(schedule: ScheduleId, services: ApiServices) -> list[str]:
     for state in _STATES:
         after = None
         while True:
-            page = await services.jobs.list(JobSelection((state,), made_by=schedule), after, PAGE_SIZE_MAX)
+            page = await services.jobs.list(
+                JobSelection((state,), made_by=schedule, before_ms=before_ms), after, PAGE_SIZE_MAX
+            )
             submitted |= {job["_id"]: _instant(job.get("submitted_at_ms")) for job in page.documents}
             if len(submitted) > LIVE_MAX:
                 raise Conflict(f"schedule {schedule.name!r} has more than {LIVE_MAX} jobs that have not ended")

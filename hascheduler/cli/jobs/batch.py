@@ -11,8 +11,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from hascheduler.cli.input.documents import read_documents
-from hascheduler.cli.input.values import parse_json
-from hascheduler.cli.jobs.submit import sendable_key
+from hascheduler.cli.input.values import parse_json, sendable_key
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, Url
 from hascheduler.cli.output.console import console, new_table, print_json

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hascheduler.cli.completion import JobIds
 from hascheduler.cli.input.prompts import confirmed
-from hascheduler.cli.input.values import check_job_id, whole_or_none
+from hascheduler.cli.input.values import check_job_id, sendable_key, whole_or_none
 from hascheduler.cli.jobs.options import FILTER, filter_body
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Given, Url, Yes, with_options
@@ -72,7 +72,7 @@ _DEPENDENT_ANSWERS = {
 @dataclass(frozen=True, slots=True)
 class _RetryWithDependents(_JobChange):
     def of_one(self, scheduler: Scheduler, id: str) -> dict[str, Any]:
-        return dict(scheduler.retry_with_dependents(id).fields)
+        return dict(scheduler.retry_with_dependents(id, **self.more).fields)
 
     def tell(self, id: str, answer: Mapping[str, Any]) -> None:
         _JobChange.tell(self, id, answer)
@@ -144,6 +144,10 @@ def retry(
     with_dependents: Annotated[
         bool, typer.Option("--with-dependents", help="And the jobs that never ran because those had failed.")
     ] = False,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option("--idempotency-key", metavar="TEXT", help="Retried again under it, a job runs no second time."),
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     url: Url = DEFAULT_URL,
@@ -158,6 +162,10 @@ def retry(
     if with_dependents and not ids:
         raise InvalidInput(("--with-dependents",), "is for jobs by their ids", "ids of jobs, or no --with-dependents")
     change = _RETRY_WITH_DEPENDENTS if with_dependents else _RETRY
+    if idempotency_key is not None:
+        if not ids:
+            raise InvalidInput(("--idempotency-key",), "is for jobs by their ids", "ids of jobs")
+        change = replace(change, more={"idempotency_key": sendable_key(idempotency_key)})
     _carry_out(change, ids or [], given, url, dry_run=dry_run, yes=yes, as_json=as_json)
 
 

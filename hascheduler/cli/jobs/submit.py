@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from hascheduler.cli.completion import JobId, complete_definition, complete_job
-from hascheduler.cli.input.values import check_job_id
+from hascheduler.cli.input.values import check_job_id, sendable_key
 from hascheduler.cli.jobs.options import JOB, LABEL, job_fields, labels_of
 from hascheduler.cli.jobs.tables import print_ended_job
 from hascheduler.cli.lazy_groups import example
@@ -17,7 +17,7 @@ from hascheduler.cli.options import DEFAULT_URL, AsJson, Given, Options, Url, wi
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.replica import as_cli_errors, replica
 from hascheduler.client import Job, Scheduler
-from hascheduler.errors import InvalidInput, WorldError
+from hascheduler.errors import WorldError
 from hascheduler.model.durations import parse_duration
 
 _SAID_AS_THEY_ARE = ("target", "not_before", "expires_at", "depends_on", "on_dependency_failure")
@@ -112,13 +112,6 @@ def _options(given: Given) -> dict[str, Any]:
     more = {name: given[name] for name in _SAID_AS_THEY_ARE if name in given}
     labels = {key: value for key, value in labels_of(given).items() if value is not None}
     return {**job_fields(given), **more, **({"labels": labels} if labels else {})}
-
-
-def sendable_key(key: str) -> str:
-    if not 1 <= len(key) <= 255 or not all("!" <= character <= "~" for character in key):
-        expected = "1 to 255 printable ASCII characters without blanks"
-        raise InvalidInput(("--idempotency-key",), f"{key[:64]!r} can't be a key", expected)
-    return key
 
 
 @example("hascheduler job wait job:0194f3a1b2c3 --timeout 5m && echo done")

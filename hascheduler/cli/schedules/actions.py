@@ -8,7 +8,7 @@ from rich.text import Text
 
 from hascheduler.cli.completion import ScheduleName
 from hascheduler.cli.input.prompts import delete_stored
-from hascheduler.cli.input.values import check_name, read_payload
+from hascheduler.cli.input.values import check_name, read_payload, sendable_key
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, DryRun, Url, Yes
 from hascheduler.cli.output.console import console, print_json
@@ -83,6 +83,11 @@ def trigger(
         str | None,
         typer.Option("--payload", metavar="JSON|@FILE", help="Another payload than the schedule's."),
     ] = None,
+    *,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option("--idempotency-key", metavar="TEXT", help="Triggered again under it, it is the same job."),
+    ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -94,12 +99,14 @@ def trigger(
     body: TriggerNowBody = {} if overlap is None else {"overlap": overlap.value}
     if payload is not None:
         body["payload"] = read_payload(payload)
+    key = None if idempotency_key is None else sendable_key(idempotency_key)
     with replica(url) as scheduler:
-        job = scheduler.schedules.trigger(name, body)
+        job = scheduler.schedules.trigger(name, body, idempotency_key=key)
     if as_json:
         print_json(job.fields)
     else:
-        console().print(Text.assemble("triggered ", (job.id, "bold green")), soft_wrap=True)
+        done = "triggered already: " if job.replayed else "triggered "
+        console().print(Text.assemble(done, (job.id, "bold green")), soft_wrap=True)
 
 
 class BackfillOverlap(StrEnum):

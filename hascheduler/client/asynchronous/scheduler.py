@@ -150,13 +150,13 @@ class AsyncScheduler:
         """``ok``, ``already_running`` or ``already_done``."""
         return await self._ask(requests.change(job_id, "reprioritize", priority=priority))
 
-    async def retry(self, job_id: str) -> str:
-        """``ok``, ``not_ended`` or ``not_failed``."""
-        return await self._ask(requests.change(job_id, "retry"))
+    async def retry(self, job_id: str, *, idempotency_key: str | None = None) -> str:
+        """``ok``, ``not_ended`` or ``not_failed``; under one key the job is revived once."""
+        return (await self._ask(requests.retry(job_id, flows.key_of(idempotency_key)))).answer
 
-    async def retry_with_dependents(self, job_id: str) -> Revived:
+    async def retry_with_dependents(self, job_id: str, *, idempotency_key: str | None = None) -> Revived:
         """As `retry`, of the jobs too that never ran because this one had failed: they wait for it again."""
-        return await self._ask(requests.retry_with_dependents(job_id))
+        return await self._ask(requests.retry(job_id, flows.key_of(idempotency_key), with_dependents=True))
 
     async def cancel_where(
         self, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]

@@ -151,13 +151,13 @@ class Scheduler:
         """``ok``, ``already_running`` or ``already_done``."""
         return self._ask(requests.change(job_id, "reprioritize", priority=priority))
 
-    def retry(self, job_id: str) -> str:
-        """``ok``, ``not_ended`` or ``not_failed``."""
-        return self._ask(requests.change(job_id, "retry"))
+    def retry(self, job_id: str, *, idempotency_key: str | None = None) -> str:
+        """``ok``, ``not_ended`` or ``not_failed``; under one key the job is revived once."""
+        return (self._ask(requests.retry(job_id, flows.key_of(idempotency_key)))).answer
 
-    def retry_with_dependents(self, job_id: str) -> Revived:
+    def retry_with_dependents(self, job_id: str, *, idempotency_key: str | None = None) -> Revived:
         """As `retry`, of the jobs too that never ran because this one had failed: they wait for it again."""
-        return self._ask(requests.retry_with_dependents(job_id))
+        return self._ask(requests.retry(job_id, flows.key_of(idempotency_key), with_dependents=True))
 
     def cancel_where(
         self, *, dry_run: bool = False, progress: Progressed | None = None, **filter: Unpack[JobFilter]

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from hascheduler.client.bodies import encoded, plain, query_of
-from hascheduler.client.requests import Request, as_it_is, body_of, job_of, matching, named, page
+from hascheduler.client.flows import key_of
+from hascheduler.client.requests import Request, as_it_is, body_of, demand_key, matching, named, page, submitted
 from hascheduler.client.results import Job, ListPage
 from hascheduler.client.synchronous.asking import each
 from hascheduler.client.synchronous.named import NamedApi
@@ -110,11 +111,12 @@ class SchedulesApi(NamedApi[ScheduleResponse]):
         path, content = named("schedules", name, "resume"), encoded(plain(catch_up=catch_up))
         return self._ask(Request("POST", path, body_of, headers=matching(if_match), content=content))
 
-    def trigger(self, name: str, body: TriggerNowBody | None = None) -> Job:
-        """One job of it now, outside its times. ``body`` may hold a ``payload`` and an ``overlap`` in place of the
-        schedule's own. Sent once, as each makes a job: after `Unavailable` it may have been made."""
-        path = named("schedules", name, "trigger")
-        return self._ask(Request("POST", path, job_of, content=encoded(body or {}), is_repeatable=False))
+    def trigger(self, name: str, body: TriggerNowBody | None = None, *, idempotency_key: str | None = None) -> Job:
+        """One job of it now, outside its times; under one key it is one, however often it is asked for. ``body`` may
+        hold a ``payload`` and an ``overlap`` in place of the schedule's own."""
+        key = key_of(idempotency_key)
+        path, headers = named("schedules", name, "trigger"), {"Idempotency-Key": demand_key(key)}
+        return self._ask(Request("POST", path, submitted, headers=headers, content=encoded(body or {}), key=key))
 
     def backfill(
         self,

@@ -16,16 +16,19 @@ from hascheduler.ports import (
     Dependent,
     JobPage,
     JobSelection,
+    KeyedRetry,
     KnownJob,
     ListPosition,
     ReprioritizeAnswer,
     RetryAnswer,
+    RetryKey,
     StoredDocument,
     Submission,
     SubmitAnswer,
     dependent_of,
     revived_states,
 )
+from hascheduler.ports.jobs import keyed_retry, stored_retry_key
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.state_updates import may, revived, to_terminal
@@ -99,6 +102,22 @@ class MemoryJobStore:
             database.update(Collection.JOBS, job, revived(job))
             return RetryAnswer.OK
 
+    async def retry_once(self, job_id: str, at_ms: WallMs, key: RetryKey) -> KeyedRetry | None:
+        async with self._connection.exchange("jobs.retry_once") as database:
+            job = database.find(Collection.JOBS, job_id)
+            if job is None:
+                return None
+            retry = keyed_retry(job, key, at_ms)
+            if (retry.answer, retry.met) == (RetryAnswer.OK, SubmitAnswer.NEW):
+                database.update(Collection.JOBS, job, revived(job, key=stored_retry_key(key, at_ms)))
+            return retry
+
+    async def of_key(self, tenant: str, key: str, at_ms: WallMs) -> StoredDocument | None:
+        async with self._connection.exchange("jobs.of_key") as database:
+            met = _of_key(database, tenant, key)
+            is_held = met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS > at_ms
+            return deepcopy(met) if is_held else None
+
     async def dependents(
         self, ids: Sequence[str], tenant: str | None, known: Sequence[str], limit: int
     ) -> Sequence[Dependent]:
@@ -111,12 +130,15 @@ class MemoryJobStore:
         async with self._connection.exchange("jobs.dependents") as database:
             return [dependent_of(job) for job in database.page(Collection.JOBS, None, limit, which=depends)]
 
-    async def retry_dependent(self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs) -> bool:
+    async def retry_dependent(
+        self, job: Dependent, waits_for: Sequence[str], at_ms: WallMs, key: RetryKey | None = None
+    ) -> bool:
+        stored_key = None if key is None else stored_retry_key(key, at_ms)
         async with self._connection.exchange("jobs.retry_dependent") as database:
             stored = database.find(Collection.JOBS, job.id)
             if stored is None or stored["rev"] != job.rev or not may(Move.REVIVE, stored):
                 return False
-            database.update(Collection.JOBS, stored, revived(stored, waits_for))
+            database.update(Collection.JOBS, stored, revived(stored, waits_for, stored_key))
             return True
 
     async def cancel_some(self, which: JobSelection, at_ms: WallMs, limit: int) -> CancelledSome:
@@ -157,7 +179,7 @@ class MemoryJobStore:
 
 
 def _submitted(database: MemoryDatabase, job: NewJob) -> Submission:
-    met = _of_key(database, job)
+    met = None if job.idempotency_key is None else _of_key(database, job.tenant, job.idempotency_key)
     if met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS <= job.submitted_at_ms:
         database.update(Collection.JOBS, met, {"idempotency_key": None, "request_hash": None})
         met = None
@@ -169,12 +191,11 @@ def _submitted(database: MemoryDatabase, job: NewJob) -> Submission:
     return Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, deepcopy(met))
 
 
-def _of_key(database: MemoryDatabase, job: NewJob) -> Document | None:
-    if job.idempotency_key is None:
-        return None
-    key = (job.tenant, job.idempotency_key)
+def _of_key(database: MemoryDatabase, tenant: str, key: str) -> Document | None:
     documents = database.documents(Collection.JOBS)
-    return next((each for each in documents if (each.get("tenant"), each.get("idempotency_key")) == key), None)
+    return next(
+        (each for each in documents if (each.get("tenant"), each.get("idempotency_key")) == (tenant, key)), None
+    )
 
 
 def _known(job: Document) -> KnownJob:

@@ -5,10 +5,10 @@ started_at_ms, finished_at_ms, outcome, error}``, with its ``traceback`` if it h
 `TRACEBACKS_KEPT_MAX` newest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hascheduler.model.documents.job import REVIVED_FIELDS
+from hascheduler.model.documents.job import RETRY_KEYS_KEPT_MAX, REVIVED_FIELDS
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import ATTEMPTS_KEPT_MAX, OCCUPYING, TRANSITIONS, AttemptEnd, JobState, Move
 from hascheduler.model.retry import lost_pause_ms
@@ -96,9 +96,11 @@ def to_terminal(
     }
 
 
-def revived(job: Document, waits_for: Sequence[str] = ()) -> dict[str, Any]:
+def revived(job: Document, waits_for: Sequence[str] = (), key: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A job that ended starts over; its new attempt number makes every earlier decision about it stale."""
-    counted = {"attempt": job["attempt"] + 1, "revivals": int(job.get("revivals") or 0) + 1}
+    counted: dict[str, Any] = {"attempt": job["attempt"] + 1, "revivals": int(job.get("revivals") or 0) + 1}
+    if key is not None:
+        counted["retry_keys"] = [*(job.get("retry_keys") or ()), dict(key)][-RETRY_KEYS_KEPT_MAX:]
     return {**REVIVED_FIELDS, **counted, "waits_for": list(waits_for), "rev": job["rev"] + 1}
 
 

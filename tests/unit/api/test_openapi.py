@@ -37,7 +37,7 @@ OPERATIONS = {
     "delete_schedule": ("DELETE", "/v1/schedules/{name}", {"204", "404", "409", "412", "422"}),
     "pause_schedule": ("POST", "/v1/schedules/{name}/pause", {"200", "404", "409", "412", "422"}),
     "resume_schedule": ("POST", "/v1/schedules/{name}/resume", {"200", "404", "409", "412", "422"}),
-    "trigger_schedule": ("POST", "/v1/schedules/{name}/trigger", {"201", "404", "409", "413", "422", "429"}),
+    "trigger_schedule": ("POST", "/v1/schedules/{name}/trigger", {"200", "201", "404", "409", "413", "422", "429"}),
     "backfill_schedule": ("POST", "/v1/schedules/{name}/backfill", {"200", "404", "409", "413", "422", "429"}),
     "preview_schedule": ("GET", "/v1/schedules/{name}/preview", {"200", "404", "422"}),
     "preview_edit": ("POST", "/v1/schedules/{name}/preview", {"200", "404", "409", "413", "422"}),
@@ -69,7 +69,7 @@ OPERATIONS = {
     "explain_job": ("GET", "/v1/jobs/{id}/why", {"200", "404"}),
     "cancel_job": ("POST", "/v1/jobs/{id}/cancel", {"200", "404"}),
     "reprioritize_job": ("POST", "/v1/jobs/{id}/reprioritize", {"200", "404", "413", "422"}),
-    "retry_job": ("POST", "/v1/jobs/{id}/retry", {"200", "404", "413", "422"}),
+    "retry_job": ("POST", "/v1/jobs/{id}/retry", {"200", "404", "409", "413", "422"}),
 }
 SCHEMAS = """
 AttemptName AttemptResponse AuditPage AuditResponse BackfillBody BackfillResponse BatchBody BatchJob BatchResponse

@@ -1,4 +1,4 @@
-"""A job is retried with what failed as it had failed; each has its answer, and nothing else is touched."""
+"""A job is retried, once under one key, with what failed as it had failed. Each has its answer; others stay."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.unit.api.doubles import World
-from tests.unit.api.requests import get, post
+from tests.unit.api.requests import check_problem, get, post
 from tests.unit.api.tokens import Guarded
 
 
@@ -109,3 +109,20 @@ async def test_another_tenants_dependents_are_neither_shown_nor_touched(
     fail(world, ids, a="", ours="a", theirs="a")
     assert await retried(acme, ids) == ("ok", {"ours": "ok"})
     assert world.job(theirs)["state"] == "failed"
+
+
+async def test_a_repeated_retry_gets_the_first_answer_and_does_nothing(client: httpx.AsyncClient, world: World) -> None:
+    ids = await batch(client, a="", b="a", c="b")
+    fail(world, ids, a="", b="a", c="b")
+    path, body, once = f"/v1/jobs/{ids['a']}/retry", {"with_dependents": True}, {"Idempotency-Key": "k"}
+    first = await client.post(path, json=body, headers=once)
+    assert "idempotency-replayed" not in first.headers
+    for name, state in (("a", "cancelled"), ("b", "succeeded"), ("c", "failed")):
+        world.rewrite_job(ids[name], state=state)
+    before = world.everything()
+    again = await client.post(path, json=body, headers=once)
+    assert (again.json(), again.headers["idempotency-replayed"]) == (first.json(), "true")
+    check_problem(await client.post(path, headers=once), 409)
+    assert world.everything() == before
+    assert (await client.post(path, headers={"Idempotency-Key": "other"})).json()["answer"] == "ok"
+    check_problem(await client.post(path, headers={"Idempotency-Key": "a b"}), 422, "Idempotency-Key")

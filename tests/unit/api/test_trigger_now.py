@@ -1,5 +1,6 @@
 """``…/trigger``: a job now, beside, after or instead of those that have not ended."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -32,6 +33,45 @@ async def test_each_request_makes_another_job_paused_or_not(client: httpx.AsyncC
     await create(client, paused=True)
     ids = [(await post(client, PATH, status=201))["id"] for _ in range(2)]
     assert ids == ["trigger:tick:0001", "trigger:tick:0002"]
+
+
+async def test_under_one_key_a_job_is_made_once(client: httpx.AsyncClient, world: World) -> None:
+    await create(client, overlap="skip")
+    once = {"Idempotency-Key": "k"}
+    first = await client.post(PATH, json={"payload": None}, headers=once)
+    assert (first.status_code, "idempotency-replayed" in first.headers) == (201, False)
+    before = world.everything()
+    # The live job would forbid another one.
+    again = await client.post(PATH, json={"payload": None}, headers=once)
+    assert (again.status_code, again.headers["idempotency-replayed"], again.json()) == (200, "true", first.json())
+    assert again.headers["location"] == first.headers["location"]
+    for other in ({}, {"payload": 1}, {"payload": None, "overlap": "allow"}):
+        assert "idempotency key 'k'" in check_problem(await client.post(PATH, json=other, headers=once), 409)["detail"]
+    check_problem(await client.post("/v1/jobs", json={"definition": "log"}, headers=once), 409)
+    assert world.everything() == before
+    check_problem(await client.post(PATH, headers={"Idempotency-Key": "other"}), 409)
+    check_problem(await client.post(PATH, headers={"Idempotency-Key": "a b"}), 422, "Idempotency-Key")
+
+
+async def test_of_many_requests_at_once_under_one_key_one_makes_the_job(client: httpx.AsyncClient) -> None:
+    await create(client, overlap="skip")
+    answers = await asyncio.gather(*(client.post(PATH, headers={"Idempotency-Key": "k"}) for _ in range(9)))
+    assert sorted(answer.status_code for answer in answers) == [200] * 8 + [201]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+
+
+async def test_a_repeated_request_replaces_what_the_first_left_and_nothing_later(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    await create(client, overlap="cancel_running")
+    once = {"Idempotency-Key": "k"}
+    before = await world.fire(NOW + 1_000)
+    assert (await client.post(PATH, headers=once)).status_code == 201
+    world.rewrite_job(before, state="pending", submitted_at_ms=NOW - 1_000)  # as if the first request had broken off
+    later = await world.fire(NOW + 2_000)
+    world.rewrite_job(later, submitted_at_ms=NOW + 1_000)
+    assert (await client.post(PATH, headers=once)).status_code == 200
+    assert (world.job(before)["state"], world.job(later)["state"]) == ("cancelled", "pending")
 
 
 @pytest.mark.parametrize("payload", [{"other": 1}, None, 0, [], "x"])

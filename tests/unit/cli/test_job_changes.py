@@ -61,8 +61,15 @@ async def test_what_failed_with_a_job_is_retried_with_it(replica: Replica, world
     ]
     answer: Any = (await replica.done("job", "retry", A, "--with-dependents", "--json")).json
     assert (answer["answer"], answer["dependents"][0]) == ("not_ended", {"job": B, "answer": "not_ended"})
-    refused = await replica.run("job", "retry", "--definition", "log", "--with-dependents")
-    assert (refused.status, "--with-dependents" in refused.err) == (2, True)
+    once = ("--with-dependents", "--idempotency-key", "k")
+    world.rewrite(Collection.JOBS, A, state="failed")
+    for _ in range(2):
+        assert (await replica.done("job", "retry", A, *once)).out.startswith(f"{A} waits again")
+        world.rewrite(Collection.JOBS, A, state="cancelled")
+    assert world.job(A)["revivals"] == 2
+    for option in (once[:1], once[1:], ("--idempotency-key", "a b")):
+        refused = await replica.run("job", "retry", "--definition", "log", *option)
+        assert (refused.status, option[0] in refused.err) == (2, True)
     world.rewrite(Collection.JOBS, A, state="cancelled")
     assert (await replica.done("job", "retry", "--state", "cancelled", "--yes")).out == "retrying 1 job\n"
 

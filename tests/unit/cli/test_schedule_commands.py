@@ -117,6 +117,9 @@ async def test_triggering_by_hand(replica: Replica, world: World) -> None:
     refused = await replica.run("schedule", "trigger", "tick", "--overlap", "skip")
     assert (refused.status, refused.err.count("\n")) == (2, 1)
     assert job["id"] in refused.err
+    once = ("schedule", "trigger", "tick", "--idempotency-key", "k")
+    first, again = (await replica.done(*once)).out, (await replica.done(*once)).out
+    assert again == first.replace("triggered ", "triggered already: ")
 
 
 async def test_backfilling(replica: Replica) -> None:

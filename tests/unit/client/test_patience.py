@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
@@ -76,6 +77,25 @@ async def test_a_submit_is_repeated_under_its_own_key(kind: str) -> None:
     assert keys[3] != keys[0]
     assert all(request.url.params["wait"] == "1500ms" for request in replicas.asked)
     assert json.loads(replicas.asked[0].content) == {"definition": "log", "payload": None}
+
+
+@faces
+async def test_a_trigger_and_a_retry_are_repeated_under_their_own_keys(kind: str) -> None:
+    replicas = Replicas(problem(422, "enough"))
+    face = face_of(kind, replicas, A)
+    calls: list[Callable[..., Any]] = [
+        lambda **key: face.ask.schedules.trigger("nightly", **key),
+        lambda **key: face.ask.retry("job:1", **key),
+        lambda **key: face.ask.retry_with_dependents("job:1", **key),
+    ]
+    for call in calls:
+        for given in ({}, {"idempotency_key": "mine"}):
+            replicas.script.insert(0, httpx.ReadTimeout("slow"))
+            with pytest.raises(Refused, match="422: enough"):
+                await call(**given)
+            first, second = [request.headers["idempotency-key"] for request in replicas.asked[-2:]]
+            assert first == second
+            assert (first == "mine") == bool(given)
 
 
 @faces
