@@ -180,6 +180,19 @@ ROWS: dict[str, tuple[Plant, FindingKind, str, tuple[str, ...]]] = {
         "jobs/job:x",
         ("attempt 1 may take 5 s", "295 s ago", "leader"),
     ),
+    "a thread that goes on after its timeout": (
+        insert(
+            "jobs",
+            lambda healthy: {
+                **healthy.job("job:x", "running"),
+                "overdue_attempt": 1,
+                "overdue_since_ms": healthy.now - 295_000,
+            },
+        ),
+        FindingKind.OVERTIME,
+        "jobs/job:x",
+        ("attempt 1 timed out 295 s ago", "its thread", "stop_requested"),
+    ),
     "all attempts beyond their timeout": (
         both(
             insert("definitions", lambda _: encode_definition(Definition("short", total_timeout_ms=5_000))),
