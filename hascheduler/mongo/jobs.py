@@ -14,8 +14,7 @@ from hascheduler.mongo.bulk_changes import BulkChanges
 from hascheduler.mongo.connection import MAJORITY, Database
 from hascheduler.mongo.faults import faults
 from hascheduler.mongo.job_lists import JobLists
-from hascheduler.mongo.queries import job_query
-from hascheduler.mongo.schema.indexes import DEPENDS_ON
+from hascheduler.mongo.queries import DEPENDS_ON, job_query
 from hascheduler.mongo.state_updates import NEXT_REV, Pipeline, revived, source_states, terminal_fields
 from hascheduler.mongo.submissions import Submissions
 from hascheduler.ports import (

@@ -6,6 +6,9 @@ from typing import Any
 from hascheduler.model.job import ScheduleId
 from hascheduler.ports import JobSelection
 
+DEPENDS_ON = "depends_on"
+"""The name of the index that finds the jobs which depend on one; without those, most, that depend on none."""
+
 
 def has_labels(labels: Mapping[str, str]) -> dict[str, Any]:
     """For ``$expr``: whether a document has all of these.

@@ -16,6 +16,7 @@ from hascheduler.errors import DatabaseUnfit
 from hascheduler.model.collection import Collection
 from hascheduler.mongo.connection import Database, awaited
 from hascheduler.mongo.faults import faults
+from hascheduler.mongo.queries import DEPENDS_ON
 from hascheduler.mongo.unreachable import require_replica_set
 
 _REACH_LIMIT_S = 2.0
@@ -25,10 +26,6 @@ _SHAPING = ("unique", "sparse", "partialFilterExpression", "expireAfterSeconds")
 """The options that make an index another one."""
 _ORDER = [("submitted_at_ms", ASCENDING), ("_id", ASCENDING)]
 """The order in which jobs are listed, see `hascheduler.mongo.job_lists`."""
-
-
-DEPENDS_ON = "depends_on"
-"""The index that finds the jobs which depend on one; without those, most, that depend on none."""
 
 
 def _listed_by(attribute: str, *, where_given: bool = False) -> IndexModel:
