@@ -39,6 +39,7 @@ from hascheduler.lifecycle import database_ready, on_signal
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
+from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.job import JobRef
 from hascheduler.model.resources import parse_resources
@@ -338,6 +339,7 @@ def _services(
         definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
         lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
         tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
+        pauses=MongoResourceStore(database, Collection.PAUSES, encode_pause),
         jobs=MongoJobStore(database, settings.job_retention_ms),
         admission=admission,
         verdicts=MongoVerdictStore(database),

@@ -13,6 +13,7 @@ from hascheduler.model.job import NewJob
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import Basis, JobTemplate
@@ -53,6 +54,10 @@ def make_definition(name: str = "log", **only_what_matters: Any) -> Definition:
 
 def make_lane(name: str = "slow", **only_what_matters: Any) -> Lane:
     return replace(Lane(name), **only_what_matters)
+
+
+def make_pause(id: str = EVERYTHING, **only_what_matters: Any) -> StandingPause:
+    return replace(StandingPause(id, 0, NOW, "deployer"), **only_what_matters)
 
 
 def make_tenant(name: str = "acme", **only_what_matters: Any) -> Tenant:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from docs.generate.markdown import fenced, head
 from hascheduler.cli.app import app
@@ -35,14 +36,19 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _helps(command: Any, words: tuple[str, ...], parent: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+def _helps(
+    command: Any, words: tuple[str, ...], parent: Any, called: str = ""
+) -> Iterator[tuple[tuple[str, ...], str]]:
     context = command.context_class(
-        command, info_name=words[-1], parent=parent, terminal_width=_WIDTH, max_content_width=_WIDTH
+        command, info_name=called or words[-1], parent=parent, terminal_width=_WIDTH, max_content_width=_WIDTH
     )
     yield words, command.get_help(context)
     if hasattr(command, "list_commands"):
         for name in command.list_commands(context):
-            yield from _helps(command.get_command(context, name), (*words, name), context)
+            if isinstance(command, TyperGroup):
+                yield from _helps(command.get_command(context, name), (*words, name), context)
+            else:  # a command that has commands besides: its arguments are none of theirs
+                yield from _helps(command.get_command(context, name), (*words, name), parent, f"{words[-1]} {name}")
 
 
 def _without_settings(words: tuple[str, ...], text: str) -> str:

@@ -14,7 +14,7 @@ from hascheduler.api.middleware.cross_site import CrossSiteMiddleware
 from hascheduler.api.middleware.metrics import MetricsMiddleware
 from hascheduler.api.middleware.pools import ConcurrencyMiddleware
 from hascheduler.api.middleware.timeouts import TimeoutMiddleware
-from hascheduler.api.ops import cluster, docs_page, events, failovers, health, recording
+from hascheduler.api.ops import cluster, docs_page, events, failovers, health, pause_all, processors, recording
 from hascheduler.api.resources import audit_log, definitions, lanes, tenants, tokens
 from hascheduler.api.routing import error_handlers
 from hascheduler.api.routing.body import MERGE_PATCH
@@ -80,8 +80,9 @@ _ROUTERS = (
     definitions.router,
     lanes.router,
     tenants.router,
-    cluster.processors_router,
+    processors.router,
     cluster.router,
+    pause_all.router,
     failovers.router,
     recording.router,
     events.router,

@@ -14,6 +14,7 @@ from hascheduler.api.middleware.pools import Pools
 from hascheduler.api.routing.shared_waits import SharedWaits
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
+from hascheduler.model.pause import StandingPause
 from hascheduler.model.tenant import Tenant
 from hascheduler.ports import (
     Admission,
@@ -41,6 +42,7 @@ class ApiServices:
     definitions: ResourceStore[Definition]
     lanes: ResourceStore[Lane]
     tenants: ResourceStore[Tenant]
+    pauses: ResourceStore[StandingPause]
     jobs: JobStore
     admission: Admission
     verdicts: VerdictStore

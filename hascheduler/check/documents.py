@@ -10,6 +10,7 @@ from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.lane import decode_lane
 from hascheduler.model.documents.lease import decode_lease
+from hascheduler.model.documents.pause import decode_pause
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.replica import decode_replica
 from hascheduler.model.documents.schedule import decode_schedule
@@ -25,6 +26,7 @@ DECODERS: Mapping[Collection, Decode] = {
     Collection.LANES: decode_lane,
     Collection.TENANTS: decode_tenant,
     Collection.TOKENS: decode_token,
+    Collection.PAUSES: decode_pause,
     Collection.PROCESSORS: decode_processor,
     Collection.LEASES: decode_lease,
     Collection.REPLICAS: decode_replica,
@@ -41,6 +43,7 @@ _HINTS: Mapping[Collection, str] = {
     Collection.REPLICAS: "restart that replica; the document expires by itself",
     Collection.JOURNAL: "no leader can take over past it: keep the replicas as they are, and ask for help",
     Collection.VERDICTS: "its times count as undecided here: look at it in MongoDB",
+    Collection.PAUSES: "it pauses nothing: delete it in MongoDB, then pause (hascheduler pause) or drain again",
     Collection.TOKENS: "it grants no access: revoke it (hascheduler token revoke) and create another",
 }
 _HINT = "the defaults hold in its place: write it again through the API (hascheduler apply)"

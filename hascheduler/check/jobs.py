@@ -12,6 +12,7 @@ from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
 from hascheduler.dispatch.config import DispatchConfig
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import OCCUPYING, JobRef, JobState
+from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef
 
 _TIMEOUT_GRACE_MS = DispatchConfig().timeout_grace_ms
@@ -41,6 +42,7 @@ class CheckContext:
     config: CheckConfig
     processors: Mapping[str, RegisteredProcessor] = field(default_factory=dict)
     definitions: Mapping[str, Definition] = field(default_factory=dict)
+    pauses: Mapping[str, StandingPause] = field(default_factory=dict)
 
     def definition(self, name: str) -> Definition:
         return self.definitions.get(name) or Definition(name)

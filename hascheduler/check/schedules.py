@@ -19,7 +19,7 @@ PAYLOAD_FIELDS = ("job", "payload", "render", "labels")
 
 
 def check_cursor(schedule: ScheduleRef, now: int, config: CheckConfig, *, led: bool) -> Iterator[Finding]:
-    """``led``: a replica leads, which should have decided. `InvalidInput` if the times can't be computed."""
+    """``led``: a replica leads, not paused, and should have decided. `InvalidInput` if the times can't be computed."""
     due_at_ms = _first_due(schedule, now - config.motion_ms) if led else None
     if due_at_ms is not None:
         behind_s = (now - due_at_ms) // 1_000

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
 from hascheduler.check.jobs import CheckContext
 from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.pause import EVERYTHING, drain_id
 from hascheduler.model.resources import NO_RESOURCES
 
 
@@ -42,6 +43,9 @@ def check_wait(job: JobRef, context: CheckContext, occupied: OccupiedSlots, caps
     """Whether ``job`` has been due for long, nothing holds it back, and a live processor has a free slot for it."""
     if job.state is not JobState.PENDING or job.serial or job.waits_for or job.cancel_requested_at_ms is not None:
         return
+    everything = context.pauses.get(EVERYTHING)
+    if everything is not None and not everything.schedules_only:
+        return
     since_ms = max(job.submitted_at_ms, job.not_before_ms or 0, job.retry_at_ms or 0)
     waited_ms = context.now - since_ms
     if waited_ms <= context.config.patience_ms or _is_capped(job, context, occupied, caps):
@@ -50,7 +54,8 @@ def check_wait(job: JobRef, context: CheckContext, occupied: OccupiedSlots, caps
         processor, silent_ms = registered.processor, context.silent_for_ms(id)
         is_live = silent_ms is not None and silent_ms <= context.config.heartbeat_timeout_ms
         free = processor.slots - occupied.of_processor[id]
-        if is_live and not processor.draining and free > 0 and processor.supports(job.definition):
+        is_draining = processor.draining or drain_id(processor.name) in context.pauses
+        if is_live and not is_draining and free > 0 and processor.supports(job.definition):
             yield Finding(
                 FindingKind.WAITING_IN_VAIN,
                 f"jobs/{job.id}",

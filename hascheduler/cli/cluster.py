@@ -24,6 +24,8 @@ from hascheduler.cli.output.console import (
 )
 from hascheduler.cli.output.instants import instant_text, with_utc
 from hascheduler.cli.output.tables import FittedTable, with_columns, with_wide
+from hascheduler.cli.pause_all import pause_line
+from hascheduler.cli.processors import processor_state
 from hascheduler.cli.replica import replica
 from hascheduler.client import Scheduler
 from hascheduler.errors import InvalidInput
@@ -80,6 +82,8 @@ def _summary(answer: Answer) -> Text:
         text.append(f"   term {leader['term']}   since {instant_text(leader['since'])}")
     else:
         text.append("nobody leads", style="bold red")
+    if answer.get("paused"):  # a replica of an older release knows of none
+        text.append(f"\n{pause_line(answer['paused'])}", style="bold yellow")
     counts = "   ".join(f"{name} {count}" for name, count in answer["counts"].items())
     text.append(f"\njournal {or_dash(answer['journal_seq'])}   {counts}")
     failover = answer.get("failover")  # a replica of an older release does not tell
@@ -130,7 +134,7 @@ def _processors(answer: Answer) -> RenderableType:
             f"{processor['occupied']}/{processor['slots']}",
             format_resources(processor["resources"]),
             yes_or_no(processor["alive"]),
-            "yes" if processor["draining"] else "",
+            processor_state(processor) if processor["alive"] and processor["draining"] else "",
             str(processor["parked"]),
         )
     return table

@@ -13,6 +13,14 @@ CLUSTER: CommandTable = {
     ),
 }
 
+_PROCESSOR: CommandTable = {
+    "list": LazyCommand("hascheduler.cli.processors:list_processors", "List the processors, and which are drained."),
+    "drain": LazyCommand(
+        "hascheduler.cli.processors:drain", "Give the processors of a name no new jobs, until they are undrained."
+    ),
+    "undrain": LazyCommand("hascheduler.cli.processors:undrain", "Give the processors of a name jobs again."),
+}
+
 _SCHEDULE: CommandTable = {
     "list": LazyCommand("hascheduler.cli.schedules.show:list_schedules", "List schedules, and how they stand."),
     "timeline": LazyCommand(
@@ -94,7 +102,9 @@ COMMANDS: CommandTable = {
         "hascheduler.cli.run.processes:serve", "Run one replica: the scheduler's loops and the HTTP API."
     ),
     "processor": LazyCommand(
-        "hascheduler.cli.run.processes:processor", "Run one processor with the handlers of the given modules."
+        "hascheduler.cli.run.processes:processor",
+        "Run one processor with the handlers of the given modules.",
+        commands=_PROCESSOR,
     ),
     "dev": LazyCommand(
         "hascheduler.cli.run.dev:dev", "Run MongoDB, RabbitMQ, replicas and processors on this machine, until Ctrl-C."
@@ -104,6 +114,8 @@ COMMANDS: CommandTable = {
         "Run the system, kill the leader again and again and a processor once, and report.",
     ),
     "cluster": LazyCommand("hascheduler.cli.cluster:cluster", "Show who leads, who is there, and what is wrong."),
+    "pause": LazyCommand("hascheduler.cli.pause_all:pause", "Pause everything: no schedule fires, no job begins."),
+    "resume": LazyCommand("hascheduler.cli.pause_all:resume", "Resume everything that `hascheduler pause` has paused."),
     "schedule": LazyGroup("See, preview, make and change schedules.", _SCHEDULE),
     "verdicts": LazyCommand(
         "hascheduler.cli.schedules.all_verdicts:verdicts",

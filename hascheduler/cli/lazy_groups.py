@@ -5,7 +5,7 @@ its options are completed, or for its own help.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TypeVar
@@ -22,11 +22,14 @@ class LazyCommand:
     """``where`` is ``module:attribute`` of the command's function, or of a `typer.Typer` with commands of its own.
 
     ``summary`` is its line in the list of commands. A ``hidden`` one runs, and is in no list.
+
+    It may have ``commands`` of its own: it is one of those where its first argument names one, else itself.
     """
 
     where: str
     summary: str
     hidden: bool = False
+    commands: "CommandTable" = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,29 @@ def lazy_group(table: CommandTable) -> type[TyperGroup]:
     return OnDemand
 
 
+def lazy_command(table: CommandTable) -> type[TyperCommand]:
+    """The class of a command that is one of ``table`` where its first argument is the name of one."""
+
+    class OneOrItself(TyperCommand):
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(table)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            return _load(cmd_name, table[cmd_name]) if cmd_name in table else None
+
+        def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+            if args and args[0] in table:
+                return _load(args[0], table[args[0]]).make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+            return super().make_context(info_name, args, parent, **extra)
+
+        def format_options(self, ctx: Any, formatter: Any) -> None:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, entry.summary) for name, entry in table.items()])
+            super().format_options(ctx, formatter)
+
+    return OneOrItself
+
+
 def example(*lines: str) -> Callable[[CommandFunction], CommandFunction]:
     """Shows ``lines`` below the command's help, as they are."""
 
@@ -91,7 +117,8 @@ def _load(name: str, entry: LazyCommand | LazyGroup) -> Any:
     if isinstance(found, typer.Typer):
         return get_command(found)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name, epilog=getattr(found, "example", None))(found)
+    cls = lazy_command(entry.commands) if entry.commands else None
+    alone.command(name, cls=cls, epilog=getattr(found, "example", None))(found)
     return get_command(alone)
 
 

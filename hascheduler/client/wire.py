@@ -119,6 +119,7 @@ class BatchResponse(TypedDict):
 
 Rule = Literal[
     "not_leading",
+    "paused",
     "transport",
     "in_doubt",
     "cancelling",
@@ -230,6 +231,13 @@ class ReplicaResponse(TypedDict):
     quarantined: int
 
 
+class PauseResponse(TypedDict):
+    since: str
+    by: str
+    because: str | None
+    schedules_only: bool
+
+
 Ending = Literal["caught_up", "still_behind", "term_ended"]
 
 
@@ -288,6 +296,7 @@ class ClusterResponse(TypedDict):
     schema: SchemaResponse
     replicas: Sequence[ReplicaResponse]
     counts: Mapping[str, int]
+    paused: NotRequired[PauseResponse | None]
     failover: FailoverResponse | None
     findings: FindingsResponse | None
     mirrors_differ: Sequence[str]
@@ -481,6 +490,28 @@ DependentAnswer = Literal["ok", "not_ended", "kept", "dependency_failed", "chang
 class DependentResponse(TypedDict):
     job: str
     answer: DependentAnswer
+
+
+class DrainBody(TypedDict):
+    because: NotRequired[str | None]
+
+
+class DrainedResponse(TypedDict):
+    since: str
+    by: str
+    because: str | None
+
+
+class DrainResponse(TypedDict):
+    name: str
+    drained: DrainedResponse | None
+
+
+class DrainedNameResponse(TypedDict):
+    since: str
+    by: str
+    because: str | None
+    name: str
 
 
 class EditPreviewResponse(TypedDict):
@@ -748,8 +779,17 @@ class OnceResponse(TypedDict):
 Overlap = Literal["allow", "skip", "buffer_one", "cancel_running"]
 
 
+class PauseAllBody(TypedDict):
+    because: str
+    schedules_only: NotRequired[bool]
+
+
 class PauseBody(TypedDict):
     because: NotRequired[str | None]
+
+
+class PausedResponse(TypedDict):
+    paused: PauseResponse | None
 
 
 Power = Literal["read", "submit", "operate", "administer", "work"]
@@ -777,11 +817,13 @@ class ProcessorResponse(TypedDict):
     occupied: int
     alive: bool
     draining: bool
+    drained: NotRequired[DrainedResponse | None]
     parked: int
 
 
 class ProcessorsResponse(TypedDict):
     items: Sequence[ProcessorResponse]
+    absent: NotRequired[Sequence[DrainedNameResponse]]
 
 
 class QueuePositionResponse(TypedDict):

@@ -27,6 +27,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
+from hascheduler.model.pause import EVERYTHING, drains
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import LastCheck
 from hascheduler.model.tenant import Tenant
@@ -172,6 +173,8 @@ class ReplicaView:
             failover=self._failovers.newest,
             last_check=self._newest_check(),
             differing=sorted(self._digests.differing),
+            pause=mirror.nouns(Collection.PAUSES).get(EVERYTHING),
+            drains=drains(mirror.nouns(Collection.PAUSES)),
         )
 
     def gauges(self) -> Gauges:
@@ -201,6 +204,7 @@ class ReplicaView:
             slots=slots,
             findings=None if last_check is None else last_check.counts,
             mirrors_differ=len(self._digests.differing),
+            pause=mirror.nouns(Collection.PAUSES).get(EVERYTHING),
         )
 
     def explain(self, job_id: str, only: str | None = None) -> Explanation | None:
@@ -269,7 +273,7 @@ def processors_by_state(mirror: Mirror, core: Dispatcher) -> tuple[Mapping[str, 
         slots["occupied"] += occupied
         if not core.is_live(id):
             states["lost"] += 1
-        elif processor.draining:
+        elif core.is_draining(processor):
             states["draining"] += 1
         else:
             states["live"] += 1

@@ -7,6 +7,9 @@ dispatches, which see the effects of all the others. Each decision becomes a pro
 
 What must hold: at most one move is promised per job; a nominal time is decided once; a slot is held by one job; nothing
 is decided before `TermBegan` or after `TrustLost`.
+
+While people have paused everything, the due times stay undecided, as if nobody led, and unless they paused the
+schedules only, nothing is dispatched. All else goes on: what runs ends, is lost, is tried again, expires.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,6 +53,8 @@ from hascheduler.mirror.changes import (
     JobSeen,
     LaneGone,
     LaneSeen,
+    PauseGone,
+    PauseSeen,
     ProcessorGone,
     ProcessorSeen,
     ScheduleGone,
@@ -60,6 +65,7 @@ from hascheduler.mirror.changes import (
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.retry import lost_text, tries_text
 
 
@@ -100,6 +106,10 @@ class Dispatcher:
     def oldest_waits(self) -> Mapping[str, int]:
         """By lane: since when its oldest job that could run by now has waited, in ms, to the second."""
         return self._jobs.queue.waits.oldest()
+
+    def is_draining(self, processor: ProcessorRef) -> bool:
+        """Whether it gets no new jobs: it said so, or its name is drained."""
+        return self._pool.is_draining(processor)
 
     def is_live(self, processor_id: str) -> bool:
         return self._pool.is_live(processor_id)
@@ -151,10 +161,11 @@ class Dispatcher:
             decisions += self._unstarted(now)
             decisions += self._past_deadline(now)
             decisions += self._dependency_failed(now)
-            decisions += self._times.take_due(now, self._config.fires_max)
+            if self._state.rules.pause is None:
+                decisions += self._times.take_due(now, self._config.fires_max)
             decisions += self._replaced(now)
             decisions += self._times.take_counts(now)
-            if self._accepting:
+            if self._dispatching:
                 decisions += self._dispatches(now)
             self._sends += self._jobs.take_cancel_notices()
             self._refetch |= dict.fromkeys(self._jobs.unknown_dependencies())
@@ -196,6 +207,10 @@ class Dispatcher:
                 self._state.set_tenant(tenant.name, tenant, now)
             case TenantGone(name):
                 self._state.set_tenant(name, None, now)
+            case PauseSeen(pause):
+                self._state.set_pause(pause.id, pause)
+            case PauseGone(id):
+                self._state.set_pause(id, None)
             case AccountsRestored(accounts):
                 self._state.accounts.restore(accounts)
             case ProcessorSeen(processor):
@@ -358,6 +373,10 @@ class Dispatcher:
             self._move(Cancel(job.id, job.attempt, reason), now) for job, reason in replaced[: self._config.repairs_max]
         ]
 
+    @property
+    def _dispatching(self) -> bool:
+        return self._accepting and self._state.rules.dispatch_pause is None
+
     def _dispatches(self, now: WallMs) -> list[Decision]:
         decisions: list[Decision] = []
         while len(decisions) < self._config.dispatches_max:
@@ -381,9 +400,9 @@ class Dispatcher:
             return now
         oldest = self._ledger.oldest_at()
         instants = [
-            self._times.next_at(),
+            self._times.next_at() if self._state.rules.pause is None else None,
             self._jobs.next_at(),
-            self._state.limits.next_at() if self._accepting and len(self._state.queue) else None,
+            self._state.limits.next_at() if self._dispatching and len(self._state.queue) else None,
             None if oldest is None else oldest + self._config.echo_timeout_ms,
         ]
         soonest = min((at for at in instants if at is not None), default=None)

@@ -26,6 +26,7 @@ from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.dispatch.rules import Rules
 from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.model.job import JobRef, JobState
+from hascheduler.model.pause import StandingPause, drain_id
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
 
@@ -34,7 +35,7 @@ LOOKED_AT_MAX = 5_000
 UNSCHEDULABLE_MAX = 10_000
 _NAMED_MAX = 5
 NOT_NAMED = "a job of another tenant"
-_CAPACITY = frozenset({BlockReason.NO_SLOT, BlockReason.TOTAL})
+_CAPACITY = frozenset({BlockReason.NO_SLOT, BlockReason.PAUSED, BlockReason.TOTAL})
 """What holds all jobs back alike."""
 
 
@@ -80,6 +81,9 @@ class Explainer:
             blocks.insert(
                 0, Block(BlockReason.TRANSPORT, "the broker takes no messages", "when it accepts messages again")
             )
+        pause = self._rules.dispatch_pause
+        if pause is not None:
+            blocks.insert(0, _paused(pause))
         blocks += self._blocks(job, self._classes.of(job), now, only)
         position = None
         if job_id in self._queue and {block.rule for block in blocks} <= _CAPACITY:
@@ -183,15 +187,19 @@ class Explainer:
             )
         because = f"no processor could run it: {shown}" if lacks else "no processor is there"
         wanted = f"a processor for {definition!r}" + "".join(f", {name} {amount}" for name, amount in job_class.needs)
-        return Block(BlockReason.UNSCHEDULABLE, because, f"when {wanted} joins", {"processors": lacks})
+        ending = f"when {wanted} joins"
+        if any(processor.supports(definition) and self._drain(processor) for processor in live):
+            ending += ", or one that is drained is undrained"
+        return Block(BlockReason.UNSCHEDULABLE, because, ending, {"processors": lacks})
 
     def _lack(self, processor: ProcessorRef, job_class: SchedulingClass, *, idle: bool) -> str:
         """What the processor lacks to run such a job now, or were it ``idle``; "" where it could."""
         name = processor.name
         if not processor.supports(job_class.definition.name):
             return f"{name} does not run {job_class.definition.name!r}" if idle else ""
-        if processor.draining:
-            return f"{name} is draining"
+        if self._pool.is_draining(processor):
+            drain = self._drain(processor)
+            return f"{name} is draining" if drain is None else f"{name} is drained {_since(drain)}"
         slots, left = (processor.slots, processor.resources) if idle else self._pool.left(processor)
         if slots <= 0:
             return f"{name} has {processor.slots} of {processor.slots} slots taken"
@@ -200,6 +208,9 @@ class Explainer:
             f"{each} {has.get(each, 0)} of {amount}" for each, amount in job_class.needs if has.get(each, 0) < amount
         ]
         return f"{name} has {', '.join(short)}" if short else ""
+
+    def _drain(self, processor: ProcessorRef) -> StandingPause | None:
+        return self._rules.pauses.get(drain_id(processor.name))
 
     # Its position
 
@@ -256,6 +267,22 @@ class Explainer:
             if self._measures[each].value(job, now) != self._measures[each].value(first, now):
                 return each
         return None
+
+
+def _paused(pause: StandingPause) -> Block:
+    numbers: dict[str, Figure] = {"since": _instant(pause.since_ms), "by": pause.by}
+    if pause.because is not None:
+        numbers["reason"] = pause.because
+    return Block(BlockReason.PAUSED, f"everything is paused {_since(pause)}", "hascheduler resume --all", numbers)
+
+
+def _since(pause: StandingPause) -> str:
+    reason = "" if pause.because is None else f": {pause.because}"
+    return f"since {_instant(pause.since_ms)} by {pause.by}{reason}"
+
+
+def _instant(at_ms: int) -> str:
+    return format_instant(min(at_ms, LATEST_MS))
 
 
 def _ended(job: JobRef) -> str:

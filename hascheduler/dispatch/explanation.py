@@ -15,6 +15,8 @@ class BlockReason(StrEnum):
 
     NOT_LEADING = "not_leading"
     """No replica leads at the moment."""
+    PAUSED = "paused"
+    """People have paused everything."""
     TRANSPORT = "transport"
     """The broker takes no messages."""
     IN_DOUBT = "in_doubt"

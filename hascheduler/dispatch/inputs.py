@@ -11,6 +11,8 @@ from hascheduler.mirror.changes import (
     JobSeen,
     LaneGone,
     LaneSeen,
+    PauseGone,
+    PauseSeen,
     ProcessorGone,
     ProcessorSeen,
     ScheduleGone,
@@ -77,6 +79,6 @@ class TransportSeen:
 
 Input = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
-    | LaneSeen | LaneGone | TenantSeen | TenantGone | ProcessorLost | TransportSeen | TermBegan | TrustLost
-    | Resynced | AccountsRestored | Settled
+    | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | ProcessorLost | TransportSeen | TermBegan
+    | TrustLost | Resynced | AccountsRestored | Settled
 )  # fmt: skip

@@ -45,6 +45,7 @@ _NOUNS: dict[type[Any], tuple[Collection, str]] = {
     seen.DefinitionSeen: (Collection.DEFINITIONS, "definition"),
     seen.LaneSeen: (Collection.LANES, "lane"),
     seen.TenantSeen: (Collection.TENANTS, "tenant"),
+    seen.PauseSeen: (Collection.PAUSES, "pause"),
     seen.ProcessorSeen: (Collection.PROCESSORS, "processor"),
 }
 _SEEN = {collection.value: kind for kind, (collection, _) in _NOUNS.items()}
@@ -54,6 +55,7 @@ _GONE: dict[str, type[Any]] = {
     "lane_gone": seen.LaneGone,
     "tenant_gone": seen.TenantGone,
     "processor_gone": seen.ProcessorGone,
+    "pause_gone": seen.PauseGone,
 }
 _GONE_NAMES = {kind: name for name, kind in _GONE.items()}
 
@@ -125,8 +127,8 @@ def _encode(each: Input) -> list[Any]:
         case Settled(decision, settlement):
             one = (decision,)
             return ["settled", encode_decisions(one), settlement.value, *encode_creations(one).values()]
-        case seen.ProcessorGone(id):
-            return ["processor_gone", id]
+        case seen.ProcessorGone(id) | seen.PauseGone(id):
+            return [_GONE_NAMES[type(each)], id]
         case _:
             return [_GONE_NAMES[type(each)], each.name]  # type: ignore[union-attr]  # the others have a name
 

@@ -30,9 +30,10 @@ from hascheduler.mirror.changes import JobGone
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
+from hascheduler.model.pause import StandingPause, drained_name
 from hascheduler.model.tenant import Tenant
 
-_Noun = TypeVar("_Noun", Definition, Lane, Tenant)
+_Noun = TypeVar("_Noun", Definition, Lane, Tenant, StandingPause)
 
 
 class CoreState:
@@ -106,6 +107,12 @@ class CoreState:
         self.limits.rules_changed(now)
         if had_quota != (self.rules.quota(name) is not None):
             self.queue.replant(lambda job: job.tenant == name)
+
+    def set_pause(self, id: str, pause: StandingPause | None) -> None:
+        _put(self.rules.pauses, id, pause)
+        name = drained_name(id)
+        if name is not None:
+            self.pool.drain(name, is_drained=pause is not None)
 
     # Jobs
 

@@ -14,7 +14,15 @@ from sys import maxsize
 from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.dispatch.inputs import AccountsRestored, Input, ProcessorLost, TermBegan, TransportSeen
 from hascheduler.dispatch.state import CoreState
-from hascheduler.mirror.changes import DefinitionSeen, JobSeen, LaneSeen, ProcessorSeen, ScheduleSeen, TenantSeen
+from hascheduler.mirror.changes import (
+    DefinitionSeen,
+    JobSeen,
+    LaneSeen,
+    PauseSeen,
+    ProcessorSeen,
+    ScheduleSeen,
+    TenantSeen,
+)
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 
@@ -29,6 +37,7 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
         *map(DefinitionSeen, core.rules.definitions.values()),
         *map(LaneSeen, core.rules.lanes.values()),
         *map(TenantSeen, core.rules.tenants.values()),
+        *map(PauseSeen, core.rules.pauses.values()),
         *map(ScheduleSeen, core.times.schedules()),
     ]
     for processor, lost_at_beat in core.pool.known():

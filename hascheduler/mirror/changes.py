@@ -15,6 +15,7 @@ from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
 from hascheduler.model.schedule import ScheduleRef
@@ -113,6 +114,18 @@ class TenantGone:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseSeen:
+    pause: StandingPause
+
+
+@dataclass(frozen=True, slots=True)
+class PauseGone:
+    """What it had paused goes on."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class TokenSeen:
     token: Token
 
@@ -184,6 +197,6 @@ class Quarantined:
 
 Seen = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
-    | LaneSeen | LaneGone | TenantSeen | TenantGone | TokenSeen | TokenGone | LeaseSeen | LeaseGone | JournalSeen
-    | ReplicaSeen | ReplicaGone | SchemaSeen | SchemaGone | Quarantined
+    | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | TokenSeen | TokenGone
+    | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen | SchemaGone | Quarantined
 )  # fmt: skip

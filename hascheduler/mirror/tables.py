@@ -13,6 +13,7 @@ from hascheduler.model.documents.definition import decode_definition, encode_def
 from hascheduler.model.documents.job import decode_job, decode_job_patch, encode_job_ref, patched_job
 from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.lease import decode_lease, encode_lease
+from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.replica import decode_replica, encode_replica
 from hascheduler.model.documents.schedule import (
@@ -124,6 +125,14 @@ TABLES: dict[Collection, Table] = {
         arrived=seen.TenantSeen,
         left=_left(seen.TenantGone),
         revision=lambda tenant: (tenant.rev,),
+        revised="rev",
+    ),
+    Collection.PAUSES: Table(
+        decode=decode_pause,
+        encode=encode_pause,
+        arrived=seen.PauseSeen,
+        left=_left(seen.PauseGone),
+        revision=lambda pause: (pause.rev,),
         revised="rev",
     ),
     Collection.TOKENS: Table(

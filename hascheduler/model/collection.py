@@ -14,6 +14,8 @@ class Collection(StrEnum):
     LANES = "lanes"
     TENANTS = "tenants"
     TOKENS = "tokens"
+    PAUSES = "pauses"
+    """What people have stopped: everything, or the processors of a name."""
     VERDICTS = "verdicts"
     """Read by the API alone; no mirror has them."""
     ACCOUNTS = "accounts"

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hascheduler.dispatch.explanation import Explanation
@@ -11,6 +11,7 @@ from hascheduler.model.failover import Failover
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.pause import StandingPause
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.schema_version import UNSTATED_VERSION
@@ -58,6 +59,8 @@ class Gauges:
     """
     mirrors_differ: int = 0
     """Replicas whose mirrors differ from this one's, or did a moment ago."""
+    pause: StandingPause | None = None
+    """That of everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,10 @@ class Cluster:
     """The ids of replicas whose beats have stopped: what they said last is of no use."""
     differing: Sequence[str] = ()
     """The ids of replicas whose mirrors differ from this one's, or did a moment ago."""
+    pause: StandingPause | None = None
+    """That of everything."""
+    drains: Mapping[str, StandingPause] = field(default_factory=dict)
+    """By the name of the processors that are drained."""
 
 
 Recording = tuple[RecordingHeading, AsyncIterator[RecordedStep | RecordingEnd]]

@@ -6,7 +6,8 @@ the rest of its time left; one that had not ended when it ended takes what its d
 
 The work is what was live within the recording's span, and it is gone on with until its end. Jobs that were not due by
 the span's end (``not_before``, the pause before a retry) are left out, else a run would last until the last of them; so
-are those that never ran and were cancelled, and edits of definitions, lanes and tenants under way.
+are those that never ran and were cancelled, edits of definitions, lanes and tenants under way, and what people paused
+or drained: the work is the same without.
 """
 
 from collections.abc import Iterable

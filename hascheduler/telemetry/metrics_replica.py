@@ -191,6 +191,15 @@ class ReplicaGauges(GuardedCollector):
         yield _one("loop_age_seconds", "Since the dispatch loop last came round", _seconds(now.loop_age_ms))
         yield _one("quarantined", "Documents that can't be read", now.quarantined)
         yield _one("broker_accepting", "1 while the broker takes messages from here", now.broker_accepting)
+        yield _by(
+            "paused",
+            "1 while people have paused everything: schedules, and dispatches where they are paused too",
+            "what",
+            {
+                "schedules": now.pause is not None,
+                "dispatches": now.pause is not None and not now.pause.schedules_only,
+            },
+        )
         yield _by("jobs", "Jobs that have not ended", "state", {state: now.jobs.get(state, 0) for state in _LIVE})
         yield _one(
             "jobs_unschedulable",

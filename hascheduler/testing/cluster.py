@@ -28,6 +28,7 @@ from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
+from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.instants import MonoMs, WallMs
 from hascheduler.processor import Handlers, Processor, ProcessorConfig
@@ -243,6 +244,7 @@ class VirtualCluster:
             definitions=MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition),
             lanes=MemoryResourceStore(connection, Collection.LANES, encode_lane),
             tenants=MemoryResourceStore(connection, Collection.TENANTS, encode_tenant),
+            pauses=MemoryResourceStore(connection, Collection.PAUSES, encode_pause),
             jobs=MemoryJobStore(connection, _RETENTION_MS),
             admission=self._admission,
             verdicts=MemoryVerdictStore(connection),

@@ -22,6 +22,7 @@ from tests.checkers.nothing_extra import nothing_extra
 from tests.checkers.nothing_lost import nothing_lost
 from tests.checkers.one_effect import one_effect
 from tests.checkers.one_leader import one_leader
+from tests.checkers.pauses_kept import pauses_kept
 
 Checker = Callable[[Evidence], list[str]]
 
@@ -42,5 +43,6 @@ ALL: Mapping[str, Checker] = {
         caps_kept,
         mirrors_agree,
         never_early,
+        pauses_kept,
     )
 }

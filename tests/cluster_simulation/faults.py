@@ -11,11 +11,17 @@ from random import Random
 from typing import Any
 
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.pause import encode_pause
+from hascheduler.model.instants import WallMs
+from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
+from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.leases import MemoryLeaseStore
+from hascheduler.testing.memory.resources import MemoryResourceStore
 from tests.checkers.evidence import Evidence
 from tests.cluster_simulation.broker import SimBroker
 from tests.cluster_simulation.cluster import Cluster, Life
 from tests.cluster_simulation.database import Server
+from tests.cluster_simulation.loop import EPOCH_MS
 from tests.cluster_simulation.network import Network
 
 _AT_ONCE_MAX = 3
@@ -168,6 +174,39 @@ class Faults:
         self._say(f"{collection} is dropped")
         self._server.database.drop(collection)
 
+    # What people stop
+
+    async def pause_everything(self) -> None:
+        """Long enough that a leader, or the next one, has seen it for a while; then everything is caught up with."""
+        of_schedules = self._chance.random() < 0.3
+        pause = StandingPause(EVERYTHING, 1, self._now(), "deployer", "it burns", schedules_only=of_schedules)
+        await self._stopped(pause, self._chance.choice((1.0, 12.0, 16.0)))
+
+    async def drain_processor(self) -> None:
+        life = self._some("p")
+        if life is not None:
+            # Every process of a host has its name.
+            name = next(
+                (
+                    one["name"]
+                    for one in self._server.database.documents(Collection.PROCESSORS)
+                    if one["_id"] == life.id
+                ),
+                life.host,
+            )
+            await self._stopped(StandingPause(drain_id(name), 1, self._now(), "deployer"), self._chance.uniform(1, 8))
+
+    async def _stopped(self, pause: StandingPause, for_s: float) -> None:
+        store = MemoryResourceStore(MemoryConnection(self._server.database), Collection.PAUSES, encode_pause)
+        if await store.create(pause) is None:
+            return
+        self._say(f"{pause.id} is paused")
+        try:
+            await asyncio.sleep(for_s)
+        finally:
+            self._say(f"{pause.id} goes on")
+            self._server.database.delete(Collection.PAUSES, pause.id)
+
     async def hold_stream(self) -> None:
         life = self._chance.choice([self._cluster.leader(), self._some("r")])
         if life is None or life.source is None:
@@ -215,6 +254,8 @@ class Faults:
         self._network.is_lossy = self._broker.is_lossy = self._broker.is_blocked = False
         self._broker.is_up = self._server.is_up = True
         self._server.lag_s = 0.001
+        for pause in list(self._server.database.documents(Collection.PAUSES)):  # a fail-over took its end back
+            self._server.database.delete(Collection.PAUSES, pause["_id"])
         self._offsets.clear()
         for life in self._cluster.lives:
             if life.is_up:
@@ -266,6 +307,9 @@ class Faults:
 
     def _start(self, host: str) -> None:
         self._cluster.start(host, offset_ms=self._offsets.get(host, 0))
+
+    def _now(self) -> WallMs:
+        return WallMs(EPOCH_MS + int(self._network.loop.now_s * 1000))
 
     def _some(self, kinds: str) -> Life | None:
         lives = [life for kind in kinds for life in self._cluster.up(kind)]

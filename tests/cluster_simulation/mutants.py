@@ -11,7 +11,7 @@ from typing import Any
 
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.decisions import Decision, Fire, Requeue, Settlement
-from hascheduler.mirror.changes import Change
+from hascheduler.mirror.changes import Change, PauseSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.instants import WallMs
 from hascheduler.ports import AttemptOutcome, FinishAnswer, JournalEntry, RetryAnswer
@@ -202,6 +202,13 @@ def _runs_duplicates(processor: Processor) -> None:
 
 _LEADERS = ("kill_leader", "pause_leader", "cut_leader_from_database")
 
+
+def _heeds_no_pause(replica: Replica) -> None:
+    core: Any = replica.view._core
+    fold = core._fold
+    core._fold = lambda seen, now: None if isinstance(seen, PauseSeen) else fold(seen, now)
+
+
 PLANTED: Mapping[str, Planted] = {
     "lease-without-compare-and-set": Planted(Bugs(leases=LeaseUpdateWithoutCompare), _LEADERS),
     "no-renew-deadline": Planted(Bugs(replica=_no_renew_deadline), ("leader_lease_hangs",)),
@@ -217,5 +224,6 @@ PLANTED: Mapping[str, Planted] = {
     "duplicate-publish-run-twice": Planted(Bugs(processor=_runs_duplicates), ("lossy_broker",)),
     "revived-under-its-old-number": Planted(Bugs(jobs=_RevivedUnderItsOldNumber), ("kill_leader", "lossy_network")),
     "loss-counts-as-failure": Planted(Bugs(claims=_LossCountsAsFailure), ("kill_processor", "cut_from_database")),
+    "pause-not-heeded": Planted(Bugs(replica=_heeds_no_pause), ("pause_everything", "kill_leader")),
     "processor-without-fence": Planted(Bugs(processor=never_fences_itself), ("cut_from_database",)),
 }

@@ -11,8 +11,10 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
+from hascheduler.model.documents.pause import encode_pause
 from hascheduler.model.documents.tenant import encode_tenant
 from hascheduler.model.lane import Lane
+from hascheduler.model.pause import StandingPause
 from hascheduler.model.tenant import Tenant
 from hascheduler.mongo.accounts import MongoAccountStore
 from hascheduler.mongo.apply.claims import MongoClaimStore
@@ -102,6 +104,7 @@ class Backend:
     definitions: ResourceStore[Definition]
     lanes: ResourceStore[Lane]
     tenants: ResourceStore[Tenant]
+    pauses: ResourceStore[StandingPause]
     tokens: TokenStore
     audit: AuditStore
     buckets: BucketStore
@@ -133,6 +136,7 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         definitions=MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition),
         lanes=MemoryResourceStore(connection, Collection.LANES, encode_lane),
         tenants=MemoryResourceStore(connection, Collection.TENANTS, encode_tenant),
+        pauses=MemoryResourceStore(connection, Collection.PAUSES, encode_pause),
         tokens=MemoryTokenStore(connection),
         audit=MemoryAuditStore(connection, RETENTION_MS),
         buckets=MemoryBucketStore(connection),
@@ -157,6 +161,7 @@ def mongo_backend(database: Database) -> Backend:
         definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
         lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
         tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
+        pauses=MongoResourceStore(database, Collection.PAUSES, encode_pause),
         tokens=MongoTokenStore(database),
         audit=MongoAuditStore(database, RETENTION_MS),
         buckets=MongoBucketStore(database),

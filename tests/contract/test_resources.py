@@ -1,4 +1,4 @@
-"""`ResourceStore`: definitions, lanes and tenants, each a document of a name and a revision."""
+"""`ResourceStore`: definitions, lanes, tenants and pauses, each a document of a name and a revision."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,12 +8,13 @@ import pytest
 
 from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.documents.lane import decode_lane
+from hascheduler.model.documents.pause import decode_pause
 from hascheduler.model.documents.tenant import decode_tenant
 from hascheduler.model.policy import PRESETS
 from hascheduler.ports import ResourceStore
 from tests.contract.backends import Backend, on
 from tests.contract.racing import RACERS, raced
-from tests.factories import make_definition, make_lane, make_tenant
+from tests.factories import make_definition, make_lane, make_pause, make_tenant
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
 
@@ -41,6 +42,7 @@ KINDS = {
             "lanes", make_lane, decode_lane, {"weight": 3, "criteria": PRESETS["fair"], "owner": "team-a"},
             {"promote_after_ms": tuple(range(1, 12))},
         ),
+        Kind("pauses", make_pause, decode_pause, {"because": "it burns"}, {"schedules_only": True}),
         Kind("tenants", make_tenant, decode_tenant, {"max_running": 3, "owner": "team-a"}, {}),
     )
 }  # fmt: skip

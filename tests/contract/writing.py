@@ -12,6 +12,7 @@ from tests.factories import (
     make_fire,
     make_lane,
     make_lease,
+    make_pause,
     make_processor,
     make_replica,
     make_schedule,
@@ -35,6 +36,7 @@ async def write_everything(backend: Backend) -> None:
     await backend.definitions.put(make_definition("log"))
     await backend.lanes.put(make_lane())
     await backend.tenants.put(make_tenant())
+    await backend.pauses.put(make_pause())
     await backend.tokens.create(make_token())
     await backend.schedules.create(make_schedule())
     await backend.schedules.edit("tick", 1, {"payload": "new"})

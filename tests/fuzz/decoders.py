@@ -20,6 +20,7 @@ from hascheduler.model.documents.failover import decode_failover, encode_failove
 from hascheduler.model.documents.job import decode_job, decode_job_patch, new_job_document
 from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.lease import decode_lease, encode_lease
+from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.replica import decode_replica, encode_replica
 from hascheduler.model.documents.schedule import decode_schedule
@@ -213,6 +214,7 @@ DECODERS: dict[str, Decoder] = {
     "stored schedules": Decoder(_each(decode_schedule), _broken(_SCHEDULE)),
     "stored triggers": Decoder(decode_trigger, _STORED | _broken(_SCHEDULE["trigger"])),
     "stored definitions": Decoder(_each(decode_definition), _broken(encode_definition(factories.make_definition()))),
+    "stored pauses": Decoder(_each(decode_pause), _broken(encode_pause(factories.make_pause()))),
     "stored lanes": Decoder(_each(decode_lane), _broken(encode_lane(factories.make_lane()))),
     "stored tenants": Decoder(_each(decode_tenant), _broken(encode_tenant(factories.make_tenant()))),
     "stored processors": Decoder(_each(decode_processor), _broken(encode_processor(factories.make_processor()))),

@@ -1,12 +1,13 @@
-"""``/v1/cluster`` and ``/v1/processors``: the leader, replicas, processors and findings, from this replica's mirror."""
+"""``/v1/cluster``: the leader, replicas and findings, from this replica's mirror."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from hascheduler.api.middleware.auth import Viewer, ViewerOfAll
+from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.ops.failovers import EXAMPLE as FAILOVER
 from hascheduler.api.ops.failovers import FailoverResponse, show_failover
+from hascheduler.api.ops.pause_all import PauseResponse, show_pause
 from hascheduler.api.services import Services
 from hascheduler.model.lease import LeaseRecord
 from hascheduler.model.replica import LastCheck, ReplicaStatus
@@ -87,6 +88,7 @@ _EXAMPLE: JsonDict = {
         }
     ],
     "counts": {"schedules": 12, "definitions": 3, "pending": 0, "dispatched": 1, "running": 4},
+    "paused": None,
     "failover": FAILOVER,
     "findings": {"at": "2030-01-01T00:00:30.000Z", "counts": {}},
     "mirrors_differ": [],
@@ -119,6 +121,9 @@ class ClusterResponse(BaseModel):
     schema_: SchemaResponse = Field(alias="schema", description="Which forms the stored documents have")
     replicas: list[ReplicaResponse] = Field(description="By id, also those that are silent until they are removed")
     counts: dict[str, int] = Field(description="Live jobs by state, schedules, definitions")
+    paused: PauseResponse | None = Field(
+        default=None, description="Since when everything is paused, by whom and why; null where it is not"
+    )
     failover: FailoverResponse | None = Field(
         description="The latest change of leadership that this replica knows of; all: `/v1/cluster/failovers`"
     )
@@ -150,6 +155,7 @@ async def get_cluster(services: Services, caller: Viewer) -> ClusterResponse:
         schema=SchemaResponse(version=cluster.schema_version, oldest_read=OLDEST_VERSION, newest_read=NEWEST_VERSION),
         replicas=[_replica(replica, alive=replica.id not in cluster.silent) for replica in cluster.replicas],
         counts=dict(cluster.counts),
+        paused=None if cluster.pause is None else show_pause(cluster.pause),
         failover=None if cluster.failover is None else show_failover(cluster.failover),
         findings=_findings(cluster.last_check),
         mirrors_differ=list(cluster.differing),
@@ -188,46 +194,4 @@ def _replica(replica: ReplicaStatus, *, alive: bool) -> ReplicaResponse:
         position=replica.position,
         digest=replica.digest,
         quarantined=replica.quarantined,
-    )
-
-
-processors_router = APIRouter(prefix="/processors", tags=["cluster"])
-
-
-class ProcessorResponse(BaseModel):
-    id: str = Field(description="Unique per process start")
-    name: str = Field(description="For people; several may have one name")
-    shard: str = Field(description="The shard whose jobs it runs")
-    definitions: list[str] = Field(description="What it runs; `*` is everything")
-    slots: int = Field(description="How many jobs it runs at once")
-    resources: dict[str, int] = Field(description="What its jobs share besides the slots")
-    occupied: int = Field(description="Slots with a dispatched or running job")
-    alive: bool = Field(description="Whether its heartbeat still changes")
-    draining: bool = Field(description="It gets no new jobs")
-    parked: int = Field(description="Messages that it could not read")
-
-
-class ProcessorsResponse(BaseModel):
-    items: list[ProcessorResponse] = Field(description="By id, also those that are silent until they are removed")
-
-
-@processors_router.get("")
-async def list_processors(services: Services, caller: ViewerOfAll) -> ProcessorsResponse:
-    """All processors that are registered, by id."""
-    return ProcessorsResponse(
-        items=[
-            ProcessorResponse(
-                id=processor.id,
-                name=processor.name,
-                shard=processor.shard,
-                definitions=sorted(processor.definitions),
-                slots=processor.slots,
-                resources=dict(processor.resources),
-                occupied=occupied,
-                alive=alive,
-                draining=processor.draining,
-                parked=processor.parked,
-            )
-            for processor, occupied, alive in services.view.cluster().processors
-        ]
     )

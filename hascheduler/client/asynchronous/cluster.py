@@ -4,13 +4,16 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
 from hascheduler.client.asynchronous.asking import Ask, Follow, each
-from hascheduler.client.bodies import query_of
-from hascheduler.client.requests import Request, body_of, items_of
+from hascheduler.client.bodies import encoded, plain, query_of
+from hascheduler.client.requests import Request, body_of, items_of, named
 from hascheduler.client.wire import (
     AuditResponse,
     ClusterResponse,
+    DrainResponse,
     FailoverResponse,
+    PausedResponse,
     ProcessorResponse,
+    ProcessorsResponse,
     WhoamiResponse,
 )
 from hascheduler.model.durations import parse_duration
@@ -27,6 +30,27 @@ class AsyncClusterApi:
 
     async def processors(self) -> Sequence[ProcessorResponse]:
         return await self._ask(Request("GET", "/v1/processors", items_of))
+
+    async def processor_list(self) -> ProcessorsResponse:
+        """The processors, and beside them the drained names that none of them has."""
+        return await self._ask(Request("GET", "/v1/processors", body_of))
+
+    async def drain(self, name: str, because: str | None = None) -> DrainResponse:
+        """The processors of that name get no new jobs, until `undrain`; what they have goes on."""
+        path, content = named("processors", name, "drain"), encoded(plain(because=because))
+        return await self._ask(Request("POST", path, body_of, content=content))
+
+    async def undrain(self, name: str) -> DrainResponse:
+        return await self._ask(Request("POST", named("processors", name, "undrain"), body_of))
+
+    async def pause(self, because: str, *, schedules_only: bool = False) -> PausedResponse:
+        """Everything: no schedule fires and, unless ``schedules_only``, no job is dispatched, until `resume`."""
+        content = encoded(plain(because=because, schedules_only=schedules_only))
+        return await self._ask(Request("POST", "/v1/cluster/pause", body_of, content=content))
+
+    async def resume(self) -> PausedResponse:
+        """All that `pause` has paused."""
+        return await self._ask(Request("POST", "/v1/cluster/resume", body_of))
 
     async def failovers(self, limit: int | None = None) -> Sequence[FailoverResponse]:
         """The changes of leadership, the newest first."""

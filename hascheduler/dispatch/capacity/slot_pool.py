@@ -77,6 +77,8 @@ class SlotPool:
     def __init__(self) -> None:
         self._processors: dict[str, ProcessorRef] = {}
         self._lost: dict[str, int] = {}
+        self._drained: set[str] = set()
+        """Names whose processors get no jobs, because people said so."""
         self._profiles: dict[frozenset[str], ProcessorProfile] = {}
         self._supporting: dict[str, list[ProcessorProfile]] = {}
         self._open: dict[ProcessorProfile, None] = {}
@@ -118,6 +120,24 @@ class SlotPool:
         self._leave(processor_id)
         self._processors.pop(processor_id, None)
         self._lost.pop(processor_id, None)
+
+    def drain(self, name: str, *, is_drained: bool) -> None:
+        """The processors of that name get no jobs from now on, those to come too; or they get some again."""
+        if is_drained == (name in self._drained):
+            return
+        members = [one for id, one in self._processors.items() if one.name == name and id in self._free]
+        for processor in members:
+            self._leave(processor.id)
+        if is_drained:
+            self._drained.add(name)
+        else:
+            self._drained.discard(name)
+        for processor in members:
+            self._enter(processor)
+
+    def is_draining(self, processor: ProcessorRef) -> bool:
+        """It gets no jobs: it said so itself, or people did."""
+        return processor.draining or processor.name in self._drained
 
     def is_live(self, processor_id: str) -> bool:
         return processor_id in self._processors and processor_id not in self._lost
@@ -198,7 +218,7 @@ class SlotPool:
     def could_run(self, definition: str, needs: Resources) -> bool:
         """Whether some live processor that is not draining could run it, were it idle."""
         for id, processor in self._processors.items():
-            takes_jobs = id not in self._lost and not processor.draining and processor.slots > 0
+            takes_jobs = id not in self._lost and not self.is_draining(processor) and processor.slots > 0
             if takes_jobs and processor.supports(definition) and _has(processor, needs):
                 return True
         return False
@@ -263,7 +283,7 @@ class SlotPool:
             return
         processor = self._processors[processor_id]
         busy = len(self._busy.get(processor_id, ()))
-        free = 0 if processor.draining else max(processor.slots - busy, 0)
+        free = 0 if self.is_draining(processor) else max(processor.slots - busy, 0)
         self._free[processor_id] = free
         profile = self._profiles[processor.definitions]
         if free != before:

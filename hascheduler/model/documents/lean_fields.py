@@ -6,6 +6,7 @@ from hascheduler.model.documents.job import JOB_FIELDS
 from hascheduler.model.documents.journal import JOURNAL_FIELDS
 from hascheduler.model.documents.lane import LANE_FIELDS
 from hascheduler.model.documents.lease import LEASE_FIELDS
+from hascheduler.model.documents.pause import PAUSE_FIELDS
 from hascheduler.model.documents.processor import PROCESSOR_FIELDS
 from hascheduler.model.documents.replica import REPLICA_FIELDS
 from hascheduler.model.documents.schedule import SCHEDULE_FIELDS
@@ -22,6 +23,7 @@ LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.LANES: LANE_FIELDS,
     Collection.TENANTS: TENANT_FIELDS,
     Collection.TOKENS: TOKEN_FIELDS,
+    Collection.PAUSES: PAUSE_FIELDS,
     Collection.SCHEDULES: SCHEDULE_FIELDS,
     Collection.PROCESSORS: PROCESSOR_FIELDS,
     Collection.JOBS: JOB_FIELDS,

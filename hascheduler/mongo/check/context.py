@@ -17,6 +17,7 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.pause import StandingPause
 from hascheduler.mongo.check.indexes import PresentIndexes
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
@@ -26,7 +27,7 @@ from hascheduler.mongo.work.store import REGISTRATION_KEPT_MS
 
 _SMALL = (
     Collection.META, Collection.LEASES, Collection.PROCESSORS, Collection.REPLICAS, Collection.DEFINITIONS,
-    Collection.LANES, Collection.TENANTS, Collection.TOKENS,
+    Collection.LANES, Collection.TENANTS, Collection.TOKENS, Collection.PAUSES,
 )  # fmt: skip
 _HEARD_LATELY_MS = 30_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -62,12 +63,13 @@ class ScanContext:
     processors: dict[str, RegisteredProcessor] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
     leases: dict[str, LeaseRecord] = field(default_factory=dict)
+    pauses: dict[str, StandingPause] = field(default_factory=dict)
     replicas: set[str] = field(default_factory=set)
     """The ids of replicas with a recent heartbeat, by the database's clock."""
 
     @property
     def for_jobs(self) -> CheckContext:
-        return CheckContext(self.now, self.config, self.processors, self.definitions)
+        return CheckContext(self.now, self.config, self.processors, self.definitions, self.pauses)
 
 
 async def read_small_collections(database: Database, pace: ScanPace, into: ScanContext) -> AsyncIterator[Finding]:
@@ -99,6 +101,8 @@ def _take(collection: Collection, document: Mapping[str, Any], into: ScanContext
         case Collection.REPLICAS if expire_at_ms is not None:
             if into.now - (expire_at_ms - REPLICA_KEPT_MS) <= _HEARD_LATELY_MS:
                 into.replicas.add(resource.id)
+        case Collection.PAUSES:
+            into.pauses[resource.id] = resource
         case Collection.LEASES:
             into.leases[resource.shard] = resource
         case Collection.TENANTS if resource.max_running is not None:

@@ -20,6 +20,7 @@ from hascheduler.check.config import CheckConfig
 from hascheduler.check.finding import CheckReport, Finding, FindingCollector, FindingKind
 from hascheduler.check.leadership import check_lease, check_shard
 from hascheduler.check.waiting import ConcurrencyCaps
+from hascheduler.model.pause import EVERYTHING
 from hascheduler.mongo.check.context import ScanContext, long_expired, read_small_collections, server_now_ms
 from hascheduler.mongo.check.indexes import PresentIndexes, duplicate_idempotency_keys
 from hascheduler.mongo.check.jobs import JobScan
@@ -151,7 +152,7 @@ class _Pass:
         schedules = _ids(suspects, "schedules/")
         if schedules:
             schedule_scan = await self._schedule_scan(indexes)
-            async for finding in schedule_scan.check({"_id": {"$in": sorted(schedules)}}, led=self._led):
+            async for finding in schedule_scan.check({"_id": {"$in": sorted(schedules)}}, led=self._decides):
                 yield finding
 
     async def _leadership(self, entries_max: int | None) -> AsyncIterator[Finding]:
@@ -173,8 +174,10 @@ class _Pass:
                 yield finding
 
     @property
-    def _led(self) -> bool:
-        """Whether a live replica leads, or could."""
+    def _decides(self) -> bool:
+        """Whether a live replica leads, or could, and people have not paused everything."""
+        if EVERYTHING in self._context.pauses:
+            return False
         replicas = self._context.replicas
         if not self._deployment.leases_here:
             return bool(replicas)
@@ -185,7 +188,7 @@ class _Pass:
         schedule_scan.compared_through = after
         parts: list[dict[str, Any]] = [{"_id": {"$gt": after}}, {"_id": {"$lte": after}}] if after else [{}]
         for part in parts:
-            async for finding in schedule_scan.check(part, led=self._led, compared_max=self._bounds.compared_max):
+            async for finding in schedule_scan.check(part, led=self._decides, compared_max=self._bounds.compared_max):
                 yield finding
         if not schedule_scan.left_out:
             schedule_scan.compared_through = ""

@@ -59,7 +59,8 @@ class ScheduleScan:
     async def check(
         self, which: Mapping[str, Any], *, led: bool, compared_max: int | None = None
     ) -> AsyncIterator[Finding]:
-        """Findings about the schedules that ``which`` selects, in the order of names; ``led``: the shard has a leader.
+        """Findings about the schedules that ``which`` selects, in the order of names; ``led``: the shard has a leader,
+        and is not paused.
 
         The verdicts of at most ``compared_max`` schedules are compared with their times.
         """

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from hascheduler.check.config import CheckConfig
+from hascheduler.model.documents.pause import encode_pause
+from hascheduler.model.pause import drain_id
 from hascheduler.mongo.check.scan import Deployment, MongoInvariantScan
+from tests.factories import make_pause
 from tests.integration.check.healthy import AT_ONCE, CONFIG, Healthy
 
 MINUTE_MS = 60_000
@@ -81,6 +84,23 @@ async def test_nothing_is_overdue_where_no_replica_could_decide(healthy: Healthy
     await healthy.database.replicas.delete_many({})
     await healthy.database.leases.update_one({"_id": "default"}, {"$set": {"renewed_at_ms": behind_ms}})
     assert (await healthy.scan().look(AT_ONCE)).counts == {"nobody_leads": 1}
+
+
+async def test_what_people_have_paused_is_neither_overdue_nor_waits_in_vain(healthy: Healthy) -> None:
+    behind_ms = healthy.now - 5 * MINUTE_MS
+    times = {"created_at_ms": behind_ms, "since_ms": behind_ms, "cursor_ms": behind_ms}
+    await healthy.database.schedules.insert_one(healthy.schedule("stands", **times))
+    await healthy.database.jobs.insert_one(healthy.job("job:x", "pending", 60 * MINUTE_MS))
+    assert (await healthy.scan().look(AT_ONCE)).counts == {"overdue": 1, "waiting_in_vain": 1}
+    pauses, everything = healthy.database.pauses, encode_pause(make_pause(rev=1))
+    await pauses.insert_one(everything)
+    assert (await healthy.scan().look(AT_ONCE)).findings == ()
+    await pauses.replace_one({}, {**everything, "schedules_only": True})
+    assert (await healthy.scan().look(AT_ONCE)).counts == {"waiting_in_vain": 1}
+    registered = await healthy.database.processors.find().to_list(None)
+    drains = [make_pause(drain_id(name), rev=1) for name in sorted({each["name"] for each in registered})]
+    await pauses.insert_many([encode_pause(drain) for drain in drains])
+    assert (await healthy.scan().look(AT_ONCE)).findings == ()
 
 
 YOUNG: dict[str, Callable[[Healthy], dict[str, Any]]] = {

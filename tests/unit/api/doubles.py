@@ -25,6 +25,7 @@ from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, Recording
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import decode_lane, encode_lane
+from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.documents.tenant import decode_tenant, encode_tenant
@@ -35,6 +36,7 @@ from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import Lane
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.pause import EVERYTHING, StandingPause, drains
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import LastCheck, ReplicaStatus
 from hascheduler.model.tenant import Tenant
@@ -134,6 +136,7 @@ class StandingView:
     token: Callable[[str], Token | None] = lambda _: None
     tenant: Callable[[str], Tenant | None] = lambda _: None
     lanes: Callable[[], Mapping[str, Lane]] = dict
+    pauses: Callable[[], Mapping[str, StandingPause]] = dict
     waiting: Counter[str] = field(default_factory=Counter)
     dispatched_attempts: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
@@ -228,6 +231,8 @@ class StandingView:
             digest="d",
             last_check=LastCheck(NOW, {"overdue": 2}),
             silent=self.silent,
+            pause=self.pauses().get(EVERYTHING),
+            drains=drains(self.pauses()),
             differing=["replica-2.bb"],
             failover=self.failover,
         )
@@ -243,6 +248,7 @@ class World:
         self.definitions = OvertakenResourceStore(self.connection, Collection.DEFINITIONS, encode_definition)
         self.lanes = OvertakenResourceStore(self.connection, Collection.LANES, encode_lane)
         self.tenants = OvertakenResourceStore(self.connection, Collection.TENANTS, encode_tenant)
+        self.pauses = OvertakenResourceStore(self.connection, Collection.PAUSES, encode_pause)
         self.jobs = MemoryJobStore(self.connection, RETENTION_MS)
         self.verdicts = MemoryVerdictStore(self.connection)
         self.tokens = MemoryTokenStore(self.connection)
@@ -253,6 +259,7 @@ class World:
             dispatched_attempts=self._dispatched_attempts,
             tenant=self._tenant,
             lanes=self._lanes,
+            pauses=self._pauses,
             processors=self._processors,
         )
         self.clock = StandingClock()
@@ -274,6 +281,7 @@ class World:
             definitions=self.definitions,
             lanes=self.lanes,
             tenants=self.tenants,
+            pauses=self.pauses,
             jobs=self.jobs,
             admission=self.admission,
             verdicts=self.verdicts,
@@ -372,6 +380,12 @@ class World:
         return {
             str(document["_id"]): decode_lane(document["_id"], document)
             for document in self.database.documents(Collection.LANES)
+        }
+
+    def _pauses(self) -> Mapping[str, StandingPause]:
+        return {
+            str(document["_id"]): decode_pause(document["_id"], document)
+            for document in self.database.documents(Collection.PAUSES)
         }
 
     def _tenant(self, name: str) -> Tenant | None:

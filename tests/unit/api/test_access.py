@@ -188,6 +188,10 @@ async def test_the_scheme_may_be_written_in_any_case(guarded: Guarded) -> None:
         ("GET", "/v1/cluster/recording", None, "operator"),
         ("PUT", "/v1/lanes/slow", {}, "admin"),
         ("PUT", "/v1/tenants/acme", {}, "admin"),
+        ("POST", "/v1/cluster/pause", {"because": "it burns"}, "admin"),
+        ("POST", "/v1/cluster/resume", None, "admin"),
+        ("POST", "/v1/processors/p-1/drain", None, "admin"),
+        ("POST", "/v1/processors/p-1/undrain", None, "admin"),
         ("GET", "/v1/tokens", None, "admin"),
         ("DELETE", "/v1/tokens/none", None, "admin"),
         ("GET", "/v1/audit", None, "admin"),
@@ -213,11 +217,12 @@ async def test_a_token_of_one_tenant_does_not_do_what_concerns_all(guarded: Guar
         for method, path in (
             ("PUT", "/v1/definitions/log"), ("PUT", "/v1/lanes/slow"), ("PUT", "/v1/tenants/acme"),
             ("DELETE", "/v1/definitions/log"), ("GET", "/v1/processors"), ("GET", "/metrics"),
-            ("GET", "/v1/cluster/recording"),
+            ("GET", "/v1/cluster/recording"), ("POST", "/v1/cluster/pause"), ("POST", "/v1/cluster/resume"),
+            ("POST", "/v1/processors/p-1/drain"), ("POST", "/v1/processors/p-1/undrain"),
         ):  # fmt: skip
             problem = check_problem(await client.request(method, path, json={}), 403)
             assert "for all tenants" in problem["detail"]
-    assert not any(guarded.world.everything()[noun] for noun in ("definitions", "lanes", "tenants"))
+    assert not any(guarded.world.everything()[noun] for noun in ("definitions", "lanes", "tenants", "pauses"))
 
 
 async def test_a_role_that_is_too_low_is_refused_before_wrong_fields(guarded: Guarded) -> None:

@@ -76,6 +76,10 @@ async def test_what_processors_do_is_recorded_with_the_jobs_alone(client: httpx.
     ("method", "path", "body", "status", "target"),
     [
         ("PUT", "/v1/lanes/slow", {}, 201, "slow"),
+        ("POST", "/v1/cluster/pause", {"because": "it burns"}, 200, "everything"),
+        ("POST", "/v1/cluster/resume", None, 200, "everything"),
+        ("POST", "/v1/processors/p-1/drain", None, 200, "p-1"),
+        ("POST", "/v1/processors/p-1/undrain", None, 200, "p-1"),
         ("PATCH", "/v1/lanes/none", {}, 404, "none"),
         ("DELETE", "/v1/lanes/none", None, 404, "none"),
         ("POST", "/v1/schedules", {"name": "a"}, 422, None),

@@ -108,6 +108,7 @@ PREPARED: dict[str, list[Prepare]] = {
     "preview_trigger": [told({"trigger": trigger}) for trigger in TRIGGERS],
     "put_definition": [told({})],
     "put_lane": [told({})],
+    "pause_all": [told({"because": "it burns"})],
 }
 """For each operation whose body has defaults, what has to be there before, and the least that may be sent."""
 

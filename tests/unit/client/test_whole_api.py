@@ -104,6 +104,15 @@ async def go_through(scheduler: AsyncScheduler, world: World) -> None:
     await go_through_jobs(scheduler)
     assert (await scheduler.cluster.status())["leading"]
     assert isinstance(await scheduler.cluster.processors(), list)
+    paused = (await scheduler.cluster.pause("it burns", schedules_only=True))["paused"]
+    assert paused is not None
+    assert (paused["because"], paused["schedules_only"]) == ("it burns", True)
+    assert (await scheduler.cluster.resume())["paused"] is None
+    drained = (await scheduler.cluster.drain("p-1", "its node is replaced"))["drained"]
+    assert drained is not None
+    assert drained["because"] == "its node is replaced"
+    assert (await scheduler.cluster.processor_list())["items"][0]["drained"] == drained
+    assert (await scheduler.cluster.undrain("p-1"))["drained"] is None
     assert await scheduler.cluster.failovers(limit=1) == []
     assert (await scheduler.cluster.whoami())["role"] == "admin"
     assert isinstance(await listed(scheduler.cluster.audit(path="/v1/schedules")), list)

@@ -15,6 +15,8 @@ from hascheduler.mirror.changes import (
     JobSeen,
     LaneGone,
     LaneSeen,
+    PauseGone,
+    PauseSeen,
     ProcessorGone,
     ProcessorSeen,
     TenantGone,
@@ -24,6 +26,7 @@ from hascheduler.model.definition import ConflictScope, Definition, RateLimit
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
+from hascheduler.model.pause import EVERYTHING, StandingPause, drain_id
 from hascheduler.model.policy import PRESETS, Criteria, Criterion, IdleKeyStart, criteria
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.resources import resources
@@ -101,6 +104,7 @@ class CoreVsOracle:
         return [
             (50, self._submit), (25, self._finish), (5, self._cancel), (6, self._reprioritize), (4, self._define),
             (1, self._undefine), (3, self._set_lane), (1, self._set_tenant), (3, self._join), (2, self._fall_out),
+            (2, self._pause), (2, self._drain),
         ]  # fmt: skip
 
     def _submit(self) -> Iterator[Input]:
@@ -193,6 +197,26 @@ class CoreVsOracle:
         tenant = Tenant(name, 1, self._random.choice((None, 1, 2)))
         self.oracle.tenants[name] = tenant
         yield TenantSeen(tenant)
+
+    def _pause(self) -> Iterator[Input]:
+        """Everything is paused, or goes on: the latter more often, or little would be compared."""
+        if self.oracle.pause is not None:
+            self.oracle.pause = None
+            yield PauseGone(EVERYTHING)
+        elif self._random.random() < 0.15:
+            of_schedules = self._random.random() < 0.3
+            self.oracle.pause = StandingPause(EVERYTHING, 1, self.now, "deployer", schedules_only=of_schedules)
+            yield PauseSeen(self.oracle.pause)
+
+    def _drain(self) -> Iterator[Input]:
+        """A name is drained or undrained, whether or not a processor has it at the moment."""
+        name = self._random.choice("pqr")
+        if name in self.oracle.drained:
+            self.oracle.drained.discard(name)
+            yield PauseGone(drain_id(name))
+        elif self._random.random() < 0.15:
+            self.oracle.drained.add(name)
+            yield PauseSeen(StandingPause(drain_id(name), 1, self.now, "deployer"))
 
     def _join(self) -> Iterator[Input]:
         """A processor registers, or comes back, or changes, or begins to drain."""

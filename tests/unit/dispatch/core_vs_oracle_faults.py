@@ -22,7 +22,7 @@ from hascheduler.model.retry import LOST_ATTEMPTS_MAX_DEFAULT
 from tests.unit.dispatch.core_vs_oracle import KEYS, SPANS_MS, CoreVsOracle
 
 Pairs = list[tuple[str, str]]
-_CAPACITY = {"max_concurrency", "slot"}
+_CAPACITY = {"max_concurrency", "paused", "slot"}
 
 
 class CoreVsOracleFaults(CoreVsOracle):

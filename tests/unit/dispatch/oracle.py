@@ -13,6 +13,7 @@ from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.job import JobRef, schedule_of
 from hascheduler.model.lane import Lane
+from hascheduler.model.pause import StandingPause
 from hascheduler.model.policy import Criterion, IdleKeyStart
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.tenant import Tenant
@@ -48,6 +49,10 @@ class Oracle:
     tenants: dict[str, Tenant] = field(default_factory=dict)
     processors: dict[str, ProcessorRef] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
+    pause: StandingPause | None = None
+    """Of everything."""
+    drained: set[str] = field(default_factory=set)
+    """Names of processors."""
     waiting: dict[str, JobRef] = field(default_factory=dict)
     held: dict[str, Held] = field(default_factory=dict)
     costs: dict[Account, int] = field(default_factory=dict)
@@ -169,6 +174,7 @@ class Oracle:
             for held in self.held.values()
         )
         rules = {
+            "paused": self.pause is not None and not self.pause.schedules_only,
             "not_before": (job.not_before_ms or 0) > self.now,
             "max_concurrency": is_full(self.policy.max_concurrency, len(running)),
             "tier": is_full(definition.tier, of_tier),
@@ -183,7 +189,7 @@ class Oracle:
 
     def could_run(self, job: JobRef) -> bool:
         """Whether some processor could take it, were it idle."""
-        return any(_could_take(each, job.definition, self._needs(job)) for each in self._living())
+        return any(self._could_take(each, job.definition, self._needs(job)) for each in self._living())
 
     # Criteria
 
@@ -215,7 +221,7 @@ class Oracle:
                 return (job.submitted_at_ms, job.sequence, job.id)
 
     def _score(self, job: JobRef, age_ms: int) -> int:
-        takers = [each for each in self._living() if not each.draining and _supports(each, job.definition)]
+        takers = [each for each in self._living() if not self._is_draining(each) and _supports(each, job.definition)]
         free = sum(max(self._left(each)[0], 0) for each in takers)
         score = 1_024_000 * job.priority + 16 * age_ms + (500_000 // free if free else 0)
         if job.mode != "on_demand":
@@ -246,7 +252,7 @@ class Oracle:
         for processor in self._living():
             free, left, busy = self._left(processor)
             needs = self._needs(job)
-            if free > 0 and _could_take(processor, job.definition, needs) and _covers(left, needs):
+            if free > 0 and self._could_take(processor, job.definition, needs) and _covers(left, needs):
                 breadth = float("inf") if processor.takes_any else len(processor.definitions)
                 able.append((breadth, Fraction(busy, processor.slots), processor.id))
         return min(able)[2] if able else None
@@ -257,6 +263,14 @@ class Oracle:
         for held in here:
             left.subtract(held.needs)
         return processor.slots - len(here), dict(left), len(here)
+
+    def _is_draining(self, processor: ProcessorRef) -> bool:
+        return processor.draining or processor.name in self.drained
+
+    def _could_take(self, processor: ProcessorRef, definition: str, needs: dict[str, int]) -> bool:
+        has = dict(processor.resources)
+        takes_jobs = not self._is_draining(processor) and processor.slots > 0
+        return takes_jobs and _supports(processor, definition) and _covers(has, needs)
 
     def _living(self) -> list[ProcessorRef]:
         return [processor for processor in self.processors.values() if processor.id not in self.lost]
@@ -301,11 +315,6 @@ def _are_of_one_schedule(one: JobRef, other: JobRef) -> bool:
 
 def _supports(processor: ProcessorRef, definition: str) -> bool:
     return processor.takes_any or definition in processor.definitions
-
-
-def _could_take(processor: ProcessorRef, definition: str, needs: dict[str, int]) -> bool:
-    has = dict(processor.resources)
-    return not processor.draining and processor.slots > 0 and _supports(processor, definition) and _covers(has, needs)
 
 
 def _covers(has: dict[str, int], needs: dict[str, int]) -> bool:

@@ -17,6 +17,7 @@ from hascheduler.model.documents.journal import decode_journal_head, encode_jour
 from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.documents.lease import decode_lease, encode_lease
+from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.replica import decode_replica, encode_replica
 from hascheduler.model.documents.schedule import (
@@ -39,6 +40,7 @@ from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
 from hascheduler.model.journal import EntryKind, JournalHead
 from hascheduler.model.lane import PRIORITY_MAX, Lane
 from hascheduler.model.lease import LeaseRecord
+from hascheduler.model.pause import StandingPause
 from hascheduler.model.policy import Criterion
 from hascheduler.model.processor import ProcessorRef
 from hascheduler.model.replica import ReplicaStatus
@@ -115,6 +117,7 @@ TENANTS = st.builds(
     Tenant, NAME, INTEGER, st.none() | POSITIVE, st.none() | POSITIVE, LIMITS, st.none() | POSITIVE, LIMITS,
     st.none() | NAME,
 )  # fmt: skip
+PAUSES = st.builds(StandingPause, NAME, INTEGER, COUNT.map(WallMs), NAME, st.none() | NAME, st.booleans())
 TOKENS = st.builds(Token, NAME, NAME, NAME, st.sampled_from(Role), NAME, WALL, NAME, st.none() | WALL, INTEGER)
 PROCESSORS = st.builds(
     ProcessorRef, NAME, NAME, NAME, st.frozensets(TEXT), INTEGER, INTEGER, st.booleans(), INTEGER, RESOURCES,
@@ -140,6 +143,7 @@ DECODERS: dict[Collection, Decoder] = {
     Collection.LANES: decode_lane,
     Collection.TENANTS: decode_tenant,
     Collection.TOKENS: decode_token,
+    Collection.PAUSES: decode_pause,
     Collection.META: decode_schema_version,
 }
 NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, Any]], Callable[[Any], object]]] = {
@@ -152,6 +156,7 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.REPLICAS: (REPLICAS, encode_replica, lambda replica: replica.id),
     Collection.LANES: (LANES, encode_lane, lambda lane: lane.name),
     Collection.TENANTS: (TENANTS, encode_tenant, lambda tenant: tenant.name),
+    Collection.PAUSES: (PAUSES, encode_pause, lambda pause: pause.id),
     Collection.TOKENS: (TOKENS, encode_token, lambda token: token.digest),
     Collection.META: (SCHEMAS, encode_schema_version, lambda _: SCHEMA_ID),
 }

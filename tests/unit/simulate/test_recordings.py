@@ -40,6 +40,8 @@ from hascheduler.mirror.changes import (
     JobSeen,
     LaneGone,
     LaneSeen,
+    PauseGone,
+    PauseSeen,
     ProcessorGone,
     ProcessorSeen,
     ScheduleGone,
@@ -52,6 +54,7 @@ from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
+from hascheduler.model.pause import EVERYTHING, StandingPause
 from hascheduler.model.policy import PRESETS, criteria
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.tenant import Tenant
@@ -78,6 +81,8 @@ INPUTS: list[Input] = [
     LaneGone("l"),
     TenantSeen(Tenant("t", 1, 3)),
     TenantGone("t"),
+    PauseSeen(StandingPause(EVERYTHING, 1, wall(0), "deployer", "it burns", True)),
+    PauseGone(EVERYTHING),
     ProcessorSeen(make_processor("p", resources=(("cpu", 8),))),
     ProcessorGone("p"),
     ProcessorLost("p", 4),

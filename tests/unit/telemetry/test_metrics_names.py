@@ -26,6 +26,7 @@ OF_REPLICAS = """
     gauge     hascheduler_tenant_jobs state tenant
     gauge     hascheduler_wait_oldest_seconds lane
     gauge     hascheduler_wait_bound_seconds
+    gauge     hascheduler_paused what
     gauge     hascheduler_schedules state
     gauge     hascheduler_definitions
     gauge     hascheduler_processors state

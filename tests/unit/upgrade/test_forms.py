@@ -16,6 +16,7 @@ from hascheduler.model.documents.journal import decode_journal_head, encode_jour
 from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS, MIRRORED
 from hascheduler.model.documents.lease import decode_lease, encode_lease
+from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor, encode_processor
 from hascheduler.model.documents.replica import decode_replica, encode_replica
 from hascheduler.model.documents.schedule import decode_schedule
@@ -31,6 +32,7 @@ from tests.factories import (
     make_job,
     make_lane,
     make_lease,
+    make_pause,
     make_processor,
     make_replica,
     make_schedule,
@@ -55,6 +57,10 @@ DOCUMENTS: Documents = {
     Collection.TENANTS: (
         encode_tenant(make_tenant()),
         lambda stored: decode_tenant(stored["_id"], stored),
+    ),
+    Collection.PAUSES: (
+        encode_pause(make_pause()),
+        lambda stored: decode_pause(stored["_id"], stored),
     ),
     Collection.PROCESSORS: (
         encode_processor(make_processor()),

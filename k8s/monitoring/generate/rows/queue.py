@@ -30,6 +30,12 @@ QUEUE = Row(
             limit=1,
         ),
         lines(
+            "Paused",
+            {"{{what}}": told("hascheduler_paused", "what")},
+            "1 while people have paused everything; `hascheduler cluster` says who, since when and why. Well: 0.",
+            limit=1,
+        ),
+        lines(
             "Pending by lane",
             {"{{lane}}": told("hascheduler_lane_jobs", "lane", state="pending")},
             "Well: no lane grows without end while others are empty; weights share the slots.",

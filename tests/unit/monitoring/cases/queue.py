@@ -10,7 +10,40 @@ SLOTS = "hascheduler_processor_slots"
 LOST = "hascheduler_attempts_lost_total"
 ATTEMPTS = "hascheduler_attempts_total"
 
+PAUSED = "hascheduler_paused"
+
 CASES = (
+    Case(
+        "Paused",
+        "for more than an hour",
+        "1h10m",
+        {told(READY): "1x300", told(PAUSED, what="schedules"): "1x300", told(PAUSED, what="dispatches"): "0x300"},
+        (Fires("Everything has been paused for over an hour in hascheduler"),),
+    ),
+    Case(
+        "Paused",
+        "a replica that is not ready remembers it",
+        "1h10m",
+        {
+            told(READY, 0): "0x300",
+            told(PAUSED, 0, what="schedules"): "1x300",
+            told(READY, 1): "1x300",
+            told(PAUSED, 1, what="schedules"): "0x300",
+        },
+    ),
+    Case("Paused", "for less", "50m", {told(READY): "1x300", told(PAUSED, what="schedules"): "1x300"}),
+    Case(
+        "WaitsBeyondBound",
+        "everything is paused",
+        "40m",
+        {
+            told(READY): "1x200",
+            told(OLDEST, lane="bulk"): "0+15x200",
+            told(BOUND): "60x200",
+            told(SLOTS, state="free"): "3x200",
+            told(PAUSED, what="dispatches"): "1x200",
+        },
+    ),
     Case(
         "NoProcessors",
         "none",

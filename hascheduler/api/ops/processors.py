@@ -1,0 +1,147 @@
+"""``/v1/processors``: which there are, and which names are drained: their processors get no new jobs.
+
+A drain is of a *name*, which stays the same when the process starts again, and is stored: it outlives the processor and
+the leader. How many there may be is bounded, and those of names that are gone are forgotten after a week.
+"""
+
+from collections.abc import Collection, Mapping
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+
+from hascheduler.api.http.problems import problem_responses
+from hascheduler.api.middleware.auth import AdminOfAll, ViewerOfAll
+from hascheduler.api.ops.pause_all import since_text, store_pause
+from hascheduler.api.routing.body import JsonRoute
+from hascheduler.api.routing.queries import PathName
+from hascheduler.api.services import ApiServices, Services
+from hascheduler.errors import Conflict, InvalidInput, NotFound
+from hascheduler.model.fields import NAME_CHARACTERS_MAX
+from hascheduler.model.pause import DRAIN_FORGOTTEN_AFTER_MS, DRAINS_MAX, StandingPause, drain_id
+from hascheduler.wire.fields import StrictModel, Text
+
+router = APIRouter(prefix="/processors", tags=["cluster"], route_class=JsonRoute)
+
+_SHOWN: JsonDict = {"since": "2030-01-01T00:00:00.000Z", "by": "deployer", "because": "its node is being replaced"}
+
+
+class DrainedResponse(BaseModel):
+    since: str = Field(description="When it was drained first")
+    by: str = Field(description="The name of the token that asked for it; `anonymous` without one")
+    because: str | None = Field(description="Why, where they said it")
+
+
+class ProcessorResponse(BaseModel):
+    id: str = Field(description="Unique per process start")
+    name: str = Field(description="For people; several may have one name")
+    shard: str = Field(description="The shard whose jobs it runs")
+    definitions: list[str] = Field(description="What it runs; `*` is everything")
+    slots: int = Field(description="How many jobs it runs at once")
+    resources: dict[str, int] = Field(description="What its jobs share besides the slots")
+    occupied: int = Field(description="Slots with a dispatched or running job")
+    alive: bool = Field(description="Whether its heartbeat still changes")
+    draining: bool = Field(description="It gets no new jobs: it is about to end, or is `drained`")
+    drained: DrainedResponse | None = Field(
+        default=None, description="Who has drained its name; null where nobody has. Once `occupied` is 0, it is done"
+    )
+    parked: int = Field(description="Messages that it could not read")
+
+
+class DrainedNameResponse(DrainedResponse):
+    name: str = Field(description="What is drained")
+
+
+class ProcessorsResponse(BaseModel):
+    items: list[ProcessorResponse] = Field(description="By id, also those that are silent until they are removed")
+    absent: list[DrainedNameResponse] = Field(
+        default=[], description="Drained names that no processor has now; one that comes with such a name gets no jobs"
+    )
+
+
+class DrainBody(StrictModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"because": "its node is being replaced"}]})
+
+    because: Text | None = Field(default=None, description="Why, for people; default: as it was")
+
+
+class DrainResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "resizer-0", "drained": _SHOWN}]})
+
+    name: str = Field(description="The name of the processors")
+    drained: DrainedResponse | None = Field(description="Since when, by whom and why; null where they get jobs")
+
+
+@router.get("")
+async def list_processors(services: Services, caller: ViewerOfAll) -> ProcessorsResponse:
+    """All processors that are registered, by id, and the drained names that none of them has."""
+    cluster = services.view.cluster()
+    there = {processor.name for processor, _, _ in cluster.processors}
+    return ProcessorsResponse(
+        items=[
+            ProcessorResponse(
+                id=processor.id,
+                name=processor.name,
+                shard=processor.shard,
+                definitions=sorted(processor.definitions),
+                slots=processor.slots,
+                resources=dict(processor.resources),
+                occupied=occupied,
+                alive=alive,
+                draining=processor.draining or processor.name in cluster.drains,
+                drained=_drained(cluster.drains.get(processor.name)),
+                parked=processor.parked,
+            )
+            for processor, occupied, alive in cluster.processors
+        ],
+        absent=[
+            DrainedNameResponse(name=name, since=since_text(drain), by=drain.by, because=drain.because)
+            for name, drain in cluster.drains.items()
+            if name not in there
+        ],
+    )
+
+
+@router.post("/{name}/drain", responses=problem_responses(404, 409, 413, 422))
+async def drain_processors(
+    name: PathName, services: Services, caller: AdminOfAll, body: DrainBody | None = None
+) -> DrainResponse:
+    """The processors of that name get no new jobs until they are undrained, also after a restart; what they have been
+    given goes on to its end. Repeating it is harmless."""
+    there = _names_there(services)
+    if len(name) > NAME_CHARACTERS_MAX:
+        raise InvalidInput(("name",), f"{len(name)} characters", f"at most {NAME_CHARACTERS_MAX}")
+    if name not in there and await services.pauses.get(drain_id(name)) is None:
+        raise NotFound("processor", name)
+    await _make_room(name, services, there)
+    because = None if body is None else body.because
+    asked = StandingPause(drain_id(name), 0, services.clock.wall_ms(), caller.name, because)
+    return DrainResponse(name=name, drained=_drained(await store_pause(services.pauses, asked)))
+
+
+@router.post("/{name}/undrain", responses=problem_responses(404, 422))
+async def undrain_processors(name: PathName, services: Services, caller: AdminOfAll) -> DrainResponse:
+    """The processors of that name get jobs again. Repeating it is harmless."""
+    if not await services.pauses.delete(drain_id(name)) and name not in _names_there(services):
+        raise NotFound("processor", name)
+    return DrainResponse(name=name, drained=None)
+
+
+def _names_there(services: ApiServices) -> Collection[str]:
+    return {processor.name for processor, _, _ in services.view.cluster().processors}
+
+
+async def _make_room(name: str, services: ApiServices, there: Collection[str]) -> None:
+    """Forget the drains of names that have long been gone; 409 where there are too many all the same."""
+    drains: Mapping[str, StandingPause] = services.view.cluster().drains
+    before_ms = services.clock.wall_ms() - DRAIN_FORGOTTEN_AFTER_MS
+    forgotten = 0
+    for other, drain in drains.items():
+        if other != name and other not in there and drain.since_ms < before_ms:
+            forgotten += await services.pauses.delete(drain.id, drain.rev)
+    if name not in drains and len(drains) - forgotten >= DRAINS_MAX:
+        raise Conflict(f"{DRAINS_MAX} names are drained already; undrain those that are gone: GET /v1/processors")
+
+
+def _drained(drain: StandingPause | None) -> DrainedResponse | None:
+    return None if drain is None else DrainedResponse(since=since_text(drain), by=drain.by, because=drain.because)

@@ -1,0 +1,47 @@
+"""A pause: what people have stopped, since when, and why. It lasts until they end it, whoever leads meanwhile.
+
+One document a thing that is paused: everything, or the processors of one name, which are then *drained*.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hascheduler.model.instants import WallMs
+
+EVERYTHING = "everything"
+"""The id of the pause of all schedules and, unless it is of ``schedules_only``, of all dispatches."""
+_OF_PROCESSORS = "processor:"
+DRAINS_MAX = 1_000
+"""Processor names that may be drained at once."""
+DRAIN_FORGOTTEN_AFTER_MS = 7 * 86_400_000
+"""A drain of a name that no processor has is forgotten after so long, when another one is drained."""
+
+
+def drain_id(processor_name: str) -> str:
+    return f"{_OF_PROCESSORS}{processor_name}"
+
+
+def drained_name(pause_id: str) -> str | None:
+    """The name whose processors the pause by that id drains; None: it is of something else."""
+    return pause_id.removeprefix(_OF_PROCESSORS) if pause_id.startswith(_OF_PROCESSORS) else None
+
+
+@dataclass(frozen=True, slots=True)
+class StandingPause:
+    """``by`` is the name of the token that asked for it. ``because`` is for people; None: they gave no reason.
+
+    ``schedules_only``: of everything, only the schedules are paused; jobs that wait are dispatched.
+    """
+
+    id: str
+    rev: int
+    since_ms: WallMs
+    by: str
+    because: str | None = None
+    schedules_only: bool = False
+
+
+def drains(pauses: Mapping[str, StandingPause]) -> Mapping[str, StandingPause]:
+    """The pauses of processors, by the names that are drained, in order."""
+    found = ((drained_name(id), pause) for id, pause in sorted(pauses.items()))
+    return {name: pause for name, pause in found if name is not None}
