@@ -8,6 +8,7 @@ nothing that only answers have.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from hascheduler.cli.output.changes import ANSWERED
 from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import WallMs
 from hascheduler.model.tenant import DEFAULT_TENANT
@@ -16,12 +17,6 @@ from hascheduler.triggers import read_pattern
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-_ANSWERED = {
-    "rev", "created_at", "paused_at", "paused_because", "last_nominal_at", "next_at", "next_due_at", "counts",
-    "failures_in_a_row", "warnings",
-}  # fmt: skip
-"""What only answers have."""
 
 # The models are imported with the first use: a list of schedules needs none.
 
@@ -62,7 +57,7 @@ def normal_tenant(body: Mapping[str, Any]) -> dict[str, Any]:
 def _normal(model: "type[BaseModel]", body: Mapping[str, Any]) -> dict[str, Any]:
     from hascheduler.wire.normal_form import normal_form
 
-    normal = normal_form(model, {name: value for name, value in body.items() if name not in _ANSWERED})
+    normal = normal_form(model, {name: value for name, value in body.items() if name not in ANSWERED})
     return dict(sorted(normal.items(), key=lambda field: field[0] != "name"))
 
 

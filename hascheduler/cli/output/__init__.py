@@ -6,5 +6,6 @@
     console      tables, JSON, ``--watch``
     instants     instants and spans in words
     yaml_text    documents as YAML, and their differences
+    changes      what a command changed, field by field
     logs         log lines of ``serve``, ``processor`` and the commands of ``setup``
 """

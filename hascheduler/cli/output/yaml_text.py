@@ -26,6 +26,12 @@ def as_yaml(document: Any) -> str:
     return printable(yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100))
 
 
+def in_one_line(value: Any) -> str:
+    """A value as YAML in a line of its own."""
+    text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=2**31)
+    return printable(text.strip().removesuffix("\n..."))
+
+
 def as_text(document: Any) -> Text:
     """As YAML, whose long lines are not broken: it may be copied."""
     return Text(as_yaml(document).rstrip(), no_wrap=True, overflow="ignore")

@@ -117,7 +117,7 @@ def get(name: DefinitionName, url: Url = DEFAULT_URL, as_json: AsJson = False, a
 def put(name: NewName, url: Url = DEFAULT_URL, as_json: AsJson = False, *, given: Given) -> None:
     """Make or replace a definition.
 
-    What is left out gets its default.
+    What is left out gets its default. Prints what was changed, and the whole as it is now.
     """
     body = _body(given)
     if "retry" in body:

@@ -69,7 +69,7 @@ def get(name: LaneName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_mani
 def put(name: NewName, url: Url = DEFAULT_URL, as_json: AsJson = False, *, given: Given) -> None:
     """Make or replace a lane.
 
-    What is left out gets its default.
+    What is left out gets its default. Prints what was changed, and the whole as it is now.
     """
     _lanes.put(name, _body(given), url, as_json=as_json)
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from hascheduler.cli.input.normal_forms import NORMAL
 from hascheduler.cli.input.prompts import edit_document
 from hascheduler.cli.input.values import check_name
+from hascheduler.cli.output.changes import NounChange, change
 from hascheduler.cli.output.console import console, print_json
 from hascheduler.cli.output.tables import FittedTable
 from hascheduler.cli.output.yaml_text import as_text, as_yaml
@@ -58,25 +59,36 @@ class NamedResource:
         """What ``body`` has as None gets its default, as what it leaves out does."""
         said = {field: value for field, value in body.items() if value is not None}
         with replica(url) as scheduler:
-            answer = named_api(scheduler, self.kind).put_document(check_name(name), said)
-        self._show(answer, as_json=as_json)
+            api = named_api(scheduler, self.kind)
+            before = api.find(check_name(name))
+            answer = api.put_document(name, said)
+        self._tell(answer, change(before, answer), as_json=as_json)
 
     def edit(self, name: str, body: Answer, url: str, *, yes: bool, as_json: bool) -> None:
         """Change what ``body`` has; where that is nothing, in an editor."""
         check_name(name)
         with replica(url) as scheduler:
             api = named_api(scheduler, self.kind)
-            answer = api.patch(name, body) if body else self._in_editor(api, name, yes=yes)
-        self._show(answer, as_json=as_json)
+            before = api.get(name)
+            answer = api.patch(name, body) if body else self._in_editor(api, before, yes=yes)
+        self._tell(answer, change(before, answer), as_json=as_json)
 
-    def _in_editor(self, api: NamedApi[Any], name: str, *, yes: bool) -> Answer:
-        stored, normal = api.get(name), NORMAL[self.kind]
+    def _in_editor(self, api: NamedApi[Any], stored: Answer, *, yes: bool) -> Answer:
+        name, normal = stored["name"], NORMAL[self.kind]
 
         def write(edited: dict[str, Any]) -> Any:
             body = {part: value for part, value in edited.items() if part != "name"}
             return api.put_document(name, body, if_match=stored["rev"])
 
         return edit_document(name, normal(stored), normal, write, yes=yes) or stored
+
+    def _tell(self, answer: Answer, changed: NounChange, *, as_json: bool) -> None:
+        """What was changed, and the whole as it is now: what is printed stays a document."""
+        if as_json:
+            print_json({**answer, **changed.as_json()})
+        else:
+            console().print(changed.as_text(f"{self.kind} {answer['name']}", "# "), soft_wrap=True)
+            self._show(answer, as_json=False)
 
     def _show(self, answer: Answer, *, as_json: bool) -> None:
         if as_json:

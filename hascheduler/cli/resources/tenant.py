@@ -69,7 +69,7 @@ def get(name: TenantName, url: Url = DEFAULT_URL, as_json: AsJson = False, as_ma
 def put(name: NewName, url: Url = DEFAULT_URL, as_json: AsJson = False, *, given: Given) -> None:
     """Make or replace a tenant.
 
-    What is left out gets its default.
+    What is left out gets its default. Prints what was changed, and the whole as it is now.
     """
     _tenants.put(name, _body(given), url, as_json=as_json)
 

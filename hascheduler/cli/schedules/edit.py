@@ -34,6 +34,7 @@ def edit(
     """
     body = changed_schedule(given)
 
+    from hascheduler.cli.output.changes import NounChange, change
     from hascheduler.cli.output.console import console, print_json
     from hascheduler.cli.replica import replica
     from hascheduler.cli.schedules.preview_page import preview_page
@@ -43,28 +44,31 @@ def edit(
     now_ms = SystemClock().wall_ms()
     check_name(name)
     answer: Any
+    changed = NounChange("unchanged")
     with replica(url) as scheduler:
         if dry_run:
             if not body:
                 raise InvalidInput(("--dry-run",), "nothing is given to try", "what to change, such as --every 5s")
             answer = scheduler.schedules.preview_patch(name, body)
-        elif body:
-            answer = scheduler.schedules.patch(name, body)
         else:
-            answer = _in_editor(scheduler.schedules, name, yes=yes)
+            before = scheduler.schedules.get(name)
+            schedules = scheduler.schedules
+            answer = schedules.patch(name, body) if body else _in_editor(schedules, before, yes=yes)
+            changed = change(before, answer)
     if as_json:
-        print_json(answer)
+        print_json(answer if dry_run else {**answer, **changed.as_json()})
     elif dry_run:
         console().print(preview_page(f"Next fires of {name} if it is edited so", answer, now_ms))
     else:
+        console().print(changed.as_text(f"schedule {name}"), soft_wrap=True)
         console().print(schedule_page(answer, now_ms))
 
 
-def _in_editor(schedules: Any, name: str, *, yes: bool) -> dict[str, Any]:
+def _in_editor(schedules: Any, stored: Any, *, yes: bool) -> Any:
     from hascheduler.cli.input.normal_forms import normal_schedule
     from hascheduler.cli.input.prompts import edit_document
 
-    stored = schedules.get(name)
+    name = stored["name"]
     # Being paused is not edited, but changed by pausing and resuming.
     document = {part: value for part, value in normal_schedule(stored).items() if part != "paused"}
 

@@ -12,7 +12,10 @@ async def test_a_definition_is_made_shown_listed_edited_and_deleted(replica: Rep
     made: Any = (await replica.done("definition", "put", "repack", "--max-concurrency", "3", "--json")).json
     assert (made["name"], made["rev"], made["max_concurrency"], made["retry"]["attempts"]) == ("repack", 1, 3, 5)
     edited = await replica.done("definition", "edit", "repack", "--attempts", "9", "--max-concurrency", "none")
-    assert edited.out == "name: repack\nretry:\n  attempts: 9\n"
+    assert edited.out == (
+        "# definition repack: changed\n#   max_concurrency: 3 → none\n#   retry.attempts: 5 → 9\n"
+        "name: repack\nretry:\n  attempts: 9\n"
+    )
     assert "repack" in (await replica.done("definition", "list")).out
     assert (await replica.done("definition", "delete", "repack", "--yes")).out == "deleted repack\n"
     assert (await replica.run("definition", "get", "repack")).err == "hascheduler: no definition 'repack'\n"
@@ -29,7 +32,8 @@ _OPTIONS = (
 async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica) -> None:
     made = await replica.done("definition", "put", "repack", *_OPTIONS)
     assert made.out == (
-        "name: repack\ndefault_cost: 20s\nmax_concurrency: 3\nconflict_group: git\nconflict_scope: tenant\n"
+        "# definition repack: created\nname: repack\n"
+        "default_cost: 20s\nmax_concurrency: 3\nconflict_group: git\nconflict_scope: tenant\n"
         "tier: 10\n"
         "rate_limit:\n  count: 100\n  per: 1s\nresources:\n  cpu: 2\n  gpu: 1\nretry:\n  attempts: 9\n"
         "  backoff: 500ms\n  factor: 1.5\n  max: 30s\ntimeout: 5m\ntotal_timeout: 1h\n"
@@ -37,13 +41,36 @@ async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica)
     shown = (await replica.done("definition", "list", COLUMNS="140")).out
     assert all(text in shown for text in ("20s", "git", "100/1s", "cpu=2,gpu=1"))
     none = ["none" if not option.startswith("--") else option for option in _OPTIONS]
-    assert (await replica.done("definition", "edit", "repack", *none)).out == "name: repack\n"
-    assert (await replica.done("definition", "put", "repack", *none)).out == "name: repack\n"
+    edited = (await replica.done("definition", "edit", "repack", *none)).out
+    assert edited.endswith("\n#   total_timeout: 1h → none\nname: repack\n")
+    assert "\n#   rate_limit: {count: 100, per: 1s} → none\n#   resources.cpu: 2 → none\n" in edited
+    same = (await replica.done("definition", "put", "repack", *none)).out
+    assert same == "# definition repack: unchanged\nname: repack\n"
 
 
 async def test_putting_replaces_the_whole(replica: Replica) -> None:
     await replica.done("definition", "put", "repack", "--max-concurrency", "3", "--attempts", "9")
-    assert (await replica.done("definition", "put", "repack")).out == "name: repack\n"
+    put = await replica.done("definition", "put", "repack")
+    assert put.out == (
+        "# definition repack: changed\n#   max_concurrency: 3 → none\n#   retry.attempts: 9 → 5\nname: repack\n"
+    )
+
+
+async def test_programs_are_told_what_a_put_and_an_edit_changed(replica: Replica) -> None:
+    told: list[Any] = [
+        (await replica.done("definition", *arguments, "--json")).json
+        for arguments in (
+            ("put", "repack", "--tier", "4"), ("put", "repack", "--tier", "4"), ("put", "repack", "--timeout", "90s"),
+            ("edit", "repack", "--timeout", "2m"), ("edit", "repack", "--timeout", "120s"),
+        )
+    ]  # fmt: skip
+    assert [(one["rev"], one["change"]) for one in told] == [
+        (1, "created"), (1, "unchanged"), (2, "changed"), (3, "changed"), (3, "unchanged")
+    ]  # fmt: skip
+    assert [one["changes"] for one in told] == [
+        [], [], [{"field": "tier", "before": 4, "after": None}, {"field": "timeout", "before": None, "after": "1m30s"}],
+        [{"field": "timeout", "before": "1m30s", "after": "2m"}], [],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,16 @@ from tests.unit.cli.invoking import Replica
 async def test_a_lane_is_made_shown_listed_edited_and_deleted(replica: Replica) -> None:
     assert "There are no lanes" in (await replica.done("lane", "list")).out
     made = await replica.done("lane", "put", "bulk", "--weight", "2", "--promote-after", "30s", "--policy", "fair")
-    assert made.out == "name: bulk\nweight: 2\npromote_after: 30s\npolicy:\n- tier\n- fairness\n- arrival\n"
-    assert (await replica.done("lane", "get", "bulk")).out == made.out
+    shown = "name: bulk\nweight: 2\npromote_after: 30s\npolicy:\n- tier\n- fairness\n- arrival\n"
+    assert made.out == f"# lane bulk: created\n{shown}"
+    assert (await replica.done("lane", "get", "bulk")).out == shown
     assert "tier, fairness, arrival" in (await replica.done("lane", "list")).out
     edited = await replica.done("lane", "edit", "bulk", "--policy", "none", "--promote-after", "none", "--weight", "3")
-    assert edited.out == "name: bulk\nweight: 3\n"
+    assert edited.out == (
+        "# lane bulk: changed\n#   weight: 2 → 3\n#   promote_after: 30s → 1m\n"
+        "#   policy: [tier, fairness, arrival] → none\nname: bulk\nweight: 3\n"
+    )
+    assert (await replica.done("apply", "-f", "-", input=f"kind: Lane\n{edited.out}")).out == "1 unchanged\n"
     assert (await replica.done("lane", "delete", "bulk", "--yes")).out == "deleted bulk\n"
     assert (await replica.run("lane", "get", "bulk")).err == "hascheduler: no lane 'bulk'\n"
 
@@ -29,9 +34,11 @@ async def test_each_priority_of_a_lane_may_have_its_own_step(replica: Replica) -
 
 async def test_a_tenant_is_made_shown_listed_edited_and_deleted(replica: Replica) -> None:
     assert "There are no tenants" in (await replica.done("tenant", "list")).out
-    assert (await replica.done("tenant", "put", "acme", "--max-running", "9")).out == "name: acme\nmax_running: 9\n"
+    made = await replica.done("tenant", "put", "acme", "--max-running", "9")
+    assert made.out == "# tenant acme: created\nname: acme\nmax_running: 9\n"
     assert "acme" in (await replica.done("tenant", "list")).out
-    assert (await replica.done("tenant", "edit", "acme", "--max-running", "none")).out == "name: acme\n"
+    edited = await replica.done("tenant", "edit", "acme", "--max-running", "none")
+    assert edited.out == "# tenant acme: changed\n#   max_running: 9 → none\nname: acme\n"
     listed: Any = (await replica.done("tenant", "list", "--json")).json
     assert [(one["name"], one["rev"], one["max_running"]) for one in listed["items"]] == [("acme", 2, None)]
     assert (await replica.done("tenant", "delete", "acme", "--yes", "--json")).json == {"name": "acme", "deleted": True}
@@ -39,12 +46,12 @@ async def test_a_tenant_is_made_shown_listed_edited_and_deleted(replica: Replica
 
 async def test_what_a_tenant_may_ask_is_limited_too(replica: Replica) -> None:
     made = await replica.done("tenant", "put", "acme", "--max-pending", "10000", "--submit-rate", "100/1s")
-    assert made.out == "name: acme\nmax_pending: 10000\nsubmit_rate:\n  count: 100\n  per: 1s\n"
+    assert made.out == "# tenant acme: created\nname: acme\nmax_pending: 10000\nsubmit_rate:\n  count: 100\n  per: 1s\n"
     listed = (await replica.done("tenant", "list")).out
     assert "10000" in listed
     assert "100/1s" in listed
     edited = await replica.done("tenant", "edit", "acme", "--max-pending", "none", "--submit-rate", "none")
-    assert edited.out == "name: acme\n"
+    assert edited.out.endswith("#   submit_rate: {count: 100, per: 1s} → none\nname: acme\n")
 
 
 @pytest.mark.parametrize(

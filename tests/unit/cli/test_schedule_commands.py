@@ -175,3 +175,15 @@ async def test_watching_shows_what_changes_until_it_is_interrupted(replica: Repl
     await terminal.until("tock")
     assert await terminal.interrupted() == 130
     assert "Traceback" not in terminal.shown
+
+
+async def test_an_edit_says_what_it_changed(replica: Replica) -> None:
+    """A payload is one value, and not shown at any length."""
+    await replica.done("schedule", "add", "tick", "--every", "1s", "--definition", "log")
+    edit = ("schedule", "edit", "tick", "--overlap", "skip", "--label", "team=a", "--payload", f'["{"x" * 200}"]')
+    shown = (await replica.done(*edit)).out
+    assert shown.startswith("schedule tick: changed\n  overlap: allow → skip\n")
+    assert f"  job.payload: none → [{'x' * 99}…\n" in shown
+    assert "  labels.team: none → a\n" in shown
+    assert (await replica.done(*edit)).out.startswith("schedule tick: unchanged\n")
+    assert (await replica.done(*edit, "--json")).json["changes"] == []
