@@ -83,6 +83,8 @@ def _unreached(where: str, kind: str, reason: str, unanswered: str) -> CallerErr
         return CallerError(f"{where} is not trusted ({reason}); --ca-file names who is")
     if "[SSL" in reason:
         return WorldError(f"{where} does not speak HTTPS as this machine does ({reason})")
+    if "[Errno -" in reason:  # of the resolver; those of the network are positive
+        return WorldError(f"{where}: there is no address for that host; --url or HASCHEDULER_URL names a replica")
     return WorldError(f"nothing answers at {where}; is a replica running there?")
 
 

@@ -6,7 +6,8 @@ without credentials, for what it is. Nothing said here holds a password.
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -54,8 +55,27 @@ async def _look(uri: str, tls: Mapping[str, Any]) -> Unreachable | None:
     nodes, name = options["nodelist"][:_MEMBERS_ASKED_MAX], options["options"].get("replicaSet")
     own = {key: value for key, value in options["options"].items() if key.lower().startswith(("tls", "ssl"))}
     causes = [cause for cause in await asyncio.gather(*(_ask(node, name, {**own, **tls}) for node in nodes)) if cause]
-    # Of several members the one that answers tells most.
-    return min(causes, key=lambda cause: not cause.stays, default=None)
+    # Of several members the one that answers tells most; else all are named.
+    return next((_told([cause]) for cause in causes if cause.stays), _told(causes) if causes else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """``problem`` has ``{}`` for ``where``; ``stays``: no waiting mends it."""
+
+    problem: str
+    where: str
+    expected: str
+    stays: bool = False
+
+
+def _told(causes: Sequence[_Cause]) -> Unreachable:
+    """One line, which says the same of several addresses once."""
+    places: dict[str, list[str]] = {}
+    for cause in causes:
+        places.setdefault(cause.problem, []).append(cause.where)
+    problems = "; ".join(problem.replace("{}", ", ".join(where)) for problem, where in places.items())
+    return Unreachable(InvalidInput(_URI, problems, causes[0].expected), stays=causes[0].stays)
 
 
 def _refusal(uri: str, error: StoreUnavailable) -> Unreachable | None:
@@ -64,23 +84,25 @@ def _refusal(uri: str, error: StoreUnavailable) -> Unreachable | None:
         if not isinstance(reason, ConfigurationError):
             return None
         problem = f"the DNS records of {urlsplit(uri).hostname!r} can't be looked up"
-        return _cause(problem, "a host with SRV records for MongoDB, or mongodb://host:port/?replicaSet=name")
+        return _told(
+            [_Cause(problem, "", "a host with SRV records for MongoDB, or mongodb://host:port/?replicaSet=name")]
+        )
     if not (isinstance(reason, OperationFailure) and reason.code == _AUTHENTICATION_FAILED):
         return None
     options = parse_uri(uri, validate=False)
     who = f"user {options['username']!r}" if options["username"] else "this process, which shows no user"
     where = ", ".join(_address(node) for node in options["nodelist"][:_MEMBERS_ASKED_MAX])
-    return _cause(f"{where} refuses {who}", "a user that exists, its password, and its authSource")
+    return _told([_Cause(f"{{}} refuses {who}", where, "a user that exists, its password, and its authSource")])
 
 
 def require_replica_set(hello: Mapping[str, Any], address: tuple[str, int] | None) -> None:
     """`InvalidInput` where the server that said ``hello`` has no change stream."""
     cause = _of_hello(hello, _address(address or ("the server", None)), None)
     if cause is not None and cause.stays:
-        raise cause.mistake
+        raise _told([cause]).mistake
 
 
-async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str, Any]) -> Unreachable | None:
+async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str, Any]) -> _Cause | None:
     host, port = node
     where = _address(node)
     try:
@@ -88,13 +110,15 @@ async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str,
             _, writer = await asyncio.open_connection(host, port)
             writer.close()
     except socket.gaierror:
-        return _cause(f"there is no address for the host {host!r}", "the name of a host that this machine can resolve")
+        return _Cause(
+            "there is no address for the host {}", repr(host), "the name of a host that this machine can resolve"
+        )
     except ConnectionRefusedError:
-        return _cause(f"nothing listens at {where}", "the address of a mongod that runs")
+        return _Cause("nothing listens at {}", where, "the address of a mongod that runs")
     except TimeoutError:
-        return _cause(f"{where} does not answer", "the address of a mongod that runs, and no firewall before it")
+        return _Cause("{} does not answer", where, "the address of a mongod that runs, and no firewall before it")
     except OSError as error:
-        return _cause(f"{where} can't be reached ({error.strerror})", "the address of a mongod that runs")
+        return _Cause(f"{{}} can't be reached ({error.strerror})", where, "the address of a mongod that runs")
     client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(
         host,
         port,
@@ -107,7 +131,7 @@ async def _ask(node: tuple[str, int | None], name: str | None, tls: Mapping[str,
         return _of_hello(await client.admin.command("hello"), where, name)
     except PyMongoError:
         spoken = "TLS with a certificate that is trusted here" if tls else "MongoDB's protocol without TLS"
-        return _cause(f"{where} does not speak {spoken}", "a mongod, and a URI with tls=true where it wants that")
+        return _Cause(f"{{}} does not speak {spoken}", where, "a mongod, and a URI with tls=true where it wants that")
     finally:
         await _close(client)
 
@@ -122,34 +146,32 @@ async def _close(client: AsyncMongoClient[dict[str, Any]]) -> None:
         raise
 
 
-def _of_hello(hello: Mapping[str, Any], where: str, name: str | None) -> Unreachable | None:
+def _of_hello(hello: Mapping[str, Any], where: str, name: str | None) -> _Cause | None:
     own = hello.get("setName")
     if own is None and hello.get("msg") == "isdbgrid":
         return None
     if own is None and hello.get("isreplicaset"):
-        return _cause(
-            f"{where} waits for its replica set to be initiated", "rs.initiate() there, or `hascheduler bootstrap`"
+        return _Cause(
+            "{} waits for its replica set to be initiated", where, "rs.initiate() there, or `hascheduler bootstrap`"
         )
     if own is None:
         start = f"mongod with --replSet {name or 'rs0'}"
-        return _cause(
-            f"{where} is not a member of a replica set: start {start}",
+        return _Cause(
+            f"{{}} is not a member of a replica set: start {start}",
+            where,
             "a replica set, and rs.initiate() once",
             stays=True,
         )
     if name is not None and own != name:
-        return _cause(
-            f"{where} is a member of the replica set {own!r}, not of {name!r}",
+        return _Cause(
+            f"{{}} is a member of the replica set {own!r}, not of {name!r}",
+            where,
             f"replicaSet={own} in the URI",
             stays=True,
         )
     if not hello.get("isWritablePrimary") and not hello.get("primary"):
-        return _cause(f"the replica set {own!r} has no primary, says {where}", "a majority of its members, running")
+        return _Cause(f"the replica set {own!r} has no primary, says {{}}", where, "a majority of its members, running")
     return None
-
-
-def _cause(problem: str, expected: str, *, stays: bool = False) -> Unreachable:
-    return Unreachable(InvalidInput(_URI, problem, expected), stays=stays)
 
 
 def _address(node: tuple[str, int | None]) -> str:

@@ -153,6 +153,10 @@ async def test_a_user_that_there_is_not(mongodb_uri: str, process: list[str]) ->
             "nothing listens at 127.0.0.1:1; expected the address",
         ),
         ("mongodb://no-such-host.invalid/?replicaSet=rs0", "there is no address for the host 'no-such-host.invalid'"),
+        (
+            "mongodb://127.0.0.1:1,127.0.0.1:2,no-such-host.invalid/?replicaSet=rs0",
+            "nothing listens at 127.0.0.1:1, 127.0.0.1:2; there is no address for the host 'no-such-host.invalid'",
+        ),
         ("mongodb:/127.0.0.1", "not a MongoDB URI (Invalid URI scheme"),
         ("mongodb://somebody:sEc@ret@127.0.0.1/", "not a MongoDB URI (InvalidURI)"),
     ],

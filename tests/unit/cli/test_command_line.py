@@ -149,6 +149,12 @@ def test_a_processor_needs_a_module() -> None:
     assert "MODULE" in answer.stderr
 
 
+def test_a_url_whose_host_has_no_address_says_so() -> None:
+    answer = run("cluster", HASCHEDULER_URL="http://no-such-host.invalid:8080")
+    assert (answer.returncode, answer.stderr.count("\n")) == (1, 1)
+    assert "http://no-such-host.invalid:8080: there is no address for that host; --url" in answer.stderr
+
+
 def test_no_replica_there_is_one_line_and_status_1() -> None:
     with socket.socket() as taken:  # bound, but nobody listens
         taken.bind(("127.0.0.1", 0))
