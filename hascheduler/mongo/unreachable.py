@@ -6,7 +6,9 @@ without credentials, for what it is. Nothing said here holds a password.
 
 import asyncio
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,9 +30,12 @@ _AUTHENTICATION_FAILED = 18
 async def explained(doing: Callable[[], Awaitable[None]], uri: str, tls: Mapping[str, Any]) -> None:
     """``doing``, which uses the database; its `StoreUnavailable` with the cause, where one can be found.
 
-    The addresses are asked meanwhile, and a cause that stays ends ``doing``: the driver would look on for a member of
-    the set until its limit. Any other it may outlast, as an election.
+    Where no host has an address, ``doing`` is not begun. Else the addresses are asked meanwhile, and a cause that stays
+    ends ``doing``: the driver would look on for a member of the set until its limit. Any other it may outlast, as an
+    election.
     """
+    if (nowhere := await _without_addresses(uri)) is not None:
+        raise nowhere
     working = asyncio.ensure_future(doing())
     asking = asyncio.create_task(_look(uri, tls), name=ASKING)
     try:
@@ -46,6 +51,43 @@ async def explained(doing: Callable[[], Awaitable[None]], uri: str, tls: Mapping
         for task in (working, asking):
             task.cancel()
         await asyncio.wait([working, asking])
+
+
+async def _without_addresses(uri: str) -> Unreachable | None:
+    """Where none of the hosts has an address, in time."""
+    if uri.startswith(_SRV):
+        return None
+    nodes = parse_uri(uri, validate=False)["nodelist"][:_MEMBERS_ASKED_MAX]
+    causes = await asyncio.gather(*(_look_up(host) for host, _ in nodes))
+    found = [cause for cause in causes if cause is not None]
+    return _told(found) if len(found) == len(nodes) else None
+
+
+async def _look_up(host: str) -> "_Cause | None":
+    """In a thread that nobody waits for: a resolver without an answer would hold up the loop's own at the end."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[bool] = loop.create_future()
+
+    def tell(found: bool) -> None:
+        if not answer.done():
+            answer.set_result(found)
+
+    def look_up() -> None:
+        try:
+            found = bool(socket.getaddrinfo(host, None))
+        except (OSError, UnicodeError):
+            found = False
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(tell, found)
+
+    threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
+    try:
+        async with asyncio.timeout(_ANSWER_LIMIT_S):
+            if await answer:
+                return None
+    except TimeoutError:
+        return _Cause("the host {} can't be looked up: no answer", repr(host), "a resolver that answers, or an address")
+    return _Cause("there is no address for the host {}", repr(host), "the name of a host that this machine can resolve")
 
 
 async def _look(uri: str, tls: Mapping[str, Any]) -> Unreachable | None:
