@@ -7,6 +7,7 @@ import bson
 import pytest
 from bson.raw_bson import RawBSONDocument
 
+from hascheduler.dispatch.decisions import RecordVerdict, Settlement
 from hascheduler.errors import HistoryLost, InvariantBroken, StoreUnavailable
 from hascheduler.mirror.changes import Change, Operation, Quarantined
 from hascheduler.mirror.mirror import Mirror
@@ -15,12 +16,16 @@ from hascheduler.model.documents.lean_fields import LEAN_FIELDS
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.journal import EntryKind, JournalHead
+from hascheduler.model.schedule import Basis
+from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
+from hascheduler.mongo.apply.claims import MongoClaimStore
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.jobs import MongoJobStore
 from hascheduler.mongo.journal import MongoJournal
 from hascheduler.mongo.schedules import MongoScheduleStore
 from hascheduler.mongo.stream.source import MongoChangeSource, MongoChangeStream
 from hascheduler.ports import JournalEntry
+from tests.factories import NOW, make_schedule
 from tests.integration.mongo.examples import RETENTION_MS, job, schedule
 
 _PATIENCE_MS = 10_000
@@ -225,3 +230,30 @@ async def test_a_closed_stream_says_so(database: Database, stream: MongoChangeSt
     await stream.close()
     with pytest.raises(StoreUnavailable):
         await stream.next_batch(_PATIENCE_MS)
+
+
+async def test_a_move_of_the_cursor_that_counts_missed_times_tells_them_in_one_change(
+    database: Database, stream: MongoChangeStream
+) -> None:
+    """Whole, also when it replaces what an earlier one told; a move that counts none says nothing of them."""
+    await MongoScheduleStore(database).create(make_schedule())
+    claims, mirror = MongoClaimStore(database, RETENTION_MS), Mirror()
+    told: list[list[tuple[int | None, int | None, int | None]]] = []
+    mirror.fold(await received(stream, 1))
+    for verdict, first, last in (("missed", 1, 3), ("missed", 4, 9), ("excluded", 10, 10), ("missed", 11, 11)):
+        run = VerdictRun("tick", Verdict(verdict), second(first), second(last), last - first + 1)
+        decision = RecordVerdict(run, Basis(second(first - 1), NOW), FireCounts(missed=last))
+        assert await claims.apply([decision], second(12), majority=True) == [Settlement.DONE]
+        [change] = await received(stream, 1)
+        assert change.operation is Operation.PATCH
+        told.append([(each.nominal_ms, each.through_ms, each.count) for each in mirror.fold([change]).events])
+    assert told == [
+        [(second(1), second(3), 3)],
+        [(second(4), second(9), 6)],
+        [],
+        [(second(11), second(11), 1)],
+    ]
+
+
+def second(number: int) -> WallMs:
+    return WallMs(NOW + number * 1_000)
