@@ -236,7 +236,7 @@ async def _explained(doing: Callable[[], Awaitable[None]], settings: Settings) -
 
 
 async def require_servers(settings: Settings) -> None:
-    """`InvalidInput` where MongoDB can't be used, or the broker refuses us; one try."""
+    """`InvalidInput` where MongoDB or the broker can't be used; one try."""
     client = _connected(settings)
     try:
         await _explained(lambda: reach(open_database(client, settings.database)), settings)
@@ -244,13 +244,13 @@ async def require_servers(settings: Settings) -> None:
         raise error.mistake from None
     finally:
         await client.close()
-    await _broker_accessible(settings)
+    await _broker_accessible(settings, must_answer=True)
 
 
-async def _broker_accessible(settings: Settings) -> None:
+async def _broker_accessible(settings: Settings, *, must_answer: bool = False) -> None:
     """`InvalidInput` where the broker refuses us, unless somebody wants patience: its users may be about to come."""
     if settings.transport == "rabbitmq" and not settings.startup_patience_ms:
-        await require_access(settings.amqp_url.get_secret_value(), broker_tls(settings))
+        await require_access(settings.amqp_url.get_secret_value(), broker_tls(settings), must_answer=must_answer)
 
 
 def _deployment(settings: Settings) -> Deployment:

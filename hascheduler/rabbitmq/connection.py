@@ -110,10 +110,10 @@ class BrokerConnection:
         return asyncio.get_running_loop().time() - began_at >= _LASTED_S
 
 
-async def require_access(url: str, tls: ssl.SSLContext | None = None) -> None:
+async def require_access(url: str, tls: ssl.SSLContext | None = None, *, must_answer: bool = False) -> None:
     """`InvalidInput` where the broker answers and refuses the user or the virtual host, which no waiting mends.
 
-    One that does not answer may be about to come.
+    One that does not answer may be about to come, and passes unless it ``must_answer``.
     """
     link = BrokerConnection(url, "hascheduler at its start", tls)
     try:
@@ -121,9 +121,8 @@ async def require_access(url: str, tls: ssl.SSLContext | None = None) -> None:
             pass
     except BrokerUnavailable as error:
         mistake = mistake_of(_checked(url), error)
-        if mistake is not None and isinstance(
-            error.__cause__, AuthenticationError | ProbableAuthenticationError | InvalidFrameError
-        ):
+        refused = isinstance(error.__cause__, AuthenticationError | ProbableAuthenticationError | InvalidFrameError)
+        if mistake is not None and (refused or must_answer):
             raise mistake from None
 
 

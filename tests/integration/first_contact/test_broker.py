@@ -1,5 +1,6 @@
 """The first try with a broker that refuses us ends at once; one that does not answer is waited for, and told of."""
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -34,6 +35,22 @@ async def test_a_virtual_host_that_there_is_not(mongodb_uri: str, amqp_url: str,
 async def test_a_broker_that_takes_us_or_is_away_ends_nothing(amqp_url: str) -> None:
     await require_access(amqp_url)
     await require_access("amqp://guest:guest@127.0.0.1:1/")
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("amqp://guest:sEcret@127.0.0.1:1/", "nothing listens at 127.0.0.1:1; expected the address of a broker"),
+        ("amqp://guest:sEcret@no-such-host.invalid/", "there is no address for the host 'no-such-host.invalid'"),
+    ],
+)
+async def test_dev_starts_nothing_beside_a_broker_that_is_not_there(
+    mongodb_uri: str, tmp_path: Path, url: str, problem: str
+) -> None:
+    """Replicas would wait for it, each in its own log."""
+    variables = {"HASCHEDULER_MONGODB_URI": mongodb_uri, "HASCHEDULER_AMQP_URL": url}
+    told = await said("dev", "--folder", str(tmp_path), "--transport", "rabbitmq", **variables)
+    check(told, f"HASCHEDULER_AMQP_URL: {problem}")
 
 
 async def test_a_url_that_is_none() -> None:
