@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hascheduler.cli.lazy_groups import example
-from hascheduler.cli.run.dev import TransportOption, require_folder
+from hascheduler.cli.run.dev import TransportOption, require_folder, require_own_servers
 
 if TYPE_CHECKING:
     from hascheduler.demo.run import OpenEnvironment
@@ -73,8 +73,13 @@ def demo(
         opening = _here(folder, None if transport is None else transport.value)
     require_folder(folder)
     console = Console(highlight=False)
-    status = run_in_foreground(run_demo(console, opening, keep=keep, pause_s=pause_ms / 1_000))
-    raise typer.Exit(status)
+
+    async def checked_demo() -> int:
+        if not kubernetes:
+            await require_own_servers(None if transport is None else transport.value)
+        return await run_demo(console, opening, keep=keep, pause_s=pause_ms / 1_000)
+
+    raise typer.Exit(run_in_foreground(checked_demo()))
 
 
 def _here(folder: Path, transport: str | None) -> "OpenEnvironment":

@@ -165,12 +165,13 @@ async def test_a_uri_that_leads_nowhere(process: list[str], uri: str, problem: s
     check(await said(*process, HASCHEDULER_MONGODB_URI=uri), f"HASCHEDULER_MONGODB_URI: {problem}")
 
 
-async def test_dev_tells_it_before_it_starts_anything(standalone: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["dev", "demo"])
+async def test_it_is_told_before_anything_is_started(standalone: int, tmp_path: Path, command: str) -> None:
     for uri, problem in (
         ("mongodb://127.0.0.1:1/?replicaSet=rs0", "nothing listens at 127.0.0.1:1"),
         (f"mongodb://127.0.0.1:{standalone}/", "is not a member of a replica set"),
     ):
-        told = await said("dev", "--folder", str(tmp_path / "run"), HASCHEDULER_MONGODB_URI=uri)
+        told = await said(command, "--folder", str(tmp_path / "run"), HASCHEDULER_MONGODB_URI=uri)
         check(told, problem)
 
 
