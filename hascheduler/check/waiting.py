@@ -70,7 +70,7 @@ def check_wait(job: JobRef, context: CheckContext, occupied: OccupiedSlots, caps
 
 def _is_capped(job: JobRef, context: CheckContext, occupied: OccupiedSlots, caps: ConcurrencyCaps) -> bool:
     definition = context.definition(job.definition)
-    if definition.tier is not None or definition.rate_limit is not None or definition.conflict_group is not None:
+    if definition.tier is not None or definition.rate_limit is not None or definition.may_exclude:
         return True
     if definition.needs(job.resources) != NO_RESOURCES:
         return True

@@ -132,6 +132,7 @@ Rule = Literal[
     "rate_limit",
     "tenant",
     "conflict",
+    "key",
     "serial",
     "unschedulable",
     "no_slot",
@@ -427,6 +428,12 @@ class RateLimitBody(TypedDict):
     per: str | float
 
 
+class KeyLimitBody(TypedDict):
+    key: str
+    max_concurrency: NotRequired[int | None]
+    rate_limit: NotRequired[RateLimitBody | None]
+
+
 class RetryBody(TypedDict):
     attempts: NotRequired[int]
     lost_attempts: NotRequired[int]
@@ -442,6 +449,7 @@ class DefinitionBody(TypedDict):
     conflict_scope: NotRequired[Literal["tenant", "shared"] | None]
     tier: NotRequired[int | None]
     rate_limit: NotRequired[RateLimitBody | None]
+    key_limits: NotRequired[Sequence[KeyLimitBody] | None]
     resources: NotRequired[Mapping[str, Any] | None]
     retry: NotRequired[RetryBody]
     timeout: NotRequired[str | float | None]
@@ -452,6 +460,12 @@ class DefinitionBody(TypedDict):
 class RateLimitResponse(TypedDict):
     count: int
     per: str
+
+
+class KeyLimitResponse(TypedDict):
+    key: str
+    max_concurrency: int | None
+    rate_limit: RateLimitResponse | None
 
 
 class RetryResponse(TypedDict):
@@ -471,6 +485,7 @@ class DefinitionResponse(TypedDict):
     conflict_scope: ConflictScope
     tier: int | None
     rate_limit: RateLimitResponse | None
+    key_limits: Sequence[KeyLimitResponse]
     resources: Mapping[str, int]
     retry: RetryResponse
     timeout: str | None

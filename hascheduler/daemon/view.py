@@ -24,6 +24,7 @@ from hascheduler.dispatch.queue.score import overtaken_for_ms
 from hascheduler.dispatch.recording import RecordingHeading
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
+from hascheduler.model.definition import Definition
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
@@ -124,6 +125,9 @@ class ReplicaView:
 
     def lanes(self) -> Mapping[str, Lane]:
         return self._feeder.mirror.nouns(Collection.LANES)
+
+    def definitions(self) -> Mapping[str, Definition]:
+        return self._feeder.mirror.nouns(Collection.DEFINITIONS)
 
     def processor(self, id: str) -> ProcessorRef | None:
         processor: ProcessorRef | None = self._feeder.mirror.nouns(Collection.PROCESSORS).get(id)

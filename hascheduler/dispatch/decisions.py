@@ -31,13 +31,15 @@ class Fire:
     """Insert the job of that nominal time and advance the schedule's cursor to it.
 
     It holds for a schedule of that ``basis`` only (see `hascheduler.dispatch.schedules.cursor_steps`); ``tally`` is the
-    schedule's after this. Decisions that differ in these alone are equal.
+    schedule's after this. ``keyed_by`` are the keys at which its definition has limits: what is inserted has its values
+    there, whoever carries it out, and when. Decisions that differ in these alone are equal.
     """
 
     schedule: str
     nominal_ms: WallMs
     basis: Basis = field(compare=False)
     tally: FireCounts = field(default=NOTHING_DECIDED, compare=False)
+    keyed_by: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def job_id(self) -> str:
@@ -223,12 +225,21 @@ def encode_creations(decisions: tuple[Decision, ...]) -> dict[str, list[int | No
     return {"creations": creations} if creations else {}
 
 
-def decode_decisions(rows: list[list[Any]], creations: object = None) -> tuple[Decision, ...]:
+def encode_keys(decisions: tuple[Decision, ...]) -> dict[str, list[list[str]]]:
+    """The keys of limits that ``decisions`` carry, one list for each fire, beside the rows as `encode_creations`. No
+    field where no fire has any."""
+    keys = [list(each.keyed_by) for each in decisions if isinstance(each, Fire)]
+    return {"keyed_by": keys} if any(keys) else {}
+
+
+def decode_decisions(rows: list[list[Any]], creations: object = None, keyed_by: object = None) -> tuple[Decision, ...]:
     """The decisions of a stored entry; a type of a newer version is an `InvalidInput`, never skipped.
 
-    ``creations`` are those of `encode_creations`; None in an entry of 0.2.0.
+    ``creations`` are those of `encode_creations`; None in an entry of 0.2.0. ``keyed_by`` are those of `encode_keys`.
     """
     decisions = tuple(_decode(row) for row in rows)
+    if keyed_by is not None:
+        decisions = _keyed(decisions, keyed_by)
     if creations is None:
         return decisions
     about = [number for number, each in enumerate(decisions) if isinstance(each, Fire | RecordVerdict | CountFailures)]
@@ -238,6 +249,20 @@ def decode_decisions(rows: list[list[Any]], creations: object = None) -> tuple[D
     for number, created_at_ms in zip(about, creations, strict=True):
         dated[number] = _of_creation(decisions[number], created_at_ms)
     return tuple(dated)
+
+
+def _keyed(decisions: tuple[Decision, ...], keyed_by: object) -> tuple[Decision, ...]:
+    fires = [(number, each) for number, each in enumerate(decisions) if isinstance(each, Fire)]
+    if not isinstance(keyed_by, list) or len(keyed_by) != len(fires) or not all(map(_are_texts, keyed_by)):
+        raise InvalidInput(("keyed_by",), f"{str(keyed_by)[:64]!r}", f"a list of {len(fires)} lists of keys")
+    keyed = list(decisions)
+    for (number, fire), keys in zip(fires, keyed_by, strict=True):
+        keyed[number] = replace(fire, keyed_by=tuple(keys))
+    return tuple(keyed)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _creation(decision: TimeOutcome | CountFailures) -> int | None:

@@ -13,6 +13,7 @@ schedules only, nothing is dispatched. All else goes on: what runs ends, is lost
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.config import DispatchConfig
@@ -292,7 +293,8 @@ class Dispatcher:
                 if schedule is not None and fire.basis.is_of(
                     schedule.created_at_ms
                 ):  # else the reading alone can tell what it holds
-                    self._jobs.occupy_unseen(fired_job(schedule, fire.nominal_ms), move.processor)
+                    unseen = replace(fired_job(schedule, fire.nominal_ms), limit_keys=None)
+                    self._jobs.occupy_unseen(unseen, move.processor)
         self._sends += self._jobs.resend_all(now)
 
     def _stop(self) -> None:
@@ -403,6 +405,7 @@ class Dispatcher:
             self._times.next_at() if self._state.rules.pause is None else None,
             self._jobs.next_at(),
             self._state.limits.next_at() if self._dispatching and len(self._state.queue) else None,
+            self._state.key_rates.next_at() if self._dispatching and len(self._state.queue) else None,
             None if oldest is None else oldest + self._config.echo_timeout_ms,
         ]
         soonest = min((at for at in instants if at is not None), default=None)

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
+from hascheduler.dispatch.capacity.key_rates import KeyGroup, KeyRates
 from hascheduler.dispatch.capacity.locks import LockTable
 from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClass, SchedulingClasses
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
@@ -52,6 +53,7 @@ class Explainer:
         limits: AdmissionLimits,
         pool: SlotPool,
         locks: LockTable,
+        key_rates: KeyRates,
         measures: Measures,
     ) -> None:
         self._rules = rules
@@ -61,6 +63,7 @@ class Explainer:
         self._limits = limits
         self._pool = pool
         self._locks = locks
+        self._key_rates = key_rates
         self._measures = measures
 
     def explain(self, job_id: str, now: WallMs, *, is_silent: bool, only: str | None = None) -> Explanation | None:
@@ -123,6 +126,9 @@ class Explainer:
             because = f"{_listed(unmet)} {'has' if len(unmet) == 1 else 'have'} yet to {how}"
             numbers: dict[str, Figure] = {"jobs": unmet[:_NAMED_MAX], "count": len(unmet)}
             blocks.append(Block(BlockReason.DEPENDENCY, because, "when the last of them has done so", numbers))
+        if job.limit_keys is None:
+            because = "it was made a moment ago, and its values at the keys of its definition are not read yet"
+            blocks.append(Block(BlockReason.KEY, because, "when it has been read"))
         for rule, at_ms, why in (
             (BlockReason.NOT_BEFORE, job.not_before_ms, "it is not to run before"),
             (BlockReason.BACKOFF, job.retry_at_ms, f"{_ended(job)}, and the next comes at"),
@@ -135,11 +141,19 @@ class Explainer:
     def _blocks(self, job: JobRef, job_class: SchedulingClass, now: int, only: str | None) -> list[Block]:
         blocks = [self._closed(rule, job_class) for rule in self._limits.closing(job_class, now)]
         for lock in self._locks.wanted(job):
+            if lock[0] == "key":
+                blocks += self._key_blocks(lock, now, only)
+                continue
             holders = self._named(self._locks.holders(lock), only)
             if not holders:
                 continue
             shown = _listed(holders)
-            if lock[0] == "serial":
+            if lock[0] == "keys unread":
+                because = f"{shown} has a slot, and its values at the keys of {lock[1]!r} are not read yet"
+                blocks.append(
+                    Block(BlockReason.KEY, because, "when it has been read", {"holders": holders[:_NAMED_MAX]})
+                )
+            elif lock[0] == "serial":
                 because = f"{shown} of the schedule {lock[1]!r} has not ended, and its jobs run one after the other"
                 blocks.append(
                     Block(BlockReason.SERIAL, because, "when that has ended", {"holders": holders[:_NAMED_MAX]})
@@ -150,6 +164,34 @@ class Explainer:
                 blocks.append(Block(BlockReason.CONFLICT, because, "when that has ended", numbers))
         if not self._limits.fits(job_class):
             blocks.append(self._unfit(job_class))
+        return blocks
+
+    def _key_blocks(self, group: KeyGroup, now: int, only: str | None) -> list[Block]:
+        """What of the limit on the group holds its jobs back now."""
+        _, definition, _, key, value = group
+        limit = self._rules.definition(definition).key_limit(key)
+        if limit is None:
+            return []
+        blocks = []
+        shown = f"{key}={value!r}" if value else f"no value at {key}"
+        numbers: dict[str, Figure] = {"key": key, "value": value}
+        if limit.max_concurrency is not None and self._locks.is_full(group):
+            holders = self._named(self._locks.holders(group), only)
+            because = (
+                f"{len(holders)} of at most {limit.max_concurrency} jobs of {definition!r} with {shown} run: "
+                f"{_listed(holders)}"
+            )
+            running: dict[str, Figure] = {
+                "running": len(holders), "cap": limit.max_concurrency, "holders": holders[:_NAMED_MAX]
+            }  # fmt: skip
+            blocks.append(Block(BlockReason.KEY, because, "when one of them ends", {**numbers, **running}))
+        until_ms = self._key_rates.dry_until(group)
+        if limit.rate_limit is not None and until_ms is not None and until_ms > now:
+            count, per_ms = limit.rate_limit.count, limit.rate_limit.per_ms
+            because = f"{definition!r} with {shown} is limited to {count} in {per_ms / 1_000:g} s"
+            rate: dict[str, Figure] = {"count": count, "per_ms": per_ms}
+            next_ms = WallMs(until_ms)
+            blocks.append(Block(BlockReason.KEY, because, "when the next one may go", {**numbers, **rate}, next_ms))
         return blocks
 
     def _closed(self, rule: BlockReason, job_class: SchedulingClass) -> Block:

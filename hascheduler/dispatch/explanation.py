@@ -34,6 +34,8 @@ class BlockReason(StrEnum):
     RATE = "rate_limit"
     TENANT = "tenant"
     CONFLICT = "conflict"
+    KEY = "key"
+    """As many jobs with its value at a key run as may, or started lately; or it is not read yet which those are."""
     SERIAL = "serial"
     """A job of its schedule has not ended."""
     UNSCHEDULABLE = "unschedulable"

@@ -18,7 +18,14 @@ from typing import Any
 
 from hascheduler.dispatch.accounts import decode_accounts, encode_accounts
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
-from hascheduler.dispatch.decisions import Decision, Settlement, decode_decisions, encode_creations, encode_decisions
+from hascheduler.dispatch.decisions import (
+    Decision,
+    Settlement,
+    decode_decisions,
+    encode_creations,
+    encode_decisions,
+    encode_keys,
+)
 from hascheduler.dispatch.inputs import (
     AccountsRestored,
     Input,
@@ -117,7 +124,7 @@ def _encode(each: Input) -> list[Any]:
         case TransportSeen(accepting):
             return ["transport", accepting]
         case TermBegan(term, reapplied):
-            return ["term_began", term, encode_decisions(reapplied), *encode_creations(reapplied).values()]
+            return ["term_began", term, encode_decisions(reapplied), *_beside(reapplied)]
         case TrustLost():
             return ["trust_lost"]
         case Resynced():
@@ -126,11 +133,16 @@ def _encode(each: Input) -> list[Any]:
             return ["accounts", encode_accounts(accounts)]
         case Settled(decision, settlement):
             one = (decision,)
-            return ["settled", encode_decisions(one), settlement.value, *encode_creations(one).values()]
+            return ["settled", encode_decisions(one), settlement.value, *_beside(one)]
         case seen.ProcessorGone(id) | seen.PauseGone(id):
             return [_GONE_NAMES[type(each)], id]
         case _:
             return [_GONE_NAMES[type(each)], each.name]  # type: ignore[union-attr]  # the others have a name
+
+
+def _beside(decisions: tuple[Decision, ...]) -> list[Any]:
+    """What stands beside the rows of ``decisions``; keys are of fires alone, which have creations."""
+    return [*encode_creations(decisions).values(), *encode_keys(decisions).values()]
 
 
 def _id_of(noun: Any) -> str:
@@ -211,16 +223,16 @@ def _decode(row: list[Any]) -> Input:
             return ProcessorLost(id, beat)
         case ["transport", accepting]:
             return TransportSeen(bool(accepting))
-        case ["term_began", term, rows, *creations]:
-            return TermBegan(term, decode_decisions(rows, *creations))
+        case ["term_began", term, rows, *beside]:
+            return TermBegan(term, decode_decisions(rows, *beside))
         case ["trust_lost"]:
             return TrustLost()
         case ["resynced"]:
             return Resynced()
         case ["accounts", fields]:
             return AccountsRestored(decode_accounts(fields))
-        case ["settled", rows, settlement, *creations]:
-            [decision] = decode_decisions(rows, *creations)
+        case ["settled", rows, settlement, *beside]:
+            [decision] = decode_decisions(rows, *beside)
             return Settled(decision, Settlement(settlement))
         case _:
             raise InvalidInput(("inputs",), f"{str(kind)[:64]!r} is unknown")

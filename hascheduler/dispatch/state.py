@@ -5,7 +5,7 @@
     rules ──► scheduling classes ──► limits ─┐
       │                                      ├─► queue ──► live jobs ──► schedules
       └─► pool ─► lane shares ───────────────┤
-          accounts ── locks ─────────────────┘      ledger: what was promised, read by live jobs and schedules
+          accounts ── locks ◄── key rates ───┘      ledger: what was promised, read by live jobs and schedules
 """
 
 from typing import TypeVar
@@ -13,6 +13,7 @@ from typing import TypeVar
 from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
 from hascheduler.dispatch.capacity.dominant_share import LaneShares
+from hascheduler.dispatch.capacity.key_rates import KeyRates
 from hascheduler.dispatch.capacity.locks import LockTable
 from hascheduler.dispatch.capacity.occupancy import Occupancy
 from hascheduler.dispatch.capacity.scheduling_classes import SchedulingClasses
@@ -48,7 +49,8 @@ class CoreState:
         self.shares = LaneShares(self.rules, self.pool)
         self.classes = SchedulingClasses(self.rules)
         self.limits = AdmissionLimits(self.rules, self.classes, self.pool, policy.max_concurrency)
-        self.locks = LockTable(self.rules)
+        self.key_rates = KeyRates(self.rules)
+        self.locks = LockTable(self.rules, self.key_rates)
         weights = measures(self.rules, self.pool, self.accounts, self.shares, policy.on_demand_bonus_max)
         self.queue = PendingQueue(
             policy,
@@ -66,6 +68,7 @@ class CoreState:
             ledger=self.ledger,
             pool=self.pool,
             limits=self.limits,
+            key_rates=self.key_rates,
             occupancy=Occupancy(self.rules, self.pool, self.limits, self.shares, self.locks),
             accounts=self.accounts,
             deadlines=Deadlines(config, self.rules),
@@ -80,6 +83,7 @@ class CoreState:
             limits=self.limits,
             pool=self.pool,
             locks=self.locks,
+            key_rates=self.key_rates,
             measures=weights,
         )
 
@@ -87,6 +91,7 @@ class CoreState:
         """Time has passed: it is ``now``."""
         self.jobs.advance(now)
         self.accounts.advance(now)
+        self.queue.freed(self.key_rates.advance(now))
 
     # Rules: None where one is gone
 
@@ -94,6 +99,7 @@ class CoreState:
         _put(self.rules.definitions, name, definition)
         self.queue.redefined(name)
         self.limits.rules_changed(now)
+        self.key_rates.redefined(name)
         self.jobs.redefined(name)
 
     def set_lane(self, name: str, lane: Lane | None) -> None:

@@ -17,6 +17,16 @@ class RateLimit:
     per_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class KeyLimit:
+    """For each value that jobs of one tenant have at ``key`` (see `hascheduler.model.limit_keys`): how many of them may
+    be dispatched or running at once, and how fast they are dispatched. None: no limit."""
+
+    key: str
+    max_concurrency: int | None = None
+    rate_limit: RateLimit | None = None
+
+
 class ConflictScope(StrEnum):
     """Which jobs of a conflict group exclude each other on one target."""
 
@@ -34,7 +44,8 @@ class Definition:
     run on one target at once, if they are of one tenant or the ``conflict_scope`` of one is shared.
     ``default_cost_ms`` is charged for a target whose cost is not learned yet. ``resources`` are the demand of a job
     without a demand of its own. An attempt may run for ``timeout_ms``; all attempts, with the pauses between, for
-    ``total_timeout_ms`` from the first start. ``owner`` decides nothing here: it is whose `hascheduler apply` wrote it.
+    ``total_timeout_ms`` from the first start. ``key_limits`` have each key once. ``owner`` decides nothing
+    here: it is whose `hascheduler apply` wrote it.
     """
 
     name: str
@@ -50,6 +61,21 @@ class Definition:
     total_timeout_ms: int | None = None
     conflict_scope: ConflictScope = ConflictScope.SHARED
     owner: str | None = None
+    key_limits: tuple[KeyLimit, ...] = ()
+
+    @property
+    def keyed_by(self) -> tuple[str, ...]:
+        """The keys whose values its jobs get when they are made."""
+        return tuple(limit.key for limit in self.key_limits)
+
+    @property
+    def may_exclude(self) -> bool:
+        """Whether some of its jobs may have to wait for others that run."""
+        return self.conflict_group is not None or bool(self.key_limits)
+
+    def key_limit(self, key: str) -> KeyLimit | None:
+        """The limit on that key; None: there is none."""
+        return next((limit for limit in self.key_limits if limit.key == key), None)
 
     def end_of(self, first_started_at_ms: int | None) -> int | None:
         """When the total timeout ends of a job that first started then; None: never, or not started yet."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.instants import WallMs
+from hascheduler.model.limit_keys import LimitKeys
 from hascheduler.model.resources import Resources
 from hascheduler.model.trace import TraceContext
 
@@ -192,7 +193,8 @@ class JobRef:
     runs, only its processor ends it (`is_overdue`). Where they are of an earlier attempt they mean nothing.
 
     ``schedule_created_at_ms`` is when the schedule that made it was created; None for a submitted one, and for one that
-    0.2.0 made.
+    0.2.0 made. ``limit_keys`` are the values that the limits per key of its definition asked for when it was made; None
+    of a job that a fire is about to insert, until the stream shows them.
     """
 
     id: str
@@ -225,6 +227,7 @@ class JobRef:
     losses: int = 0
     overdue_attempt: int = 0
     overdue_since_ms: WallMs | None = None
+    limit_keys: LimitKeys | None = ()
 
     @property
     def is_overdue(self) -> bool:
@@ -273,3 +276,4 @@ class NewJob:
     idempotency_key: str | None = None
     request_hash: str | None = None
     trace: TraceContext | None = None
+    limit_keys: LimitKeys = ()

@@ -10,7 +10,7 @@ from bson import MaxKey, MinKey
 from pymongo import ASCENDING, DESCENDING
 from pymongo.errors import DuplicateKeyError
 
-from hascheduler.dispatch.decisions import decode_decisions, encode_creations, encode_decisions
+from hascheduler.dispatch.decisions import decode_decisions, encode_creations, encode_decisions, encode_keys
 from hascheduler.errors import InvariantBroken
 from hascheduler.model.collection import Collection
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head, journal_id
@@ -32,7 +32,9 @@ class MongoJournal:
     async def tail(self, shard: str) -> JournalHead | None:
         with faults("read the tail of the journal"):
             document = await self._journal.find_one(
-                {"_id": entries_of(shard)}, {"decisions": False, "creations": False}, sort=[("_id", DESCENDING)]
+                {"_id": entries_of(shard)},
+                {"decisions": False, "creations": False, "keyed_by": False},
+                sort=[("_id", DESCENDING)],
             )
         return None if document is None else decode_journal_head(document["_id"], document)
 
@@ -42,6 +44,7 @@ class MongoJournal:
             "at_ms": entry.at_ms,
             "decisions": encode_decisions(entry.decisions),
             **encode_creations(entry.decisions),
+            **encode_keys(entry.decisions),
         }
         with faults("append to the journal"):
             try:
@@ -79,4 +82,5 @@ def _entry(document: dict[str, Any]) -> JournalEntry:
     if not isinstance(rows, list) or not isinstance(at_ms, int):
         # Only this code writes entries; what was decided can't be guessed.
         raise InvariantBroken(f"journal entry {head.shard}/{head.seq} has no decisions or no time")
-    return JournalEntry(head, WallMs(at_ms), decode_decisions(rows, document.get("creations")))
+    decisions = decode_decisions(rows, document.get("creations"), document.get("keyed_by"))
+    return JournalEntry(head, WallMs(at_ms), decisions)

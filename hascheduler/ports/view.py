@@ -7,6 +7,7 @@ from typing import Protocol
 
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
+from hascheduler.model.definition import Definition
 from hascheduler.model.failover import Failover
 from hascheduler.model.journal import JournalHead
 from hascheduler.model.lane import Lane
@@ -138,6 +139,10 @@ class ClusterView(Protocol):
 
     def lanes(self) -> Mapping[str, Lane]:
         """The defined lanes by their names, as far as the stream has delivered."""
+        ...
+
+    def definitions(self) -> Mapping[str, Definition]:
+        """The definitions by their names, as far as the stream has delivered."""
         ...
 
     def processor(self, id: str) -> ProcessorRef | None:

@@ -159,6 +159,7 @@ class _RecordingReader:
             submit_at_ms=work.due_at_ms - self._at_ms,
             duration_ms=duration_ms,
             expires_at_ms=self._expires_at_ms(job),
+            limit_keys=job.limit_keys or (),
         )
 
     def _expires_at_ms(self, job: JobRef) -> int | None:

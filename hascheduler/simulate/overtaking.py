@@ -118,12 +118,14 @@ class _Flows:
         before = _before_score(self._own.get(job.lane, self._criteria))
         if before is None:
             return None
-        has_conflicts = self._definitions[job.definition].conflict_group is not None
+        definition = self._definitions[job.definition]
+        has_conflicts = definition.conflict_group is not None
         return (
             job.definition,
             job.tenant,
             job.resources,
             job.target if has_conflicts else None,
+            job.limit_keys if definition.key_limits else None,
             job.lane if Criterion.LANE in before else None,
             job.fairness_key if Criterion.FAIRNESS in before else None,
         )

@@ -16,12 +16,23 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, FailFast, Field, PlainValidator, Tag
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    FailFast,
+    Field,
+    JsonValue,
+    PlainValidator,
+    SkipValidation,
+    Tag,
+)
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.definition import ConflictScope, Definition
 from hascheduler.model.durations import LONGEST_MS
 from hascheduler.model.fields import INTEGER_MAX
+from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.policy import DEFAULT_PRESET, Criteria, IdleKeyStart, criteria
 from hascheduler.model.processor import ANY_DEFINITION
 from hascheduler.model.repr_limits import quoted
@@ -46,6 +57,7 @@ NAMES_MAX = 10_000
 LEARNED_MAX = 100_000
 SLOTS_MAX = 1_000_000
 _CRITERIA_MAX = 16
+_FIELDS_MAX = 64
 _TURNS_MAX = 10_000
 _Value = TypeVar("_Value")
 
@@ -93,6 +105,7 @@ _Amounts = Annotated[
     dict[Annotated[_SomeText, AfterValidator(_amount_name)], Annotated[int, Field(ge=0, le=INTEGER_MAX)]],
     Field(max_length=RESOURCE_NAMES_MAX),
 ]
+_Fields = Annotated[dict[_SomeText, SkipValidation[JsonValue]], Field(max_length=_FIELDS_MAX)]
 _Named = Annotated[dict[_SomeText, Annotated[_Value, BeforeValidator(_nothing_said)]], Field(max_length=NAMES_MAX)]
 _ListOf = Annotated[list[_Value], FailFast(), NullIs([])]
 
@@ -170,14 +183,16 @@ class FileJobs(StrictModel):
     priority: _Turns[Annotated[Priority, NullIs(5)]] = 5
     mode: _Turns[Annotated[Mode, NullIs("queued")]] = "queued"
     resources: _Turns[_Amounts | None] = None
+    payload: _Turns[_Fields | None] = None
+    labels: _Turns[_Fields | None] = None
     submit_at: _Start = 0
     expires_after: _Turns[Annotated[DurationMs, between(1, LONGEST_MS)] | None] = None
     duration: _Turns[DurationMs]
     count: Annotated[int, Field(ge=1, le=INTEGER_MAX)] | None = None
     every: _Turns[_Start] | None = None
 
-    def jobs(self, path: Path, room: int) -> Iterator[ScenarioJob]:
-        """One by one, if there is ``room`` for them."""
+    def jobs(self, path: Path, room: int, definitions: Mapping[str, Definition]) -> Iterator[ScenarioJob]:
+        """One by one, if there is ``room`` for them. Of payload and labels only what limits per key look at is kept."""
         if self.count is None:
             self._demand_single(path)
         elif self.count > room:
@@ -188,16 +203,19 @@ class FileJobs(StrictModel):
         priority = _turns(self.priority)
         mode: Sequence[Mode] = _turns(self.mode)
         needs = [None if each is None else resources(each) for each in _turns(self.resources)]
+        payload, labels = _turns(self.payload), _turns(self.labels)
         durations_ms, expiries_ms, gaps_ms = _turns(self.duration), _turns(self.expires_after), _turns(self.every or 0)
         at_ms = self.submit_at
         for n in range(self.count or 1):
             id = name if self.count is None else name.replace("{n}", str(n + 1))
             own_target = target[n % len(target)]
             expires_after_ms = expiries_ms[n % len(expiries_ms)]
+            keys = definitions[definition[n % len(definition)]].keyed_by
+            own_target = id if own_target is None else own_target
             yield ScenarioJob(
                 id=id,
                 definition=definition[n % len(definition)],
-                target=id if own_target is None else own_target,
+                target=own_target,
                 tenant=tenant[n % len(tenant)],
                 lane=lane[n % len(lane)],
                 fairness_key=key[n % len(key)],
@@ -207,6 +225,7 @@ class FileJobs(StrictModel):
                 submit_at_ms=at_ms,
                 duration_ms=durations_ms[n % len(durations_ms)],
                 expires_at_ms=None if expires_after_ms is None else at_ms + expires_after_ms,
+                limit_keys=limit_keys(keys, payload[n % len(payload)], own_target, labels[n % len(labels)] or {}),
             )
             at_ms += gaps_ms[n % len(gaps_ms)]
 
@@ -285,7 +304,7 @@ def _jobs(items: Sequence[FileJobs], definitions: Mapping[str, Definition]) -> I
         for place, definition in enumerate(_turns(item.definition)):
             where = (*path, "definition", place) if isinstance(item.definition, list) else (*path, "definition")
             _demand_defined(definition, definitions, where)
-        for job in item.jobs(path, JOBS_MAX - len(seen)):
+        for job in item.jobs(path, JOBS_MAX - len(seen), definitions):
             if seen.setdefault(job.id, index) != index:
                 raise InvalidInput((*path, "id"), f"{job.id[:64]!r} is the id of jobs.{seen[job.id]}", "another id")
             yield job

@@ -313,5 +313,6 @@ def submitted(job: ScenarioJob, sequence: int) -> JobRef:
         dispatched_at_ms=None,
         cancel_requested_at_ms=None,
         resources=job.resources,
+        limit_keys=job.limit_keys,
         expires_at_ms=None if job.expires_at_ms is None else WallMs(EPOCH_MS + job.expires_at_ms),
     )

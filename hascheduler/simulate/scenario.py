@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from hascheduler.dispatch.config import PolicyConfig
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
+from hascheduler.model.limit_keys import LimitKeys
 from hascheduler.model.policy import Criteria, IdleKeyStart, bonus_max_of, criteria, idle_key_start_of
 from hascheduler.model.processor import supports
 from hascheduler.model.resources import Resources
@@ -33,6 +34,7 @@ class ScenarioJob:
     submit_at_ms: int
     duration_ms: int
     expires_at_ms: int | None = None
+    limit_keys: LimitKeys = ()
 
 
 def account_names(jobs: Iterable[ScenarioJob]) -> Callable[[str, str], str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
@@ -16,7 +17,9 @@ from pydantic import (
     model_validator,
 )
 
-from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, RateLimit
+from hascheduler.errors import InvalidInput
+from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, KeyLimit, RateLimit
+from hascheduler.model.limit_keys import KEY_CHARACTERS_MAX, KEY_LIMITS_MAX, LIMIT_KEY_PATTERN, checked_limit_key
 from hascheduler.model.repr_limits import quoted
 from hascheduler.model.resources import resources
 from hascheduler.model.retry import (
@@ -63,6 +66,68 @@ class RateLimitResponse(RateLimitBody):
     @classmethod
     def of(cls, limit: RateLimit | None) -> "RateLimitResponse | None":
         return None if limit is None else cls.model_construct(count=limit.count, per=limit.per_ms)
+
+
+def _limit_key(text: str) -> str:
+    try:
+        return checked_limit_key(text)
+    except InvalidInput as error:
+        raise invalid_value(error.problem, error.expected) from None
+
+
+LimitKey = Annotated[
+    str,
+    AfterValidator(_limit_key),
+    Field(json_schema_extra={"pattern": f"^({LIMIT_KEY_PATTERN})$", "maxLength": KEY_CHARACTERS_MAX}),
+]
+
+
+class KeyLimitFields(StrictModel):
+    """A limit for each value that the jobs of a tenant have at one key, such as two at once for each customer."""
+
+    key: LimitKey = Field(
+        description="`payload.<field>`, nested fields joined by dots, `label.<key>` or `target`. Jobs without a text, "
+        "number or boolean there are one group of their own",
+        examples=["payload.customer"],
+    )
+    max_concurrency: int | None = Field(
+        default=None, ge=1, le=JOBS_MAX, description="How many jobs of one value run at once; null: no limit"
+    )
+    rate_limit: RateLimitBody | None = Field(
+        default=None, description="How fast jobs of one value start; null: no limit"
+    )
+
+    def limit(self) -> KeyLimit:
+        return KeyLimit(self.key, self.max_concurrency, None if self.rate_limit is None else self.rate_limit.limit())
+
+
+class KeyLimitBody(KeyLimitFields):
+    @model_validator(mode="after")
+    def _limits_something(self) -> "KeyLimitBody":
+        if self.max_concurrency is None and self.rate_limit is None:
+            raise invalid_value("a key without a limit", "max_concurrency, rate_limit, or both")
+        return self
+
+
+class KeyLimitResponse(KeyLimitFields):
+    model_config = ConfigDict(extra="ignore")
+
+    max_concurrency: int | None = Field(description="How many jobs of one value run at once; null: no limit")
+    rate_limit: RateLimitResponse | None = Field(description="How fast jobs of one value start; null: no limit")
+
+    @classmethod
+    def of(cls, limit: KeyLimit) -> "KeyLimitResponse":
+        return cls.model_construct(
+            key=limit.key, max_concurrency=limit.max_concurrency, rate_limit=RateLimitResponse.of(limit.rate_limit)
+        )
+
+
+def _each_key_once(limits: list[KeyLimitBody]) -> list[KeyLimitBody]:
+    keys = [limit.key for limit in limits]
+    twice = next((key for place, key in enumerate(keys) if key in keys[:place]), None)
+    if twice is not None:
+        raise invalid_value(f"{quoted(twice)} is there twice", "each key once")
+    return limits
 
 
 ATTEMPTS_MAX = 100
@@ -156,6 +221,9 @@ _EXAMPLE: dict[str, Any] = {
     "conflict_scope": "tenant",
     "tier": 10,
     "rate_limit": {"count": 100, "per": "1s"},
+    "key_limits": [
+        {"key": "payload.customer", "max_concurrency": 2, "rate_limit": {"count": 10, "per": "1m"}},
+    ],
     "resources": {"cpu": 2},
     "retry": {"attempts": 5, "lost_attempts": 10, "backoff": "2s", "factor": 2, "max": "1m"},
     "timeout": "5m",
@@ -186,6 +254,11 @@ class StartLimits(StrictModel):
         default=None, ge=1, le=TIER_MAX, description="Higher goes first, and so many jobs of it run at once; null: last"
     )
     rate_limit: RateLimitBody | None = Field(default=None, description="How fast its jobs start; null: no limit")
+    key_limits: Annotated[list[KeyLimitBody], NullIs([]), AfterValidator(_each_key_once)] = Field(
+        default=[],
+        max_length=KEY_LIMITS_MAX,
+        description="Limits for each value at a key, of jobs made from then on; each tenant's values are its own",
+    )
     resources: Annotated[ResourceAmounts, NullIs({})] = Field(
         default={}, description="What a job needs that does not say so itself"
     )
@@ -201,6 +274,7 @@ class StartLimits(StrictModel):
             tier=self.tier,
             rate_limit=None if self.rate_limit is None else self.rate_limit.limit(),
             resources=resources(self.resources),
+            key_limits=tuple(limit.limit() for limit in self.key_limits),
         )
 
 
@@ -263,6 +337,9 @@ class DefinitionResponse(DefinitionFields, Revisioned):
         description="tenant: jobs of different tenants do not exclude each other; shared: all of the group do"
     )  # type: ignore[assignment]  # the same two texts, under their published name
     rate_limit: RateLimitResponse | None = Field(description="How fast its jobs start; null: no limit")
+    key_limits: list[KeyLimitResponse] = Field(
+        description="Limits for each value at a key, of jobs made from then on; each tenant's values are its own"
+    )  # type: ignore[assignment]  # read back, with what a newer replica adds
     resources: dict[str, int] = Field(description="What a job needs that does not say so itself")
     retry: RetryResponse = Field(description="How often a job is tried, and how long it waits in between")
 
@@ -277,6 +354,7 @@ class DefinitionResponse(DefinitionFields, Revisioned):
             conflict_scope=definition.conflict_scope,
             tier=definition.tier,
             rate_limit=RateLimitResponse.of(definition.rate_limit),
+            key_limits=[KeyLimitResponse.of(limit) for limit in definition.key_limits],
             resources=dict(definition.resources),
             retry=RetryResponse.of(definition.retry),
             timeout=definition.timeout_ms,

@@ -1,4 +1,5 @@
-"""At no commit do more jobs of a definition occupy slots than it may, nor two of a conflict group on one target."""
+"""At no commit do more jobs of a definition occupy slots than it may, nor two of a conflict group on one target,
+nor more with one value at a key."""
 
 from collections import Counter, defaultdict
 from typing import Any
@@ -11,6 +12,7 @@ from tests.checkers.evidence import Evidence
 def caps_kept(evidence: Evidence) -> list[str]:
     rules = evidence.documents[Collection.DEFINITIONS]
     by_definition: Counter[str] = Counter()
+    by_key: Counter[tuple[str, ...]] = Counter()
     by_target: defaultdict[tuple[str, str], dict[str, tuple[str, bool]]] = defaultdict(dict)
     wrong = []
     for commit in evidence.of(Collection.JOBS):
@@ -21,6 +23,12 @@ def caps_kept(evidence: Evidence) -> list[str]:
         cap = rule.get("max_concurrency")
         if change > 0 and cap is not None and by_definition[job["definition"]] > cap:
             wrong.append(f"{by_definition[job['definition']]} of {job['definition']} at {commit.at_s:.3f} s, cap {cap}")
+        caps = {limit["key"]: limit["max_concurrency"] for limit in rule.get("key_limits", ())}
+        for key, value in job.get("limit_keys", ()):
+            alike = (job["definition"], job["tenant"], key, value)
+            by_key[alike] += change
+            if change > 0 and by_key[alike] > (caps.get(key) or by_key[alike]):
+                wrong.append(f"{by_key[alike]} of {alike} at {commit.at_s:.3f} s, cap {caps[key]}")
         group = rule.get("conflict_group")
         if group:
             held = by_target[group, job["target"]]

@@ -9,11 +9,12 @@ from typing import Any
 
 from hascheduler.errors import StoreUnavailable
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import Definition
+from hascheduler.model.definition import Definition, KeyLimit, RateLimit
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import TRANSITIONS, Move, NewJob
+from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.retry import RetryPolicy
 from hascheduler.model.schedule import CatchUp, JobTemplate, Overlap, SchedulePolicy
 from hascheduler.model.trigger import Interval, Once, Trigger
@@ -31,10 +32,11 @@ from tests.cluster_simulation.network import Link, Network, Remote
 _RETRY = RetryPolicy(attempts_max=4, backoff_ms=200, backoff_max_ms=1_000)
 DEFINITIONS = (
     Definition("quick", retry=_RETRY),
-    Definition("capped", max_concurrency=2, retry=_RETRY),
+    Definition("capped", max_concurrency=2, key_limits=(KeyLimit("target", 1, RateLimit(20, 1_000)),), retry=_RETRY),
     Definition("grouped", conflict_group="g", retry=_RETRY),
     Definition("flaky", retry=_RETRY),
 )
+_KEYED_BY = {each.name: each.keyed_by for each in DEFINITIONS}
 TARGETS = ("a", "b", "c")
 TENANTS = ("default", "acme")
 
@@ -135,6 +137,7 @@ class Load:
             labels={},
             submitted_at_ms=self._now(),
         )
+        job = replace(job, limit_keys=limit_keys(_KEYED_BY[job.definition], job.payload, job.target, job.labels))
         submit = Submitted(id, self._loop.now_s)
         self._evidence.submits.append(submit)
         try:

@@ -1,5 +1,7 @@
 """`ClaimStore` and `Fire`: one job for each nominal time, and a cursor that only grows."""
 
+from dataclasses import replace
+
 import pytest
 
 from hascheduler.model.collection import Collection
@@ -35,6 +37,19 @@ async def test_a_fire_inserts_the_job_that_the_core_expects(backend: Backend) ->
     assert decode_job(job["_id"], job) == fired_job(decode_schedule("tick", document), FIRST.nominal_ms)
     assert (job["payload"], job["labels"]) == ({"m": ["$x", 1]}, {"team": "a"})
     assert (job["schedule"], job["nominal_ms"]) == ("tick", FIRST.nominal_ms)
+
+
+async def test_a_fire_inserts_the_values_at_the_keys_that_it_carries(backend: Backend) -> None:
+    made = make_schedule(payload={"customer": "${label.team}"}, labels={"team": "a"}, render=True)
+    await backend.schedules.create(made)
+    keyed = replace(FIRST, keyed_by=("payload.customer", "label.team", "payload.none"))
+    assert await applied(backend.claims, keyed) == [DONE]
+    job = await stored(backend, FIRST.job_id)
+    values = (("payload.customer", "a"), ("label.team", "a"), ("payload.none", ""))
+    assert decode_job(job["_id"], job).limit_keys == values
+    # Another leader carries it out again, by whatever keys the definition has by then.
+    assert await applied(backend.claims, FIRST) == [DONE]
+    assert await stored(backend, FIRST.job_id) == job
 
 
 async def test_a_fire_moves_the_cursor_to_its_nominal_time_and_that_is_no_edit(backend: Backend) -> None:

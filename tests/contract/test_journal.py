@@ -36,6 +36,15 @@ async def test_an_entry_is_read_back_whole(backend: Backend) -> None:
     assert await backend.journal.tail("default") == entry.head
 
 
+async def test_the_keys_of_a_fire_are_read_back(backend: Backend) -> None:
+    fires = (make_fire(1, keyed_by=("payload.customer", "target")), Dispatch("a", 1, "p1"), make_fire(2))
+    await backend.journal.insert(make_entry(1, *fires))
+    read = await backend.journal.get("default", 1)
+    assert read is not None
+    # Decisions that differ in their keys alone are equal.
+    assert [getattr(each, "keyed_by", None) for each in read.decisions] == [("payload.customer", "target"), None, ()]
+
+
 async def test_a_term_begins_with_an_entry_without_decisions(backend: Backend) -> None:
     entry = JournalEntry(JournalHead("default", 1, 1, EntryKind.TERM_BEGAN, "r1", 0), NOW)
     assert await backend.journal.insert(entry) is True

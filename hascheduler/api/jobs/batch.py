@@ -31,6 +31,7 @@ from hascheduler.api.http.problems import (
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.dependencies import BATCH_PREFIX, Lookup, look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
+from hascheduler.api.jobs.limit_keys import KeysOfDefinitions, keys_of, with_keys
 from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.jobs.topological_levels import topological_levels
 from hascheduler.api.middleware.audit import Noted
@@ -153,7 +154,8 @@ async def _submit_all(
 ) -> Sequence[_BatchItem]:
     items = await run_in_slices(_parse_all(body.jobs))
     refs = _refs(items)
-    await run_in_slices(_make_jobs(items, key, caller, services, batch=batch, trace=trace))
+    limits = await keys_of((item.body.definition for item in items if item.body), services)
+    await run_in_slices(_make_jobs(items, key, caller, services, batch=batch, trace=trace, limits=limits))
     names = [name for item in items if item.body for name in item.body.depends_on if not name.startswith(REF_PREFIX)]
     lookup = await look_up(names, caller, services) if names else Lookup({}, {})
     order = await run_in_slices(topological_levels(await run_in_slices(_dependencies(items, refs))))
@@ -218,6 +220,7 @@ def _make_jobs(
     *,
     batch: str,
     trace: TraceContext | None,
+    limits: KeysOfDefinitions,
 ) -> Generator[None, None, None]:
     now = services.clock.wall_ms()
     for index, item in enumerate(items):
@@ -240,7 +243,7 @@ def _make_jobs(
         own_key = own_key or (None if key is None else f"{key}#{index}")
         if own_key is not None:
             job = replace(job, idempotency_key=own_key, request_hash=body.request_hash())
-        item.job = replace(job, batch=batch, trace=trace)
+        item.job = replace(with_keys(job, limits), batch=batch, trace=trace)
 
 
 def _dependencies(items: Sequence[_BatchItem], refs: dict[str, int]) -> Generator[None, None, list[list[int]]]:

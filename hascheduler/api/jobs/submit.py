@@ -18,6 +18,7 @@ from hascheduler.api.http.problems import Responses, problem_responses
 from hascheduler.api.jobs import idempotency
 from hascheduler.api.jobs.dependencies import look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey
+from hascheduler.api.jobs.limit_keys import keys_of, with_keys
 from hascheduler.api.jobs.responses import JobResponse, job_response
 from hascheduler.api.jobs.submit_span import submit_span
 from hascheduler.api.jobs.waiting import Unwanted, end_of
@@ -115,6 +116,7 @@ async def _job(body: SubmitJobBody, key: str | None, caller: Caller, services: A
     body.require_time_to_start(now)
     require_lane(body.lane, caller, services.view)
     job = body.job(services.new_job_id(), caller.tenant_of(body.tenant), now)
+    job = with_keys(job, await keys_of((body.definition,), services))
     if key is not None:
         job = replace(job, idempotency_key=key, request_hash=body.request_hash())
     if not body.depends_on:

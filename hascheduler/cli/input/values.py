@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,36 @@ def rate_or_none(flag: str, text: str) -> dict[str, Any] | None:
 def rate_text(rate: Mapping[str, Any] | None) -> str:
     """The same as tables show it: ``100/1s``."""
     return "–" if rate is None else f"{rate['count']}/{rate['per']}"
+
+
+def key_limits_or_none(flag: str, texts: Sequence[str]) -> list[dict[str, Any]] | None:
+    """The part of a request that several ``KEY=N``, ``KEY=N/SPAN`` or ``KEY=N,N/SPAN`` are, None for ``none``;
+    `InvalidInput` at ``flag``."""
+    return None if list(texts) == [NONE] else [_key_limit(flag, text) for text in texts]
+
+
+def _key_limit(flag: str, text: str) -> dict[str, Any]:
+    key, given, limits = text.partition("=")
+    numbers = [part for part in limits.split(",") if "/" not in part]
+    rates = [part for part in limits.split(",") if "/" in part]
+    if not given or not limits or len(numbers) > 1 or len(rates) > 1:
+        raise InvalidInput((flag,), f"{text[:64]!r} is not KEY=LIMIT", "such as payload.customer=2,10/1m")
+    limit: dict[str, Any] = {"key": key}
+    if numbers:
+        limit["max_concurrency"] = whole_or_none(flag, numbers[0])
+    if rates:
+        limit["rate_limit"] = rate_or_none(flag, rates[0])
+    return limit
+
+
+def key_limits_text(limits: Sequence[Mapping[str, Any]]) -> str:
+    """The same as tables show it: ``payload.customer=2,10/1m``."""
+    return " ".join(f"{limit['key']}={','.join(_parts(limit))}" for limit in limits) or "–"
+
+
+def _parts(limit: Mapping[str, Any]) -> list[str]:
+    number, rate = limit["max_concurrency"], limit["rate_limit"]
+    return ([] if number is None else [str(number)]) + ([] if rate is None else [rate_text(rate)])
 
 
 def read_resources(text: str) -> dict[str, int] | None:

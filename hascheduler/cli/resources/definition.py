@@ -8,7 +8,15 @@ import typer
 
 from hascheduler.cli.completion import DefinitionName, NewName
 from hascheduler.cli.input.prompts import delete_stored
-from hascheduler.cli.input.values import or_none, rate_or_none, rate_text, read_resources, whole_or_none
+from hascheduler.cli.input.values import (
+    key_limits_or_none,
+    key_limits_text,
+    or_none,
+    rate_or_none,
+    rate_text,
+    read_resources,
+    whole_or_none,
+)
 from hascheduler.cli.jobs.options import RESOURCES
 from hascheduler.cli.lazy_groups import example
 from hascheduler.cli.options import DEFAULT_URL, AsJson, AsYaml, Given, Options, Owner, Url, Yes, with_options
@@ -39,6 +47,15 @@ _LIMITS: Options = {
     ],
     "rate_limit": Annotated[
         str | None, typer.Option("--rate-limit", metavar="N/SPAN", help="How fast its jobs start, such as 100/1s.")
+    ],
+    "key_limits": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key-limit",
+            metavar="KEY=LIMIT",
+            help="How many jobs of each value at a key run at once, and how fast they start, such as "
+            "payload.customer=2, payload.customer=10/1m or payload.customer=2,10/1m; again for more; none.",
+        ),
     ],
     "default_cost": Annotated[
         str | None,
@@ -84,12 +101,13 @@ def _cells(one: Answer) -> tuple[str, ...]:
         str(one["retry"]["attempts"]),
         or_dash(one["timeout"]),
         or_dash(one.get("owner")),
+        key_limits_text(one.get("key_limits", ())),
     )
 
 
 _definitions = NamedResource(
     "definition",
-    ("max", "tier", "conflicts", "rate", "cost", "resources", "attempts", "timeout", "owner"),
+    ("max", "tier", "conflicts", "rate", "cost", "resources", "attempts", "timeout", "owner", "keys"),
     _cells,
     "There are no definitions; every job has the default limits.",
 )
@@ -150,6 +168,8 @@ def _body(given: Given) -> dict[str, Any]:
             body[name] = or_none(given[name])
     if "rate_limit" in given:
         body["rate_limit"] = rate_or_none("--rate-limit", given["rate_limit"])
+    if given.get("key_limits"):
+        body["key_limits"] = key_limits_or_none("--key-limit", given["key_limits"])
     if "resources" in given:
         body["resources"] = read_resources(given["resources"])
     retry = _retry(given)

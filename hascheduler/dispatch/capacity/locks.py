@@ -1,4 +1,5 @@
-"""Which jobs exclude each other: those of one conflict group on one target, and the serial jobs of a schedule.
+"""Which jobs exclude each other: those of one conflict group on one target, the serial jobs of a schedule, and those
+that are too many for a limit per key.
 
 A conflict group is each tenant's own where its definitions say so. One group may have definitions of both scopes: what
 is shared excludes, and is excluded by, the jobs of all tenants.
@@ -7,19 +8,26 @@ A *lock* is what at most one of them may hold. A job holds its locks while it ho
 that the definition had when the job took it. A serial job waits for the lock that every job of its schedule holds, so
 that it runs alone among them; several others of that schedule may hold it together.
 
+A limit per key is a lock too, of all jobs of one definition and tenant with one value at the key: it has as many
+holders as the limit says, and is as good as held while its rate limit has no token. A job holds those of all keys that
+it has a value for, so that it counts when a limit comes, or changes, while it runs. Where a new leader has yet to read
+which values a job has that holds a slot, the jobs of its definition and tenant with limited keys wait for that.
+
 A schedule is its name and its creation (see `ScheduleId`), so the jobs of one that is gone hold up none of another.
 Jobs of 0.2.0 do not say a creation: they and all jobs of that name and tenant wait for each other.
 """
 
 from collections.abc import Iterable
 
+from hascheduler.dispatch.capacity.key_rates import KeyGroup, KeyRates, groups_of
 from hascheduler.dispatch.rules import Rules
 from hascheduler.model.definition import ConflictScope
 from hascheduler.model.job import JobRef, ScheduleId
 
-Lock = tuple[str, str, str]
+Lock = tuple[str, ...]
 """``("conflict", group, target)``, which all jobs of the group hold; beside it ``("conflict shared", …)`` or
-``("conflict of <tenant>", …)``, by their scope; or ``("serial", schedule, which jobs of that name)``."""
+``("conflict of <tenant>", …)``, by their scope; or ``("serial", schedule, which jobs of that name)``; or a `KeyGroup`;
+or ``("keys unread", definition, tenant)``."""
 Locks = tuple[Lock, ...]
 _NONE: Locks = ()
 
@@ -27,47 +35,68 @@ _NONE: Locks = ()
 class LockTable:
     """Owner of the holders of each lock."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, key_rates: KeyRates) -> None:
         self._rules = rules
+        self._key_rates = key_rates
         self._holders: dict[Lock, dict[str, None]] = {}
 
     def wanted(self, job: JobRef) -> Locks:
         """The locks that must be free for the job to start."""
-        conflict = self._conflict_wanted(job)
-        return (*conflict, *_waited_for(job.made_by)) if job.serial else conflict
+        locks = self._conflict_wanted(job)
+        if job.limit_keys:
+            locks = (*locks, *self._keys_wanted(job))
+        return (*locks, *_waited_for(job.made_by)) if job.serial else locks
 
     def taken(self, job: JobRef) -> Locks:
         """The locks that it holds once it has started."""
-        return (*self._conflict_taken(job), *_held_by_jobs_of(job.made_by))
+        return (*self._conflict_taken(job), *_keys_taken(job), *_held_by_jobs_of(job.made_by))
 
     def take(self, job_id: str, locks: Iterable[Lock]) -> None:
         for lock in locks:
             self._holders.setdefault(lock, {})[job_id] = None
 
     def give_back(self, job_id: str, locks: Iterable[Lock]) -> list[Lock]:
-        """Release ``locks``; those that no job holds any more."""
+        """Release ``locks``; those of them that are free now."""
         freed = []
         for lock in locks:
             holders = self._holders[lock]
             del holders[job_id]
             if not holders:
                 del self._holders[lock]
+            if not self.is_held(lock):
                 freed.append(lock)
         return freed
 
     def is_held(self, lock: Lock) -> bool:
+        """Whether a job that wants it has to wait."""
+        if lock[0] == "key":
+            return self.is_full(lock) or self._key_rates.dry_until(lock) is not None
         return lock in self._holders
+
+    def is_full(self, group: KeyGroup) -> bool:
+        """Whether as many jobs of the group run as may."""
+        limit = self._rules.definition(group[1]).key_limit(group[3])
+        if limit is None or limit.max_concurrency is None:
+            return False
+        return len(self._holders.get(group, ())) >= limit.max_concurrency
 
     def holders(self, lock: Lock) -> list[str]:
         """The ids of the jobs that hold it, in the order in which they took it."""
         return list(self._holders.get(lock, ()))
 
     def held_of(self, job: JobRef) -> Lock | None:
-        """The first of the locks it wants that another job holds."""
+        """The first of the locks it wants that it can't have now."""
         for lock in self.wanted(job):
-            if lock in self._holders:
+            if self.is_held(lock):
                 return lock
         return None
+
+    def _keys_wanted(self, job: JobRef) -> Locks:
+        limited = self._rules.definition(job.definition).keyed_by
+        if not limited:
+            return _NONE
+        unread = ("keys unread", job.definition, job.tenant)
+        return (unread, *(group for group in groups_of(job) if group[3] in limited))
 
     def _conflict_wanted(self, job: JobRef) -> Locks:
         """A job whose definition is shared waits for all of its group, any other for those of its tenant and for those
@@ -88,6 +117,10 @@ class LockTable:
         is_shared = definition.conflict_scope is ConflictScope.SHARED
         own = "conflict shared" if is_shared else f"conflict of {job.tenant}"
         return (("conflict", group, target), (own, group, target))
+
+
+def _keys_taken(job: JobRef) -> Locks:
+    return (("keys unread", job.definition, job.tenant),) if job.limit_keys is None else tuple(groups_of(job))
 
 
 def _waited_for(schedule: ScheduleId | None) -> Locks:

@@ -20,6 +20,8 @@ class _Held(NamedTuple):
     lane: str
     needs: Resources
     locks: Locks
+    is_unread: bool
+    """Its keys are not known yet, so it holds another lock in their place."""
 
 
 class Occupancy:
@@ -35,17 +37,29 @@ class Occupancy:
         self._locks = locks
         self._held: dict[str, _Held] = {}
 
-    def take(self, job: JobRef, processor_id: str) -> None:
-        """Give the job a slot of that processor, and what goes with it; it gives up the slot of any other."""
+    def take(self, job: JobRef, processor_id: str) -> Sequence[Lock]:
+        """Give the job a slot of that processor, and what goes with it; it gives up the slot of any other.
+
+        The answer: the locks that are free now, as the job's keys are known by now.
+        """
         held = self._held.get(job.id)
+        freed: Sequence[Lock] = ()
         if held is None:
             needs = self._rules.definition(job.definition).needs(job.resources)
-            held = _Held(job.definition, job.tenant, job.lane, needs, self._locks.taken(job))
+            held = _Held(
+                job.definition, job.tenant, job.lane, needs, self._locks.taken(job), is_unread=job.limit_keys is None
+            )
             self._held[job.id] = held
             self._limits.take(held.definition, held.tenant)
             self._shares.take(held.lane, held.needs)
             self._locks.take(job.id, held.locks)
+        elif held.is_unread and job.limit_keys is not None:
+            before, held = held, held._replace(locks=self._locks.taken(job), is_unread=False)
+            self._held[job.id] = held
+            self._locks.take(job.id, held.locks)
+            freed = self._locks.give_back(job.id, (lock for lock in before.locks if lock not in held.locks))
         self._pool.occupy(job.id, processor_id, held.needs)
+        return freed
 
     def release(self, job_id: str) -> Sequence[Lock]:
         """Give back all that the job holds; the locks that are free now."""

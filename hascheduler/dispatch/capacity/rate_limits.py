@@ -1,4 +1,5 @@
-"""Rate limits: one token bucket per definition or tenant that has one, exact in whole numbers.
+"""Rate limits: one token bucket per definition or tenant that has one, exact in whole numbers. (Those of groups of jobs
+are in `key_rates`.)
 
 A bucket's level is counted in ``1 / per_ms`` of a token: every millisecond adds ``count`` of them, a dispatch or a fire
 takes ``per_ms``. It begins full, and does so with each leader. A clock that goes back adds nothing.
@@ -11,16 +12,28 @@ from hascheduler.model.definition import RateLimit
 
 
 @dataclass(slots=True)
-class _TokenBucket:
+class TokenBucket:
     limit: RateLimit
     level: int
     at_ms: int
+
+    @classmethod
+    def full(cls, limit: RateLimit, now: int) -> "TokenBucket":
+        return cls(limit, limit.count * limit.per_ms, now)
+
+    def take(self) -> None:
+        """Take a token; an empty bucket stays empty."""
+        self.level = max(0, self.level - self.limit.per_ms)
 
     def refill(self, now: int) -> None:
         if now > self.at_ms:
             full = self.limit.count * self.limit.per_ms
             self.level = min(full, self.level + (now - self.at_ms) * self.limit.count)
             self.at_ms = now
+
+    @property
+    def is_full(self) -> bool:
+        return self.level >= self.limit.count * self.limit.per_ms
 
     @property
     def tokens(self) -> int:
@@ -37,13 +50,13 @@ class DispatchRates:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._buckets: dict[str, _TokenBucket] = {}
+        self._buckets: dict[str, TokenBucket] = {}
 
     def take(self, definition: str, now: int) -> None:
         """A job of it was dispatched; the bucket may be empty where another replica decided that."""
         bucket = self._bucket(definition, now)
         if bucket is not None:
-            bucket.level = max(0, bucket.level - bucket.limit.per_ms)
+            bucket.take()
 
     def next_at(self, definition: str, now: int) -> int | None:
         """The instant of the next token: ``now`` or later; None: no limit."""
@@ -56,13 +69,13 @@ class DispatchRates:
             if self._rules.definition(name).rate_limit != bucket.limit:
                 del self._buckets[name]
 
-    def _bucket(self, definition: str, now: int) -> _TokenBucket | None:
+    def _bucket(self, definition: str, now: int) -> TokenBucket | None:
         limit = self._rules.definition(definition).rate_limit
         bucket = self._buckets.get(definition)
         if limit is None:
             return None
         if bucket is None:
-            bucket = self._buckets[definition] = _TokenBucket(limit, limit.count * limit.per_ms, now)
+            bucket = self._buckets[definition] = TokenBucket.full(limit, now)
         bucket.refill(now)
         return bucket
 
@@ -72,7 +85,7 @@ class FireRates:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._buckets: dict[str, _TokenBucket] = {}
+        self._buckets: dict[str, TokenBucket] = {}
 
     def tokens(self, tenant: str, now: int) -> int | None:
         """The number of fires that are allowed now; None: no limit."""
@@ -83,9 +96,9 @@ class FireRates:
         """A schedule of the tenant fired."""
         bucket = self._bucket(tenant, now)
         if bucket is not None:
-            bucket.level = max(0, bucket.level - bucket.limit.per_ms)
+            bucket.take()
 
-    def _bucket(self, tenant: str, now: int) -> _TokenBucket | None:
+    def _bucket(self, tenant: str, now: int) -> TokenBucket | None:
         known = self._rules.tenants.get(tenant)
         limit = known.fire_rate if known is not None else None
         if limit is None:
@@ -93,6 +106,6 @@ class FireRates:
             return None
         bucket = self._buckets.get(tenant)
         if bucket is None or bucket.limit != limit:
-            bucket = self._buckets[tenant] = _TokenBucket(limit, limit.count * limit.per_ms, now)
+            bucket = self._buckets[tenant] = TokenBucket.full(limit, now)
         bucket.refill(now)
         return bucket

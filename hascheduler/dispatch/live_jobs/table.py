@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from hascheduler.dispatch.accounts import FairAccounts
 from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
+from hascheduler.dispatch.capacity.key_rates import KeyRates
 from hascheduler.dispatch.capacity.occupancy import Occupancy
 from hascheduler.dispatch.capacity.slot_pool import SlotPool
 from hascheduler.dispatch.config import DispatchConfig
@@ -31,6 +32,7 @@ class LiveJobs:
         ledger: Ledger,
         pool: SlotPool,
         limits: AdmissionLimits,
+        key_rates: KeyRates,
         occupancy: Occupancy,
         accounts: FairAccounts,
         deadlines: Deadlines,
@@ -43,6 +45,7 @@ class LiveJobs:
         self._ledger = ledger
         self._pool = pool
         self._limits = limits
+        self._key_rates = key_rates
         self._occupancy = occupancy
         self._accounts = accounts
         self.queue = queue
@@ -149,7 +152,7 @@ class LiveJobs:
         elif job.cancel_requested_at_ms is not None:
             self._set_apart(job)
             self._cancelled_while_running[job_id] = None
-        elif self.dependencies.holds(job_id):
+        elif self.dependencies.holds(job_id) or job.limit_keys is None:
             self._set_apart(job)
         else:
             self._enqueue(job)
@@ -340,7 +343,7 @@ class LiveJobs:
         self._not_before.clear(job.id)
         self._charge(job, attempt)
         # Its locks first: jobs that wait for them need not be looked at when it leaves the queue.
-        self._occupancy.take(job, processor_id)
+        self.queue.freed(self._occupancy.take(job, processor_id))
         self.queue.remove(job.id)
 
     def _charge(self, job: JobRef, attempt: int) -> None:
@@ -352,6 +355,7 @@ class LiveJobs:
         if not (is_shown and self._accounts.is_counted(job.dispatched_at_ms)):
             self._accounts.charge(job.tenant, job.fairness_key, job.definition, job.target)
             self._limits.spend(job.definition, self._now)
+            self._key_rates.spend(job, self._now)
 
     def _release(self, job_id: str) -> None:
         """Give back what the job holds; jobs that waited for its locks go on."""

@@ -1,4 +1,4 @@
-"""Waiting jobs that a lock holds back, off the hot path until the lock is free.
+"""Waiting jobs that a lock holds back (a conflict group, a limit per key), off the hot path until the lock is free.
 
 They are kept by the lock that stopped them, and by the bucket that they came from, oldest first. When the lock is free
 only the first of each bucket goes back: it goes before the others of its bucket in any case.

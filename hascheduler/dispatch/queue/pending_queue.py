@@ -319,7 +319,7 @@ class PendingQueue:
         class_queue = first.class_queue
         if class_queue.order.has_fairness and self._accounts.cost(job.tenant, job.fairness_key) != first.cost:
             return False
-        has_locks = job.serial or class_queue.job_class.definition.conflict_group is not None
+        has_locks = job.serial or class_queue.job_class.definition.may_exclude
         return self._is_waiting_in(class_queue, job) and not (has_locks and self._locks.held_of(job) is not None)
 
     def _choose(self, class_queue: ClassQueue) -> TenantQueue | None:
@@ -352,7 +352,7 @@ class PendingQueue:
         """The first job of the bucket that waits and that no lock holds back; those before it are dropped, or moved
         behind their locks."""
         queued, is_growing = self._queued, class_queue.aging == GROWING
-        has_locks = class_queue.job_class.definition.conflict_group is not None
+        has_locks = class_queue.job_class.definition.may_exclude
         while (job := bucket.first) is not None:
             if queued.get(job.id) is not job or (is_growing and job.submitted_at_ms <= self._grown_through_ms):
                 bucket.drop()
@@ -434,4 +434,5 @@ def _place(job: JobRef) -> tuple[object, ...]:
     return (
         job.definition, job.target, job.tenant, job.lane, job.fairness_key, job.priority, job.mode, job.submitted_at_ms,
         job.sequence, job.serial, job.resources, job.schedule_created_at_ms, job.expires_at_ms,
+        job.limit_keys,
     )  # fmt: skip

@@ -5,6 +5,7 @@ decision in the ledger.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hascheduler.dispatch.decisions import CountFailures, Decision, Fire, Settlement, TimeOutcome
 from hascheduler.dispatch.ledger import Ledger
@@ -21,6 +22,7 @@ from hascheduler.model.schedule import Overlap, ScheduleRef
 
 class SchedulePlanner:
     def __init__(self, jobs: LiveJobs, ledger: Ledger, rules: Rules) -> None:
+        self._rules = rules
         self._admission = FireAdmission(rules)
         self._jobs = jobs
         self._ledger = ledger
@@ -101,13 +103,20 @@ class SchedulePlanner:
             return self._admission.fell_short(schedule, now)
 
         for outcomes in self._due_times.take_due(now, limit, self._jobs.of_schedule, allowance, fell_short):
-            for outcome in outcomes:
+            keyed = [self._keyed(outcome) for outcome in outcomes]
+            for outcome in keyed:
                 self._ledger.promise(outcome, now)
                 schedule = self._due_times.schedule(outcome.schedule)
                 if schedule is not None and isinstance(outcome, Fire):
                     self._fire(outcome, schedule, now)
-            decisions += outcomes
+            decisions += keyed
         return decisions
+
+    def _keyed(self, outcome: TimeOutcome) -> TimeOutcome:
+        """With the keys at which the job's definition has limits."""
+        schedule = self._due_times.schedule(outcome.schedule) if isinstance(outcome, Fire) else None
+        keys = () if schedule is None else self._rules.definition(schedule.template.definition).keyed_by
+        return replace(outcome, keyed_by=keys) if isinstance(outcome, Fire) and keys else outcome
 
     def take_counts(self, now: WallMs) -> list[CountFailures]:
         """Decide the counts of failures to store, and the schedules to pause for them."""
@@ -127,7 +136,9 @@ class SchedulePlanner:
                 self._ledger.job_seen(known)
             return
         self._admission.fired(schedule.template.tenant, now)
-        self._jobs.put(fired_job(schedule, fire.nominal_ms))
+        job = fired_job(schedule, fire.nominal_ms)
+        # Its values are in its payload, which the store renders: it can't be dispatched before the stream shows them.
+        self._jobs.put(replace(job, limit_keys=None) if fire.keyed_by else job)
         if schedule.policy.overlap is Overlap.CANCEL_RUNNING:
             self._replace_all_but_newest(schedule)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, RateLimit
+from hascheduler.model.definition import DEFAULT_COST_MS_DEFAULT, ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.model.fields import (
     Document,
     identifier,
@@ -14,6 +14,7 @@ from hascheduler.model.fields import (
     positive_or_none,
     text_or_none,
 )
+from hascheduler.model.limit_keys import KEY_LIMITS_MAX, checked_limit_key
 from hascheduler.model.resources import decode_resources, encode_resources
 from hascheduler.model.retry import (
     ATTEMPTS_MAX_DEFAULT,
@@ -28,7 +29,7 @@ from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_vers
 DEFINITION_FIELDS = (
     "v", "rev", "max_concurrency", "attempts_max", "default_cost_ms", "conflict_group", "tier", "rate_limit",
     "resources", "backoff_ms", "backoff_factor", "backoff_max_ms", "timeout_ms", "total_timeout_ms",
-    "conflict_scope", "lost_attempts_max", "owner",
+    "conflict_scope", "lost_attempts_max", "owner", "key_limits",
 )  # fmt: skip
 
 
@@ -53,6 +54,7 @@ def encode_definition(definition: Definition) -> dict[str, Any]:
         "timeout_ms": definition.timeout_ms,
         "total_timeout_ms": definition.total_timeout_ms,
         "owner": definition.owner,
+        "key_limits": [_encode_key_limit(limit) for limit in definition.key_limits],
     }
 
 
@@ -78,6 +80,7 @@ def decode_definition(id: object, fields: Document) -> Definition:
         total_timeout_ms=positive_or_none(fields, "total_timeout_ms"),
         conflict_scope=_decode_conflict_scope(fields),
         owner=text_or_none(fields, "owner"),
+        key_limits=_decode_key_limits(fields),
     )
 
 
@@ -88,6 +91,30 @@ def _decode_conflict_scope(fields: Document) -> ConflictScope:
     if not isinstance(scope, str) or scope not in set(ConflictScope):
         raise InvalidInput(("conflict_scope",), f"{str(scope)[:64]!r} is unknown", " or ".join(ConflictScope))
     return ConflictScope(scope)
+
+
+def _encode_key_limit(limit: KeyLimit) -> dict[str, Any]:
+    rate_limit = encode_rate_limit(limit.rate_limit)
+    return {"key": limit.key, "max_concurrency": limit.max_concurrency, "rate_limit": rate_limit}
+
+
+def _decode_key_limits(fields: Document) -> tuple[KeyLimit, ...]:
+    rows = fields.get("key_limits")
+    if rows is None:
+        return ()
+    if not isinstance(rows, list) or len(rows) > KEY_LIMITS_MAX or not all(isinstance(row, Mapping) for row in rows):
+        raise InvalidInput(("key_limits",), f"{str(rows)[:64]!r}", f"a list of at most {KEY_LIMITS_MAX} objects")
+    limits = []
+    for place, row in enumerate(rows):
+        try:
+            key = checked_limit_key(row.get("key"))
+            limits.append(KeyLimit(key, positive_or_none(row, "max_concurrency"), decode_rate_limit(row, "rate_limit")))
+        except InvalidInput as error:
+            path = ("key_limits", place, *(error.path or ("key",)))
+            raise InvalidInput(path, error.problem, error.expected) from None
+    if len({limit.key for limit in limits}) < len(limits):
+        raise InvalidInput(("key_limits",), "a key is there twice", "each key once")
+    return tuple(limits)
 
 
 def encode_rate_limit(limit: RateLimit | None) -> dict[str, int] | None:

@@ -1,5 +1,6 @@
 """The job that a schedule makes for a nominal time: as it is stored, and as a mirror will see it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from hascheduler.errors import InvalidInput
@@ -7,6 +8,7 @@ from hascheduler.model.documents.schedule import decode_policy, decode_template
 from hascheduler.model.fields import Document, is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState, NewJob, fire_job_id
+from hascheduler.model.limit_keys import limit_keys
 from hascheduler.model.payload import (
     PAYLOAD_BYTES_MAX,
     json_bytes,
@@ -19,12 +21,20 @@ from hascheduler.model.payload import (
 from hascheduler.model.schedule import Overlap, ScheduleRef
 
 
-def job_from_schedule(name: str, schedule: Document, job_id: str, nominal_ms: WallMs, *, serial: bool) -> NewJob | None:
+def job_from_schedule(
+    name: str,
+    schedule: Document,
+    job_id: str,
+    nominal_ms: WallMs,
+    *,
+    serial: bool,
+    keyed_by: Sequence[str] = (),
+) -> NewJob | None:
     """The job ``job_id`` that the stored ``schedule`` makes for ``nominal_ms``; None if its template is unreadable, or
     its rendered payload too large to be stored.
 
     The result depends on the arguments alone, so every leader makes the same job. It counts as submitted at its nominal
-    time.
+    time. ``keyed_by`` are the keys of its definition's limits per key.
     """
     try:
         template = decode_template(schedule.get("job"), name)
@@ -38,10 +48,11 @@ def job_from_schedule(name: str, schedule: Document, job_id: str, nominal_ms: Wa
         if rendered_payload_bytes_max(name, schedule) > PAYLOAD_BYTES_MAX:
             return None
         payload = render(payload, placeholder_values(name, template.target_of(name), job_id, nominal_ms, labels))
+    target = template.target_of(name)
     return NewJob(
         id=job_id,
         definition=template.definition,
-        target=template.target_of(name),
+        target=target,
         payload=payload,
         tenant=template.tenant,
         lane=template.lane,
@@ -55,6 +66,7 @@ def job_from_schedule(name: str, schedule: Document, job_id: str, nominal_ms: Wa
         nominal_ms=nominal_ms,
         serial=serial,
         resources=template.resources,
+        limit_keys=limit_keys(keyed_by, payload, target, labels),
     )
 
 
@@ -115,11 +127,12 @@ def fired_job(schedule: ScheduleRef, nominal_ms: WallMs) -> JobRef:
     )
 
 
-def new_fired_job(name: str, schedule: Document, nominal_ms: WallMs) -> NewJob | None:
+def new_fired_job(name: str, schedule: Document, nominal_ms: WallMs, keyed_by: Sequence[str] = ()) -> NewJob | None:
     """The job that a fire inserts; None if the stored ``schedule`` makes none: it was broken by hand, or an earlier
     release accepted a payload that is too large when rendered."""
     try:
         overlap = decode_policy(schedule.get("policy")).overlap
     except InvalidInput:
         return None
-    return job_from_schedule(name, schedule, fire_job_id(name, nominal_ms), nominal_ms, serial=fires_serially(overlap))
+    id = fire_job_id(name, nominal_ms)
+    return job_from_schedule(name, schedule, id, nominal_ms, serial=fires_serially(overlap), keyed_by=keyed_by)

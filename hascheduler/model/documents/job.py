@@ -17,6 +17,7 @@ from hascheduler.model.fields import (
 )
 from hascheduler.model.instants import WallMs, to_datetime
 from hascheduler.model.job import JobRef, JobState, NewJob, ScheduleId, schedule_of
+from hascheduler.model.limit_keys import LimitKeys
 from hascheduler.model.resources import Resources, decode_resources, encode_resources
 from hascheduler.model.schema_version import WRITTEN_VERSION, require_known_version
 
@@ -25,7 +26,7 @@ JOB_FIELDS = (
     "submitted_at_ms", "sequence", "not_before_ms", "processor", "dispatched_at_ms", "cancel_requested_at_ms",
     "serial", "started_at_ms", "finished_at_ms", "resources", "failures", "first_started_at_ms", "retry_at_ms",
     "expires_at_ms", "waits_for", "ignores_failures", "schedule_created_at_ms", "losses", "error",
-    "overdue_attempt", "overdue_since_ms",
+    "overdue_attempt", "overdue_since_ms", "limit_keys",
 )  # fmt: skip
 
 
@@ -78,6 +79,8 @@ def new_job_document(job: NewJob) -> dict[str, Any]:
             "request_hash": job.request_hash,
             "kept_until": to_datetime(job.submitted_at_ms + KEPT_FOR_KEY_MS),
         }
+    if job.limit_keys:
+        document["limit_keys"] = [list(pair) for pair in job.limit_keys]
     if job.trace is not None:
         document["trace"] = job.trace.traceparent
     return document
@@ -153,6 +156,7 @@ def decode_job(id: object, fields: Document) -> JobRef:
         losses=integer(fields, "losses", default=0),
         overdue_attempt=integer(fields, "overdue_attempt", default=0),
         overdue_since_ms=instant_or_none(fields, "overdue_since_ms"),
+        limit_keys=_decode_limit_keys(fields.get("limit_keys")) if "limit_keys" in fields else (),
     )
 
 
@@ -218,6 +222,22 @@ def _decode_ids(fields: Document, name: str) -> tuple[str, ...]:
     return tuple(ids)
 
 
+_UNREAD = "unread"
+"""Only in recordings: the keys of a job that a fire was about to insert."""
+
+
+def _decode_limit_keys(pairs: object) -> LimitKeys | None:
+    if pairs is None or pairs == _UNREAD:
+        return () if pairs is None else None
+    if isinstance(pairs, list) and all(map(_is_pair, pairs)):
+        return tuple((key, value) for key, value in pairs)
+    raise InvalidInput(("limit_keys",), f"{str(pairs)[:64]}", "a list of keys, each with its value")
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) for part in value)
+
+
 def decode_job_state(fields: Document) -> JobState:
     try:
         return _STATES[fields["state"]]
@@ -236,10 +256,11 @@ def encode_job_ref(job: JobRef) -> dict[str, Any]:
         "v": WRITTEN_VERSION,
         "resources": _resources_or_none(job.resources),
         "waits_for": list(job.waits_for),
+        "limit_keys": _UNREAD if job.limit_keys is None else [list(pair) for pair in job.limit_keys],
     }
 
 
-_NOT_OF_REFS = frozenset({"v", "resources", "finished_at_ms", "error", "waits_for"})
+_NOT_OF_REFS = frozenset({"v", "resources", "finished_at_ms", "error", "waits_for", "limit_keys"})
 _OF_LIVE_JOBS = tuple(name for name in JOB_FIELDS if name not in _NOT_OF_REFS)
 
 

@@ -50,7 +50,7 @@ class FiredJobs:
         documents: dict[Fire, dict[str, Any]] = {}
         spans: dict[Fire, Span] = {}
         for fire, schedule in fires.items():
-            job = new_fired_job(fire.schedule, schedule, fire.nominal_ms)
+            job = new_fired_job(fire.schedule, schedule, fire.nominal_ms, fire.keyed_by)
             if job is not None:
                 if self._tracer.enabled:
                     span = spans[fire] = self._span(job)

@@ -144,7 +144,7 @@ def _decisions(document: Mapping[str, Any]) -> tuple[Decision, ...]:
     if not isinstance(rows, list):
         raise InvalidInput(("decisions",), f"a {type(rows).__name__}", "a list")
     try:
-        decisions = decode_decisions(rows, document.get("creations"))
+        decisions = decode_decisions(rows, document.get("creations"), document.get("keyed_by"))
     except (InvalidInput, ValueError, TypeError) as error:
         raise InvalidInput(("decisions",), f"{str(error)[:200]}", "decisions of this release") from None
     for decision in decisions:

@@ -87,7 +87,7 @@ def _write(database: MemoryDatabase, outcome: TimeOutcome, at_ms: WallMs, kept_m
         _record(database, outcome, outcome.run, at_ms, kept_ms)
         return Settlement.DONE
     schedule = database.find(Collection.SCHEDULES, outcome.schedule)
-    job = new_fired_job(outcome.schedule, schedule or {}, outcome.nominal_ms)
+    job = new_fired_job(outcome.schedule, schedule or {}, outcome.nominal_ms, outcome.keyed_by)
     if job is not None:
         with suppress(InvalidInput):
             new = new_job_document(job)

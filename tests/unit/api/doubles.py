@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,8 +22,10 @@ from hascheduler.daemon.outbound.waiters import StreamWaiter, Waiters
 from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fire, RecordVerdict, Settlement
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
+from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.documents.definition import encode_definition
+from hascheduler.model.definition import Definition
+from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.pause import decode_pause, encode_pause
 from hascheduler.model.documents.processor import decode_processor
@@ -137,6 +139,7 @@ class StandingView:
     tenant: Callable[[str], Tenant | None] = lambda _: None
     lanes: Callable[[], Mapping[str, Lane]] = dict
     pauses: Callable[[], Mapping[str, StandingPause]] = dict
+    definitions: Callable[[], Mapping[str, Definition]] = dict
     waiting: Counter[str] = field(default_factory=Counter)
     dispatched_attempts: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
@@ -260,6 +263,7 @@ class World:
             tenant=self._tenant,
             lanes=self._lanes,
             pauses=self._pauses,
+            definitions=self._definitions,
             processors=self._processors,
         )
         self.clock = StandingClock()
@@ -387,6 +391,13 @@ class World:
             str(document["_id"]): decode_pause(document["_id"], document)
             for document in self.database.documents(Collection.PAUSES)
         }
+
+    def _definitions(self) -> Mapping[str, Definition]:
+        found: dict[str, Definition] = {}
+        for document in self.database.documents(Collection.DEFINITIONS):
+            with suppress(InvalidInput):  # what can't be read is set aside
+                found[document["_id"]] = decode_definition(document["_id"], document)
+        return found
 
     def _tenant(self, name: str) -> Tenant | None:
         """As a mirror without any lag has it."""

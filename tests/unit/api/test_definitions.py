@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import ConflictScope, Definition, RateLimit
+from hascheduler.model.definition import ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.retry import RetryPolicy
 from tests.unit.api.doubles import World
@@ -16,12 +16,17 @@ LOG = "/v1/definitions/log"
 RETRY: dict[str, Any] = {"attempts": 5, "lost_attempts": 10, "backoff": "2s", "factor": 2, "max": "1m"}
 PLAIN: dict[str, Any] = {
     "name": "log", "rev": 1, "default_cost": "1s", "max_concurrency": None, "conflict_group": None,
-    "conflict_scope": "tenant", "tier": None, "rate_limit": None, "resources": {}, "retry": RETRY, "timeout": None,
-    "total_timeout": None, "owner": None,
+    "conflict_scope": "tenant", "tier": None, "rate_limit": None, "key_limits": [], "resources": {}, "retry": RETRY,
+    "timeout": None, "total_timeout": None, "owner": None,
 }  # fmt: skip
 FULL: dict[str, Any] = {
     "default_cost": "20s", "max_concurrency": 3, "conflict_group": "git", "conflict_scope": "tenant", "tier": 10,
-    "rate_limit": {"count": 100, "per": "1s"}, "resources": {"cpu": 2},
+    "rate_limit": {"count": 100, "per": "1s"},
+    "key_limits": [
+        {"key": "payload.customer", "max_concurrency": 2, "rate_limit": {"count": 10, "per": "1m"}},
+        {"key": "target", "max_concurrency": 1, "rate_limit": None},
+    ],
+    "resources": {"cpu": 2},
     "retry": {"attempts": 2, "lost_attempts": 3, "backoff": "500ms", "factor": 1.5, "max": "30s"}, "timeout": "5m",
     "total_timeout": "1h", "owner": "team-a",
 }  # fmt: skip
@@ -60,6 +65,7 @@ async def test_everything_that_can_be_said_is_kept(client: httpx.AsyncClient, wo
         total_timeout_ms=3_600_000,
         conflict_scope=ConflictScope.TENANT,
         owner="team-a",
+        key_limits=(KeyLimit("payload.customer", 2, RateLimit(10, 60_000)), KeyLimit("target", 1)),
     )
     nulls = {name: None for name in FULL if name != "retry"}
     assert (await client.put(LOG, json=nulls)).json() == PLAIN | {"rev": 2}
@@ -89,6 +95,9 @@ async def test_with_if_none_match_it_is_created_only(client: httpx.AsyncClient) 
         ({"default_cost": None}, {"rev": 2, "default_cost": "1s"}),
         ({"rate_limit": {"count": 5}}, {"rev": 2, "rate_limit": {"count": 5, "per": "1s"}}),
         ({"rate_limit": None}, {"rev": 2, "rate_limit": None}),
+        ({"key_limits": FULL["key_limits"]}, {"rev": 1}),
+        ({"key_limits": FULL["key_limits"][:1]}, {"rev": 2, "key_limits": FULL["key_limits"][:1]}),
+        ({"key_limits": None}, {"rev": 2, "key_limits": []}),
         ({"resources": {"gpu": 1}}, {"rev": 2, "resources": {"cpu": 2, "gpu": 1}}),
         ({"resources": {"cpu": None}, "tier": None}, {"rev": 2, "resources": {}, "tier": None}),
     ],

@@ -24,7 +24,8 @@ async def test_a_definition_is_made_shown_listed_edited_and_deleted(replica: Rep
 _OPTIONS = (
     "--default-cost", "20s", "--max-concurrency", "3", "--conflict-group", "git", "--conflict-scope",
     "tenant", "--tier", "10", "--rate-limit",
-    "100/1s", "--resources", "cpu=2,gpu=1", "--retry-attempts", "9", "--retry-backoff", "500ms",
+    "100/1s", "--key-limit", "payload.customer=2,10/1m",
+    "--resources", "cpu=2,gpu=1", "--retry-attempts", "9", "--retry-backoff", "500ms",
     "--retry-factor", "1.5", "--retry-max", "30s", "--timeout", "5m", "--total-timeout", "1h",
 )  # fmt: skip
 
@@ -35,11 +36,12 @@ async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica)
         "# definition repack: created\nname: repack\n"
         "default_cost: 20s\nmax_concurrency: 3\nconflict_group: git\nconflict_scope: tenant\n"
         "tier: 10\n"
-        "rate_limit:\n  count: 100\n  per: 1s\nresources:\n  cpu: 2\n  gpu: 1\nretry:\n  attempts: 9\n"
+        "rate_limit:\n  count: 100\n  per: 1s\nkey_limits:\n- key: payload.customer\n  max_concurrency: 2\n"
+        "  rate_limit:\n    count: 10\n    per: 1m\nresources:\n  cpu: 2\n  gpu: 1\nretry:\n  attempts: 9\n"
         "  backoff: 500ms\n  factor: 1.5\n  max: 30s\ntimeout: 5m\ntotal_timeout: 1h\n"
     )
-    shown = (await replica.done("definition", "list", COLUMNS="140")).out
-    assert all(text in shown for text in ("20s", "git", "100/1s", "cpu=2,gpu=1"))
+    shown = (await replica.done("definition", "list", COLUMNS="180")).out
+    assert all(text in shown for text in ("20s", "git", "100/1s", "cpu=2,gpu=1", "payload.customer=2,10/1m"))
     none = ["none" if not option.startswith("--") else option for option in _OPTIONS]
     edited = (await replica.done("definition", "edit", "repack", *none)).out
     assert edited.endswith("\n#   total_timeout: 1h → none\nname: repack\n")
@@ -83,6 +85,8 @@ async def test_programs_are_told_what_a_put_and_an_edit_changed(replica: Replica
         (["put", "repack", "--retry-factor", "11"], "retry.factor: 11 is out of range"),
         (["put", "repack", "--retry-backoff", "2m"], "retry: the backoff 2m is longer than max 1m"),
         (["put", "repack", "--timeout", "soon"], "timeout: 'soon' is not a duration"),
+        (["put", "repack", "--key-limit", "customer"], "--key-limit: 'customer' is not KEY=LIMIT"),
+        (["put", "repack", "--key-limit", "customer=2"], "key_limits.0.key: 'customer' names no field of a job"),
         (["put", "repack", "--rate-limit", "100"], "--rate-limit: '100' is not N/SPAN"),
         (["put", "repack", "--rate-limit", "many/1s"], "--rate-limit: 'many' is not a whole number"),
         (["put", "repack", "--rate-limit", "5/soon"], "rate_limit.per: 'soon' is not a duration"),

@@ -22,7 +22,7 @@ from hascheduler.mirror.changes import (
     TenantGone,
     TenantSeen,
 )
-from hascheduler.model.definition import ConflictScope, Definition, RateLimit
+from hascheduler.model.definition import ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import JobRef, JobState
 from hascheduler.model.lane import Lane
@@ -35,6 +35,7 @@ from tests.unit.dispatch.nouns import make_job, make_processor, wall
 from tests.unit.dispatch.oracle import Oracle
 
 KEYS = "abc"
+LIMIT_KEYS = ("payload.customer", "payload.region")
 TENANTS = "TUV"
 NEVER_MS = 10**15
 """So late that no job expires: which of them goes first is compared here, not what becomes of those that expire."""
@@ -124,6 +125,7 @@ class CoreVsOracle:
             resources=chance.choice((None, None, None, resources({"cpu": 2}), ())),
             schedule_created_at_ms=created_at_ms,
             expires_at_ms=WallMs(NEVER_MS + chance.choice((1, 2, 2, 3))) if chance.random() < 0.6 else None,
+            limit_keys=tuple((key, chance.choice(("1", "2", ""))) for key in LIMIT_KEYS if chance.random() < 0.7),
         )  # fmt: skip
         self._jobs[id] = job
         self.oracle.arrive(job)
@@ -166,6 +168,15 @@ class CoreVsOracle:
             tier=chance.choice((None, 1, 2, 3)),
             rate_limit=chance.choice((None, None, None, RateLimit(1, 1_000), RateLimit(2, 700))),
             resources=resources(chance.choice(({}, {}, {"cpu": 1}, {"cpu": 3, "mem": 1}))),
+            key_limits=tuple(
+                KeyLimit(
+                    key,
+                    chance.choice((None, 1, 2)),
+                    chance.choice((None, None, RateLimit(1, 800), RateLimit(2, 9_000))),
+                )
+                for key in LIMIT_KEYS
+                if chance.random() < 0.3
+            ),
         )
         self.oracle.define(definition.name, definition)
         yield DefinitionSeen(definition)

@@ -234,7 +234,12 @@ class Database:
             key = (conclusion.schedule, conclusion.run.first_ms)
             assert self.passed_over.setdefault(key, conclusion.run) == conclusion.run, f"{key} has two verdicts"
             return Settlement.DONE
-        job = new_fired_job(conclusion.schedule, self.documents[SCHEDULES][conclusion.schedule], conclusion.nominal_ms)
+        job = new_fired_job(
+            conclusion.schedule,
+            self.documents[SCHEDULES][conclusion.schedule],
+            conclusion.nominal_ms,
+            conclusion.keyed_by,
+        )
         if job is None:
             self.unstorable.add(conclusion.job_id)
             return Settlement.REFUSED

@@ -65,6 +65,7 @@ class Oracle:
         self._idle: dict[Account, int] = {}
         self._learned_at: dict[tuple[str, str], int] = {}
         self._buckets: dict[str, Bucket] = {}
+        self._key_buckets: dict[tuple[str, ...], Bucket] = {}
 
     # What happens
 
@@ -116,10 +117,15 @@ class Oracle:
         if bucket is not None and bucket.limit != self._definition(name).rate_limit:
             del self._buckets[name]
         self._bucket(name)
+        for group, known in list(self._key_buckets.items()):
+            limit = self._definition(group[0]).key_limit(group[2])
+            if limit is None or limit.rate_limit != known.limit:
+                del self._key_buckets[group]
 
     def begin_anew(self) -> None:
         """Forget what can't be read from the facts: how full rate limits are, and by which rules slots were taken."""
         self._buckets.clear()
+        self._key_buckets.clear()
         for name in self.definitions:
             self._bucket(name)
         for held in list(self.held.values()):
@@ -146,6 +152,8 @@ class Oracle:
                 self.costs[account] = self.costs.get(account, 0) + cost
             if bucket is not None:
                 bucket.level = max(0, bucket.level - bucket.limit.per_ms)
+            for key_bucket in self._buckets_of_keys(job):
+                key_bucket.level = max(0, key_bucket.level - key_bucket.limit.per_ms)
         self.paid.discard(job.id)
         self.waiting.pop(job.id, None)
         self._take(job, processor_id)
@@ -173,6 +181,13 @@ class Oracle:
             and (held.is_shared or definition.conflict_scope == "shared" or held.job.tenant == job.tenant)
             for held in self.held.values()
         )
+        too_many = any(
+            limit.max_concurrency is not None
+            and sum(_is_alike(job, each, limit.key) for each in running) >= limit.max_concurrency
+            for limit in definition.key_limits
+            if limit.key in dict(job.limit_keys or ())
+        )
+        too_fast = any(each.level < each.limit.per_ms for each in self._buckets_of_keys(job))
         rules = {
             "paused": self.pause is not None and not self.pause.schedules_only,
             "not_before": (job.not_before_ms or 0) > self.now,
@@ -182,6 +197,7 @@ class Oracle:
             "rate_limit": bucket is not None and bucket.level < bucket.limit.per_ms,
             "tenant": is_full(quota, of_tenant),
             "conflict": in_conflict,
+            "key": too_many or too_fast,
             "serial": job.serial and any(_are_of_one_schedule(job, each) for each in running),
             "slot": self._slot(job) is None,
         }
@@ -289,7 +305,20 @@ class Oracle:
         limit = self._definition(name).rate_limit
         if limit is None:
             return None
-        bucket = self._buckets.setdefault(name, Bucket(limit, limit.count * limit.per_ms, self.now))
+        return self._refilled(self._buckets.setdefault(name, Bucket(limit, limit.count * limit.per_ms, self.now)))
+
+    def _buckets_of_keys(self, job: JobRef) -> list[Bucket]:
+        values, buckets = dict(job.limit_keys or ()), []
+        for each in self._definition(job.definition).key_limits:
+            limit = each.rate_limit
+            if limit is not None and each.key in values:
+                group = (job.definition, job.tenant, each.key, values[each.key])
+                full = Bucket(limit, limit.count * limit.per_ms, self.now)
+                buckets.append(self._refilled(self._key_buckets.setdefault(group, full)))
+        return buckets
+
+    def _refilled(self, bucket: Bucket) -> Bucket:
+        limit = bucket.limit
         bucket.level = min(limit.count * limit.per_ms, bucket.level + (self.now - bucket.at_ms) * limit.count)
         bucket.at_ms = self.now
         return bucket
@@ -302,6 +331,12 @@ def _accounts(job: JobRef) -> tuple[Account, Account]:
 def _vie(one: Account, other: Account) -> bool:
     """Whether both are tenants, or both keys of one tenant."""
     return one[1] is None if other[1] is None else one[1] is not None and one[0] == other[0]
+
+
+def _is_alike(one: JobRef, other: JobRef, key: str) -> bool:
+    """Whether a limit on that key counts both together."""
+    values = [dict(each.limit_keys or ()).get(key) for each in (one, other)]
+    return (one.definition, one.tenant) == (other.definition, other.tenant) and values[0] == values[1]
 
 
 def _are_of_one_schedule(one: JobRef, other: JobRef) -> bool:

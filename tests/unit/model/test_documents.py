@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
-from hascheduler.model.definition import ConflictScope, Definition, RateLimit
+from hascheduler.model.definition import ConflictScope, Definition, KeyLimit, RateLimit
 from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.documents.fired_job import fired_job, new_fired_job
 from hascheduler.model.documents.job import decode_job, encode_job_ref, new_job_document
@@ -71,7 +71,8 @@ JOBS = st.builds(
     JobRef, NAME, INTEGER, st.sampled_from(JobState), INTEGER, NAME, NAME, NAME, NAME, TEXT, INTEGER, NAME, WALL,
     INTEGER, st.none() | WALL, st.none() | NAME, st.none() | WALL, st.none() | WALL, st.booleans(), st.none() | WALL,
     st.none() | RESOURCES, INTEGER, st.none() | WALL, st.none() | WALL, st.none() | WALL,
-    st.lists(NAME, max_size=3).map(tuple), st.booleans(),
+    st.lists(NAME, max_size=3).map(tuple), st.booleans(), st.none() | WALL, INTEGER, INTEGER, st.none() | WALL,
+    st.none() | st.lists(st.tuples(NAME, TEXT), max_size=2).map(tuple),
 )  # fmt: skip
 PATTERNS = (
     st.builds(Interval, st.integers(1, INTEGER_MAX), WALL)
@@ -105,6 +106,10 @@ DEFINITIONS = st.builds(
     Definition, NAME, INTEGER, st.none() | POSITIVE, COUNT, st.none() | NAME, st.none() | POSITIVE, LIMITS, RESOURCES,
     st.builds(RetryPolicy, INTEGER, COUNT, COUNT, COUNT), st.none() | POSITIVE, st.none() | POSITIVE,
     st.sampled_from(ConflictScope), st.none() | NAME,
+    st.lists(
+        st.builds(KeyLimit, st.sampled_from(["target", "payload.a.b", "label.c"]), st.none() | POSITIVE, LIMITS),
+        max_size=3, unique_by=lambda limit: limit.key,
+    ).map(tuple),
 )  # fmt: skip
 CRITERIA = st.permutations([criterion for criterion in Criterion if criterion is not Criterion.ARRIVAL]).flatmap(
     lambda order: st.integers(0, len(order)).map(lambda count: (*order[:count], Criterion.ARRIVAL))
@@ -222,7 +227,7 @@ OLD = ScheduleRef(
     [
         ("rev", None), ("rev", 1.0), ("rev", True), ("rev", "1"), ("rev", 2**53), ("state", "done"), ("state", None),
         ("state", []), ("state", {}), ("attempt", -(2**63)), ("definition", ""), ("definition", 5), ("target", None),
-        ("processor", ""),
+        ("processor", ""), ("limit_keys", [["target"]]), ("limit_keys", [["target", 1]]), ("limit_keys", {}),
         ("not_before_ms", "2030-01-01T00:00:00Z"), ("cancel_requested_at_ms", 1.5), ("priority", None),
     ],
 )  # fmt: skip
@@ -238,6 +243,9 @@ def test_a_wrong_field_of_a_job_is_named(field: str, value: object) -> None:
     [
         (Collection.DEFINITIONS, "tier", 0), (Collection.DEFINITIONS, "conflict_group", ""),
         (Collection.DEFINITIONS, "rate_limit", 5), (Collection.DEFINITIONS, "default_cost_ms", "20s"),
+        (Collection.DEFINITIONS, "key_limits", {}), (Collection.DEFINITIONS, "key_limits", [{"key": "name"}]),
+        (Collection.DEFINITIONS, "key_limits", [{"key": "target"}, {"key": "target"}]),
+        (Collection.DEFINITIONS, "key_limits", [{"key": "target", "max_concurrency": 0}]),
         (Collection.DEFINITIONS, "resources", {SLOTS: 1}), (Collection.DEFINITIONS, "resources", []),
         (Collection.DEFINITIONS, "resources", {f"r{n}": 1 for n in range(RESOURCE_NAMES_MAX + 1)}),
         (Collection.LANES, "weight", 0), (Collection.LANES, "promote_after_ms", [1] * PRIORITY_MAX),

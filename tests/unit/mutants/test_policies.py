@@ -9,6 +9,7 @@ from hascheduler.dispatch.accounts import CompetingAccounts, FairAccounts
 from hascheduler.dispatch.capacity import locks
 from hascheduler.dispatch.capacity.admission_limits import AdmissionLimits
 from hascheduler.dispatch.capacity.dominant_share import LaneShares
+from hascheduler.dispatch.capacity.key_rates import KeyRates
 from hascheduler.dispatch.capacity.locks import LockTable
 from hascheduler.dispatch.capacity.slot_pool import ProcessorProfile, SlotPool
 from hascheduler.dispatch.queue import comparison, fifo_buckets, pending_queue
@@ -92,6 +93,25 @@ def _conflict_that_is_not_released(patch: pytest.MonkeyPatch) -> None:
 
 def _conflict_that_nobody_holds(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LockTable, "taken", lambda locks, job: ())
+
+
+def _key_limit_off_by_one(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = LockTable.is_full
+
+    def lenient(locks: LockTable, group: Any) -> bool:
+        limit: Any = locks._rules.definition(group[1]).key_limit(group[3])
+        return bool(sound(locks, group) and len(locks.holders(group)) > limit.max_concurrency)
+
+    patch.setattr(LockTable, "is_full", lenient)
+
+
+def _key_rate_that_is_never_dry(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(KeyRates, "dry_until", lambda rates, group: None)
+
+
+def _key_rate_that_never_lifts(patch: pytest.MonkeyPatch) -> None:
+    sound: Any = KeyRates.advance
+    patch.setattr(KeyRates, "advance", lambda rates, now: sound(rates, now) and [])
 
 
 def _tier_cap_off_by_one(patch: pytest.MonkeyPatch) -> None:
@@ -178,6 +198,9 @@ def _schedules_that_are_known_by_their_names(patch: pytest.MonkeyPatch) -> None:
             _idle_key_that_starts_at_zero,
             _conflict_that_is_not_released,
             _conflict_that_nobody_holds,
+            _key_limit_off_by_one,
+            _key_rate_that_is_never_dry,
+            _key_rate_that_never_lifts,
             _tier_cap_off_by_one,
             _share_of_slots_alone,
             _tombstone_that_is_taken_for_a_job,

@@ -34,6 +34,18 @@ def test_the_documented_form_is_read() -> None:
     assert scenario.jobs[0].duration_ms == 8_000
 
 
+def test_what_limits_per_key_look_at_is_read_from_payloads_labels_and_targets() -> None:
+    keys = ("payload.a.b", "label.c", "target")
+    limits = {"x": {"key_limits": [{"key": key, "max_concurrency": 1} for key in keys]}, "y": {}}
+    group = job(
+        "j", count=3, target="t", definition=["x", "x", "y"], payload=[{"a": {"b": 1}}, None], labels={"c": "d"}
+    )
+    jobs = scenario_of(document(group, definitions=limits)).jobs
+    assert [dict(each.limit_keys) for each in jobs] == [
+        {"payload.a.b": "1", "label.c": "d", "target": "t"}, {"payload.a.b": "", "label.c": "d", "target": "t"}, {},
+    ]  # fmt: skip
+
+
 def test_yaml_says_the_same_as_json() -> None:
     yaml = """
     policy: [lane, score]

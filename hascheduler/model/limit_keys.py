@@ -1,0 +1,78 @@
+"""The keys of limits per key: which field of a job a key names, and the value that a job has there.
+
+A key is ``payload.<field>`` (nested fields joined by dots), ``label.<key>`` or ``target``. Its value is computed once,
+when the job is made, and stored with it: so no mirror needs a payload, and a later change of the definition moves no
+job to another value. A scalar is its text, so the number 5 and the text "5" are one value; a text that is too long is
+its beginning and its hash. A job without a value there (no such field, null, an empty text, a list or an object) has
+the empty text: all such jobs are one group, lest a misspelt field lift the limit.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from hascheduler.errors import InvalidInput
+
+LimitKeys = tuple[tuple[str, str], ...]
+"""The keys that a job has, each with its value."""
+KEY_CHARACTERS_MAX = 160
+VALUE_CHARACTERS_MAX = 128
+KEY_LIMITS_MAX = 4
+"""Of one definition: each costs every dispatch of its jobs a look."""
+_BEGINNING = 63
+_HASH_CHARACTERS = 64
+_PAYLOAD, _LABEL, _TARGET = "payload.", "label.", "target"
+_SEGMENT = r"[A-Za-z0-9_-]+"
+LIMIT_KEY_PATTERN = rf"{_TARGET}|payload(\.{_SEGMENT})+|label\.[A-Za-z0-9][A-Za-z0-9._-]*"
+_KEY = re.compile(LIMIT_KEY_PATTERN)
+_EXPECTED = "payload.<field>, label.<key> or target, such as payload.customer"
+
+
+def checked_limit_key(key: object) -> str:
+    """``key``; `InvalidInput` where it is none."""
+    if not isinstance(key, str) or len(key) > KEY_CHARACTERS_MAX or not _KEY.fullmatch(key):
+        raise InvalidInput((), f"{str(key)[:64]!r} names no field of a job", _EXPECTED)
+    return key
+
+
+def limit_keys(keys: Iterable[str], payload: Any, target: str, labels: Mapping[str, Any]) -> LimitKeys:
+    """What a job of that payload, target and labels has at each of ``keys``."""
+    return tuple((key, _text(_found(key, payload, target, labels))) for key in keys)
+
+
+def _found(key: str, payload: Any, target: str, labels: Mapping[str, Any]) -> Any:
+    if key == _TARGET:
+        return target
+    if key.startswith(_LABEL):
+        return labels.get(key.removeprefix(_LABEL))
+    for field in key.removeprefix(_PAYLOAD).split("."):
+        if not isinstance(payload, Mapping):
+            return None
+        payload = payload.get(field)
+    return payload
+
+
+def _text(value: Any) -> str:
+    match value:
+        case str():
+            return _bounded(value)
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return _bounded(_digits(value))
+        case float():
+            return _digits(int(value)) if value.is_integer() else repr(value)
+        case _:
+            return ""
+
+
+def _digits(value: int) -> str:
+    # Python writes no number of more than 4,300 digits in base ten.
+    return str(value) if value.bit_length() <= 512 else f"{value:#x}"
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= VALUE_CHARACTERS_MAX:
+        return text
+    return f"{text[:_BEGINNING]}…{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_CHARACTERS]}"
