@@ -14,8 +14,8 @@ _REF = "ref:"
 Group = list[Any]
 
 
-def split_jobs(jobs: Sequence[Any]) -> list[Group]:
-    """One request each. Jobs that name each other by ``ref:`` must fit into one, else `InvalidInput`."""
+def split_jobs(jobs: Sequence[Any], *, atomic: bool = False) -> list[Group]:
+    """One request each. Jobs that name each other by ``ref:``, or are ``atomic``, must fit into one: `InvalidInput`."""
     groups: list[Group] = [[]]
     size = 0
     for job in jobs:
@@ -25,6 +25,10 @@ def split_jobs(jobs: Sequence[Any]) -> list[Group]:
             size = 0
         groups[-1].append(job)
         size += own
+    if len(groups) > 1 and atomic:
+        problem = f"{len(jobs)} jobs need {len(groups)} requests, and are to be all or none"
+        expected = f"at most {REQUEST_JOBS_MAX} jobs and {REQUEST_BYTES_MAX >> 20} MiB where they are atomic"
+        raise InvalidInput(("jobs",), problem, expected)
     if len(groups) > 1 and any(_names_others(job) for job in jobs):
         problem = f"{len(jobs)} jobs need {len(groups)} requests, and depend on each other by ref:"
         expected = f"at most {REQUEST_JOBS_MAX} jobs and {REQUEST_BYTES_MAX >> 20} MiB where there is a ref:"

@@ -47,17 +47,19 @@ def submit(
     return job
 
 
-def submit_many(jobs: Sequence[BatchJob], idempotency_key: str | None) -> Flow[Submitted]:
+def submit_many(jobs: Sequence[BatchJob], idempotency_key: str | None, *, atomic: bool) -> Flow[Submitted]:
     """In as few requests as they fit into."""
     key = key_of(idempotency_key)
-    groups = split_jobs([plain(**job) for job in jobs])
+    groups = split_jobs([plain(**job) for job in jobs], atomic=atomic)
     # The longest of them: what can't be sent is told before anything is.
     requests.demand_key(group_key(key, len(groups) - 1))
     batches: list[str] = []
     results: list[BatchResult] = []
     for number, group in enumerate(groups):
         if group:
-            batch, answers = yield requests.submit_batch(group, group_key(key, number), key, requests.batch_of)
+            batch, answers = yield requests.submit_batch(
+                group, group_key(key, number), key, requests.batch_of, atomic=atomic
+            )
             batches.append(batch)
             results += answers
     return Submitted(tuple(batches), tuple(results))

@@ -90,6 +90,7 @@ class BatchJob(TypedDict):
 
 class BatchBody(TypedDict):
     jobs: Sequence[BatchJob | Json]
+    atomic: NotRequired[bool]
 
 
 class FieldProblem(TypedDict):

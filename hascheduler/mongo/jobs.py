@@ -55,6 +55,9 @@ class MongoJobStore:
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
         return await self._submissions.submit_many(jobs)
 
+    async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
+        return await self._submissions.submit_all(jobs)
+
     async def get(self, job_id: str) -> StoredDocument | None:
         with faults("read the job"):
             return await self._jobs.find_one({"_id": job_id})

@@ -17,12 +17,14 @@ from hascheduler.model.collection import Collection
 from hascheduler.model.documents.job import IDEMPOTENCY_MS, new_job_document
 from hascheduler.model.instants import WallMs
 from hascheduler.model.job import NewJob
-from hascheduler.mongo.connection import MAJORITY, Database
+from hascheduler.mongo.connection import MAJORITY, Database, awaited
 from hascheduler.mongo.faults import DUPLICATE_KEY, faults, refuses_document, translated
 from hascheduler.mongo.request_batcher import RequestBatcher
 from hascheduler.ports import Submission, SubmitAnswer
 
 _TRIES = 5
+_TOGETHER_LIMIT_S = 15.0
+"""A thousand jobs of eight megabytes in one transaction."""
 _UNCHANGED = {"$max": {"rev": 0}}
 _Request = tuple[NewJob, dict[str, Any]]
 """A job and its document."""
@@ -32,6 +34,7 @@ class Submissions:
     """The part of the job store that inserts."""
 
     def __init__(self, database: Database) -> None:
+        self._client = database.client
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._batcher = RequestBatcher(self._submit_batch, "submit jobs")
 
@@ -73,6 +76,30 @@ class Submissions:
                 raise submission
             submissions.append(submission)
         return submissions
+
+    async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
+        """In a transaction. It reads nothing, and what it inserts is new, so none waits for it but one under the same
+        keys, and what it leaves when its replica dies is nothing."""
+        documents = [new_job_document(job) for job in jobs]
+
+        async def insert(session: Any) -> None:
+            await self._jobs.insert_many(documents, session=session)
+
+        with faults("submit the jobs together", _TOGETHER_LIMIT_S):
+            for _ in range(_TRIES):
+                try:
+                    async with await awaited(self._client.start_session()) as session:
+                        await session.with_transaction(insert, write_concern=MAJORITY)
+                except BulkWriteError as error:
+                    if any(failure["code"] != DUPLICATE_KEY for failure in error.details.get("writeErrors", ())):
+                        raise
+                else:
+                    return [Submission(SubmitAnswer.NEW, document) for document in documents]
+                met = [each for each in await self._collisions(jobs) if each is not None]
+                if met:
+                    is_replay = len(met) == len(jobs) and all(each.answer is SubmitAnswer.KNOWN for each in met)
+                    return met if is_replay else None
+        raise StoreUnavailable("submit the jobs together: those that are there come and go")
 
     async def _insert(self, requests: Sequence[_Request]) -> Sequence[Submission | InvalidInput]:
         documents = [document for _, document in requests]

@@ -194,6 +194,14 @@ class JobStore(Protocol):
         """As `submit`, one answer each; they appear in the stream in this order."""
         ...
 
+    async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
+        """All of them, each NEW, or none: in one write, whatever breaks off. They appear in the stream in this order.
+
+        Where idempotency keys are held already nothing is written: each KNOWN, if all of them are held by the same
+        jobs, else None. `InvalidInput` where one of them can't be stored.
+        """
+        ...
+
     async def get(self, job_id: str) -> StoredDocument | None: ...
 
     async def list(self, which: JobSelection, after: ListPosition | None, limit: int) -> JobPage:

@@ -1,6 +1,7 @@
 """``POST /v1/jobs:batch``: many jobs at once, each with its own answer.
 
-A job that is refused does not keep the others back, except those that depend on it. Within a batch jobs depend on each
+A job that is refused does not keep the others back, except those that depend on it; all together or none, where the
+request says `atomic`. Within a batch jobs depend on each
 other by ``ref:NAME``. They are inserted level by level: first those that wait for nothing in the batch, so that in the
 database, and in every replica's stream, a job comes after what it waits for.
 
@@ -17,18 +18,19 @@ from itertools import islice
 
 import orjson
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, SkipValidation, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from hascheduler.api.admission.control import require_lane
 from hascheduler.api.http.problems import (
     ERRORS_SHOWN_MAX,
     FieldError,
-    ProblemDetails,
     ProblemError,
     problem_body,
     problem_responses,
 )
 from hascheduler.api.jobs import idempotency
+from hascheduler.api.jobs.all_or_none import require_all
+from hascheduler.api.jobs.batch_bodies import BatchBody, BatchJobBody, BatchResponse
 from hascheduler.api.jobs.dependencies import BATCH_PREFIX, Lookup, look_up, require_few, waits_for
 from hascheduler.api.jobs.idempotency import IdempotencyKey, checked_key
 from hascheduler.api.jobs.limit_keys import KeysOfDefinitions, keys_of, with_keys
@@ -41,15 +43,12 @@ from hascheduler.api.routing.error_handlers import field_error
 from hascheduler.api.routing.time_slicing import run_in_slices
 from hascheduler.api.routing.warnings import warn_of_lane
 from hascheduler.api.services import ApiServices, Services
-from hascheduler.errors import InvalidInput
+from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.job import JobState, NewJob
 from hascheduler.model.trace import TraceContext
 from hascheduler.ports import KnownJob, Submission, SubmitAnswer
 from hascheduler.telemetry.tracing import JOBS
-from hascheduler.wire.fields import Name, StrictModel
-from hascheduler.wire.job import SubmitJobBody
 
-JOBS_MAX = 1_000
 REF_PREFIX = "ref:"
 _AT_ONCE_MAX = 250
 """Jobs that one command inserts: the driver encodes them in one go."""
@@ -63,57 +62,6 @@ _DEPENDENCIES_MAX = 100_000
 """Of all jobs of a batch together: one name may stand for a thousand jobs."""
 
 router = APIRouter(tags=["jobs"], route_class=LargeJsonRoute)
-
-
-class BatchJobBody(SubmitJobBody):
-    """One job of a batch."""
-
-    ref: Name | None = Field(default=None, description="What the others of this batch call it, as `ref:NAME`")
-    idempotency_key: str | None = Field(
-        default=None, description="As the header, for this job; default: the header's key and the place in the batch"
-    )
-
-
-class BatchBody(StrictModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "jobs": [
-                        {"ref": "a", "definition": "log", "payload": {"message": "first"}},
-                        {"definition": "log", "payload": {"message": "then"}, "depends_on": ["ref:a"]},
-                    ]
-                }
-            ]
-        }
-    )
-
-    # Each job is validated on its own: an invalid one gets its problem in its place of the answer.
-    jobs: list[SkipValidation[BatchJobBody | JsonValue]] = Field(
-        description="Up to a thousand; each is accepted or refused by itself", min_length=1, max_length=JOBS_MAX
-    )
-
-
-class BatchJobResponse(BaseModel):
-    status: int = Field(description="201: submitted; 200: it was there already; else `problem` says what is wrong")
-    job: str | None = Field(description="Its id; null where it was refused")
-    problem: ProblemDetails | None = Field(description="Why it was refused; null where it was not")
-
-
-class BatchResponse(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "batch": "batch:0194f3a1b2c3000001deadbeef01",
-                    "results": [{"status": 201, "job": "job:0194f3a1b2c3000002deadbeef01", "problem": None}],
-                }
-            ]
-        }
-    )
-
-    batch: str = Field(description="Its jobs are found by it; others may depend on it")
-    results: list[BatchJobResponse] = Field(description="One for each job, in their order")
 
 
 @dataclass(slots=True)
@@ -133,13 +81,14 @@ class _BatchItem:
 @router.post(
     "/jobs:batch",
     response_model=BatchResponse,
-    responses=problem_responses(413, 422, 429),
+    responses=problem_responses(409, 413, 422, 429),
     openapi_extra=idempotency.PARAMETER,
 )
 async def submit_batch(
     body: BatchBody, services: Services, caller: Submitter, key: IdempotencyKey, *, note: Noted, request: Request
 ) -> Response:
-    """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it."""
+    """Submit up to 1,000 jobs; one that is refused keeps none of the others back that do not depend on it, unless
+    they are `atomic`."""
     batch = note.target = _batch_id(key, caller, services)
     with submit_span(request, services, "batch", **{JOBS: len(body.jobs)}) as span:
         items = await _submit_all(body, key, caller, services, batch=batch, trace=span.context)
@@ -161,11 +110,47 @@ async def _submit_all(
     order = await run_in_slices(topological_levels(await run_in_slices(_dependencies(items, refs))))
     for index in order.in_cycles:
         items[index].refuse([FieldError(("depends_on",), "waits for itself, round about", "no circle")])
+    if body.atomic:
+        await _submit_together(items, [each for level in order.levels for each in level], refs, lookup, services)
+        return items
     admitted = await _admit(items, services)
     for level in order.levels:
         await _submit_level([index for index in level if items[index].refusal is None], items, refs, lookup, services)
     _return_unused(admitted, items, services)
     return items
+
+
+async def _submit_together(
+    items: Sequence[_BatchItem], order: Sequence[int], refs: dict[str, int], lookup: Lookup, services: ApiServices
+) -> None:
+    """All of them, or a `ProblemError` with the errors of each that is refused."""
+    for item in items:
+        if item.body is not None and item.body.idempotency_key is not None and item.refusal is None:
+            problem = "can't be had in an atomic batch"
+            item.refuse([FieldError(("idempotency_key",), problem, "the header's key, for all of them")])
+    for index in order:
+        # One by one, as each may wait for the one before it. What is refused already is not told twice.
+        if items[index].refusal is None:
+            for item in await run_in_slices(_resolve_all([index], items, refs, lookup)):
+                assert item.job is not None
+                there = {"_id": item.job.id, "tenant": item.job.tenant, "state": JobState.PENDING.value}
+                item.submission = Submission(SubmitAnswer.NEW, there)
+    require_all([item.refusal for item in items])
+    asked = [(item.body.ref, item.body.request_hash(), item.job.tenant) for item in items if item.body and item.job]
+    together = idempotency.request_hash("atomic batch", asked)
+    jobs = [replace(job, request_hash=together) if job.idempotency_key else job for job in _jobs_of(items, order)]
+    admitted = await _admit(items, services)
+    submissions = await services.jobs.submit_all(jobs)
+    for place, index in enumerate(order):
+        items[index].submission = None if submissions is None else submissions[place]
+    _return_unused(admitted, items, services)
+    if submissions is None:
+        detail = idempotency.other_body((jobs[0].idempotency_key or "").rpartition("#")[0])
+        raise Conflict(detail)
+
+
+def _jobs_of(items: Sequence[_BatchItem], order: Sequence[int]) -> list[NewJob]:
+    return [job for index in order if (job := items[index].job) is not None]
 
 
 def _batch_id(key: str | None, caller: Caller, services: ApiServices) -> str:

@@ -34,18 +34,21 @@ def batch(
         str | None,
         typer.Option("--idempotency-key", metavar="TEXT", help="Submitted again under it, they are the same jobs."),
     ] = None,
+    atomic: Annotated[
+        bool, typer.Option("--atomic", help="All or none: where one is refused, nothing is submitted.")
+    ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
     """Submit the jobs of a file.
 
-    Each is submitted or refused by itself; the exit status is 1 if any was refused.
+    Each is submitted or refused by itself; the exit status is 1 if any was refused. With --atomic all or none.
     """
     jobs = read_jobs(file)
-    groups = split_jobs(jobs)
+    groups = split_jobs(jobs, atomic=atomic)
     key = str(uuid4()) if idempotency_key is None else sendable_key(idempotency_key)
     sendable_key(group_key(key, len(groups) - 1))  # the longest of them, before anything is sent
-    batches, results = _submit(groups, key, url)
+    batches, results = _submit(groups, key, url, atomic=atomic)
     refused = [one for one in results if one["problem"] is not None]
     if as_json:
         print_json({"batches": batches, "results": results})
@@ -55,7 +58,7 @@ def batch(
         raise typer.Exit(1)
 
 
-def _submit(groups: Sequence[Group], key: str, url: str) -> tuple[list[str], list[Result]]:
+def _submit(groups: Sequence[Group], key: str, url: str, *, atomic: bool) -> tuple[list[str], list[Result]]:
     batches: list[str] = []
     results: list[Result] = []
     count = sum(len(group) for group in groups)
@@ -65,7 +68,7 @@ def _submit(groups: Sequence[Group], key: str, url: str) -> tuple[list[str], lis
         for number, group in enumerate(groups):
             try:
                 with as_cli_errors():
-                    answer = scheduler.submit_batch(group, idempotency_key=group_key(key, number))
+                    answer = scheduler.submit_batch(group, idempotency_key=group_key(key, number), atomic=atomic)
             except HaschedulerError as error:
                 raise _with_hint(error, len(results), count, key) from None
             batches.append(answer["batch"])

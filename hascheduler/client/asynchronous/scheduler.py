@@ -88,13 +88,19 @@ class AsyncScheduler:
         """Submit a job; with ``wait`` return when it has ended, or after so many seconds (at most 300)."""
         return await self._run(flows.submit(definition, payload, idempotency_key, wait, options))
 
-    async def submit_many(self, jobs: Sequence[BatchJob], *, idempotency_key: str | None = None) -> Submitted:
-        """Submit many at once; each is submitted or refused by itself. Look at ``refused``."""
-        return await self._run(flows.submit_many(jobs, idempotency_key))
+    async def submit_many(
+        self, jobs: Sequence[BatchJob], *, idempotency_key: str | None = None, atomic: bool = False
+    ) -> Submitted:
+        """Submit many at once; each is submitted or refused by itself. Look at ``refused``.
 
-    async def submit_batch(self, jobs: Sequence[Any], *, idempotency_key: str) -> BatchResponse:
+        With ``atomic`` all or none, at most 1,000: `Refused` with the errors of all jobs that are wrong.
+        """
+        return await self._run(flows.submit_many(jobs, idempotency_key, atomic=atomic))
+
+    async def submit_batch(self, jobs: Sequence[Any], *, idempotency_key: str, atomic: bool = False) -> BatchResponse:
         """At most 1,000 jobs in one request, as a file or a program holds them; the answer as the replica gives it."""
-        return await self._ask(requests.submit_batch(jobs, idempotency_key, idempotency_key, requests.body_of))
+        key = idempotency_key
+        return await self._ask(requests.submit_batch(jobs, key, key, requests.body_of, atomic=atomic))
 
     async def call(
         self,

@@ -32,6 +32,7 @@ from hascheduler.ports.jobs import keyed_retry, stored_retry_key
 from hascheduler.testing.memory.connection import MemoryConnection
 from hascheduler.testing.memory.database import Document, MemoryDatabase
 from hascheduler.testing.memory.state_updates import may, revived, to_terminal
+from hascheduler.testing.memory.storable import stored_form
 
 _NOT_LISTED = frozenset({"payload", "result", "attempts", "late_results"})
 
@@ -50,6 +51,19 @@ class MemoryJobStore:
     async def submit_many(self, jobs: Sequence[NewJob]) -> Sequence[Submission]:
         async with self._connection.exchange("jobs.submit_many") as database:
             return [_submitted(database, job) for job in jobs]
+
+    async def submit_all(self, jobs: Sequence[NewJob]) -> Sequence[Submission] | None:
+        async with self._connection.exchange("jobs.submit_all") as database:
+            for job in jobs:
+                stored_form(new_job_document(job))  # one that can't be stored keeps all back
+            held = [_held(database, job) for job in jobs]
+            if not any(held):
+                return [_submitted(database, job) for job in jobs]
+            is_replay = all(
+                met is not None and job.idempotency_key is not None and met.get("request_hash") == job.request_hash
+                for met, job in zip(held, jobs, strict=True)
+            )
+            return [Submission(SubmitAnswer.KNOWN, deepcopy(met or {})) for met in held] if is_replay else None
 
     async def get(self, job_id: str) -> StoredDocument | None:
         async with self._connection.exchange("jobs.get") as database:
@@ -189,6 +203,13 @@ def _submitted(database: MemoryDatabase, job: NewJob) -> Submission:
     met = met or database.find(Collection.JOBS, job.id) or {}
     is_other = job.idempotency_key is not None and met.get("request_hash") != job.request_hash
     return Submission(SubmitAnswer.OTHER if is_other else SubmitAnswer.KNOWN, deepcopy(met))
+
+
+def _held(database: MemoryDatabase, job: NewJob) -> Document | None:
+    """The job by that id, or that holds its key."""
+    met = None if job.idempotency_key is None else _of_key(database, job.tenant, job.idempotency_key)
+    is_held = met is not None and met["submitted_at_ms"] + IDEMPOTENCY_MS > job.submitted_at_ms
+    return met if is_held else database.find(Collection.JOBS, job.id)
 
 
 def _of_key(database: MemoryDatabase, tenant: str, key: str) -> Document | None:

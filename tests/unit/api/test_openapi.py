@@ -60,7 +60,7 @@ OPERATIONS = {
     "patch_tenant": ("PATCH", "/v1/tenants/{name}", {"200", "404", "409", "412", "413", "422"}),
     "delete_tenant": ("DELETE", "/v1/tenants/{name}", {"204", "404", "409", "412", "422"}),
     "submit_job": ("POST", "/v1/jobs", {"200", "201", "202", "409", "413", "422", "429"}),
-    "submit_batch": ("POST", "/v1/jobs:batch", {"200", "413", "422", "429"}),
+    "submit_batch": ("POST", "/v1/jobs:batch", {"200", "409", "413", "422", "429"}),
     "cancel_jobs": ("POST", "/v1/jobs:cancel", {"200", "413", "422"}),
     "reprioritize_jobs": ("POST", "/v1/jobs:reprioritize", {"200", "413", "422"}),
     "retry_jobs": ("POST", "/v1/jobs:retry", {"200", "413", "422"}),

@@ -35,6 +35,20 @@ async def test_a_file_is_json_lines_or_a_list(replica: Replica, world: World, te
     assert f"2 submitted in {world.job(first)['batch']}\n" in shown
 
 
+async def test_of_an_atomic_file_all_jobs_are_submitted_or_none(
+    replica: Replica, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = '{"definition": "log"}\n{"definition": "a/b"}\n'
+    ended = await replica.run("job", "batch", "-", "--atomic", input=wrong)
+    assert (ended.status, ended.out, "jobs.1.definition" in ended.err) == (2, "", True)
+    assert world.everything()[Collection.JOBS] == []
+    shown = (await replica.done("job", "batch", "-", "--atomic", input=_YAML)).out
+    assert "2 submitted in batch:" in shown
+    monkeypatch.setattr(batching, "REQUEST_JOBS_MAX", 1)
+    ended = await replica.run("job", "batch", "-", "--atomic", input=_YAML)
+    assert (ended.status, "all or none" in ended.err) == (2, True)
+
+
 async def test_refused_jobs_stand_beside_the_submitted_ones(replica: Replica, tmp_path: Path) -> None:
     file = tmp_path / "jobs.jsonl"
     file.write_text('{"definition": "log"}\n{"definition": "a/b", "ref": "second"}\n7\n')

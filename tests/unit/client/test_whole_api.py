@@ -159,6 +159,10 @@ async def go_through_jobs(scheduler: AsyncScheduler) -> None:
     job = await scheduler.submit("log")
     assert (await scheduler.why(job.id))["state"] == "pending"
     await scheduler.submit_many([{"definition": "log"}])
+    assert not (await scheduler.submit_many([{"definition": "log"}], atomic=True)).refused
+    with pytest.raises(Refused, match=r"422: jobs\.1\.priority") as refused:
+        await scheduler.submit_many([{"definition": "log"}, {"definition": "log", "priority": 11}], atomic=True)
+    assert [one.path for one in refused.value.problem.errors] == ["jobs.1.priority"]
     assert await listed(scheduler.list(definition="log"))
     await scheduler.get(job.id)
     await scheduler.reprioritize(job.id, 7)
