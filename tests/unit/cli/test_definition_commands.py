@@ -45,7 +45,8 @@ async def test_every_limit_has_an_option_and_none_puts_it_back(replica: Replica)
     none = ["none" if not option.startswith("--") else option for option in _OPTIONS]
     edited = (await replica.done("definition", "edit", "repack", *none)).out
     assert edited.endswith("\n#   total_timeout: 1h → none\nname: repack\n")
-    assert "\n#   rate_limit: {count: 100, per: 1s} → none\n#   resources.cpu: 2 → none\n" in edited
+    assert "\n#   rate_limit: {count: 100, per: 1s} → none\n#   key_limits: " in edited
+    assert "\n#   resources.cpu: 2 → none\n" in edited
     same = (await replica.done("definition", "put", "repack", *none)).out
     assert same == "# definition repack: unchanged\nname: repack\n"
 

@@ -41,6 +41,7 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/bootstrap/inputs.py:_HOST": ("fullmatch", None),
     "hascheduler/cli/environment.py:_OF_A_SERVICE": ("fullmatch", 4_096),
     "hascheduler/cli/setup/bootstrap.py:_REPLICA_SET": ("fullmatch", None),
+    "hascheduler/cli/output/instants.py:_INSTANT": ("search", None),
     "hascheduler/cli/input/values.py:_JOB_ID": ("fullmatch", None),
     "hascheduler/cli/input/values.py:_NAME": ("fullmatch", None),
     "hascheduler/cli/setup/secrets.py:_BROKER": ("fullmatch", None),
