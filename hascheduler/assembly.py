@@ -37,6 +37,7 @@ from hascheduler.kubernetes.api import KubernetesApi
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
 from hascheduler.lifecycle import database_ready, on_signal
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.pause import encode_pause
@@ -338,6 +339,7 @@ def _services(
         schedules=MongoScheduleStore(database),
         definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
         lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
+        calendars=MongoResourceStore(database, Collection.CALENDARS, encode_calendar),
         tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
         pauses=MongoResourceStore(database, Collection.PAUSES, encode_pause),
         jobs=MongoJobStore(database, settings.job_retention_ms),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from hascheduler.dispatch.decisions import Decision, Fire
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.schedule import NewSchedule, new_schedule_document
 from hascheduler.model.failover import Backlog, Cause, Failover, FailoverEnd
@@ -58,6 +59,10 @@ def make_lane(name: str = "slow", **only_what_matters: Any) -> Lane:
 
 def make_pause(id: str = EVERYTHING, **only_what_matters: Any) -> StandingPause:
     return replace(StandingPause(id, 0, NOW, "deployer"), **only_what_matters)
+
+
+def make_calendar(name: str = "business-days", **only_what_matters: Any) -> Calendar:
+    return replace(Calendar(name, weekdays=(0, 1, 2, 3, 4)), **only_what_matters)
 
 
 def make_tenant(name: str = "acme", **only_what_matters: Any) -> Tenant:

@@ -27,6 +27,7 @@ _TITLES = {
     "schedules": "Schedules",
     "definitions": "Definitions",
     "lanes": "Lanes",
+    "calendars": "Calendars",
     "tenants": "Tenants",
     "cluster": "Cluster",
     "events": "Events",

@@ -14,7 +14,7 @@ room            what is in it
 `middleware`    what every request passes: metrics, time limit, audit, browsers, tokens, shares
 `routing`       what every route is made of: bodies, field types, pages, revisions, error handlers
 `admission`     how much may be let in: jobs, schedules, workers
-`resources`     ``/v1/definitions``, ``lanes``, ``tenants``, ``tokens``, ``audit``
+`resources`     ``/v1/definitions``, ``lanes``, ``calendars``, ``tenants``, ``tokens``, ``audit``
 `jobs`          ``/v1/jobs``
 `schedules`     ``/v1/schedules``
 `work`          ``/v1/work``, for processors that have neither the broker nor the database

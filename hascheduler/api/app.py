@@ -15,7 +15,7 @@ from hascheduler.api.middleware.metrics import MetricsMiddleware
 from hascheduler.api.middleware.pools import ConcurrencyMiddleware
 from hascheduler.api.middleware.timeouts import TimeoutMiddleware
 from hascheduler.api.ops import cluster, docs_page, events, failovers, health, pause_all, processors, recording
-from hascheduler.api.resources import audit_log, definitions, lanes, tenants, tokens
+from hascheduler.api.resources import audit_log, calendars, definitions, lanes, tenants, tokens
 from hascheduler.api.routing import error_handlers
 from hascheduler.api.routing.body import MERGE_PATCH
 from hascheduler.api.routing.undeclared import OnlyDeclared
@@ -38,10 +38,10 @@ A token has a role and a tenant, and sees and touches what is of that tenant alo
 
 | role | may |
 |---|---|
-| viewer | read jobs, schedules, events; definitions, lanes, the cluster |
+| viewer | read jobs, schedules, events; definitions, lanes, calendars, the cluster |
 | submitter | also submit and cancel jobs, and trigger schedules |
 | operator | also write, pause and backfill schedules, and retry and reprioritize jobs; for all tenants: write definitions, drain processors, record |
-| admin | also make and revoke tokens, and read the audit log; for all tenants: write lanes and tenants |
+| admin | also make and revoke tokens, and read the audit log; for all tenants: write lanes, calendars and tenants |
 | worker | only take and end jobs (`/v1/work`), for all tenants |
 
 Metrics and processors tell of all tenants, and are shown to tokens for all tenants alone.
@@ -79,6 +79,7 @@ _ROUTERS = (
     all_verdicts.router,
     definitions.router,
     lanes.router,
+    calendars.router,
     tenants.router,
     processors.router,
     cluster.router,
@@ -103,6 +104,7 @@ _PUBLISHED_NAMES = {
     "Page_DefinitionResponse_": "DefinitionPage",
     "Page_JobSummary_": "JobPage",
     "Page_LaneResponse_": "LanePage",
+    "Page_CalendarResponse_": "CalendarPage",
     "Page_ScheduleResponse_": "SchedulePage",
     "Page_TenantResponse_": "TenantPage",
     "Page_TokenResponse_": "TokenPage",

@@ -12,6 +12,7 @@ from hascheduler.api.middleware.audit_writer import AuditWriter
 from hascheduler.api.middleware.auth import AuthConfig
 from hascheduler.api.middleware.pools import Pools
 from hascheduler.api.routing.shared_waits import SharedWaits
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import StandingPause
@@ -41,6 +42,7 @@ class ApiServices:
     schedules: ScheduleStore
     definitions: ResourceStore[Definition]
     lanes: ResourceStore[Lane]
+    calendars: ResourceStore[Calendar]
     tenants: ResourceStore[Tenant]
     pauses: ResourceStore[StandingPause]
     jobs: JobStore

@@ -6,6 +6,7 @@ from typing import Any
 from hascheduler.check.finding import Finding, FindingKind, short_id
 from hascheduler.errors import InvalidInput
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.calendar import decode_calendar
 from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.documents.job import decode_job
 from hascheduler.model.documents.lane import decode_lane
@@ -24,6 +25,7 @@ Decode = Callable[[object, Mapping[str, Any]], Any]
 DECODERS: Mapping[Collection, Decode] = {
     Collection.DEFINITIONS: decode_definition,
     Collection.LANES: decode_lane,
+    Collection.CALENDARS: decode_calendar,
     Collection.TENANTS: decode_tenant,
     Collection.TOKENS: decode_token,
     Collection.PAUSES: decode_pause,
@@ -37,6 +39,7 @@ DECODERS: Mapping[Collection, Decode] = {
 
 _HINTS: Mapping[Collection, str] = {
     Collection.SCHEDULES: "it does not fire: write it again through the API (hascheduler apply)",
+    Collection.CALENDARS: "schedules that use it do not fire: write it again through the API (hascheduler apply)",
     Collection.JOBS: "it does not run: look at it in MongoDB, then submit it again",
     Collection.PROCESSORS: "it gets no jobs: restart that processor",
     Collection.LEASES: "the leader is unknown: find out who wrote it; never delete it while a replica runs",

@@ -12,7 +12,7 @@ from hascheduler.check.finding import Finding, FindingKind, instant_or_ms
 from hascheduler.dispatch.schedules.trigger_periods import UndecidedTimes, undecided
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.verdict import Verdict, VerdictRun
-from hascheduler.triggers import next_nominal
+from hascheduler.triggers import next_nominal, without_calendars
 
 Pause = Callable[[], Awaitable[None]]
 
@@ -24,10 +24,12 @@ def decided_times(schedule: ScheduleRef, kept_since_ms: int, through_ms: int, ti
 
     Verdicts that were decided by ``kept_since_ms`` may have expired. `InvalidInput` if the times can't be computed.
     """
+    # A time that a calendar left out has a verdict as well, whatever the calendar says today.
+    every_time = without_calendars(schedule)
     through_ms = min(schedule.cursor_ms, through_ms)
     after_ms = max(kept_since_ms, schedule.created_at_ms)
     while True:
-        found = list(undecided(schedule, after_ms, through_ms))
+        found = list(undecided(every_time, after_ms, through_ms))
         if sum(times.count() for times in found) <= times_max:
             return found
         after_ms = (after_ms + through_ms + 1) // 2

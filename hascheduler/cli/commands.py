@@ -73,6 +73,14 @@ _LANE: CommandTable = {
     "delete": LazyCommand("hascheduler.cli.resources.lane:delete", "Delete a lane."),
 }
 
+_CALENDAR: CommandTable = {
+    "list": LazyCommand("hascheduler.cli.resources.calendar:list_calendars", "List the calendars."),
+    "get": LazyCommand("hascheduler.cli.resources.calendar:get", "Show one calendar."),
+    "put": LazyCommand("hascheduler.cli.resources.calendar:put", "Make or replace a calendar."),
+    "edit": LazyCommand("hascheduler.cli.resources.calendar:edit", "Edit a calendar, by options or in $EDITOR."),
+    "delete": LazyCommand("hascheduler.cli.resources.calendar:delete", "Delete a calendar that no schedule uses."),
+}
+
 _TENANT: CommandTable = {
     "list": LazyCommand("hascheduler.cli.resources.tenant:list_tenants", "List the tenants."),
     "get": LazyCommand("hascheduler.cli.resources.tenant:get", "Show one tenant."),
@@ -129,6 +137,7 @@ COMMANDS: CommandTable = {
     ),
     "definition": LazyGroup("See, make and change types of job.", _DEFINITION),
     "lane": LazyGroup("See, make and change lanes.", _LANE),
+    "calendar": LazyGroup("See, make and change calendars, whose days schedules share.", _CALENDAR),
     "tenant": LazyGroup("See, make and change tenants.", _TENANT),
     "token": LazyGroup("Make, see and revoke tokens.", _TOKEN),
     "check": LazyCommand(
@@ -138,7 +147,8 @@ COMMANDS: CommandTable = {
     "audit": LazyCommand("hascheduler.cli.setup.check:audit", "The old name of `hascheduler check`.", hidden=True),
     "audit-log": LazyCommand("hascheduler.cli.audit_log:audit_log", "Show who changed what, the newest first."),
     "apply": LazyCommand(
-        "hascheduler.cli.resources.apply:apply", "Make schedules, definitions, lanes and tenants as files say."
+        "hascheduler.cli.resources.apply:apply",
+        "Make schedules, definitions, lanes, calendars and tenants as files say.",
     ),
     "simulate": LazyCommand(
         "hascheduler.cli.simulate.command:simulate",

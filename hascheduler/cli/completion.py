@@ -31,6 +31,10 @@ def complete_lane(ctx: Any, args: list[str], incomplete: str) -> list[str]:
     return _names("lanes", ctx, incomplete)
 
 
+def complete_calendar(ctx: Any, args: list[str], incomplete: str) -> list[str]:
+    return _names("calendars", ctx, incomplete)
+
+
 def complete_tenant(ctx: Any, args: list[str], incomplete: str) -> list[str]:
     return _names("tenants", ctx, incomplete)
 
@@ -49,6 +53,9 @@ DefinitionName = Annotated[
 ]
 LaneName = Annotated[
     str, typer.Argument(metavar="NAME", help="The lane", show_default=False, autocompletion=complete_lane)
+]
+CalendarName = Annotated[
+    str, typer.Argument(metavar="NAME", help="The calendar", show_default=False, autocompletion=complete_calendar)
 ]
 TenantName = Annotated[
     str, typer.Argument(metavar="NAME", help="The tenant", show_default=False, autocompletion=complete_tenant)

@@ -148,6 +148,39 @@ class BlockResponse(TypedDict):
     until: str | None
 
 
+class CalendarBody(TypedDict):
+    weekdays: NotRequired[Sequence[str] | None]
+    include: NotRequired[Sequence[str] | None]
+    exclude: NotRequired[Sequence[str] | None]
+    owner: NotRequired[str | None]
+
+
+class CalendarResponse(TypedDict):
+    name: str
+    rev: int
+    weekdays: Sequence[str]
+    include: Sequence[str]
+    exclude: Sequence[str]
+    owner: str | None
+
+
+class CalendarPage(TypedDict):
+    items: Sequence[CalendarResponse]
+    next: str | None
+    unreadable: NotRequired[Sequence[Unlisted]]
+
+
+CalendarUseBody = TypedDict(
+    "CalendarUseBody",
+    {"only": NotRequired[Sequence[str]], "except": NotRequired[Sequence[str]], "timezone": NotRequired[str | None]},
+)
+
+
+CalendarUseResponse = TypedDict(
+    "CalendarUseResponse", {"only": Sequence[str], "except": Sequence[str], "timezone": str | None}
+)
+
+
 CancelAnswer = Literal["cancelled", "already_running", "already_done"]
 
 
@@ -328,6 +361,7 @@ class CronBody(TypedDict):
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
     exclude: NotRequired[Sequence[WindowBody]]
+    calendars: NotRequired[CalendarUseBody | None]
     type: Literal["cron"]
     expression: str
     timezone: NotRequired[str]
@@ -339,6 +373,7 @@ class IntervalBody(TypedDict):
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
     exclude: NotRequired[Sequence[WindowBody]]
+    calendars: NotRequired[CalendarUseBody | None]
     type: Literal["interval"]
     every: str | float
     anchor: NotRequired[str | None]
@@ -350,6 +385,7 @@ class TimesBody(TypedDict):
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
     exclude: NotRequired[Sequence[WindowBody]]
+    calendars: NotRequired[CalendarUseBody | None]
     type: Literal["times"]
     at: Sequence[str]
 
@@ -360,6 +396,7 @@ class OnceBody(TypedDict):
     end_at: NotRequired[str | None]
     max_fires: NotRequired[int | None]
     exclude: NotRequired[Sequence[WindowBody]]
+    calendars: NotRequired[CalendarUseBody | None]
     type: Literal["once"]
     at: str
 
@@ -419,6 +456,7 @@ class CronResponse(TypedDict):
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
+    calendars: CalendarUseResponse | None
     type: Literal["cron"]
     expression: str
     timezone: str
@@ -616,6 +654,7 @@ class IntervalResponse(TypedDict):
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
+    calendars: CalendarUseResponse | None
     type: Literal["interval"]
     every: str
     anchor: str
@@ -788,6 +827,7 @@ class OnceResponse(TypedDict):
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
+    calendars: CalendarUseResponse | None
     type: Literal["once"]
     at: str
 
@@ -905,6 +945,7 @@ class TimesResponse(TypedDict):
     end_at: str | None
     max_fires: int | None
     exclude: Sequence[WindowResponse]
+    calendars: CalendarUseResponse | None
     type: Literal["times"]
     at: Sequence[str]
 

@@ -23,6 +23,7 @@ from hascheduler.dispatch.explanation import Block, BlockReason, Explanation
 from hascheduler.dispatch.queue.score import overtaken_for_ms
 from hascheduler.dispatch.recording import RecordingHeading
 from hascheduler.mirror.mirror import Mirror
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.instants import WallMs
@@ -128,6 +129,12 @@ class ReplicaView:
 
     def definitions(self) -> Mapping[str, Definition]:
         return self._feeder.mirror.nouns(Collection.DEFINITIONS)
+
+    def calendars(self) -> Mapping[str, Calendar]:
+        return self._feeder.mirror.nouns(Collection.CALENDARS)
+
+    def schedules_on(self, calendar: str) -> list[str]:
+        return self._core.schedules_on(calendar)
 
     def processor(self, id: str) -> ProcessorRef | None:
         processor: ProcessorRef | None = self._feeder.mirror.nouns(Collection.PROCESSORS).get(id)

@@ -48,6 +48,8 @@ from hascheduler.dispatch.state import CoreState
 from hascheduler.dispatch.state_snapshot import state_snapshot
 from hascheduler.dispatch.step import Step
 from hascheduler.mirror.changes import (
+    CalendarGone,
+    CalendarSeen,
     DefinitionGone,
     DefinitionSeen,
     JobGone,
@@ -117,8 +119,12 @@ class Dispatcher:
 
     @property
     def unreadable_schedules(self) -> Mapping[str, str]:
-        """By schedule: why its trigger can't be read, so that it never fires."""
+        """By schedule: why its times can't be told, so that it does not fire."""
         return self._times.unreadable
+
+    def schedules_on(self, calendar: str) -> list[str]:
+        """The schedules that use the calendar of that name."""
+        return self._times.users_of(calendar)
 
     def explain(self, job_id: str, now: WallMs, only: str | None = None) -> Explanation | None:
         """Why that job waits, as far as this replica knows; None: it knows no live job of that id.
@@ -204,6 +210,10 @@ class Dispatcher:
                 self._state.set_lane(lane.name, lane)
             case LaneGone(name):
                 self._state.set_lane(name, None)
+            case CalendarSeen(calendar):
+                self._state.set_calendar(calendar.name, calendar)
+            case CalendarGone(name):
+                self._state.set_calendar(name, None)
             case TenantSeen(tenant):
                 self._state.set_tenant(tenant.name, tenant, now)
             case TenantGone(name):

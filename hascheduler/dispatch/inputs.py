@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from hascheduler.dispatch.accounts import AccountsSnapshot
 from hascheduler.dispatch.decisions import Decision, Settlement
 from hascheduler.mirror.changes import (
+    CalendarGone,
+    CalendarSeen,
     DefinitionGone,
     DefinitionSeen,
     JobGone,
@@ -80,5 +82,5 @@ class TransportSeen:
 Input = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
     | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | ProcessorLost | TransportSeen | TermBegan
-    | TrustLost | Resynced | AccountsRestored | Settled
+    | TrustLost | CalendarSeen | CalendarGone | Resynced | AccountsRestored | Settled
 )  # fmt: skip

@@ -1,7 +1,11 @@
-"""What people set: definitions, lanes, tenants and pauses as last seen. An unknown name has the defaults."""
+"""What people set: definitions, lanes, tenants, pauses and calendars as last seen.
+
+An unknown name has the defaults, except among calendars: what depends on one that is not there waits for it.
+"""
 
 from functools import lru_cache
 
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import EVERYTHING, StandingPause
@@ -16,6 +20,7 @@ class Rules:
         self.lanes: dict[str, Lane] = {}
         self.tenants: dict[str, Tenant] = {}
         self.pauses: dict[str, StandingPause] = {}
+        self.calendars: dict[str, Calendar] = {}
 
     def definition(self, name: str) -> Definition:
         return self.definitions.get(name) or _default_definition(name)

@@ -28,13 +28,14 @@ from hascheduler.dispatch.queue.pending_queue import PendingQueue
 from hascheduler.dispatch.rules import Rules
 from hascheduler.dispatch.schedules.planner import SchedulePlanner
 from hascheduler.mirror.changes import JobGone
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.job import JobState
 from hascheduler.model.lane import Lane
 from hascheduler.model.pause import StandingPause, drained_name
 from hascheduler.model.tenant import Tenant
 
-_Noun = TypeVar("_Noun", Definition, Lane, Tenant, StandingPause)
+_Noun = TypeVar("_Noun", Definition, Lane, Tenant, StandingPause, Calendar)
 
 
 class CoreState:
@@ -119,6 +120,10 @@ class CoreState:
         name = drained_name(id)
         if name is not None:
             self.pool.drain(name, is_drained=pause is not None)
+
+    def set_calendar(self, name: str, calendar: Calendar | None) -> None:
+        _put(self.rules.calendars, name, calendar)
+        self.times.calendar_changed(name)
 
     # Jobs
 

@@ -15,6 +15,7 @@ from hascheduler.dispatch.decisions import Dispatch
 from hascheduler.dispatch.inputs import AccountsRestored, Input, ProcessorLost, TermBegan, TransportSeen
 from hascheduler.dispatch.state import CoreState
 from hascheduler.mirror.changes import (
+    CalendarSeen,
     DefinitionSeen,
     JobSeen,
     LaneSeen,
@@ -36,6 +37,7 @@ def state_snapshot(core: CoreState, now: WallMs, *, accepting: bool) -> Iterator
         AccountsRestored(core.accounts.snapshot(now, rows_max=maxsize)),
         *map(DefinitionSeen, core.rules.definitions.values()),
         *map(LaneSeen, core.rules.lanes.values()),
+        *map(CalendarSeen, core.rules.calendars.values()),
         *map(TenantSeen, core.rules.tenants.values()),
         *map(PauseSeen, core.rules.pauses.values()),
         *map(ScheduleSeen, core.times.schedules()),

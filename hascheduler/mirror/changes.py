@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.fast_frozen import fast_frozen
@@ -100,6 +101,18 @@ class LaneSeen:
 
 @dataclass(frozen=True, slots=True)
 class LaneGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarSeen:
+    calendar: Calendar
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarGone:
+    """The calendar was deleted, or can no longer be read: what depends on it waits for it."""
+
     name: str
 
 
@@ -198,5 +211,6 @@ class Quarantined:
 Seen = (
     JobSeen | JobGone | ScheduleSeen | ScheduleGone | DefinitionSeen | DefinitionGone | ProcessorSeen | ProcessorGone
     | LaneSeen | LaneGone | TenantSeen | TenantGone | PauseSeen | PauseGone | TokenSeen | TokenGone
-    | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen | SchemaGone | Quarantined
+    | LeaseSeen | LeaseGone | JournalSeen | ReplicaSeen | ReplicaGone | SchemaSeen | SchemaGone
+    | CalendarSeen | CalendarGone | Quarantined
 )  # fmt: skip

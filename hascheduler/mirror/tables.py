@@ -9,6 +9,7 @@ from typing import Any
 
 from hascheduler.mirror import changes as seen
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
 from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.documents.job import decode_job, decode_job_patch, encode_job_ref, patched_job
 from hascheduler.model.documents.lane import decode_lane, encode_lane
@@ -117,6 +118,14 @@ TABLES: dict[Collection, Table] = {
         arrived=seen.LaneSeen,
         left=_left(seen.LaneGone),
         revision=lambda lane: (lane.rev,),
+        revised="rev",
+    ),
+    Collection.CALENDARS: Table(
+        decode=decode_calendar,
+        encode=encode_calendar,
+        arrived=seen.CalendarSeen,
+        left=_left(seen.CalendarGone),
+        revision=lambda calendar: (calendar.rev,),
         revised="rev",
     ),
     Collection.TENANTS: Table(

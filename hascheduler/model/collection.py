@@ -12,6 +12,7 @@ class Collection(StrEnum):
     JOURNAL = "journal"
     REPLICAS = "replicas"
     LANES = "lanes"
+    CALENDARS = "calendars"
     TENANTS = "tenants"
     TOKENS = "tokens"
     PAUSES = "pauses"

@@ -3,8 +3,9 @@
 A `Trigger` is a pattern and its bounds. Triggers compare by value, so equal triggers share their cache entries.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.fast_frozen import fast_frozen
 from hascheduler.model.instants import WallMs
 
@@ -53,14 +54,40 @@ class Window:
     to_ms: WallMs
 
 
+@dataclass(frozen=True, slots=True)
+class CalendarDays:
+    """The calendars that a `CalendarUse` names, as they are at present."""
+
+    only: tuple[Calendar, ...]
+    excluding: tuple[Calendar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarUse:
+    """A day counts if it is in each calendar of ``only`` and in none of ``excluding``, both by their names.
+
+    ``timezone`` says whose days: None is the zone of the cron expression, and UTC where there is none. ``days`` is
+    filled in by `hascheduler.triggers.with_calendars` and never stored; without it no question can be answered.
+    """
+
+    only: tuple[str, ...] = ()
+    excluding: tuple[str, ...] = ()
+    timezone: str | None = None
+    days: CalendarDays | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.only + self.excluding
+
+
 @fast_frozen
 @dataclass(frozen=True, slots=True)
 class Trigger:
     """A pattern, from ``start_at_ms`` through ``end_at_ms`` (both included; None: no bound).
 
     Each nominal time is due up to ``jitter_ms`` later, by an amount that the schedule's name and the nominal time fix.
-    Those in a window of ``exclude`` (ascending, apart from each other) do not fire. After ``max_fires`` fires of the
-    schedule there are no more.
+    Those in a window of ``exclude`` (ascending, apart from each other) do not fire, nor those on a day that
+    ``calendars`` leaves out. After ``max_fires`` fires of the schedule there are no more.
     """
 
     pattern: Pattern
@@ -69,3 +96,4 @@ class Trigger:
     end_at_ms: WallMs | None = None
     max_fires: int | None = None
     exclude: tuple[Window, ...] = ()
+    calendars: CalendarUse | None = None

@@ -8,7 +8,7 @@
     missed      it was later than the misfire policy lets it be
     coalesced   it was late, and the next fire stands for it too
     paused      the schedule was paused, and resumed from a later time on
-    excluded    it lies in one of the trigger's exclusion windows
+    excluded    it lies in one of the trigger's exclusion windows, or on a day that its calendars leave out
     throttled   its tenant was over a limit, and no room came in time: `max_pending`, or the rate of its fires
 
 The job of a fired time is its record. The others are kept as *runs*: consecutive times with the same verdict for the

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.definition import Definition
 from hascheduler.model.failover import Failover
 from hascheduler.model.journal import JournalHead
@@ -143,6 +144,14 @@ class ClusterView(Protocol):
 
     def definitions(self) -> Mapping[str, Definition]:
         """The definitions by their names, as far as the stream has delivered."""
+        ...
+
+    def calendars(self) -> Mapping[str, Calendar]:
+        """The calendars by their names, as far as the stream has delivered."""
+        ...
+
+    def schedules_on(self, calendar: str) -> list[str]:
+        """The schedules that use the calendar of that name, as far as the stream has delivered."""
         ...
 
     def processor(self, id: str) -> ProcessorRef | None:

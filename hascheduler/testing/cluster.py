@@ -26,6 +26,7 @@ from hascheduler.daemon.config import ReplicaConfig, ReplicaPorts
 from hascheduler.daemon.replica import Replica
 from hascheduler.dispatch.config import DispatchConfig, PolicyConfig
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.pause import encode_pause
@@ -242,6 +243,7 @@ class VirtualCluster:
         return ApiServices(
             schedules=MemoryScheduleStore(connection),
             definitions=MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition),
+            calendars=MemoryResourceStore(connection, Collection.CALENDARS, encode_calendar),
             lanes=MemoryResourceStore(connection, Collection.LANES, encode_lane),
             tenants=MemoryResourceStore(connection, Collection.TENANTS, encode_tenant),
             pauses=MemoryResourceStore(connection, Collection.PAUSES, encode_pause),

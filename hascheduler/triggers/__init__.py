@@ -3,7 +3,8 @@
 `next_nominal` answers the question that the core asks most: which nominal time comes after this one? It is computed
 from the previous nominal time, never from now, so every replica and every restart gets the same list. `latest_nominal`
 and `count_nominal` answer for long stretches without going through them one by one. One file a kind: `interval`, `cron`
-(its dialect in `expressions`, its calendar in `walls`, its clock changes in `zones`), `times`. `remarks` say what its
+(its dialect in `expressions`, its months in `walls`, its clock changes in `zones`), `times`. `days` has the calendars
+that schedules share. `remarks` say what its
 author may not have meant.
 
 The bounds of a trigger are kept here; its exclusion windows and its largest number of fires are left to the code that
@@ -13,7 +14,18 @@ times are computed.
 
 from hascheduler.triggers.checks import check_trigger, shortest_gap_ms
 from hascheduler.triggers.cron import read_pattern
-from hascheduler.triggers.due import count_firing, due_ms, excluded_until
+from hascheduler.triggers.days import (
+    CALENDARS_USED_MAX,
+    MissingCalendar,
+    calendars_of,
+    day_part,
+    missing_calendar,
+    on_calendars,
+    run_until,
+    with_calendars,
+    without_calendars,
+)
+from hascheduler.triggers.due import count_firing, due_ms, excluded_until, next_firing
 from hascheduler.triggers.interval import EVERY_MIN_MS
 from hascheduler.triggers.nominal import count_nominal, latest_nominal, next_nominal
 from hascheduler.triggers.preview import ClockChange, Upcoming, clock_changes, upcoming
@@ -21,20 +33,30 @@ from hascheduler.triggers.remarks import remarks
 from hascheduler.triggers.times import TIMES_MAX
 
 __all__ = [
+    "CALENDARS_USED_MAX",
     "EVERY_MIN_MS",
     "TIMES_MAX",
     "ClockChange",
+    "MissingCalendar",
     "Upcoming",
+    "calendars_of",
     "check_trigger",
     "clock_changes",
     "count_firing",
     "count_nominal",
+    "day_part",
     "due_ms",
     "excluded_until",
     "latest_nominal",
+    "missing_calendar",
+    "next_firing",
     "next_nominal",
+    "on_calendars",
     "read_pattern",
     "remarks",
+    "run_until",
     "shortest_gap_ms",
     "upcoming",
+    "with_calendars",
+    "without_calendars",
 ]

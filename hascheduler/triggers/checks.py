@@ -3,6 +3,7 @@
 A mistake is an `InvalidInput` with the field's path as in the HTTP body. Every search here is bounded.
 """
 
+from dataclasses import replace
 from itertools import pairwise
 
 from hascheduler.errors import InvalidInput
@@ -10,10 +11,12 @@ from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import format_instant
 from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger
 from hascheduler.triggers import cron
+from hascheduler.triggers.days import CALENDARS_USED_MAX
 from hascheduler.triggers.due import excluded_until
 from hascheduler.triggers.interval import EVERY_MIN_MS
 from hascheduler.triggers.nominal import next_nominal
 from hascheduler.triggers.times import TIMES_MAX
+from hascheduler.triggers.zones import zone_of
 
 WINDOWS_MAX = 100
 JITTER_MAX_MS = 86_400_000
@@ -28,6 +31,7 @@ def check_trigger(trigger: Trigger, path: Path = ()) -> None:
         _check_pattern(trigger)
         _check_bounds(trigger)
         _check_windows(trigger)
+        _check_calendars(trigger)
         _check_that_it_fires(trigger)
         _check_jitter(trigger)
     except InvalidInput as error:
@@ -74,7 +78,24 @@ def _check_windows(trigger: Trigger) -> None:
             raise InvalidInput(("exclude", place, "from"), problem, "ascending windows that do not overlap")
 
 
+def _check_calendars(trigger: Trigger) -> None:
+    use = trigger.calendars
+    if use is None:
+        return
+    for field, names in (("only", use.only), ("except", use.excluding)):
+        if len(names) > CALENDARS_USED_MAX:
+            raise InvalidInput(("calendars", field), f"{len(names)} calendars", f"at most {CALENDARS_USED_MAX}")
+    if not use.names:
+        raise InvalidInput(("calendars",), "names no calendar", "names in only or except, or to be left out")
+    if use.timezone is not None:
+        try:
+            zone_of(use.timezone)
+        except InvalidInput as error:
+            raise InvalidInput(("calendars", "timezone"), error.problem, error.expected) from None
+
+
 def _check_that_it_fires(trigger: Trigger) -> None:
+    trigger = replace(trigger, calendars=None)  # those change: what they leave out today is no mistake
     nominal_ms = next_nominal(trigger, -1)
     if nominal_ms is None:
         raise _never(trigger)

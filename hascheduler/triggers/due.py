@@ -1,11 +1,15 @@
-"""When a nominal time is due, and whether it is to fire at all: its jitter, and the exclusion windows."""
+"""When a nominal time is due, and whether it is to fire at all: its jitter, the exclusion windows, the calendars."""
 
 from bisect import bisect_right
 from hashlib import blake2b
 
-from hascheduler.model.instants import WallMs
+from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.trigger import Trigger
-from hascheduler.triggers.nominal import count_nominal
+from hascheduler.triggers.days import day_part, run_until, runs
+from hascheduler.triggers.nominal import count_nominal, next_nominal
+
+_RUN_MS_MAX = 400 * 86_400_000
+_AHEAD_MS_MAX = 2 * 366 * 86_400_000
 
 
 def due_ms(schedule: str, trigger: Trigger, nominal_ms: int) -> WallMs:
@@ -21,18 +25,51 @@ def due_ms(schedule: str, trigger: Trigger, nominal_ms: int) -> WallMs:
 
 
 def excluded_until(trigger: Trigger, nominal_ms: int) -> WallMs | None:
-    """The end of the exclusion window that the nominal time lies in, or None."""
+    """The end of the exclusion window, or of the days that calendars leave out, that the nominal time lies in, or None.
+
+    What comes after that end may be excluded too: of many days in a row, those of about a year are passed at once.
+    """
     place = bisect_right(trigger.exclude, nominal_ms, key=lambda window: window.from_ms)
-    if not place or nominal_ms >= trigger.exclude[place - 1].to_ms:
+    if place and nominal_ms < trigger.exclude[place - 1].to_ms:
+        return trigger.exclude[place - 1].to_ms
+    if trigger.calendars is None:
         return None
-    return trigger.exclude[place - 1].to_ms
+    part = day_part(trigger, nominal_ms)
+    return None if part.left_out_by is None else run_until(trigger, part, nominal_ms + _RUN_MS_MAX)
+
+
+def next_firing(trigger: Trigger, after_ms: int) -> WallMs | None:
+    """The first nominal time after ``after_ms`` that nothing excludes.
+
+    None where there is none; with calendars, also where the times of two years are all excluded: calendars that leave
+    out everything end the search there.
+    """
+    nominal_ms = next_nominal(trigger, after_ms)
+    last_ms = LATEST_MS if nominal_ms is None or trigger.calendars is None else nominal_ms + _AHEAD_MS_MAX
+    while nominal_ms is not None and nominal_ms <= last_ms:
+        until_ms = excluded_until(trigger, nominal_ms)
+        if until_ms is None:
+            return nominal_ms
+        nominal_ms = next_nominal(trigger, until_ms - 1)
+    return None
 
 
 def count_firing(trigger: Trigger, from_ms: int, through_ms: int) -> int:
-    """How many nominal times from ``from_ms`` through ``through_ms`` lie in no exclusion window.
+    """How many nominal times from ``from_ms`` through ``through_ms`` lie in no exclusion window and on no day that is
+    left out.
 
     They are counted, not gone through one by one.
     """
+    if trigger.calendars is not None:
+        first_ms = next_nominal(trigger, from_ms - 1)
+        if first_ms is None:
+            return 0
+        fire = (run[:2] for run in runs(trigger, first_ms, min(through_ms, LATEST_MS - 1)) if run[2])
+        return sum(_count_outside_windows(trigger, *run) for run in fire)
+    return _count_outside_windows(trigger, from_ms, through_ms)
+
+
+def _count_outside_windows(trigger: Trigger, from_ms: int, through_ms: int) -> int:
     if through_ms < from_ms:
         return 0
     excluded = (

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Cron, Trigger
+from hascheduler.triggers.days import day_part
 from hascheduler.triggers.due import due_ms, excluded_until
 from hascheduler.triggers.expressions import is_hourly, walls_of
 from hascheduler.triggers.nominal import latest_nominal, next_nominal
@@ -68,7 +69,10 @@ def clock_changes(trigger: Trigger, after_ms: int, until_ms: int) -> list[ClockC
 
 
 def _note(trigger: Trigger, nominal_ms: int) -> str | None:
-    """For a time at a clock change: which wall time it stands for, or which of two."""
+    """Which calendar leaves the day out; at a clock change, which wall time the time stands for, or which of two."""
+    left_out_by = None if trigger.calendars is None else day_part(trigger, nominal_ms).left_out_by
+    if left_out_by is not None and trigger.calendars is not None:
+        return f"the day is {'not ' if left_out_by in trigger.calendars.only else ''}in {left_out_by}"
     if not isinstance(trigger.pattern, Cron):
         return None
     zone, at_s = zone_of(trigger.pattern.timezone), nominal_ms // 1_000

@@ -10,9 +10,10 @@ from pydantic import ConfigDict, Field
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs, format_instant
-from hascheduler.model.trigger import Cron, Interval, Once, Pattern, Times, Trigger, Window
+from hascheduler.model.trigger import CalendarUse, Cron, Interval, Once, Pattern, Times, Trigger, Window
 from hascheduler.triggers import check_trigger, excluded_until, latest_nominal, next_nominal, read_pattern
-from hascheduler.wire.fields import DurationMs, InstantMs, StrictModel
+from hascheduler.triggers.zones import canonical_zone
+from hascheduler.wire.fields import DurationMs, InstantMs, Name, StrictModel
 from hascheduler.wire.validation import validated
 
 _FIRES_MAX = 2**53 - 1
@@ -25,6 +26,27 @@ class WindowBody(StrictModel):
         description="The first instant in it", alias="from", examples=["2030-12-24T00:00:00+01:00"]
     )
     to: InstantMs = Field(description="The first instant after it", examples=["2030-12-27T00:00:00+01:00"])
+
+
+class CalendarUseBody(StrictModel):
+    """Which days count, by calendars of /v1/calendars."""
+
+    only: list[Name] = Field(
+        default=[],
+        description="Only days that are in each of these calendars; at most 10",
+        examples=[["business-days"]],
+    )
+    except_: list[Name] = Field(
+        default=[],
+        alias="except",
+        description="No day that is in one of these calendars; at most 10",
+        examples=[["holidays-de"]],
+    )
+    timezone: str | None = Field(
+        default=None,
+        description="Whose days, as an IANA time zone; default: that of the cron expression, else UTC",
+        examples=["Europe/Berlin"],
+    )
 
 
 class Narrowing(StrictModel):
@@ -40,6 +62,10 @@ class Narrowing(StrictModel):
     )
     exclude: list[WindowBody] = Field(
         default=[], description="Nominal times in these windows do not fire; ascending, apart from each other"
+    )
+    calendars: CalendarUseBody | None = Field(
+        default=None,
+        description="Nominal times on local days that these leave out do not fire; default: all days count",
     )
 
 
@@ -119,7 +145,15 @@ def _trigger(body: TriggerBody, stored: Trigger | None, now: WallMs) -> Trigger:
         end_at_ms=_instant(body.end_at),
         max_fires=body.max_fires,
         exclude=tuple(Window(WallMs(window.from_), WallMs(window.to)) for window in body.exclude),
+        calendars=None if body.calendars is None else _use(body.calendars),
     )
+
+
+def _use(body: CalendarUseBody) -> CalendarUse:
+    zone = body.timezone
+    if zone is not None:
+        zone = canonical_zone(zone) or zone  # one that is unknown is refused by the check
+    return CalendarUse(tuple(dict.fromkeys(body.only)), tuple(dict.fromkeys(body.except_)), zone)
 
 
 def _pattern(body: TriggerBody, stored: Trigger | None, now: WallMs) -> Pattern:
@@ -144,6 +178,7 @@ def _anchor(given: int | None, stored: Trigger | None, now: WallMs) -> WallMs:
 
 
 def _require_future(trigger: Trigger, now: WallMs) -> None:
+    trigger = replace(trigger, calendars=None)  # those change: what they leave out today is no mistake
     nominal_ms = next_nominal(trigger, now)
     if nominal_ms is None:
         raise _passed(trigger, now)
@@ -176,10 +211,17 @@ class WindowResponse(WindowBody):
     model_config = ConfigDict(extra="ignore", validate_by_name=True)
 
 
+class CalendarUseResponse(CalendarUseBody):
+    model_config = ConfigDict(extra="ignore", validate_by_name=True)
+
+
 class NarrowingResponse(Narrowing):
     exclude: list[WindowResponse] = Field(
         description="Nominal times in these windows do not fire; ascending, apart from each other"
     )  # type: ignore[assignment]  # nobody adds to it
+    calendars: CalendarUseResponse | None = Field(
+        default=None, description="Nominal times on local days that these leave out do not fire; null: all days count"
+    )
 
 
 class CronResponse(NarrowingResponse, CronBody):
@@ -211,11 +253,17 @@ TriggerResponse = Annotated[CronResponse | IntervalResponse | TimesResponse | On
 
 
 def show_trigger(trigger: Trigger) -> TriggerResponse:
+    use = trigger.calendars
     narrowing: dict[str, Any] = {
         "jitter": trigger.jitter_ms,
         "start_at": trigger.start_at_ms,
         "end_at": trigger.end_at_ms,
         "max_fires": trigger.max_fires,
+        "calendars": None
+        if use is None
+        else CalendarUseResponse.model_construct(
+            only=list(use.only), except_=list(use.excluding), timezone=use.timezone
+        ),
         "exclude": [WindowResponse.model_construct(from_=each.from_ms, to=each.to_ms) for each in trigger.exclude],
     }
     match trigger.pattern:

@@ -7,8 +7,10 @@ from typing import Any, Protocol
 import pytest
 
 from hascheduler.kubernetes.leases import KubernetesLeaseStore
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
+from hascheduler.model.documents.calendar import encode_calendar
 from hascheduler.model.documents.definition import encode_definition
 from hascheduler.model.documents.lane import encode_lane
 from hascheduler.model.documents.pause import encode_pause
@@ -103,6 +105,7 @@ class Backend:
     schedules: ScheduleStore
     definitions: ResourceStore[Definition]
     lanes: ResourceStore[Lane]
+    calendars: ResourceStore[Calendar]
     tenants: ResourceStore[Tenant]
     pauses: ResourceStore[StandingPause]
     tokens: TokenStore
@@ -135,6 +138,7 @@ def memory_backend(connection: MemoryConnection) -> Backend:
         schedules=MemoryScheduleStore(connection),
         definitions=MemoryResourceStore(connection, Collection.DEFINITIONS, encode_definition),
         lanes=MemoryResourceStore(connection, Collection.LANES, encode_lane),
+        calendars=MemoryResourceStore(connection, Collection.CALENDARS, encode_calendar),
         tenants=MemoryResourceStore(connection, Collection.TENANTS, encode_tenant),
         pauses=MemoryResourceStore(connection, Collection.PAUSES, encode_pause),
         tokens=MemoryTokenStore(connection),
@@ -160,6 +164,7 @@ def mongo_backend(database: Database) -> Backend:
         schedules=MongoScheduleStore(database),
         definitions=MongoResourceStore(database, Collection.DEFINITIONS, encode_definition),
         lanes=MongoResourceStore(database, Collection.LANES, encode_lane),
+        calendars=MongoResourceStore(database, Collection.CALENDARS, encode_calendar),
         tenants=MongoResourceStore(database, Collection.TENANTS, encode_tenant),
         pauses=MongoResourceStore(database, Collection.PAUSES, encode_pause),
         tokens=MongoTokenStore(database),

@@ -1,4 +1,4 @@
-"""`ResourceStore`: definitions, lanes, tenants and pauses, each a document of a name and a revision."""
+"""`ResourceStore`: definitions, lanes, calendars, tenants and pauses, each a document of a name and a revision."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from hascheduler.model.calendar import read_days
+from hascheduler.model.documents.calendar import decode_calendar
 from hascheduler.model.documents.definition import decode_definition
 from hascheduler.model.documents.lane import decode_lane
 from hascheduler.model.documents.pause import decode_pause
@@ -14,7 +16,7 @@ from hascheduler.model.policy import PRESETS
 from hascheduler.ports import ResourceStore
 from tests.contract.backends import Backend, on
 from tests.contract.racing import RACERS, raced
-from tests.factories import make_definition, make_lane, make_pause, make_tenant
+from tests.factories import make_calendar, make_definition, make_lane, make_pause, make_tenant
 
 pytestmark = on("memory", "mongomock", "pymongo", "motor")
 
@@ -43,6 +45,11 @@ KINDS = {
             {"promote_after_ms": tuple(range(1, 12))},
         ),
         Kind("pauses", make_pause, decode_pause, {"because": "it burns"}, {"schedules_only": True}),
+        Kind(
+            "calendars", make_calendar, decode_calendar,
+            {"weekdays": (0, 1), "exclude": read_days(["2030-05-01"]), "owner": "a"},
+            {"include": read_days(["--12-25", "2030-12-27/2030-12-30"])},
+        ),
         Kind("tenants", make_tenant, decode_tenant, {"max_running": 3, "owner": "team-a"}, {}),
     )
 }  # fmt: skip

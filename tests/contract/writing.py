@@ -7,6 +7,7 @@ from tests.contract.backends import Backend
 from tests.contract.claim_checks import applied
 from tests.contract.job_states import bring_to
 from tests.factories import (
+    make_calendar,
     make_definition,
     make_entry,
     make_fire,
@@ -35,6 +36,7 @@ async def write_everything(backend: Backend) -> None:
     await backend.work.beat("p1", 2, draining=False, parked=0)
     await backend.definitions.put(make_definition("log"))
     await backend.lanes.put(make_lane())
+    await backend.calendars.put(make_calendar())
     await backend.tenants.put(make_tenant())
     await backend.pauses.put(make_pause())
     await backend.tokens.create(make_token())

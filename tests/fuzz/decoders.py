@@ -15,6 +15,7 @@ from hascheduler.api.routing.merge_patch import merge_patch
 from hascheduler.api.routing.queries import LabelledQuery
 from hascheduler.cli.input.documents import read_documents
 from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
 from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.documents.failover import decode_failover, encode_failover
 from hascheduler.model.documents.job import decode_job, decode_job_patch, new_job_document
@@ -216,6 +217,7 @@ DECODERS: dict[str, Decoder] = {
     "stored definitions": Decoder(_each(decode_definition), _broken(encode_definition(factories.make_definition()))),
     "stored pauses": Decoder(_each(decode_pause), _broken(encode_pause(factories.make_pause()))),
     "stored lanes": Decoder(_each(decode_lane), _broken(encode_lane(factories.make_lane()))),
+    "stored calendars": Decoder(_each(decode_calendar), _broken(encode_calendar(factories.make_calendar()))),
     "stored tenants": Decoder(_each(decode_tenant), _broken(encode_tenant(factories.make_tenant()))),
     "stored processors": Decoder(_each(decode_processor), _broken(encode_processor(factories.make_processor()))),
     "stored replicas": Decoder(_each(decode_replica), _broken(encode_replica(factories.make_replica()))),

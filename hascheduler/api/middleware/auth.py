@@ -9,14 +9,14 @@ without the power gets 403.
 caller              may
 ==================  ==================================================================================
 `Authenticated`     ask for its own identity
-`Viewer`            read jobs, schedules, events, its own tenant; definitions, lanes and the cluster
+`Viewer`            read jobs, schedules, events, its own tenant; definitions, lanes, calendars, the cluster
 `Submitter`         submit and cancel jobs, trigger schedules
 `Operator`          write, pause and backfill schedules; retry and reprioritize jobs
 `Admin`             create and revoke tokens, read the audit log
 `Worker`            use ``/v1/work``
 `ViewerOfAll`       read processors and metrics, which show the jobs of all tenants
 `OperatorOfAll`     write definitions, drain processors, record the leader
-`AdminOfAll`        write lanes and tenants
+`AdminOfAll`        write lanes, calendars and tenants
 ==================  ==================================================================================
 
 The callers ``…OfAll`` require a token for all tenants. A token of one tenant reads and changes only that tenant's jobs

@@ -1,5 +1,5 @@
-"""``/v1/definitions``, ``/v1/lanes``, ``/v1/tenants``, ``/v1/tokens``, ``/v1/whoami`` and ``/v1/audit``.
+"""``/v1/definitions``, ``lanes``, ``calendars``, ``tenants``, ``tokens``, ``whoami`` and ``audit``.
 
-Definitions, lanes and tenants are written as a whole under their names: `handler` has their operations. The file of a
-resource has its body, its answer and its routes.
+Definitions, lanes, calendars and tenants are written as a whole under their names: `handler` has their operations. The
+file of a resource has its body, its answer and its routes.
 """

@@ -33,6 +33,7 @@ from hascheduler.model.instants import WallMs, format_instant
 from hascheduler.model.job import NewJob, ScheduleId
 from hascheduler.ports import StoredDocument, SubmitAnswer
 from hascheduler.telemetry.tracing import JOB_SCHEDULE, JOBS, Attribute
+from hascheduler.triggers import with_calendars
 from hascheduler.wire.fields import InstantMs, StrictModel
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
@@ -86,14 +87,15 @@ async def backfill_schedule(
 ) -> BackfillResponse:
     """Make the jobs of nominal times that have passed and have no job, by the trigger of now; paused or not.
 
-    Exclusion windows are left out and `max_fires` is not applied. At most 1,000 nominal times a request. One that is
-    still to be decided is left alone, lest it get a second job when it fires.
+    Exclusion windows are left out, and so are the days that calendars leave out now; `max_fires` is not applied. At
+    most 1,000 nominal times a request. One that is still to be decided is left alone, lest it get a second job when it
+    fires.
     """
     note.unaudited = body.dry_run
     now = services.clock.wall_ms()
     _require_past(body, now)
     stored = await stored_schedule(name, caller, services)
-    schedule = readable_schedule(stored)
+    schedule = with_calendars(readable_schedule(stored), services.view.calendars())
     times = backfill_times(schedule.trigger, body.from_, body.to)
     makers = await _makers(possible_job_ids(schedule.identity, times), services)
     plan = plan_backfill(schedule, times, makers, now)

@@ -3,9 +3,10 @@
 `edit_schedule` writes them with a compare-and-set on the revision, and computes them again after a lost race.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Body
 
@@ -22,6 +23,8 @@ from hascheduler.api.schedules.tenant_scope import TenantSchedules, read_schedul
 from hascheduler.api.services import ApiServices
 from hascheduler.dispatch.schedules.edits import with_trigger
 from hascheduler.errors import InvalidInput
+from hascheduler.model.calendar import Calendar
+from hascheduler.model.documents.calendar import decode_calendar
 from hascheduler.model.documents.schedule import (
     NewSchedule,
     encode_schedule_edit,
@@ -33,6 +36,7 @@ from hascheduler.model.fields import is_integer
 from hascheduler.model.instants import WallMs
 from hascheduler.model.trigger import Trigger
 from hascheduler.ports import ClusterView, StoredDocument
+from hascheduler.triggers import missing_calendar
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody, TemplateBody
 from hascheduler.wire.trigger import TriggerBody, trigger_of
 
@@ -46,14 +50,29 @@ SchedulePatch = Annotated[
 ]
 
 
+Made = TypeVar("Made")
+
+
+class UnseenCalendar(InvalidInput):
+    """A calendar is not there, as far as the stream has delivered; ``names`` are all that the trigger uses."""
+
+    def __init__(self, missing: InvalidInput, names: Sequence[str]) -> None:
+        super().__init__(missing.path, missing.problem, missing.expected)
+        self.names = names
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduleEdit:
-    """The circumstances of an edit, or of a creation: by ``caller``, at ``now``, within ``limits``."""
+    """The circumstances of an edit, or of a creation: by ``caller``, at ``now``, within ``limits``.
+
+    ``calendars`` are those that are known to be there.
+    """
 
     caller: Caller
     limits: ScheduleLimits
     view: ClusterView
     now: WallMs
+    calendars: Mapping[str, Calendar]
 
     def require_lane(self, job: TemplateBody, stored: StoredDocument | None = None) -> None:
         """`InvalidInput` where the caller may not name the job's lane; the stored lane may stay."""
@@ -64,12 +83,39 @@ class ScheduleEdit:
     def trigger(self, body: TriggerBody, stored: Trigger | None) -> Trigger:
         """The requested trigger; `InvalidInput` where it makes no sense, or fires too often for the caller."""
         trigger = trigger_of(body, stored, self.now)
+        use = trigger.calendars
+        if use is not None and (stored is None or use != stored.calendars):
+            missing = missing_calendar(use, self.calendars)
+            if missing is not None:
+                raise UnseenCalendar(missing, use.names)
         self.limits.require_interval(trigger, stored, self.caller)
         return trigger
 
 
 def edit_now(caller: Caller, services: ApiServices) -> ScheduleEdit:
-    return ScheduleEdit(caller, services.schedule_limits, services.view, services.clock.wall_ms())
+    now, view = services.clock.wall_ms(), services.view
+    return ScheduleEdit(caller, services.schedule_limits, view, now, view.calendars())
+
+
+async def with_new_calendars(make: Callable[[ScheduleEdit], Made], edit: ScheduleEdit, services: ApiServices) -> Made:
+    """What ``make`` gives for ``edit``, also where it names calendars that are stored and not in the stream yet."""
+    try:
+        return make(edit)
+    except UnseenCalendar as refused:
+        found = await stored_calendars(refused.names, services)
+        if not found:
+            raise
+        return make(replace(edit, calendars={**edit.calendars, **found}))
+
+
+async def stored_calendars(names: Sequence[str], services: ApiServices) -> Mapping[str, Calendar]:
+    """Those of ``names`` that are stored and can be read."""
+    found: dict[str, Calendar] = {}
+    for name in names:
+        document = await services.calendars.get(name)
+        with suppress(InvalidInput):
+            found |= {} if document is None else {name: decode_calendar(name, document)}
+    return found
 
 
 async def edit_schedule(
@@ -86,7 +132,7 @@ async def edit_schedule(
     """
 
     async def write(stored: StoredDocument) -> StoredDocument | None:
-        fields = change(stored, edit_now(caller, services))
+        fields = await with_new_calendars(lambda edit: change(stored, edit), edit_now(caller, services), services)
         changed = {
             field: value
             for field, value in fields.items()

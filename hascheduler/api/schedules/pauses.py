@@ -57,7 +57,7 @@ async def pause_schedule(
         reason = {} if schedule.paused_at_ms is not None and because is None else {"paused_because": because}
         return {**encode_schedule_edit(paused(schedule, edit.now)), **reason}
 
-    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response)
+    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response, services.view)
 
 
 @router.post("/{name}/resume", responses={200: TAGGED, **problem_responses(404, 409, 412, 422)})
@@ -80,4 +80,4 @@ async def resume_schedule(
         edited = resumed(schedule, edit.now, from_now=from_now)
         return {**encode_schedule_edit(edited), "paused_because": None, "failures": edited.failures}
 
-    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response)
+    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response, services.view)

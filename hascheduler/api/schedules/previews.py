@@ -12,7 +12,15 @@ from hascheduler.api.middleware.audit import CHANGES_NOTHING
 from hascheduler.api.middleware.auth import Viewer
 from hascheduler.api.routing.body import JsonRoute
 from hascheduler.api.routing.queries import PathName
-from hascheduler.api.schedules.edits import SchedulePatch, edit_now, patched_body, replaced_fields
+from hascheduler.api.schedules.edits import (
+    ScheduleEdit,
+    SchedulePatch,
+    edit_now,
+    patched_body,
+    replaced_fields,
+    stored_calendars,
+    with_new_calendars,
+)
 from hascheduler.api.schedules.tenant_scope import readable_schedule, stored_schedule, with_tenant
 from hascheduler.api.services import Services
 from hascheduler.dispatch.schedules.previews import (
@@ -25,6 +33,8 @@ from hascheduler.dispatch.schedules.previews import (
 from hascheduler.model.documents.trigger import decode_trigger
 from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef
+from hascheduler.model.trigger import Trigger
+from hascheduler.triggers import missing_calendar, on_calendars, with_calendars
 from hascheduler.wire.fields import InstantMs, Name, StrictModel, instant_text
 from hascheduler.wire.trigger import TriggerBody, trigger_of
 
@@ -87,8 +97,8 @@ class FireResponse(BaseModel):
     due_at: str = Field(description="With jitter, which the schedule's name fixes")
     local: str = Field(description="`nominal_at` on the clock of the trigger's zone")
     weekday: str = Field(description="There, on that clock", examples=["Sun"])
-    excluded: bool = Field(description="It lies in an exclusion window, so it will not fire")
-    note: str | None = Field(description="What a clock change does to it; null on other days")
+    excluded: bool = Field(description="It lies in an exclusion window or on a day left out by calendars: no fire")
+    note: str | None = Field(description="Which calendar leaves it out, or what a clock change does to it")
 
 
 class ClockChangeResponse(BaseModel):
@@ -126,7 +136,8 @@ async def preview_schedule(
     name: PathName, query: Annotated[PreviewQuery, Query()], services: Services, caller: Viewer
 ) -> PreviewResponse:
     """The next fires of a schedule, paused or not, and what the clock changes of the next 400 days do to it."""
-    schedule = readable_schedule(await stored_schedule(name, caller, services))
+    stored = readable_schedule(await stored_schedule(name, caller, services))
+    schedule = with_calendars(stored, services.view.calendars())
     after_ms = _after(schedule, services.clock.wall_ms())
     fires = FiresToCome(name, schedule.trigger, after_ms, fired=schedule.tally.fired)
     return PreviewResponse(**_preview(fires if query.from_ is None else fires.starting_at(query.from_), query.count))
@@ -139,6 +150,11 @@ async def preview_trigger(
     """The next fires of a trigger that is not stored."""
     now = services.clock.wall_ms()
     trigger = trigger_of(body.trigger, None, now)
+    if trigger.calendars is not None:
+        known = services.view.calendars()
+        missing = missing_calendar(trigger.calendars, known)
+        known = known if missing is None else {**known, **await stored_calendars(trigger.calendars.names, services)}
+        trigger = on_calendars(trigger, known)
     return PreviewResponse(**_preview(FiresToCome(body.name or "", trigger, now, fired=0), query.count))
 
 
@@ -149,9 +165,13 @@ async def preview_edit(
     """What a PATCH with this body would do to the fires to come. Everything is checked, nothing is written."""
     edit = edit_now(caller, services)
     stored = await stored_schedule(name, caller, services)
-    schedule = readable_schedule(stored)
+    schedule = with_calendars(readable_schedule(stored), edit.calendars)
     whole = with_tenant(patched_body(name, body, stored), caller)
-    trigger = decode_trigger(replaced_fields(name, whole, stored, edit)["trigger"])
+
+    def edited_trigger(edit: ScheduleEdit) -> Trigger:
+        return on_calendars(decode_trigger(replaced_fields(name, whole, stored, edit)["trigger"]), edit.calendars)
+
+    trigger = await with_new_calendars(edited_trigger, edit, services)
     after_ms, fired = _after(schedule, edit.now), schedule.tally.fired
     edited = FiresToCome(name, trigger, after_ms, fired=fired)
     changed = compare_fires(FiresToCome(name, schedule.trigger, after_ms, fired=fired), edited, query.count)

@@ -4,6 +4,8 @@ Fields that a request may have look the same in responses, so a client may send 
 merged into the `request_form`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -11,16 +13,18 @@ from pydantic.config import JsonDict
 
 from hascheduler.api.routing.wire_format import instant, instant_or_none, plain_json, texts
 from hascheduler.dispatch.schedules.previews import next_fire
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
 from hascheduler.model.durations import format_duration
 from hascheduler.model.schedule import CatchUp, Overlap, ScheduleRef
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 from hascheduler.ports import StoredDocument
-from hascheduler.triggers import remarks
+from hascheduler.triggers import MissingCalendar, remarks, with_calendars
 from hascheduler.wire.fields import instant_text
 from hascheduler.wire.schedule import ReplaceScheduleBody
 from hascheduler.wire.trigger import TriggerResponse, show_trigger
 
+NO_CALENDARS: Mapping[str, Calendar] = MappingProxyType({})
 _EXAMPLE: JsonDict = {
     "name": "tick",
     "rev": 3,
@@ -33,6 +37,7 @@ _EXAMPLE: JsonDict = {
         "end_at": None,
         "max_fires": None,
         "exclude": [],
+        "calendars": None,
     },
     "misfire": {"grace": "1m", "catch_up": "latest", "limit": 1000},
     "overlap": "skip",
@@ -101,7 +106,7 @@ class CountsResponse(BaseModel):
     missed: int = Field(description="Later than the misfire grace")
     coalesced: int = Field(description="A later fire stands for them")
     paused: int = Field(description="The schedule was paused")
-    excluded: int = Field(description="In an exclusion window")
+    excluded: int = Field(description="In an exclusion window, or on a day that calendars leave out")
     throttled: int = Field(description="Beyond a limit of the tenant")
     unstorable: int = Field(description="No database could hold the job: there is none")
 
@@ -128,14 +133,21 @@ class ScheduleResponse(BaseModel):
     failures_in_a_row: int = Field(
         description="Failed jobs since the last that succeeded; counted only with `pause_after_failures`"
     )
-    warnings: list[str] = Field(description="What of its cron expression may not be meant as it is read")
+    warnings: list[str] = Field(description="Why it does not fire, and what of its cron expression may not be meant")
 
 
-def show_schedule(document: StoredDocument) -> ScheduleResponse:
-    """`InvalidInput` when the stored document can't be read."""
+def show_schedule(document: StoredDocument, calendars: Mapping[str, Calendar] = NO_CALENDARS) -> ScheduleResponse:
+    """Where it uses a calendar that is not among ``calendars``, it says so, and not when it fires.
+
+    `InvalidInput` when the stored document can't be read."""
     schedule = decode_schedule(document["_id"], document)
     policy = schedule.policy
-    fire = next_fire(schedule)
+    warnings = list(remarks(schedule.trigger))
+    try:
+        fire = next_fire(with_calendars(schedule, calendars))
+    except MissingCalendar as missing:
+        fire = None
+        warnings.append(f"it does not fire: {missing.problem}")
     because = document.get("paused_because")
     return ScheduleResponse(
         name=schedule.name,
@@ -157,7 +169,7 @@ def show_schedule(document: StoredDocument) -> ScheduleResponse:
         next_due_at=None if fire is None else instant_text(fire.due_ms),
         counts=show_counts(schedule.tally, unstorable_of(document)),
         failures_in_a_row=schedule.failures,
-        warnings=list(remarks(schedule.trigger)),
+        warnings=warnings,
     )
 
 

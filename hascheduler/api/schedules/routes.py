@@ -22,6 +22,7 @@ from hascheduler.api.schedules.edits import (
     new_document,
     patched_body,
     replaced_fields,
+    with_new_calendars,
 )
 from hascheduler.api.schedules.responses import ScheduleResponse, show_schedule
 from hascheduler.api.schedules.tenant_scope import TenantSchedules, schedule_response, stored_schedule, with_tenant
@@ -43,14 +44,14 @@ async def create_schedule(
     Its nominal times begin after this instant.
     """
     whole = with_tenant(body, caller)
-    made = new_document(whole, edit_now(caller, services))
+    made = await with_new_calendars(lambda edit: new_document(whole, edit), edit_now(caller, services), services)
     await services.schedule_limits.require_room(made["job"]["tenant"], caller, services.view, services.schedules)
     document = await services.schedules.create(made)
     if document is None:
         raise Conflict(f"there is a schedule {body.name!r} already; replace it with PUT, or delete it first")
     response.headers["Location"] = f"/v1/schedules/{quote(body.name)}"
     warn_of_lane(response, whole.job.lane, services.view)
-    return schedule_response(document, response)
+    return schedule_response(document, response, services.view)
 
 
 @router.get("", responses=problem_responses(422))
@@ -59,7 +60,8 @@ async def list_schedules(
 ) -> Page[ScheduleResponse]:
     """Schedules by name, a page at a time; with `label`, only those that have all of these labels."""
     documents = await services.schedules.list(query.after, query.limit + 1, query.labels(), tenant=caller.only)
-    return page(documents, query.limit, show_schedule)
+    calendars = services.view.calendars()
+    return page(documents, query.limit, lambda document: show_schedule(document, calendars))
 
 
 @router.get(
@@ -72,7 +74,7 @@ async def get_schedule(
     document = await stored_schedule(name, caller, services)
     if is_known(known, document):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag(document)})
-    return schedule_response(document, response)
+    return schedule_response(document, response, services.view)
 
 
 @router.put("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
@@ -97,7 +99,7 @@ async def replace_schedule(
         return replaced_fields(name, whole, stored, edit)
 
     warn_of_lane(response, whole.job.lane, services.view)
-    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response)
+    return schedule_response(await edit_schedule(name, caller, services, precondition, change), response, services.view)
 
 
 @router.patch("/{name}", responses={200: TAGGED, **problem_responses(404, 409, 412, 413, 422)})
@@ -115,7 +117,8 @@ async def patch_schedule(
     def change(stored: StoredDocument, edit: ScheduleEdit) -> Mapping[str, Any]:
         return replaced_fields(name, with_tenant(patched_body(name, body, stored), caller), stored, edit)
 
-    shown = schedule_response(await edit_schedule(name, caller, services, precondition, change), response)
+    document = await edit_schedule(name, caller, services, precondition, change)
+    shown = schedule_response(document, response, services.view)
     warn_of_lane(response, shown.job.lane, services.view)
     return shown
 

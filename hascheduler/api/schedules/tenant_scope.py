@@ -19,7 +19,7 @@ from hascheduler.errors import Conflict, InvalidInput
 from hascheduler.model.documents.schedule import decode_schedule
 from hascheduler.model.payload import PAYLOAD_BYTES_MAX
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.ports import ScheduleStore, StoredDocument
+from hascheduler.ports import ClusterView, ScheduleStore, StoredDocument
 from hascheduler.triggers import next_nominal
 from hascheduler.wire.schedule import CreateScheduleBody, ReplaceScheduleBody
 
@@ -90,10 +90,10 @@ def too_large_to_render(name: str) -> Conflict:
     )
 
 
-def schedule_response(document: StoredDocument, response: Response) -> ScheduleResponse:
+def schedule_response(document: StoredDocument, response: Response, view: ClusterView) -> ScheduleResponse:
     """The answer with one schedule, and its tag."""
     try:
-        shown = show_schedule(document)
+        shown = show_schedule(document, view.calendars())
     except InvalidInput as error:
         raise UnreadableDocument("schedule", str(document["_id"]), error) from error
     response.headers["ETag"] = etag(document)

@@ -27,7 +27,7 @@ from hascheduler.model.job import JobState, fire_job_id
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.verdict import Verdict, VerdictRun
 from hascheduler.ports import VerdictRecord
-from hascheduler.triggers import next_nominal
+from hascheduler.triggers import MissingCalendar, next_nominal, with_calendars, without_calendars
 from hascheduler.wire.fields import instant_text
 
 router = APIRouter(prefix="/schedules", tags=["schedules"], route_class=JsonRoute)
@@ -133,6 +133,10 @@ async def list_verdicts(
     shown = records[: query.limit]
     coalesced = [record.run for record in shown if record.run.verdict is Verdict.COALESCED]
     into = await _coalesced_into(schedule, coalesced, services)
+    try:
+        schedule = with_calendars(schedule, services.view.calendars())
+    except MissingCalendar:
+        schedule = without_calendars(schedule)  # all its times wait for that calendar
     undecided = summarize_undecided(schedule, services.clock.wall_ms())
     return VerdictsResponse(
         items=[_show(record, into.get(record.run.first_ms)) for record in shown],

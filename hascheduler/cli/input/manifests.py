@@ -1,4 +1,4 @@
-"""Reads the files of `hascheduler apply`: YAML documents of schedules, definitions, lanes and tenants.
+"""Reads the files of `hascheduler apply`: YAML documents of schedules, definitions, lanes, calendars, tenants.
 
 Each is ``{kind: Schedule, name: …, the rest as in a request}``, or of another kind. All documents are checked before
 anything is sent, and all mistakes are reported at once: by file, number of the document, and field.
@@ -17,6 +17,7 @@ from hascheduler.errors import CallerError, InvalidInput
 from hascheduler.model.instants import WallMs
 from hascheduler.model.repr_limits import quoted
 from hascheduler.triggers import check_trigger
+from hascheduler.wire.calendar import CalendarBody
 from hascheduler.wire.definition import DefinitionBody
 from hascheduler.wire.fields import Name, StrictModel
 from hascheduler.wire.lane import LaneBody
@@ -35,7 +36,7 @@ _ENDINGS = (".yaml", ".yml", ".json")
 _ERRORS_SHOWN_MAX = 10
 
 _KINDS = {kind.capitalize(): kind for kind in NORMAL}
-_KINDS_EXPECTED = "Schedule, Definition, Lane or Tenant, or Apply with an owner"
+_KINDS_EXPECTED = "Schedule, Definition, Lane, Calendar or Tenant, or Apply with an owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,12 @@ def _manifest(document: object, now_ms: WallMs) -> Manifest:
     return Manifest(kind, name, NORMAL[kind](fields))
 
 
-_BODIES: Mapping[str, type[StrictModel]] = {"definition": DefinitionBody, "lane": LaneBody, "tenant": TenantBody}
+_BODIES: Mapping[str, type[StrictModel]] = {
+    "definition": DefinitionBody,
+    "lane": LaneBody,
+    "calendar": CalendarBody,
+    "tenant": TenantBody,
+}
 _PARTS = ("retry", "trigger", "misfire", "job")
 
 

@@ -1,5 +1,5 @@
-"""Schedules, definitions, lanes and tenants in one form, whether a file or a replica wrote them, so that equal ones
-compare equal.
+"""Schedules, definitions, lanes, calendars and tenants in one form, whether a file or a replica wrote them, so that
+equal ones compare equal.
 
 The form is that of a request: the name first, then what `hascheduler.wire.normal_form` makes of the noun's model, and
 nothing that only answers have.
@@ -48,6 +48,12 @@ def normal_lane(body: Mapping[str, Any]) -> dict[str, Any]:
     return _normal(LaneBody, body)
 
 
+def normal_calendar(body: Mapping[str, Any]) -> dict[str, Any]:
+    from hascheduler.wire.calendar import CalendarBody
+
+    return _normal(CalendarBody, body)
+
+
 def normal_tenant(body: Mapping[str, Any]) -> dict[str, Any]:
     from hascheduler.wire.tenant import TenantBody
 
@@ -84,6 +90,7 @@ NORMAL: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "schedule": normal_schedule,
     "definition": normal_definition,
     "lane": normal_lane,
+    "calendar": normal_calendar,
     "tenant": normal_tenant,
 }
 """The form of each kind."""

@@ -3,7 +3,7 @@
 The plan is decided from what is stored and carried out on exactly that: a resource that changed in between is a
 conflict.
 
-Every noun may have an owner: schedules as a label, definitions, lanes and tenants as a field. ``--prune`` deletes what
+Every noun may have an owner: schedules as a label, the others as a field. ``--prune`` deletes what
 its owner applied and the files no longer hold: schedules first, then what they name, and nothing that is still used.
 What is another owner's is neither changed nor deleted, unless it is taken over.
 """
@@ -109,10 +109,11 @@ def apply(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Make schedules, definitions, lanes and tenants as files say.
+    """Make schedules, definitions, lanes, calendars and tenants as files say.
 
-    Documents are `kind: Schedule`, `Definition`, `Lane` or `Tenant`, `name: …`, and the rest as in a request. Nothing
-    is sent while any of them is wrong. What is changed is what was shown: if somebody was faster, that document fails.
+    Documents are `kind: Schedule`, `Definition`, `Lane`, `Calendar` or `Tenant`, `name: …`, and the rest as in a
+    request. Nothing is sent while any of them is wrong. What is changed is what was shown: if somebody was faster,
+    that document fails.
     What is written is marked as its owner's; what is another's is refused (status 2), unless with --take-over.
     --prune deletes for this owner alone, schedules first, and nothing that a schedule, a job that has not ended or a
     token still uses. Asks first; without a terminal it does nothing but say so (status 2), unless with --yes. Status 1:
@@ -311,7 +312,7 @@ def _with_stored_anchor(trigger: Mapping[str, Any], stored: Mapping[str, Any]) -
     return trigger
 
 
-_PRUNED = ("schedule", "definition", "lane", "tenant")
+_PRUNED = ("schedule", "definition", "lane", "calendar", "tenant")
 """In this order, so that nothing goes before what names it."""
 
 

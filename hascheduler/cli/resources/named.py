@@ -1,4 +1,4 @@
-"""What the commands on definitions, lanes and tenants do: list, get, put and edit a resource with a name.
+"""What the commands on definitions, lanes, calendars and tenants do: list, get, put and edit a resource with a name.
 
 The file of each resource says which options and columns it has.
 """

@@ -1,4 +1,4 @@
-"""What still uses a definition, a lane or a tenant, so that ``apply --prune`` deletes none of those.
+"""What still uses a definition, a lane, a calendar or a tenant, so that ``apply --prune`` deletes none of those.
 
 References are names, and nothing stops anybody from naming what is not there: what is found here held when it was asked
 for. Schedules, jobs that have not ended, and a tenant's tokens count.
@@ -33,6 +33,8 @@ def uses(scheduler: Scheduler, nouns: Sequence[Noun], planned: Planned) -> dict[
     for kind, name in nouns:
         if (kind, name) in found:
             continue
+        if kind == "calendar":
+            continue  # only schedules name one
         said = _live_job(scheduler, kind, name) or (_token(scheduler, name) if kind == "tenant" else None)
         if said is not None:
             found[kind, name] = said
@@ -47,6 +49,10 @@ def _schedules(scheduler: Scheduler, nouns: Set[Noun], planned: Planned) -> dict
             noun = kind, job.get(kind) or _UNSAID.get(kind, "")
             if noun in nouns:
                 users.setdefault(noun, []).append(name)
+        use = body["trigger"].get("calendars") or {}
+        for calendar in {*(use.get("only") or ()), *(use.get("except") or ())}:
+            if ("calendar", calendar) in nouns:
+                users.setdefault(("calendar", calendar), []).append(name)
     return {noun: f"schedule {names[0]}{_more(len(names) - 1)} it" for noun, names in users.items()}
 
 

@@ -51,6 +51,18 @@ TRIGGER: Options = {
         list[str] | None,
         typer.Option("--exclude", metavar="FROM/TO", help="Leave out what lies between; again for more."),
     ],
+    "only_on": Annotated[
+        list[str] | None,
+        typer.Option("--only-on", metavar="CALENDAR", help="Only on days in this calendar; again: in each of them."),
+    ],
+    "except_on": Annotated[
+        list[str] | None,
+        typer.Option("--except-on", metavar="CALENDAR", help="Not on days in this calendar; again for more."),
+    ],
+    "days_of": Annotated[
+        str | None,
+        typer.Option("--days-of", metavar="ZONE", help="Whose days these are; default: --timezone."),
+    ],
 }
 
 
@@ -161,7 +173,21 @@ def changed_trigger(given: Given) -> dict[str, Any]:
         trigger["max_fires"] = whole_or_none("--max-fires", given["max_fires"])
     if "exclude" in given:
         trigger["exclude"] = None if given["exclude"] == [NONE] else [_window(text) for text in given["exclude"]]
+    calendars = _calendars(given)
+    if calendars:
+        is_over = [*calendars.items()] == [("only", None), ("except", None)]
+        trigger["calendars"] = None if is_over else calendars
     return trigger
+
+
+def _calendars(given: Given) -> dict[str, Any]:
+    use: dict[str, Any] = {}
+    for option, field in (("only_on", "only"), ("except_on", "except")):
+        if option in given:
+            use[field] = None if given[option] == [NONE] else list(given[option])
+    if "days_of" in given:
+        use["timezone"] = or_none(given["days_of"])
+    return use
 
 
 def _at(texts: list[str]) -> dict[str, Any]:

@@ -22,11 +22,15 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from hascheduler.cli.output.instants import day_text, reader_zone, utc_datetime
+from hascheduler.client import Scheduler
 from hascheduler.errors import InvalidInput
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.instants import WallMs, parse_instant
 from hascheduler.model.trigger import Trigger
-from hascheduler.triggers import count_firing
+from hascheduler.triggers import count_firing, on_calendars
+from hascheduler.wire.calendar import CalendarBody
 from hascheduler.wire.trigger import read_trigger
+from hascheduler.wire.validation import validated
 
 _MINUTE_MS = 60_000
 _CELL_MINUTES = (1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 720, 1_440)
@@ -175,26 +179,40 @@ def zone_or_default(name: str | None) -> ZoneInfo:
     return ZoneInfo(name)
 
 
-def timeline_rows(schedules: Iterable[Mapping[str, Any]], now_ms: WallMs) -> list[TimelineRow]:
+def timeline_rows(scheduler: Scheduler, labels: list[str] | None, now_ms: WallMs) -> list[TimelineRow]:
     """The one that fires next comes first; then those that are paused or over."""
+    schedules = list(scheduler.schedules.list(labels))
+    uses_calendars = any(schedule["trigger"].get("calendars") for schedule in schedules)
+    calendars = {each["name"]: _calendar(each) for each in scheduler.calendars.list()} if uses_calendars else {}
+    return order_rows(schedules, calendars, now_ms)
+
+
+def order_rows(
+    schedules: Iterable[Mapping[str, Any]], calendars: Mapping[str, Calendar], now_ms: WallMs
+) -> list[TimelineRow]:
     ordered = sorted(schedules, key=lambda one: (one["next_at"] is None, _at(one["next_at"]), one["name"]))
-    return [_row(schedule, now_ms) for schedule in ordered]
+    return [_row(schedule, calendars, now_ms) for schedule in ordered]
+
+
+def _calendar(answer: Mapping[str, Any]) -> Calendar:
+    said = {field: answer[field] for field in ("weekdays", "include", "exclude")}
+    return validated(CalendarBody, said).resource(answer["name"])
 
 
 def _at(instant: str | None) -> int:
     return 0 if instant is None else parse_instant(instant)
 
 
-def _row(schedule: Mapping[str, Any], now_ms: WallMs) -> TimelineRow:
+def _row(schedule: Mapping[str, Any], calendars: Mapping[str, Calendar], now_ms: WallMs) -> TimelineRow:
     name = schedule["name"]
     if schedule.get("paused"):
         return TimelineRow(name, None, note="paused")
     if schedule["next_at"] is None:
         return TimelineRow(name, None, note="over")
     try:
-        trigger = read_trigger(schedule["trigger"], now_ms)
+        trigger = on_calendars(read_trigger(schedule["trigger"], now_ms), calendars)
     except InvalidInput:
-        # A replica of a newer version has kinds that are unknown here.
+        # A replica of a newer version has kinds that are unknown here; or a calendar has just gone.
         return TimelineRow(name, None, note="a trigger that this version does not know")
     if trigger.max_fires is None:
         return TimelineRow(name, trigger)

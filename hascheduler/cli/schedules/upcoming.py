@@ -46,7 +46,7 @@ def calendar(
     zone = zone_or_default(timezone)
     now_ms = SystemClock().wall_ms()
     with replica(url) as scheduler:
-        rows = timeline_rows(scheduler.schedules.list(labels), now_ms)
+        rows = timeline_rows(scheduler, labels, now_ms)
     found = list(calendar_days(rows, now_ms, days, zone))
     if as_json:
         print_json({"timezone": zone.key, "days": [{"day": str(day.date()), "fires": fires} for day, fires in found]})
@@ -122,7 +122,7 @@ def timeline(
 
         def picture() -> RenderableType:
             now_ms = SystemClock().wall_ms()
-            rows = timeline_rows(scheduler.schedules.list(labels), now_ms)
+            rows = timeline_rows(scheduler, labels, now_ms)
             if not rows:
                 return Text("There are no schedules.", style="dim")
             lines = draw_timeline(rows, now_ms, hours, zone, console().width)
@@ -132,7 +132,7 @@ def timeline(
             show_or_watch(picture, watch=watch)
             return
         now_ms = SystemClock().wall_ms()
-        rows = timeline_rows(scheduler.schedules.list(labels), now_ms)
+        rows = timeline_rows(scheduler, labels, now_ms)
         counts = [(row, count_fires(row, now_ms, now_ms + hours * _HOUR_MS)) for row in rows]
         fires = {row.name: count if row.fires_left is None else min(count, row.fires_left) for row, count in counts}
         print_json({"hours": hours, "fires": fires})

@@ -1,4 +1,4 @@
-"""What schedules, definitions, lanes and tenants share: each is written as a whole, or patched, under its name."""
+"""What schedules, definitions, lanes, calendars and tenants share: each is written as a whole, or patched, by name."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Generic, Literal, TypeVar

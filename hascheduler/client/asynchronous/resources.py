@@ -1,4 +1,4 @@
-"""``scheduler.definitions``, ``.lanes``, ``.tenants`` and ``.tokens``: what operators set."""
+"""``scheduler.definitions``, ``.lanes``, ``.calendars``, ``.tenants`` and ``.tokens``: what operators set."""
 
 from collections.abc import AsyncIterator
 from typing import Literal, Unpack
@@ -8,6 +8,8 @@ from hascheduler.client.asynchronous.named import AsyncNamedApi
 from hascheduler.client.bodies import encoded, plain
 from hascheduler.client.requests import Request, body_of, deleted, named, not_there
 from hascheduler.client.wire import (
+    CalendarBody,
+    CalendarResponse,
     DefinitionBody,
     DefinitionResponse,
     LaneBody,
@@ -51,6 +53,23 @@ class AsyncLanesApi(AsyncNamedApi[LaneResponse]):
         **fields: Unpack[LaneBody],
     ) -> LaneResponse:
         """Make or replace the class of work: what is left out has its default."""
+        return await self.put_document(name, fields, if_match=if_match, if_none_match=if_none_match)
+
+
+class AsyncCalendarsApi(AsyncNamedApi[CalendarResponse]):
+    """A calendar that schedules use can't be deleted."""
+
+    _collection = "calendars"
+
+    async def put(
+        self,
+        name: str,
+        *,
+        if_match: str | int | None = None,
+        if_none_match: Literal["*"] | None = None,
+        **fields: Unpack[CalendarBody],
+    ) -> CalendarResponse:
+        """Make or replace the calendar: what is left out is empty."""
         return await self.put_document(name, fields, if_match=if_match, if_none_match=if_none_match)
 
 

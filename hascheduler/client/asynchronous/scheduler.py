@@ -14,6 +14,7 @@ from hascheduler.client.asynchronous.asking import each
 from hascheduler.client.asynchronous.cluster import AsyncClusterApi
 from hascheduler.client.asynchronous.events import AsyncEventsApi
 from hascheduler.client.asynchronous.resources import (
+    AsyncCalendarsApi,
     AsyncDefinitionsApi,
     AsyncLanesApi,
     AsyncTenantsApi,
@@ -58,6 +59,7 @@ class AsyncScheduler:
         self.schedules = AsyncSchedulesApi(self._ask)
         self.definitions = AsyncDefinitionsApi(self._ask)
         self.lanes = AsyncLanesApi(self._ask)
+        self.calendars = AsyncCalendarsApi(self._ask)
         self.tenants = AsyncTenantsApi(self._ask)
         self.tokens = AsyncTokensApi(self._ask)
         self.cluster = AsyncClusterApi(self._ask, self._follow)

@@ -1,5 +1,5 @@
 # Written by scripts/generate-client from hascheduler/client/asynchronous/named.py: change that one.
-"""What schedules, definitions, lanes and tenants share: each is written as a whole, or patched, under its name."""
+"""What schedules, definitions, lanes, calendars and tenants share: each is written as a whole, or patched, by name."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, Literal, TypeVar

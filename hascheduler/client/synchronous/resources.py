@@ -1,5 +1,5 @@
 # Written by scripts/generate-client from hascheduler/client/asynchronous/resources.py: change that one.
-"""``scheduler.definitions``, ``.lanes``, ``.tenants`` and ``.tokens``: what operators set."""
+"""``scheduler.definitions``, ``.lanes``, ``.calendars``, ``.tenants`` and ``.tokens``: what operators set."""
 
 from collections.abc import Iterator
 from typing import Literal, Unpack
@@ -9,6 +9,8 @@ from hascheduler.client.requests import Request, body_of, deleted, named, not_th
 from hascheduler.client.synchronous.asking import Ask, each
 from hascheduler.client.synchronous.named import NamedApi
 from hascheduler.client.wire import (
+    CalendarBody,
+    CalendarResponse,
     DefinitionBody,
     DefinitionResponse,
     LaneBody,
@@ -52,6 +54,23 @@ class LanesApi(NamedApi[LaneResponse]):
         **fields: Unpack[LaneBody],
     ) -> LaneResponse:
         """Make or replace the class of work: what is left out has its default."""
+        return self.put_document(name, fields, if_match=if_match, if_none_match=if_none_match)
+
+
+class CalendarsApi(NamedApi[CalendarResponse]):
+    """A calendar that schedules use can't be deleted."""
+
+    _collection = "calendars"
+
+    def put(
+        self,
+        name: str,
+        *,
+        if_match: str | int | None = None,
+        if_none_match: Literal["*"] | None = None,
+        **fields: Unpack[CalendarBody],
+    ) -> CalendarResponse:
+        """Make or replace the calendar: what is left out is empty."""
         return self.put_document(name, fields, if_match=if_match, if_none_match=if_none_match)
 
 

@@ -22,6 +22,7 @@ from hascheduler.client.synchronous.asking import each
 from hascheduler.client.synchronous.cluster import ClusterApi
 from hascheduler.client.synchronous.events import EventsApi
 from hascheduler.client.synchronous.resources import (
+    CalendarsApi,
     DefinitionsApi,
     LanesApi,
     TenantsApi,
@@ -59,6 +60,7 @@ class Scheduler:
         self.schedules = SchedulesApi(self._ask)
         self.definitions = DefinitionsApi(self._ask)
         self.lanes = LanesApi(self._ask)
+        self.calendars = CalendarsApi(self._ask)
         self.tenants = TenantsApi(self._ask)
         self.tokens = TokensApi(self._ask)
         self.cluster = ClusterApi(self._ask, self._follow)

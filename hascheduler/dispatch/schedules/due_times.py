@@ -3,9 +3,11 @@
 One timer per schedule: for when its first undecided nominal time is due; for times that will not fire anyway, for when
 the period that they lie in is over. A decision that has not come back yet is remembered as a promised cursor and
 counts, so that nothing is decided again from the older ones that the stream still shows.
+
+A schedule that uses a calendar which is not there is held with that reason, until the calendar comes.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from hascheduler.dispatch.decisions import TimeOutcome
 from hascheduler.dispatch.schedules.fire_admission import FireAllowance
@@ -13,25 +15,29 @@ from hascheduler.dispatch.schedules.time_outcomes import decide_due_times
 from hascheduler.dispatch.schedules.trigger_periods import undecided
 from hascheduler.dispatch.timers import Timers
 from hascheduler.errors import InvalidInput
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.instants import LATEST_MS, WallMs
 from hascheduler.model.job import ScheduleId
 from hascheduler.model.schedule import ScheduleRef
 from hascheduler.model.verdict import FireCounts
-from hascheduler.triggers import due_ms
+from hascheduler.triggers import calendars_of, due_ms, with_calendars
 
 _AT_ONCE_MAX = 100
 """Times of one schedule decided at once, before the due times of another."""
 
 
 class DueTimes:
-    def __init__(self) -> None:
+    def __init__(self, calendars: Mapping[str, Calendar] | None = None) -> None:
+        """``calendars`` is read, not changed: by name, those that are there."""
+        self._calendars = {} if calendars is None else calendars
+        self._users: dict[str, dict[str, None]] = {}
         self._schedules: dict[str, ScheduleRef] = {}
         self._promised: dict[str, tuple[WallMs, FireCounts]] = {}
         self._held: dict[str, int] = {}
         self._lost: set[str] = set()
         self._timers = Timers()
         self.unreadable: dict[str, str] = {}
-        """By schedule: why its trigger can't be read. It was written by hand, and never fires."""
+        """By schedule: why its times can't be told. It was written by hand, or lacks a calendar, and does not fire."""
 
     def schedule(self, name: str) -> ScheduleRef | None:
         return self._schedules.get(name)
@@ -42,6 +48,8 @@ class DueTimes:
     def seen(self, schedule: ScheduleRef) -> None:
         before = self._schedules.get(schedule.name)
         self._schedules[schedule.name] = schedule
+        if before is None or before.trigger is not schedule.trigger or before.past is not schedule.past:
+            self._note_use(before, schedule)
         promised = self._promised.get(schedule.name)
         if promised is not None and promised[0] <= schedule.cursor_ms:
             del self._promised[schedule.name]
@@ -55,12 +63,22 @@ class DueTimes:
             self._arm(schedule)
 
     def gone(self, name: str) -> None:
-        self._schedules.pop(name, None)
+        self._note_use(self._schedules.pop(name, None), None)
         self._promised.pop(name, None)
         self._held.pop(name, None)
         self._lost.discard(name)
         self._timers.clear(name)
         self.unreadable.pop(name, None)
+
+    def users_of(self, calendar: str) -> list[str]:
+        """The schedules that use the calendar of that name, be it there or not."""
+        return list(self._users.get(calendar, ()))
+
+    def calendar_changed(self, calendar: str) -> None:
+        """Look again at the schedules that use it: one after the other, with the times that are due."""
+        for name in self._users.get(calendar, ()):
+            if name not in self._held:
+                self._timers.set(name, 0)
 
     def promise(self, outcome: TimeOutcome) -> None:
         """Take the outcome as decided, whatever the stream still shows."""
@@ -127,15 +145,17 @@ class DueTimes:
             due = next(self._timers.take_due(now, 1), None)
             if due is None:
                 return
-            schedule = self._schedules[due[0]]
+            stored = schedule = self._schedules[due[0]]
             cursor_ms, tally = self._decided(schedule)
             at_once = min(limit, _AT_ONCE_MAX)
             left = allowance(schedule)
             try:
+                schedule = with_calendars(stored, self._calendars)
                 live_ids = live(schedule.identity)
                 new = decide_due_times(schedule, cursor_ms, tally, now, live=live_ids, limit=at_once, allowance=left)
-            except InvalidInput as error:  # a trigger in its past that was written by hand
+            except InvalidInput as error:  # a trigger in its past that was written by hand, or a calendar that is gone
                 self.unreadable[schedule.name] = str(error)
+                limit -= 1
                 continue
             if new:
                 self._promised[schedule.name] = (new[-1].nominal_ms, new[-1].tally)
@@ -144,11 +164,21 @@ class DueTimes:
                 limit -= 1  # looking has a cost too
             else:
                 self._arm(schedule, not_before_ms=0 if new else now + 1)
-            limit -= len(new)
+            limit -= len(new) or schedule.trigger.calendars is not None
             yield new
 
     def next_at(self) -> int | None:
         return self._timers.next_at()
+
+    def _note_use(self, before: ScheduleRef | None, schedule: ScheduleRef | None) -> None:
+        if before is not None:
+            for name in calendars_of(before):
+                self._users[name].pop(before.name, None)
+                if not self._users[name]:
+                    del self._users[name]
+        if schedule is not None:
+            for name in calendars_of(schedule):
+                self._users.setdefault(name, {})[schedule.name] = None
 
     def _decided(self, schedule: ScheduleRef) -> tuple[WallMs, FireCounts]:
         return self._promised.get(schedule.name) or (schedule.cursor_ms, schedule.tally)
@@ -167,7 +197,7 @@ class DueTimes:
 
     def _next_at(self, schedule: ScheduleRef) -> int | None:
         cursor_ms, tally = self._decided(schedule)
-        for times in undecided(schedule, cursor_ms, LATEST_MS):
+        for times in undecided(with_calendars(schedule, self._calendars), cursor_ms, LATEST_MS):
             first_ms = None if times.is_exhausted(tally) else times.first()
             if first_ms is None:
                 continue

@@ -26,7 +26,7 @@ class SchedulePlanner:
         self._admission = FireAdmission(rules)
         self._jobs = jobs
         self._ledger = ledger
-        self._due_times = DueTimes()
+        self._due_times = DueTimes(rules.calendars)
         self._failures = ConsecutiveFailures()
 
     @property
@@ -52,6 +52,13 @@ class SchedulePlanner:
         self._failures.schedule_seen(schedule, self._due_times.schedule(schedule.name))
         self._due_times.seen(schedule)
         self._ledger.schedule_seen(schedule)
+
+    def calendar_changed(self, name: str) -> None:
+        """The rules have another calendar of that name, or none any more."""
+        self._due_times.calendar_changed(name)
+
+    def users_of(self, calendar: str) -> list[str]:
+        return self._due_times.users_of(calendar)
 
     def gone(self, name: str) -> None:
         self._failures.schedule_gone(name)

@@ -22,6 +22,7 @@ from hascheduler.triggers import (
     count_firing,
     due_ms,
     excluded_until,
+    next_firing,
     remarks,
     upcoming,
 )
@@ -52,7 +53,8 @@ class FiresToCome:
 
     def starting_at(self, from_ms: int) -> "FiresToCome":
         """Those from ``from_ms`` on, if all before them fire."""
-        between = count_firing(self.trigger, self.after_ms + 1, from_ms - 1)
+        counts = self.trigger.max_fires is not None
+        between = count_firing(self.trigger, self.after_ms + 1, from_ms - 1) if counts else 0
         return replace(self, after_ms=WallMs(from_ms - 1), fired=self.fired + between)
 
 
@@ -100,10 +102,16 @@ class Preview:
 def next_fire(schedule: ScheduleRef) -> Upcoming | None:
     """The next undecided nominal time that fires; None if none does, or the schedule is paused."""
     if schedule.paused_at_ms is None:
-        for times in undecided(schedule, schedule.cursor_ms, LATEST_MS):
+        # Through the last edit; what comes after that has one trigger.
+        for times in undecided(schedule, schedule.cursor_ms, schedule.since_ms) if schedule.past else ():
             first_ms = times.first() if times.verdict is None and not times.is_exhausted(schedule.tally) else None
             if first_ms is not None:
                 return Upcoming(first_ms, due_ms(schedule.name, times.trigger, first_ms))
+        trigger = schedule.trigger
+        if trigger.max_fires is None or schedule.tally.fired < trigger.max_fires:
+            first_ms = next_firing(trigger, max(schedule.cursor_ms, schedule.since_ms))
+            if first_ms is not None:
+                return Upcoming(first_ms, due_ms(schedule.name, trigger, first_ms))
     return None
 
 

@@ -1,8 +1,9 @@
 """The nominal times of a schedule that are in force and undecided: the trigger periods after its cursor, in order.
 
-The times of one period have one trigger, and are paused or not. An exclusion window makes periods of its own. Here
-"an edit is not retroactive" is implemented once: for the core, which decides the times, for the edits, which must keep
-what is undecided, and for the API, which shows it.
+The times of one period have one trigger, and are paused or not. An exclusion window makes periods of its own, and so
+does each day that calendars leave out: its times are decided when it is over, so an edit of a calendar changes nothing
+about the days before. Here "an edit is not retroactive" is implemented once: for the core, which decides the times, for
+the edits, which must keep what is undecided, and for the API, which shows it.
 """
 
 from bisect import bisect_right
@@ -15,7 +16,9 @@ from hascheduler.model.instants import WallMs
 from hascheduler.model.schedule import ScheduleRef, TriggerPeriod
 from hascheduler.model.trigger import Trigger
 from hascheduler.model.verdict import FireCounts, Verdict
-from hascheduler.triggers import count_nominal, latest_nominal, next_nominal
+from hascheduler.triggers import count_nominal, day_part, latest_nominal, next_nominal, run_until
+
+_AT_ONCE_MS = 31 * 86_400_000
 
 UndecidedBecause = Literal["due", "paused", "excluded"]
 """What an undecided time waits for: a leader, which decides it at once; a resume; the end of its exclusion window."""
@@ -64,11 +67,12 @@ def undecided(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Iterabl
 
     While the schedule is paused, the times since the pause are not among them: they are decided when it is resumed.
     """
-    if schedule.past or schedule.trigger.exclude or schedule.paused_at_ms is not None:
+    trigger = schedule.trigger
+    if schedule.past or trigger.exclude or trigger.calendars is not None or schedule.paused_at_ms is not None:
         return _of_periods(schedule, cursor_ms, through_ms)
     # Nearly all schedules.
     after_ms = max(cursor_ms, schedule.since_ms)
-    return (UndecidedTimes(schedule.trigger, WallMs(after_ms), WallMs(through_ms)),) if after_ms < through_ms else ()
+    return (UndecidedTimes(trigger, WallMs(after_ms), WallMs(through_ms)),) if after_ms < through_ms else ()
 
 
 def summarize_undecided(schedule: ScheduleRef, now: WallMs) -> UndecidedSummary:
@@ -117,9 +121,10 @@ def _of_periods(schedule: ScheduleRef, cursor_ms: int, through_ms: int) -> Itera
         if period.paused:
             yield UndecidedTimes(period.trigger, WallMs(after_ms), WallMs(until_ms), Verdict.PAUSED)
         elif not period.trigger.exclude:
-            yield UndecidedTimes(period.trigger, WallMs(after_ms), WallMs(until_ms))
+            yield from _by_days(UndecidedTimes(period.trigger, WallMs(after_ms), WallMs(until_ms)))
         else:
-            yield from _without_windows(period.trigger, after_ms, until_ms)
+            for times in _without_windows(period.trigger, after_ms, until_ms):
+                yield from _by_days(times)
 
 
 def _periods(schedule: ScheduleRef, through_ms: int) -> Iterator[TriggerPeriod]:
@@ -141,3 +146,24 @@ def _without_windows(trigger: Trigger, after_ms: int, until_ms: int) -> Iterator
         if after_ms >= until_ms:
             return
     yield UndecidedTimes(trigger, WallMs(after_ms), WallMs(until_ms))
+
+
+def _by_days(times: UndecidedTimes) -> Iterator[UndecidedTimes]:
+    """Those of days that calendars leave out, a day at a time, and those of the days between, about a month at a time.
+
+    Days without a time of the trigger are passed over, so the first of them is the first time of all.
+    """
+    trigger, after_ms, through_ms = times.trigger, times.after_ms, times.through_ms
+    if trigger.calendars is None or times.verdict is not None:
+        yield times
+        return
+    while after_ms < through_ms:
+        nominal_ms = next_nominal(trigger, after_ms)
+        if nominal_ms is None or nominal_ms > through_ms:
+            return
+        part = day_part(trigger, nominal_ms)
+        is_out = part.left_out_by is not None
+        until_ms = part.until_ms if is_out else run_until(trigger, part, min(through_ms, nominal_ms + _AT_ONCE_MS))
+        last_ms = WallMs(min(until_ms - 1, through_ms))
+        yield UndecidedTimes(trigger, after_ms, last_ms, Verdict.EXCLUDED if is_out else None)
+        after_ms = last_ms

@@ -1,6 +1,7 @@
 """Which collections a mirror has, and which of their fields: the stream and the snapshot project to those."""
 
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.calendar import CALENDAR_FIELDS
 from hascheduler.model.documents.definition import DEFINITION_FIELDS
 from hascheduler.model.documents.job import JOB_FIELDS
 from hascheduler.model.documents.journal import JOURNAL_FIELDS
@@ -21,6 +22,7 @@ MIRRORED = tuple(collection for collection in Collection if collection not in _U
 LEAN_FIELDS: dict[Collection, tuple[str, ...]] = {
     Collection.DEFINITIONS: DEFINITION_FIELDS,
     Collection.LANES: LANE_FIELDS,
+    Collection.CALENDARS: CALENDAR_FIELDS,
     Collection.TENANTS: TENANT_FIELDS,
     Collection.TOKENS: TOKEN_FIELDS,
     Collection.PAUSES: PAUSE_FIELDS,

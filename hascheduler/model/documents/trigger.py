@@ -1,23 +1,36 @@
 """Stored triggers.
 
 ``{type, …the pattern's own fields…, jitter_ms?, start_at_ms?, end_at_ms?, max_fires?, exclude?}``, the last as a list
-of ``[from_ms, to_ms]``. The times are not checked here: a cron expression is parsed when its next time is computed.
+of ``[from_ms, to_ms]``. One that uses calendars is stored inside an object of a type of its own, ``{type: "calendars",
+trigger, only, except, timezone?}``: a release that knows no calendars must not take it for one that fires on all days.
+The times are not checked here: a cron expression is parsed when its next time is computed.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 from hascheduler.errors import InvalidInput
-from hascheduler.model.fields import instant_or_none, integer, is_integer, text
+from hascheduler.model.fields import instant_or_none, integer, is_integer, text, text_or_none
 from hascheduler.model.instants import WallMs
-from hascheduler.model.trigger import Cron, Interval, Once, Pattern, Times, Trigger, Window
+from hascheduler.model.trigger import CalendarUse, Cron, Interval, Once, Pattern, Times, Trigger, Window
 
 _SHARED_MAX = 4_096
+_CALENDARS = "calendars"
 
 
 def encode_trigger(trigger: Trigger) -> dict[str, Any]:
+    use = trigger.calendars
+    if use is None:
+        return _encode_plain(trigger)
+    named = {"only": list(use.only), "except": list(use.excluding)}
+    zone = {} if use.timezone is None else {"timezone": use.timezone}
+    return {"type": _CALENDARS, "trigger": _encode_plain(trigger), **named, **zone}
+
+
+def _encode_plain(trigger: Trigger) -> dict[str, Any]:
     stored = _encode_pattern(trigger.pattern)
     if trigger.jitter_ms:
         stored["jitter_ms"] = trigger.jitter_ms
@@ -38,6 +51,8 @@ def decode_trigger(fields: object) -> Trigger:
         plain = _plain(fields) if len(fields) == 3 else None
         if plain is not None:
             return plain
+        if fields.get("type") == _CALENDARS:
+            return _decode_on_calendars(fields)
         pattern = _decode_pattern(fields)
         jitter_ms = integer(fields, "jitter_ms", default=0)
         if jitter_ms < 0:
@@ -54,6 +69,21 @@ def decode_trigger(fields: object) -> Trigger:
         )
     except InvalidInput as error:
         raise InvalidInput(("trigger", *error.path), error.problem, error.expected) from None
+
+
+def _decode_on_calendars(fields: Mapping[str, Any]) -> Trigger:
+    inside = fields.get("trigger")
+    if isinstance(inside, Mapping) and inside.get("type") == _CALENDARS:
+        raise InvalidInput(("trigger", "type"), "calendars within calendars", "cron, interval, times or once")
+    use = CalendarUse(_names(fields, "only"), _names(fields, "except"), text_or_none(fields, "timezone"))
+    return _shared(replace(decode_trigger(inside), calendars=use))
+
+
+def _names(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    names = _items(fields, name, empty=True)
+    if not all(isinstance(each, str) and each for each in names):
+        raise InvalidInput((name,), f"{str(names)[:64]}", "a list of names")
+    return tuple(names)
 
 
 def _plain(fields: Mapping[str, Any]) -> Trigger | None:

@@ -13,6 +13,7 @@ from hascheduler.check.documents import decode_or_finding, read_schema
 from hascheduler.check.finding import Finding, FindingKind, short_id
 from hascheduler.check.jobs import CheckContext, RegisteredProcessor
 from hascheduler.check.waiting import ConcurrencyCaps
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
 from hascheduler.model.documents.lean_fields import LEAN_FIELDS
@@ -27,7 +28,7 @@ from hascheduler.mongo.work.store import REGISTRATION_KEPT_MS
 
 _SMALL = (
     Collection.META, Collection.LEASES, Collection.PROCESSORS, Collection.REPLICAS, Collection.DEFINITIONS,
-    Collection.LANES, Collection.TENANTS, Collection.TOKENS, Collection.PAUSES,
+    Collection.LANES, Collection.CALENDARS, Collection.TENANTS, Collection.TOKENS, Collection.PAUSES,
 )  # fmt: skip
 _HEARD_LATELY_MS = 30_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -62,6 +63,7 @@ class ScanContext:
     caps: ConcurrencyCaps
     processors: dict[str, RegisteredProcessor] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
+    calendars: dict[str, Calendar] = field(default_factory=dict)
     leases: dict[str, LeaseRecord] = field(default_factory=dict)
     pauses: dict[str, StandingPause] = field(default_factory=dict)
     replicas: set[str] = field(default_factory=set)
@@ -96,6 +98,8 @@ def _take(collection: Collection, document: Mapping[str, Any], into: ScanContext
         case Collection.PROCESSORS:
             heard_at_ms = None if expire_at_ms is None else expire_at_ms - REGISTRATION_KEPT_MS
             into.processors[resource.id] = RegisteredProcessor(resource, heard_at_ms)
+        case Collection.CALENDARS:
+            into.calendars[resource.name] = resource
         case Collection.DEFINITIONS:
             into.definitions[resource.name] = resource
         case Collection.REPLICAS if expire_at_ms is not None:

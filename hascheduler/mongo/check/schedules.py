@@ -30,7 +30,7 @@ from hascheduler.mongo.check.indexes import PresentIndexes
 from hascheduler.mongo.check.pace import ScanPace
 from hascheduler.mongo.connection import Database
 from hascheduler.mongo.faults import faults
-from hascheduler.triggers import next_nominal
+from hascheduler.triggers import MissingCalendar, next_nominal, with_calendars, without_calendars
 
 _FIELDS = list(LEAN_FIELDS[Collection.SCHEDULES])
 _SAMPLED = 50
@@ -48,6 +48,7 @@ class ScheduleScan:
         self._pace = pace
         self._now = context.now
         self._config = context.config
+        self._calendars = context.calendars
         self._kept_since_ms = kept_since_ms
         self._times_max = times_max
         self._compared = 0
@@ -87,6 +88,12 @@ class ScheduleScan:
                     for finding in check_payload(document):
                         yield finding
 
+    def _on_its_days(self, schedule: ScheduleRef) -> ScheduleRef:
+        try:
+            return with_calendars(schedule, self._calendars)
+        except MissingCalendar:  # it is held: whatever is due is overdue
+            return without_calendars(schedule)
+
     async def _check_one(self, document: Mapping[str, Any], *, led: bool, compare: bool) -> AsyncIterator[Finding]:
         schedule = decode_or_finding(Collection.SCHEDULES, document)
         if isinstance(schedule, Finding):
@@ -94,7 +101,7 @@ class ScheduleScan:
             return
         try:
             next_nominal(schedule.trigger, 0)  # a cron expression is parsed when its times are computed
-            for finding in check_cursor(schedule, self._now, self._config, led=led):
+            for finding in check_cursor(self._on_its_days(schedule), self._now, self._config, led=led):
                 yield finding
             if compare:
                 async for finding in self._compared_with_verdicts(schedule):

@@ -41,6 +41,7 @@ _NESTED = [
         Collection.PROCESSORS,
         Collection.DEFINITIONS,
         Collection.LANES,
+        Collection.CALENDARS,
         Collection.TENANTS,
     )
 ]

@@ -23,8 +23,10 @@ from hascheduler.dispatch.decisions import CountFailures, Decision, Dispatch, Fi
 from hascheduler.dispatch.explanation import Explanation
 from hascheduler.dispatch.recording import RecordedStep, RecordingEnd, RecordingHeading
 from hascheduler.errors import InvalidInput
+from hascheduler.model.calendar import Calendar
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import Definition
+from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
 from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.documents.lane import decode_lane, encode_lane
 from hascheduler.model.documents.pause import decode_pause, encode_pause
@@ -59,6 +61,7 @@ from hascheduler.testing.memory.schedules import MemoryScheduleStore
 from hascheduler.testing.memory.tokens import MemoryTokenStore
 from hascheduler.testing.memory.verdicts import MemoryVerdictStore
 from hascheduler.testing.memory.work import MemoryWorkStore
+from hascheduler.triggers import calendars_of
 
 NOW = WallMs(1_893_456_000_000)  # 2030-01-01T00:00:00Z, a Tuesday
 RETENTION_MS = 600_000
@@ -140,6 +143,8 @@ class StandingView:
     lanes: Callable[[], Mapping[str, Lane]] = dict
     pauses: Callable[[], Mapping[str, StandingPause]] = dict
     definitions: Callable[[], Mapping[str, Definition]] = dict
+    calendars: Callable[[], Mapping[str, Calendar]] = dict
+    schedules_on: Callable[[str], list[str]] = lambda _: []
     waiting: Counter[str] = field(default_factory=Counter)
     dispatched_attempts: Callable[[str], Sequence[tuple[str, int]]] = lambda _: ()
     processors: Callable[[], Sequence[ProcessorRef]] = lambda: ()
@@ -250,6 +255,7 @@ class World:
         self.schedules = OvertakenScheduleStore(self.connection)
         self.definitions = OvertakenResourceStore(self.connection, Collection.DEFINITIONS, encode_definition)
         self.lanes = OvertakenResourceStore(self.connection, Collection.LANES, encode_lane)
+        self.calendars = OvertakenResourceStore(self.connection, Collection.CALENDARS, encode_calendar)
         self.tenants = OvertakenResourceStore(self.connection, Collection.TENANTS, encode_tenant)
         self.pauses = OvertakenResourceStore(self.connection, Collection.PAUSES, encode_pause)
         self.jobs = MemoryJobStore(self.connection, RETENTION_MS)
@@ -264,6 +270,8 @@ class World:
             lanes=self._lanes,
             pauses=self._pauses,
             definitions=self._definitions,
+            calendars=self._calendars,
+            schedules_on=self._schedules_on,
             processors=self._processors,
         )
         self.clock = StandingClock()
@@ -284,6 +292,7 @@ class World:
             schedules=self.schedules,
             definitions=self.definitions,
             lanes=self.lanes,
+            calendars=self.calendars,
             tenants=self.tenants,
             pauses=self.pauses,
             jobs=self.jobs,
@@ -398,6 +407,16 @@ class World:
             with suppress(InvalidInput):  # what can't be read is set aside
                 found[document["_id"]] = decode_definition(document["_id"], document)
         return found
+
+    def _calendars(self) -> Mapping[str, Calendar]:
+        return {
+            str(document["_id"]): decode_calendar(document["_id"], document)
+            for document in self.database.documents(Collection.CALENDARS)
+        }
+
+    def _schedules_on(self, calendar: str) -> list[str]:
+        schedules = [decode_schedule(each["_id"], each) for each in self.database.documents(Collection.SCHEDULES)]
+        return [schedule.name for schedule in schedules if calendar in calendars_of(schedule)]
 
     def _tenant(self, name: str) -> Tenant | None:
         """As a mirror without any lag has it."""

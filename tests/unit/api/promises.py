@@ -18,7 +18,7 @@ SECRET = "the-token-that-the-settings-hold"
 HEADERS = {"Authorization": f"Bearer {SECRET}"}
 STREAMS = ["follow_events", "record"]
 """Operations whose answers last for up to an hour."""
-_THERE = {"definitions": "log", "lanes": "default", "tenants": "acme", "jobs": "job:1"}
+_THERE = {"definitions": "log", "lanes": "default", "calendars": "business-days", "tenants": "acme", "jobs": "job:1"}
 
 
 def aimed(case: Case[Any]) -> Case[Any]:

@@ -16,6 +16,7 @@ DEFAULT_NARROWING: dict[str, Any] = {
     "end_at": None,
     "max_fires": None,
     "exclude": [],
+    "calendars": None,
 }
 REQUESTED = ("trigger", "misfire", "overlap", "pause_after_failures", "job", "labels")
 """The fields of an answer that a request may have."""

@@ -59,7 +59,7 @@ def test_each_route_demands_something_once(method: str, path: str, route: APIRou
         assert demand.power is not Power.READ
 
 
-@pytest.mark.parametrize("noun", ["definitions", "lanes", "tenants"])
+@pytest.mark.parametrize("noun", ["definitions", "lanes", "calendars", "tenants"])
 def test_what_belongs_to_no_tenant_is_written_by_tokens_for_all_alone(noun: str) -> None:
     found = [
         demands(route.dependant)[0]
@@ -172,6 +172,7 @@ async def test_the_scheme_may_be_written_in_any_case(guarded: Guarded) -> None:
         ("GET", "/v1/schedules", None, "viewer"),
         ("GET", "/v1/definitions", None, "viewer"),
         ("GET", "/v1/lanes", None, "viewer"),
+        ("GET", "/v1/calendars", None, "viewer"),
         ("GET", "/v1/tenants", None, "viewer"),
         ("GET", "/v1/cluster", None, "viewer"),
         ("GET", "/v1/cluster/failovers", None, "viewer"),
@@ -187,6 +188,8 @@ async def test_the_scheme_may_be_written_in_any_case(guarded: Guarded) -> None:
         ("DELETE", "/v1/schedules/none", None, "operator"),
         ("GET", "/v1/cluster/recording", None, "operator"),
         ("PUT", "/v1/lanes/slow", {}, "admin"),
+        ("PUT", "/v1/calendars/days", {}, "admin"),
+        ("DELETE", "/v1/calendars/none", None, "admin"),
         ("PUT", "/v1/tenants/acme", {}, "admin"),
         ("POST", "/v1/cluster/pause", {"because": "it burns"}, "admin"),
         ("POST", "/v1/cluster/resume", None, "admin"),
@@ -216,13 +219,16 @@ async def test_a_token_of_one_tenant_does_not_do_what_concerns_all(guarded: Guar
     async with await guarded.client("admin", "acme") as client:
         for method, path in (
             ("PUT", "/v1/definitions/log"), ("PUT", "/v1/lanes/slow"), ("PUT", "/v1/tenants/acme"),
+            ("PUT", "/v1/calendars/days"),
             ("DELETE", "/v1/definitions/log"), ("GET", "/v1/processors"), ("GET", "/metrics"),
             ("GET", "/v1/cluster/recording"), ("POST", "/v1/cluster/pause"), ("POST", "/v1/cluster/resume"),
             ("POST", "/v1/processors/p-1/drain"), ("POST", "/v1/processors/p-1/undrain"),
         ):  # fmt: skip
             problem = check_problem(await client.request(method, path, json={}), 403)
             assert "for all tenants" in problem["detail"]
-    assert not any(guarded.world.everything()[noun] for noun in ("definitions", "lanes", "tenants", "pauses"))
+    assert not any(
+        guarded.world.everything()[noun] for noun in ("definitions", "lanes", "calendars", "tenants", "pauses")
+    )
 
 
 async def test_a_role_that_is_too_low_is_refused_before_wrong_fields(guarded: Guarded) -> None:

@@ -17,6 +17,7 @@ from hascheduler.api.schedules.previews import EditPreviewResponse, PreviewBody,
 from hascheduler.api.schedules.responses import ScheduleResponse
 from hascheduler.api.schedules.trigger_now import TriggerNowBody
 from hascheduler.api.schedules.verdicts import VerdictsResponse
+from hascheduler.wire.calendar import CalendarBody, CalendarResponse
 from hascheduler.wire.definition import DefinitionBody, DefinitionResponse
 from hascheduler.wire.job import SubmitJobBody
 from hascheduler.wire.lane import LaneBody, LaneResponse
@@ -54,6 +55,11 @@ OPERATIONS = {
     "put_lane": ("PUT", "/v1/lanes/{name}", {"200", "201", "409", "412", "413", "422"}),
     "patch_lane": ("PATCH", "/v1/lanes/{name}", {"200", "404", "409", "412", "413", "422"}),
     "delete_lane": ("DELETE", "/v1/lanes/{name}", {"204", "404", "409", "412", "422"}),
+    "list_calendars": ("GET", "/v1/calendars", {"200", "422"}),
+    "get_calendar": ("GET", "/v1/calendars/{name}", {"200", "304", "404", "422"}),
+    "put_calendar": ("PUT", "/v1/calendars/{name}", {"200", "201", "409", "412", "413", "422"}),
+    "patch_calendar": ("PATCH", "/v1/calendars/{name}", {"200", "404", "409", "412", "413", "422"}),
+    "delete_calendar": ("DELETE", "/v1/calendars/{name}", {"204", "404", "409", "412", "422"}),
     "list_tenants": ("GET", "/v1/tenants", {"200", "422"}),
     "get_tenant": ("GET", "/v1/tenants/{name}", {"200", "304", "404", "422"}),
     "put_tenant": ("PUT", "/v1/tenants/{name}", {"200", "201", "409", "412", "413", "422"}),
@@ -73,7 +79,8 @@ OPERATIONS = {
 }
 SCHEMAS = """
 AttemptName AttemptResponse AuditPage AuditResponse BackfillBody BackfillResponse BatchBody BatchJob BatchResponse
-BatchResult BlockResponse CancelAnswer CancelResponse CatchUp Cause ChangeBody ChangedResponse ClockChangeResponse
+BatchResult BlockResponse CalendarBody CalendarPage CalendarResponse CalendarUseBody CalendarUseResponse
+CancelAnswer CancelResponse CatchUp Cause ChangeBody ChangedResponse ClockChangeResponse
 ClusterResponse ConflictScope CountsResponse CreateScheduleBody CreateTokenBody Criterion CriterionResponse
 CronBody CronResponse DefinitionBody DefinitionPage DefinitionResponse DependentAnswer DependentResponse DrainBody
 DrainResponse DrainedNameResponse DrainedResponse EditPreviewResponse Ending EventType FailoverResponse
@@ -103,7 +110,7 @@ def test_the_operations_are_these() -> None:
     found = {
         operation["operationId"]: (method, path, set(operation["responses"]) - {"4XX", "5XX"})
         for method, path, operation in operations()
-        if {"schedules", "definitions", "lanes", "tenants", "jobs"} & set(operation["tags"])
+        if {"schedules", "definitions", "lanes", "calendars", "tenants", "jobs"} & set(operation["tags"])
     }
     assert found == OPERATIONS
 
@@ -166,7 +173,8 @@ def test_answers_with_one_thing_tell_of_their_tag() -> None:
     }
     assert tagged == {
         "create_schedule", "get_schedule", "replace_schedule", "patch_schedule", "pause_schedule", "resume_schedule",
-        "get_definition", "put_definition", "patch_definition", "get_lane", "put_lane", "patch_lane", "get_tenant",
+        "get_definition", "put_definition", "patch_definition", "get_lane", "put_lane", "patch_lane", "get_calendar",
+        "put_calendar", "patch_calendar", "get_tenant",
         "put_tenant", "patch_tenant",
     }  # fmt: skip
 
@@ -199,7 +207,7 @@ def test_every_body_and_every_answer_has_an_example() -> None:
         CreateScheduleBody, ReplaceScheduleBody, ScheduleResponse, PauseBody, ResumeBody, TriggerNowBody, BackfillBody,
         BackfillResponse, PreviewBody, PreviewResponse, EditPreviewResponse, VerdictsResponse,
         JobSummary, JobResponse, SubmitJobBody, WhyResponse, DefinitionBody, DefinitionResponse, LaneBody, LaneResponse,
-        TenantBody, TenantResponse,
+        TenantBody, TenantResponse, CalendarBody, CalendarResponse,
     ],
 )  # fmt: skip
 def test_examples_are_what_they_are_examples_of(model: Any) -> None:
@@ -214,7 +222,7 @@ async def test_the_examples_of_a_schedule_are_taken(client: httpx.AsyncClient) -
         assert set(shown) == set(ScheduleResponse.model_json_schema()["examples"][0])
 
 
-@pytest.mark.parametrize("kind", ["definition", "lane", "tenant"])
+@pytest.mark.parametrize("kind", ["definition", "lane", "calendar", "tenant"])
 async def test_the_examples_of_what_has_a_name_are_taken_and_shown_so(client: httpx.AsyncClient, kind: str) -> None:
     schemas = DOCUMENT["components"]["schemas"]
     [example] = schemas[f"{kind.capitalize()}Body"]["examples"]
@@ -224,10 +232,10 @@ async def test_the_examples_of_what_has_a_name_are_taken_and_shown_so(client: ht
     assert set(shown) == set(answer.json())
 
 
-@pytest.mark.parametrize("kind", ["schedule", "definition", "lane", "tenant"])
+@pytest.mark.parametrize("kind", ["schedule", "definition", "lane", "calendar", "tenant"])
 async def test_the_examples_of_a_patch_are_taken(client: httpx.AsyncClient, kind: str) -> None:
     await create(client)
-    for other in ("definition", "lane", "tenant"):
+    for other in ("definition", "lane", "calendar", "tenant"):
         assert (await client.put(f"/v1/{other}s/tick", json={})).status_code == 201
     content = DOCUMENT["paths"][f"/v1/{kind}s/{{name}}"]["patch"]["requestBody"]["content"][MERGE_PATCH]
     for example in content["schema"]["examples"]:

@@ -29,13 +29,20 @@ TRIGGERS: list[dict[str, Any]] = [
     {"type": "cron", "expression": "30 2 * * *"},
     {"type": "times", "at": [format_instant(NOW + 86_400_000)]},
     {"type": "once", "at": format_instant(NOW + 86_400_000)},
+    {"type": "cron", "expression": "30 2 * * *", "calendars": {"only": ["days"]}},
+    {"type": "cron", "expression": "30 2 * * *", "calendars": {"except": ["days"]}},
 ]
 
 
+async def made_days(client: httpx.AsyncClient) -> None:
+    assert (await client.put("/v1/calendars/days", json={"weekdays": ["mon"]})).status_code == 201
+
+
 def told(body: dict[str, Any]) -> Prepare:
-    """Where nothing has to be there before."""
+    """Where nothing has to be there before, but what a trigger may name."""
 
     async def prepare(client: httpx.AsyncClient, world: World) -> dict[str, Any]:
+        await made_days(client)
         return body
 
     return prepare
@@ -43,6 +50,7 @@ def told(body: dict[str, Any]) -> Prepare:
 
 def with_schedule(body: dict[str, Any], *, paused: bool = False) -> Prepare:
     async def prepare(client: httpx.AsyncClient, world: World) -> dict[str, Any]:
+        await made_days(client)
         await create(client, trigger=TRIGGERS[0], paused=paused)
         world.clock.now = type(NOW)(NOW + 7_200_000)
         return body
@@ -109,6 +117,7 @@ PREPARED: dict[str, list[Prepare]] = {
     "put_definition": [told({})],
     "put_lane": [told({})],
     "pause_all": [told({"because": "it burns"})],
+    "put_calendar": [told({})],
 }
 """For each operation whose body has defaults, what has to be there before, and the least that may be sent."""
 

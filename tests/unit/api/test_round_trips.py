@@ -126,6 +126,9 @@ async def test_a_response_sent_back_as_a_request_changes_nothing(
 spans = st.integers(1_000, 7 * DAY_MS).map(lambda ms: f"{ms}ms")
 counts = st.none() | st.integers(1, 1_000_000)
 rates = st.builds(lambda count, per: {"count": count, "per": per}, st.integers(1, 9), spans)
+DAY_LISTS = st.none() | st.lists(
+    st.sampled_from(["2030-12-24", "2030-12-24/2031-01-01", "2030-12-31", "--02-29", "12-25"]), max_size=5
+)
 NOUNS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "definitions": {
         "default_cost": st.none() | spans | st.just(0),
@@ -150,6 +153,11 @@ NOUNS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "weight": counts,
         "promote_after": st.none() | spans | st.lists(spans, min_size=11, max_size=11),
         "policy": st.sampled_from([None, "fair", "tier,score", ["lane", "aged_priority"], ["arrival"], []]),
+    },
+    "calendars": {
+        "weekdays": st.lists(st.sampled_from(["mon", "tue-fri", "sat-mon", "SUN"]), max_size=4),
+        "include": DAY_LISTS,
+        "exclude": DAY_LISTS,
     },
     "tenants": {
         "max_running": counts,

@@ -40,14 +40,15 @@ def test_help_lists_the_commands() -> None:
     shown = run("--help")
     assert shown.returncode == 0
     commands = (
-        "serve", "processor", "dev", "demo", "cluster", "schedule", "job", "why", "definition", "lane", "tenant",
+        "serve", "processor", "dev", "demo", "cluster", "schedule", "job", "why", "definition", "lane", "calendar",
+        "tenant",
         "apply",
     )  # fmt: skip
     assert all(f"\n  {command} " in shown.stdout for command in commands)
     assert "--install-completion" in shown.stdout
 
 
-@pytest.mark.parametrize("group", ["schedule", "definition", "lane", "tenant", "job", "token"])
+@pytest.mark.parametrize("group", ["schedule", "definition", "lane", "calendar", "tenant", "job", "token"])
 def test_each_command_of_a_group_has_a_whole_line_and_an_example(group: str) -> None:
     _, _, commands = invoke(group, "--help").out.partition("Commands:\n")
     told = [line.split(maxsplit=1) for line in commands.splitlines() if line]

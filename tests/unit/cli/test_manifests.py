@@ -96,7 +96,10 @@ def test_a_folder_is_read_at_any_depth_in_order_without_what_is_hidden(tmp_path:
     ("text", "said"),
     [
         ("{name: a}", "document 1, kind: missing"),
-        ("{kind: Schedul, name: a}", "document 1, kind: 'Schedul'; expected Schedule, Definition, Lane or Tenant"),
+        (
+            "{kind: Schedul, name: a}",
+            "document 1, kind: 'Schedul'; expected Schedule, Definition, Lane, Calendar or Tenant",
+        ),
         ("{kind: [Lane], name: a}", "document 1, kind: \"['Lane']\""),
         ("[1]", "document 1: a list is not an object"),
         ("{kind: Definition}", "document 1, name: missing"),

@@ -35,6 +35,7 @@ async def test_everything_that_an_option_says_arrives(replica: Replica) -> None:
         "start_at": "2030-02-01T00:00:00.000Z",
         "end_at": "2031-02-01T00:00:00.000Z",
         "exclude": [{"from": "2030-12-24T00:00:00.000Z", "to": "2030-12-27T00:00:00.000Z"}],
+        "calendars": None,
     }
     assert shown["misfire"] == {"grace": "5m", "catch_up": "all", "limit": 10}
     assert (shown["overlap"], shown["pause_after_failures"], shown["paused"]) == ("skip", 3, True)

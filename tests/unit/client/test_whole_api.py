@@ -129,6 +129,12 @@ async def go_through_resources(scheduler: AsyncScheduler) -> None:
     lane = await scheduler.lanes.put("slow", weight=2)
     tenant = await scheduler.tenants.put("acme", max_running=4)
     assert (lane["weight"], tenant["max_running"]) == (2, 4)
+    days = await scheduler.calendars.put("business-days", weekdays=["mon-fri"])
+    assert days["weekdays"] == ["mon", "tue", "wed", "thu", "fri"]
+    days = await scheduler.calendars.patch("business-days", {"exclude": ["--12-25"]}, if_match=days["rev"])
+    assert [each["exclude"] for each in await listed(scheduler.calendars.list())] == [["--12-25"]]
+    assert (await scheduler.calendars.get("business-days"))["exclude"] == ["--12-25"]
+    assert await scheduler.calendars.delete("business-days", if_match=days["rev"])
     for part, name, field in (
         (scheduler.definitions, "log", "max_concurrency"),
         (scheduler.lanes, "slow", "weight"),

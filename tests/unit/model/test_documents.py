@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hascheduler.errors import InvalidInput
+from hascheduler.model.calendar import Calendar, read_days
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import ConflictScope, Definition, KeyLimit, RateLimit
+from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
 from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.documents.fired_job import fired_job, new_fired_job
 from hascheduler.model.documents.job import decode_job, encode_job_ref, new_job_document
@@ -55,7 +57,7 @@ from hascheduler.model.schema_version import (
 )
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.token import Role, Token
-from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger, Window
+from hascheduler.model.trigger import CalendarUse, Cron, Interval, Once, Times, Trigger, Window
 from hascheduler.model.verdict import FireCounts, Verdict, VerdictRun
 from tests.tiers import examples
 
@@ -82,9 +84,12 @@ PATTERNS = (
 )
 WINDOWS = st.builds(lambda from_ms, span_ms: Window(from_ms, WallMs(from_ms + span_ms)), st.integers(0, 9), st.just(5))
 COUNT = st.integers(0, INTEGER_MAX)
+USES = st.builds(
+    CalendarUse, st.lists(NAME, max_size=2).map(tuple), st.lists(NAME, max_size=2).map(tuple), st.none() | NAME
+)
 TRIGGERS = st.builds(
     Trigger, PATTERNS, COUNT, st.none() | WALL, st.none() | WALL, st.none() | COUNT,
-    st.lists(WINDOWS, max_size=2).map(tuple),
+    st.lists(WINDOWS, max_size=2).map(tuple), st.none() | USES,
 )  # fmt: skip
 TEMPLATES = st.builds(JobTemplate, NAME, st.none() | NAME, NAME, NAME, TEXT, INTEGER, NAME, st.none() | RESOURCES)
 POLICIES = st.builds(
@@ -118,6 +123,11 @@ STEPS = st.sampled_from([1, PRIORITY_MAX + 1]).flatmap(
     lambda count: st.lists(POSITIVE, min_size=count, max_size=count).map(tuple)
 )
 LANES = st.builds(Lane, NAME, INTEGER, POSITIVE, STEPS, st.none() | CRITERIA, st.none() | NAME)
+DAYS = st.lists(
+    st.sampled_from(["2030-12-24", "2030-12-24/2031-01-01", "1970-01-01", "2099-12-31", "--12-25", "--02-29"])
+).map(read_days)
+WEEKDAYS = st.sets(st.integers(0, 6)).map(lambda days: tuple(sorted(days)))
+CALENDARS = st.builds(Calendar, NAME, INTEGER, WEEKDAYS, DAYS, DAYS, st.none() | NAME)
 TENANTS = st.builds(
     Tenant, NAME, INTEGER, st.none() | POSITIVE, st.none() | POSITIVE, LIMITS, st.none() | POSITIVE, LIMITS,
     st.none() | NAME,
@@ -146,6 +156,7 @@ DECODERS: dict[Collection, Decoder] = {
     Collection.JOURNAL: decode_journal_head,
     Collection.REPLICAS: decode_replica,
     Collection.LANES: decode_lane,
+    Collection.CALENDARS: decode_calendar,
     Collection.TENANTS: decode_tenant,
     Collection.TOKENS: decode_token,
     Collection.PAUSES: decode_pause,
@@ -159,6 +170,7 @@ NOUNS: dict[Collection, tuple[st.SearchStrategy[Any], Callable[[Any], dict[str, 
     Collection.LEASES: (LEASES, encode_lease, lambda lease: lease.shard),
     Collection.JOURNAL: (HEADS, encode_journal_head, lambda head: journal_id(head.shard, head.seq)),
     Collection.REPLICAS: (REPLICAS, encode_replica, lambda replica: replica.id),
+    Collection.CALENDARS: (CALENDARS, encode_calendar, lambda calendar: calendar.name),
     Collection.LANES: (LANES, encode_lane, lambda lane: lane.name),
     Collection.TENANTS: (TENANTS, encode_tenant, lambda tenant: tenant.name),
     Collection.PAUSES: (PAUSES, encode_pause, lambda pause: pause.id),
@@ -252,6 +264,7 @@ def test_a_wrong_field_of_a_job_is_named(field: str, value: object) -> None:
         (Collection.LANES, "promote_after_ms", [0]), (Collection.LANES, "promote_after_ms", 60_000),
         (Collection.LANES, "criteria", ["luck"]), (Collection.LANES, "criteria", "fair"),
         (Collection.LANES, "criteria", ["arrival", "tier"]), (Collection.TENANTS, "max_running", 0),
+        (Collection.CALENDARS, "weekdays", [7]), (Collection.CALENDARS, "weekdays", None),
     ],
 )  # fmt: skip
 def test_a_wrong_field_of_a_stored_document_is_named(collection: Collection, field: str, value: object) -> None:

@@ -34,6 +34,8 @@ from hascheduler.dispatch.recording import (
 )
 from hascheduler.errors import InvalidInput
 from hascheduler.mirror.changes import (
+    CalendarGone,
+    CalendarSeen,
     DefinitionGone,
     DefinitionSeen,
     JobGone,
@@ -49,6 +51,7 @@ from hascheduler.mirror.changes import (
     TenantGone,
     TenantSeen,
 )
+from hascheduler.model.calendar import Calendar, read_days
 from hascheduler.model.definition import Definition, RateLimit
 from hascheduler.model.documents.fired_job import fired_job
 from hascheduler.model.instants import WallMs
@@ -79,6 +82,8 @@ INPUTS: list[Input] = [
     DefinitionGone("log"),
     LaneSeen(Lane("l", 1, 2, (60_000,), criteria("aged_priority"))),
     LaneGone("l"),
+    CalendarSeen(Calendar("c", 2, (0, 4), read_days(["--12-25"]), read_days(["2030-01-01/2030-01-03"]))),
+    CalendarGone("c"),
     TenantSeen(Tenant("t", 1, 3)),
     TenantGone("t"),
     PauseSeen(StandingPause(EVERYTHING, 1, wall(0), "deployer", "it burns", True)),

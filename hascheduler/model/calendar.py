@@ -1,0 +1,129 @@
+"""A calendar: a named set of local days that schedules share, such as business days or the holidays of a country.
+
+A day is a whole number, counted from 1970-01-01, without a time zone: the trigger that uses the calendar says on whose
+clock. Written, days are ``2030-12-24``, a span ``2030-12-24/2031-01-01`` (both ends included), or ``--12-25``, also
+``12-25``, for each year.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.repr_limits import quoted
+
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+DAYS_MAX = 1_000
+"""Days and spans in each list of a calendar."""
+DAYS_EXPECTED = "a day (2030-12-24), a span of days (2030-12-24/2031-01-01), or a day of each year (--12-25)"
+
+_EPOCH = date(1970, 1, 1)
+_LAST = date(2099, 12, 31)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_YEARLY = re.compile(r"(?:--)?(\d\d)-(\d\d)", re.ASCII)
+_LEAP_YEAR = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """``spans`` of days, first and last, ascend and do not overlap; ``yearly`` are months and days of the month."""
+
+    spans: tuple[tuple[int, int], ...] = ()
+    yearly: tuple[tuple[int, int], ...] = ()
+
+    def has(self, day: int) -> bool:
+        place = bisect_right(self.spans, day, key=_first)
+        if place and day <= self.spans[place - 1][1]:
+            return True
+        if not self.yearly:
+            return False
+        when = _EPOCH + timedelta(days=day)
+        place = bisect_right(self.yearly, (when.month, when.day))
+        return place > 0 and self.yearly[place - 1] == (when.month, when.day)
+
+    def texts(self) -> list[str]:
+        spans = [_text(first) if first == last else f"{_text(first)}/{_text(last)}" for first, last in self.spans]
+        return [*spans, *(f"--{month:02d}-{day:02d}" for month, day in self.yearly)]
+
+
+NO_DAYS = Days()
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """It has the days of ``include``, and those of ``weekdays`` (Monday is 0, ascending) that ``exclude`` has not.
+
+    ``owner`` decides nothing here: it is whose `hascheduler apply` wrote it.
+    """
+
+    name: str
+    rev: int = 0
+    weekdays: tuple[int, ...] = ()
+    include: Days = NO_DAYS
+    exclude: Days = NO_DAYS
+    owner: str | None = None
+
+    def has(self, day: int) -> bool:
+        # 1970-01-01 was a Thursday.
+        is_weekday = (day + 3) % 7 in self.weekdays
+        return (is_weekday and not self.exclude.has(day)) or self.include.has(day)
+
+
+def read_days(texts: Sequence[object]) -> Days:
+    """What the texts name, in one form; `InvalidInput` with the index of the text that is none."""
+    if len(texts) > DAYS_MAX:
+        raise InvalidInput((), f"{len(texts)} days and spans", f"at most {DAYS_MAX}")
+    spans: list[tuple[int, int]] = []
+    yearly: set[tuple[int, int]] = set()
+    for place, text in enumerate(texts):
+        try:
+            named = _YEARLY.fullmatch(text) if isinstance(text, str) else None
+            if named is not None:
+                month, day = int(named[1]), int(named[2])
+                date(_LEAP_YEAR, month, day)
+                yearly.add((month, day))
+            else:
+                spans.append(_span(text))
+        except ValueError:
+            raise InvalidInput((place,), f"{quoted(text)} is no day", DAYS_EXPECTED) from None
+    return Days(_apart(spans), tuple(sorted(yearly)))
+
+
+def _first(span: tuple[int, int]) -> int:
+    return span[0]
+
+
+def _span(text: object) -> tuple[int, int]:
+    if not isinstance(text, str) or len(text) > 2 * len("2030-12-24/"):
+        raise ValueError
+    first, _, last = text.partition("/")
+    span = _number(first), _number(last if "/" in text else first)
+    if span[1] < span[0]:
+        raise ValueError
+    return span
+
+
+def _number(text: str) -> int:
+    if not _DAY.fullmatch(text):
+        raise ValueError
+    day = date.fromisoformat(text)
+    if not _EPOCH <= day <= _LAST:
+        raise ValueError
+    return (day - _EPOCH).days
+
+
+def _text(day: int) -> str:
+    return (_EPOCH + timedelta(days=day)).isoformat()
+
+
+def _apart(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Ascending, those that overlap as one; neighbours stay as they were written."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return tuple(found)
