@@ -25,7 +25,7 @@ async def test_a_calendar_is_made_shown_listed_edited_and_deleted(replica: Repli
     assert "There are no calendars" in (await replica.done("calendar", "list")).out
     made = await replica.done("calendar", "put", "office", "--weekdays", "mon-fri", "--exclude", "--12-25,2030-12-24")
     assert "- '2030-12-24'\n- --12-25\n" in made.out
-    assert (await replica.done("calendar", "get", "office")).out == made.out
+    assert "- '2030-12-24'\n- --12-25\n" in (await replica.done("calendar", "get", "office")).out
     assert "mon, tue, wed, thu, fri" in (await replica.done("calendar", "list", COLUMNS="140")).out
     edited: Any = (await replica.done("calendar", "edit", "office", "--exclude", "none", "--json")).json
     assert (edited["exclude"], edited["weekdays"][0]) == ([], "mon")
