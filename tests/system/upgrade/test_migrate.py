@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.timeout(300)]
 _LISTS = [
     str(model.document["name"]) for model in INDEXES[Collection.JOBS] if "submitted" in str(model.document["name"])
 ]
+_NEW = ("calendars", "pauses", "failovers", "meta")
+"""The collections that the previous release has not."""
 VERSION = MigrationStep(StepKind.VERSION, "1")
 EVERYTHING = [
     *(MigrationStep(StepKind.COLLECTION, collection.value) for collection in Collection),
@@ -219,9 +221,8 @@ async def test_a_database_of_the_previous_release_needs_little(
     before = await _stored(fleet)
     fleet.release = present
     missing = [
-        {"kind": "collection", "name": "failovers"},
-        {"kind": "collection", "name": "meta"},
-        *({"kind": "index", "name": f"jobs.{name}"} for name in _LISTS),
+        *({"kind": "collection", "name": name} for name in _NEW),
+        *({"kind": "index", "name": f"jobs.{name}"} for name in (*_LISTS, "depends_on")),
         {"kind": "index", "name": "verdicts.verdict_decided"},
     ]
     superseded = [{"kind": "superseded", "name": f"jobs.{name}"} for name in SUPERSEDED[Collection.JOBS]]
@@ -229,9 +230,8 @@ async def test_a_database_of_the_previous_release_needs_little(
     status, out, _ = await fleet.command("migrate", "--dry-run")
     assert status == 0
     assert out == (
-        "would create the collection failovers\n"
-        "would create the collection meta\n"
-        + "".join(f"would build the index jobs.{name}\n" for name in _LISTS)
+        "".join(f"would create the collection {name}\n" for name in _NEW)
+        + "".join(f"would build the index jobs.{name}\n" for name in (*_LISTS, "depends_on"))
         + "would build the index verdicts.verdict_decided\n"
         + "".join(f"would drop the index {step['name']}\n" for step in superseded)
         + f"{fleet.database_name} said no schema version, and would have 1\n"
@@ -246,7 +246,7 @@ async def test_a_database_of_the_previous_release_needs_little(
     assert (await fleet.migrated())["steps"] == []
     status, out, _ = await fleet.command("migrate")
     assert (status, out) == (0, f"{fleet.database_name} has schema version 1; nothing was missing\n")
-    assert await _stored(fleet) == {**before, "failovers": []}
+    assert await _stored(fleet) == {**before, **{name: [] for name in _NEW if name != "meta"}}
     await fleet.replica("new")
     assert (await fleet.cluster("new"))["counts"]["schedules"] == 1
     fleet.assert_nothing_set_aside()
