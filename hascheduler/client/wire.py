@@ -952,15 +952,15 @@ class TimesResponse(TypedDict):
 
 class TemplateResponse(TypedDict):
     definition: str
-    target: str
     payload: Json
-    render: bool
     priority: int
     tenant: str
     fairness_key: str
     lane: str
     mode: str
     resources: Mapping[str, int] | None
+    target: str
+    render: bool
 
 
 class ScheduleResponse(TypedDict):

@@ -34,7 +34,7 @@ class Submissions:
     """The part of the job store that inserts."""
 
     def __init__(self, database: Database) -> None:
-        self._client = database.client
+        self._database = database
         self._jobs = database[Collection.JOBS.value].with_options(write_concern=MAJORITY)
         self._batcher = RequestBatcher(self._submit_batch, "submit jobs")
 
@@ -88,7 +88,7 @@ class Submissions:
         with faults("submit the jobs together", _TOGETHER_LIMIT_S):
             for _ in range(_TRIES):
                 try:
-                    async with await awaited(self._client.start_session()) as session:
+                    async with await awaited(self._database.client.start_session()) as session:
                         await session.with_transaction(insert, write_concern=MAJORITY)
                 except BulkWriteError as error:
                     if any(failure["code"] != DUPLICATE_KEY for failure in error.details.get("writeErrors", ())):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 
@@ -82,7 +82,7 @@ _EXAMPLES: list[JsonDict] = [
 ]
 
 
-class _ScheduleFields(StrictModel):
+class ScheduleFields(StrictModel):
     trigger: TriggerBody = Field(description="When it fires")
     misfire: MisfireBody = Field(
         default=MisfireBody(), description="What becomes of nominal times that could not be decided in time"
@@ -114,7 +114,7 @@ class _ScheduleFields(StrictModel):
         require_storable_payload(self.job.payload, name, target, self.labels, rendered=self.job.render, path=path)
 
 
-class CreateScheduleBody(_ScheduleFields):
+class CreateScheduleBody(ScheduleFields):
     """A new schedule."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [*_EXAMPLES]})
@@ -127,7 +127,7 @@ def _not_here(_: object) -> Any:
     raise invalid_value("an edit does not pause or resume", "POST …/pause or POST …/resume")
 
 
-class ReplaceScheduleBody(_ScheduleFields):
+class ReplaceScheduleBody(ScheduleFields):
     """A whole schedule; what is left out gets its default. `name`, if given, must be the one in the path."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [*_EXAMPLES]})
@@ -149,3 +149,44 @@ def require_known_placeholders(payload: object, labels: Mapping[str, str], path:
         raise InvalidInput(
             where, f"there is no ${{{name[:64]}}}", f"one of {', '.join(known)}, or $$ for a dollar sign"
         )
+
+
+# As answers show them
+
+
+class TemplateResponse(TemplateBody):
+    model_config = ConfigDict(extra="ignore", strict=False)
+
+    target: str = Field(description="What it works on")
+    tenant: str = Field(description="Who owns the schedule and its jobs")
+    fairness_key: str = Field(description="Divides its tenant's share between those of one key and those of another")
+    mode: str = Field(description="`on_demand`: somebody is waiting for the answer; else `queued`")  # type: ignore[assignment]  # as it is stored
+    render: bool = Field(description="Whether `${…}` in the texts of the payload is filled")
+    resources: dict[str, int] | None = Field(
+        description="What each needs besides a slot; null: what its definition says"
+    )
+
+    @classmethod
+    def of(cls, template: JobTemplate, schedule: str, payload: JsonValue, *, render: bool) -> "TemplateResponse":
+        return cls.model_construct(
+            definition=template.definition,
+            target=template.target_of(schedule),
+            payload=payload,
+            render=render,
+            priority=template.priority,
+            tenant=template.tenant,
+            fairness_key=template.fairness_key,
+            lane=template.lane,
+            mode=template.mode,
+            resources=None if template.resources is None else dict(template.resources),
+        )
+
+
+class MisfireResponse(MisfireBody):
+    model_config = ConfigDict(extra="ignore", strict=False)
+
+    catch_up: CatchUp = Field(description="Beyond the grace: nothing, the latest for all, or all of them fire")  # type: ignore[assignment]  # the same texts, under their published name
+
+    @classmethod
+    def of(cls, policy: SchedulePolicy) -> "MisfireResponse":
+        return cls.model_construct(grace=policy.grace_ms, catch_up=policy.catch_up, limit=policy.catch_up_max)

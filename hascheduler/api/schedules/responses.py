@@ -8,20 +8,19 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from hascheduler.api.routing.wire_format import instant, instant_or_none, plain_json, texts
 from hascheduler.dispatch.schedules.previews import next_fire
 from hascheduler.model.calendar import Calendar
 from hascheduler.model.documents.schedule import decode_schedule, unstorable_of
-from hascheduler.model.durations import format_duration
-from hascheduler.model.schedule import CatchUp, Overlap, ScheduleRef
+from hascheduler.model.schedule import Overlap
 from hascheduler.model.verdict import NOTHING_DECIDED, FireCounts
 from hascheduler.ports import StoredDocument
 from hascheduler.triggers import MissingCalendar, remarks, with_calendars
-from hascheduler.wire.fields import instant_text
-from hascheduler.wire.schedule import ReplaceScheduleBody
+from hascheduler.wire.fields import Revisioned, instant_text
+from hascheduler.wire.schedule import MisfireResponse, ReplaceScheduleBody, ScheduleFields, TemplateResponse
 from hascheduler.wire.trigger import TriggerResponse, show_trigger
 
 NO_CALENDARS: Mapping[str, Calendar] = MappingProxyType({})
@@ -77,27 +76,6 @@ _EXAMPLE: JsonDict = {
 }
 
 
-class MisfireResponse(BaseModel):
-    grace: str = Field(description="How late a fire may be and still be on time")
-    catch_up: CatchUp = Field(description="Beyond the grace: nothing, the latest for all, or all of them fire")
-    limit: int = Field(description="The most nominal times that `all` fires")
-
-
-class TemplateResponse(BaseModel):
-    definition: str = Field(description="The type of job: which handler runs it")
-    target: str = Field(description="What it works on")
-    payload: JsonValue = Field(description="What the handler gets")
-    render: bool = Field(description="Whether `${…}` in the texts of the payload is filled")
-    priority: int = Field(description="0 to 10; 10 is the most urgent")
-    tenant: str = Field(description="Who owns the schedule and its jobs")
-    fairness_key: str = Field(description="Divides its tenant's share between those of one key and those of another")
-    lane: str = Field(description="The class of work they belong to")
-    mode: str = Field(description="`on_demand`: somebody is waiting for the answer; else `queued`")
-    resources: dict[str, int] | None = Field(
-        description="What each needs besides a slot; null: what its definition says"
-    )
-
-
 class CountsResponse(BaseModel):
     """How many nominal times got which verdict, in the whole life of the schedule."""
 
@@ -111,15 +89,12 @@ class CountsResponse(BaseModel):
     unstorable: int = Field(description="No database could hold the job: there is none")
 
 
-class ScheduleResponse(BaseModel):
+class ScheduleResponse(ScheduleFields, Revisioned):
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
 
-    name: str = Field(description="Unique among schedules")
-    rev: int = Field(description="Grows with every edit")
     trigger: TriggerResponse = Field(description="When it fires")
     misfire: MisfireResponse = Field(description="What becomes of nominal times that could not be decided in time")
-    overlap: Overlap = Field(description="What becomes of a nominal time while an earlier job has not ended")
-    pause_after_failures: int | None = Field(description="It pauses after as many failed jobs in a row; null: never")
+    overlap: Overlap = Field(description="What becomes of a nominal time while an earlier job has not ended")  # type: ignore[assignment]  # the same texts, under their published name
     job: TemplateResponse = Field(description="The job that each fire makes")
     labels: dict[str, str] = Field(description="Texts for people; the jobs it makes carry them too")
     created_at: str = Field(description="When it was created; a deleted one of the same name was another")
@@ -141,7 +116,6 @@ def show_schedule(document: StoredDocument, calendars: Mapping[str, Calendar] = 
 
     `InvalidInput` when the stored document can't be read."""
     schedule = decode_schedule(document["_id"], document)
-    policy = schedule.policy
     warnings = list(remarks(schedule.trigger))
     try:
         fire = next_fire(with_calendars(schedule, calendars))
@@ -149,16 +123,16 @@ def show_schedule(document: StoredDocument, calendars: Mapping[str, Calendar] = 
         fire = None
         warnings.append(f"it does not fire: {missing.problem}")
     because = document.get("paused_because")
-    return ScheduleResponse(
+    return ScheduleResponse.model_construct(
         name=schedule.name,
         rev=schedule.rev,
         trigger=show_trigger(schedule.trigger),
-        misfire=MisfireResponse(
-            grace=format_duration(policy.grace_ms), catch_up=policy.catch_up, limit=policy.catch_up_max
+        misfire=MisfireResponse.of(schedule.policy),
+        overlap=schedule.policy.overlap,
+        pause_after_failures=schedule.policy.pause_after_failures,
+        job=TemplateResponse.of(
+            schedule.template, schedule.name, plain_json(document.get("payload")), render=bool(document.get("render"))
         ),
-        overlap=policy.overlap,
-        pause_after_failures=policy.pause_after_failures,
-        job=_show_template(schedule, document),
         labels=texts(document, "labels"),
         created_at=instant(document, "created_at_ms"),
         paused=schedule.paused_at_ms is not None,
@@ -195,20 +169,4 @@ def show_counts(tally: FireCounts, unstorable: int) -> CountsResponse:
         paused=tally.paused,
         excluded=tally.excluded,
         throttled=tally.throttled,
-    )
-
-
-def _show_template(schedule: ScheduleRef, document: StoredDocument) -> TemplateResponse:
-    template = schedule.template
-    return TemplateResponse(
-        definition=template.definition,
-        target=template.target_of(schedule.name),
-        payload=plain_json(document.get("payload")),
-        render=bool(document.get("render")),
-        priority=template.priority,
-        tenant=template.tenant,
-        fairness_key=template.fairness_key,
-        lane=template.lane,
-        mode=template.mode,
-        resources=None if template.resources is None else dict(template.resources),
     )

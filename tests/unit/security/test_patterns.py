@@ -53,6 +53,8 @@ NAMED: dict[str, tuple[str, int | None]] = {
     "hascheduler/cli/resources/token.py:_ID": ("fullmatch", None),
     "hascheduler/client/requests.py:_JOB_ID": ("fullmatch", None),
     "hascheduler/demo/kubernetes/pods.py:_OPENED": ("search", None),
+    "hascheduler/model/calendar.py:_DAY": ("fullmatch", None),
+    "hascheduler/model/calendar.py:_YEARLY": ("fullmatch", None),
     "hascheduler/model/durations.py:_PART": ("match", 64),
     "hascheduler/model/event.py:_POSITION": ("match", None),
     "hascheduler/model/payload.py:_PLACEHOLDER": ("search", None),

@@ -10,6 +10,7 @@ from hascheduler.errors import InvalidInput
 from hascheduler.mirror.changes import Change, Operation
 from hascheduler.mirror.mirror import Mirror
 from hascheduler.model.collection import Collection
+from hascheduler.model.documents.calendar import decode_calendar, encode_calendar
 from hascheduler.model.documents.definition import decode_definition, encode_definition
 from hascheduler.model.documents.job import decode_job, new_job_document
 from hascheduler.model.documents.journal import decode_journal_head, encode_journal_head
@@ -28,6 +29,7 @@ from hascheduler.model.schema_version import NEWEST_VERSION, SchemaVersion, enco
 from hascheduler.model.verdict import Verdict, VerdictRun
 from tests.factories import (
     NOW,
+    make_calendar,
     make_definition,
     make_job,
     make_lane,
@@ -57,6 +59,10 @@ DOCUMENTS: Documents = {
     Collection.TENANTS: (
         encode_tenant(make_tenant()),
         lambda stored: decode_tenant(stored["_id"], stored),
+    ),
+    Collection.CALENDARS: (
+        encode_calendar(make_calendar()),
+        lambda stored: decode_calendar(stored["_id"], stored),
     ),
     Collection.PAUSES: (
         encode_pause(make_pause()),
