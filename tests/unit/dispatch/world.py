@@ -12,7 +12,7 @@ from hascheduler.dispatch.inputs import ProcessorLost, Settled, TransportSeen
 from hascheduler.model.collection import Collection
 from hascheduler.model.definition import RateLimit
 from hascheduler.model.instants import WallMs
-from hascheduler.model.job import LIVE, TRANSITIONS, JobState, Move, NewJob, schedule_of
+from hascheduler.model.job import LIVE, TRANSITIONS, JobState, Move, NewJob
 from hascheduler.model.tenant import Tenant
 from hascheduler.model.verdict import Verdict
 from tests.unit.dispatch.chance import Chance
@@ -41,6 +41,8 @@ class World:
         self._deaf = False
         self._dead: set[str] = set()
         self._concluded: set[tuple[int, int, Fire | RecordVerdict]] = set()
+        self._fired: dict[str, int | None] = {}
+        """When the schedule was created that decided to make the job."""
         self._calm = True
         self._unlucky: bool | None = None
         self._numbers = 0
@@ -182,6 +184,8 @@ class World:
         lost = {getattr(told.decision, "schedule", None) for told in self.leadership.told if _is_lost(told)}
         self._concluded = {concluded for concluded in self._concluded if concluded[2].schedule not in lost}
         step = self.leadership.step(self.now)
+        fires = (decision for decision in step.decisions if isinstance(decision, Fire))
+        self._fired |= {fire.job_id: fire.basis.created_at_ms for fire in fires}
         term = self.leadership.term.number if self.leadership.term is not None else 0
         if step.retried:
             return
@@ -201,11 +205,9 @@ class World:
                 assert self.leadership.core.occupied(processor.id) <= processor.slots
 
     def _made_at(self, job_id: str) -> int:
-        """When the schedule was created that made the job, or is about to."""
+        """When the schedule was created that made the job, or is about to: another one may have its name by now."""
         job = self.database.jobs.get(job_id)
-        if job is not None:
-            return int(job["schedule_created_at_ms"])
-        return int(self.leadership.mirror.nouns(Collection.SCHEDULES)[schedule_of(job_id) or ""].created_at_ms)
+        return int(self._fired[job_id] or 0 if job is None else job["schedule_created_at_ms"])
 
     def write_journal(self) -> None:
         if self.leadership.term is not None and self.leadership.term.to_journal:
