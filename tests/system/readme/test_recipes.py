@@ -16,6 +16,12 @@ PATIENCE_S = 240
 IN_ORDER = ("schedules.md", "limits.md", "jobs.md", "ready-made.md")
 """The how-to guides whose `sh` blocks are recipes; later ones use definitions of earlier ones."""
 
+HAS_HANDLERS = """
+from hascheduler.processor import Handlers
+from mine import handlers
+assert isinstance(handlers, Handlers)
+"""
+
 
 def blocks(page: str, language: str) -> list[str]:
     return re.findall(
@@ -40,12 +46,11 @@ async def test_the_first_steps_work_as_they_stand(page: str, url: str, tmp_path:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial/index.md", "docs/how-to/processors.md"])
 async def test_each_processor_has_its_handler(page: str, url: str, tmp_path: Path) -> None:
-    [program] = blocks(page, "python")
-    (tmp_path / "mine.py").write_text(program, encoding="utf-8")
-    look = (
-        "from mine import handlers; from hascheduler.processor import Handlers; assert isinstance(handlers, Handlers)"
-    )
-    await run(url, tmp_path, sys.executable, "-c", look)
+    programs = blocks(page, "python")
+    assert programs
+    for program in programs:
+        (tmp_path / "mine.py").write_text(program, encoding="utf-8")
+        await run(url, tmp_path, sys.executable, "-B", "-c", HAS_HANDLERS)
 
 
 async def test_every_guide_is_run() -> None:

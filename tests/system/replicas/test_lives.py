@@ -56,11 +56,12 @@ async def test_a_failure_ends_those_that_wait_for_it_and_a_retry_brings_each_bac
     assert (await ended(processes, first["id"]))["error"] == "RuntimeError: attempt 1 was never to succeed"
     assert (await ended(processes, then["id"]))["error"] == f"its dependency {first['id']} failed"
     for job in (first, then):
-        assert await processes.post(f"/v1/jobs/{job['id']}/retry", None) == {"answer": "ok"}
+        assert (await processes.post(f"/v1/jobs/{job['id']}/retry", None))["answer"] == "ok"
     revived = await ended(processes, first["id"])
     # The attempt number that the retry took stays free, so this one is the third.
     assert (revived["state"], revived["result"], revived["failures"]) == ("succeeded", {"attempt": 3}, 0)
     assert [attempt["number"] for attempt in revived["attempts"]] == [1, 3]
+    assert (revived["tries"], revived["revivals"]) == (2, 1)
     assert (await ended(processes, then["id"]))["state"] == "succeeded"
 
 
