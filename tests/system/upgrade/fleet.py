@@ -110,7 +110,13 @@ class Fleet(Processes):
     # What must hold
 
     async def assert_nothing_was_lost(self, at_least: int) -> None:
-        """No nominal time missed or doubled, every acknowledged job ended once, and everything could be read."""
+        """No nominal time missed or doubled, every acknowledged job ended once, and everything could be read; after
+        each schedule has fired so often."""
+
+        async def fired() -> bool:
+            return all(len(self.nominal_times(name)) >= at_least for name in SCHEDULES)
+
+        await eventually(fired, f"each schedule has fired {at_least} times", 60)
         await self.settled(60)
         for name, every in SCHEDULES.items():
             self.assert_no_gap(name, 250 if every == "250ms" else 1_000, at_least)

@@ -86,9 +86,9 @@ async def test_both_releases_have_equal_mirrors_and_show_each_others_writes(
 
 
 def _as_shown_before(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """``after`` without what the release before does not show, of its verdicts and retries too."""
+    """``after`` without what the release before does not show, of its verdicts, retries and triggers too."""
     shown = {name: after[name] for name in before}
-    for part in {"counts", "retry"} & before.keys():
+    for part in {"counts", "retry", "trigger"} & before.keys():
         shown[part] = {name: after[part][name] for name in before[part]}
     return shown
 
