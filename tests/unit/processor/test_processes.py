@@ -94,6 +94,8 @@ async def test_a_process_that_fails_or_dies_is_a_failure_that_says_how(payload: 
         lines = (job.outcome.traceback or "").splitlines()
         assert "process_handlers.py" in lines[1]
         assert lines[-1] == "ValueError: no answer of http://***@there/"
+    elif error.startswith("ProcessDied"):
+        assert job.outcome.traceback is None, "nothing of the handler's raised it"
 
 
 @pytest.mark.parametrize(
