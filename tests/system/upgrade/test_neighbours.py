@@ -85,6 +85,43 @@ async def test_both_releases_have_equal_mirrors_and_show_each_others_writes(
     fleet.assert_nothing_set_aside()
 
 
+async def test_a_release_without_calendars_sets_schedules_on_them_aside_and_leads_on(
+    fleet: Fleet, previous: Release, present: Release
+) -> None:
+    fleet.release = previous
+    await fleet.replica("old")
+    await fleet.leader()
+    fleet.release = present
+    await fleet.replica("new")
+    await fleet.processor("worker")
+    await fleet.schedule("tick", "250ms")
+    days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+    await _written(fleet, "new", "PUT", "/v1/calendars/each-day", {"weekdays": days})
+    trigger = {"type": "interval", "every": "250ms", "calendars": {"only": ["each-day"]}}
+    body = {"name": "on-days", "trigger": trigger, "job": {"definition": "log", "target": "a"}}
+    await _written(fleet, "new", "POST", "/v1/schedules", body)
+
+    async def is_set_aside() -> bool:
+        rows = (await fleet.cluster("old"))["quarantine"]
+        return [(row["collection"], row["id"]) for row in rows] == [("schedules", "on-days")]
+
+    await eventually(is_set_aside, "the release before sets it aside")
+    assert (await fleet.cluster("new"))["quarantine"] == []
+    fired = len(fleet.nominal_times("tick"))
+
+    async def fires_on() -> bool:
+        return len(fleet.nominal_times("tick")) > fired + 4
+
+    await eventually(fires_on, "the other schedule fires on")
+    assert fleet.nominal_times("on-days") == []
+    await fleet.replicas["old"].terminate()
+
+    async def fires_on_days() -> bool:
+        return len(fleet.nominal_times("on-days")) > 4
+
+    await eventually(fires_on_days, "the release that reads it fires it")
+
+
 def _as_shown_before(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     """``after`` without what the release before does not show, of its verdicts, retries and triggers too."""
     shown = {name: after[name] for name in before}
