@@ -70,6 +70,16 @@ def _left(gone: Callable[[str], seen.Seen]) -> Callable[[str, Mapping[str, Any]]
     return lambda noun_id, _last: gone(noun_id)
 
 
+def _edited(
+    decode: Callable[[object, Any], Any],
+    encode: Callable[[Any], Any],
+    arrived: Callable[[Any], seen.Seen],
+    gone: Callable[[str], seen.Seen],
+) -> Table:
+    """A noun of which every write is an edit, and raises its ``rev``."""
+    return Table(decode, encode, arrived, _left(gone), revision=lambda noun: (noun.rev,), revised="rev")
+
+
 def _job_left(id: str, fields: Mapping[str, Any]) -> seen.JobGone:
     state = fields.get("state")
     finished_at_ms = fields.get("finished_at_ms")
@@ -104,54 +114,12 @@ TABLES: dict[Collection, Table] = {
         unnumbered=LEADER_FIELDS,
         advanced=with_leader_fields,
     ),
-    Collection.DEFINITIONS: Table(
-        decode=decode_definition,
-        encode=encode_definition,
-        arrived=seen.DefinitionSeen,
-        left=_left(seen.DefinitionGone),
-        revision=lambda definition: (definition.rev,),
-        revised="rev",
-    ),
-    Collection.LANES: Table(
-        decode=decode_lane,
-        encode=encode_lane,
-        arrived=seen.LaneSeen,
-        left=_left(seen.LaneGone),
-        revision=lambda lane: (lane.rev,),
-        revised="rev",
-    ),
-    Collection.CALENDARS: Table(
-        decode=decode_calendar,
-        encode=encode_calendar,
-        arrived=seen.CalendarSeen,
-        left=_left(seen.CalendarGone),
-        revision=lambda calendar: (calendar.rev,),
-        revised="rev",
-    ),
-    Collection.TENANTS: Table(
-        decode=decode_tenant,
-        encode=encode_tenant,
-        arrived=seen.TenantSeen,
-        left=_left(seen.TenantGone),
-        revision=lambda tenant: (tenant.rev,),
-        revised="rev",
-    ),
-    Collection.PAUSES: Table(
-        decode=decode_pause,
-        encode=encode_pause,
-        arrived=seen.PauseSeen,
-        left=_left(seen.PauseGone),
-        revision=lambda pause: (pause.rev,),
-        revised="rev",
-    ),
-    Collection.TOKENS: Table(
-        decode=decode_token,
-        encode=encode_token,
-        arrived=seen.TokenSeen,
-        left=_left(seen.TokenGone),
-        revision=lambda token: (token.rev,),
-        revised="rev",
-    ),
+    Collection.DEFINITIONS: _edited(decode_definition, encode_definition, seen.DefinitionSeen, seen.DefinitionGone),
+    Collection.LANES: _edited(decode_lane, encode_lane, seen.LaneSeen, seen.LaneGone),
+    Collection.CALENDARS: _edited(decode_calendar, encode_calendar, seen.CalendarSeen, seen.CalendarGone),
+    Collection.TENANTS: _edited(decode_tenant, encode_tenant, seen.TenantSeen, seen.TenantGone),
+    Collection.PAUSES: _edited(decode_pause, encode_pause, seen.PauseSeen, seen.PauseGone),
+    Collection.TOKENS: _edited(decode_token, encode_token, seen.TokenSeen, seen.TokenGone),
     Collection.PROCESSORS: Table(
         decode=decode_processor,
         encode=encode_processor,

@@ -5,6 +5,8 @@ attempts must stop: the net under cancel notices, which may be lost.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import structlog
 
@@ -16,71 +18,65 @@ from hascheduler.processor.config import ProcessorConfig
 log = structlog.get_logger(__name__)
 
 
-class ProgressReporter:
+class _AttemptLoop(ABC):
+    """One exchange with the database an interval; one that fails is made up for by the next."""
+
+    _failed_event: ClassVar[str]
+
+    def __init__(self, work: WorkStore, config: ProcessorConfig, attempts: HeldAttempts) -> None:
+        self._work = work
+        self._config = config
+        self._attempts = attempts
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self._config.heartbeat_interval_ms / 1000)
+            try:
+                await self._exchange()
+            except WorldError as error:
+                log.debug(self._failed_event, error=str(error))
+
+    @abstractmethod
+    async def _exchange(self) -> None: ...
+
+
+class ProgressReporter(_AttemptLoop):
     """Stores what running attempts have reported since the last interval."""
 
-    def __init__(self, work: WorkStore, config: ProcessorConfig, attempts: HeldAttempts) -> None:
-        self._work = work
-        self._config = config
-        self._attempts = attempts
+    _failed_event = "progress_not_told"  # what comes next says more
 
-    async def run(self) -> None:
-        while True:
-            await asyncio.sleep(self._config.heartbeat_interval_ms / 1000)
-            news = self._attempts.take_progress()
-            if not news:
-                continue
-            try:
-                await self._work.report(self._config.id, news)
-            except WorldError as error:
-                # What comes next says more.
-                log.debug("progress_not_told", error=str(error))
+    async def _exchange(self) -> None:
+        news = self._attempts.take_progress()
+        if news:
+            await self._work.report(self._config.id, news)
 
 
-class OverdueReporter:
+class OverdueReporter(_AttemptLoop):
     """Tells the leader of attempts whose time is over and whose threads go on, before it gives their jobs to others."""
 
-    def __init__(self, work: WorkStore, config: ProcessorConfig, attempts: HeldAttempts) -> None:
-        self._work = work
-        self._config = config
-        self._attempts = attempts
+    _failed_event = "overdue_not_told"
 
-    async def run(self) -> None:
-        while True:
-            await asyncio.sleep(self._config.heartbeat_interval_ms / 1000)
-            overdue = self._attempts.unreported_overdue()
-            if not overdue:
-                continue
-            try:
-                await self._work.report_overdue(self._config.id, overdue)
-            except WorldError as error:
-                log.debug("overdue_not_told", error=str(error))
-                continue
-            self._attempts.overdue_were_reported(overdue)
-            for job_id, number in overdue:
-                log.warning("thread_overdue", job=job_id, attempt=number)
+    async def _exchange(self) -> None:
+        overdue = self._attempts.unreported_overdue()
+        if not overdue:
+            return
+        await self._work.report_overdue(self._config.id, overdue)
+        self._attempts.overdue_were_reported(overdue)
+        for job_id, number in overdue:
+            log.warning("thread_overdue", job=job_id, attempt=number)
 
 
-class StopPoller:
+class StopPoller(_AttemptLoop):
     """Stops running attempts that were cancelled or revoked, as the database says."""
 
-    def __init__(self, work: WorkStore, config: ProcessorConfig, attempts: HeldAttempts) -> None:
-        self._work = work
-        self._config = config
-        self._attempts = attempts
+    _failed_event = "standing_unknown"
 
-    async def run(self) -> None:
-        while True:
-            await asyncio.sleep(self._config.heartbeat_interval_ms / 1000)
-            running = self._attempts.running
-            if not running:
-                continue
-            try:
-                requests = await self._work.stop_requests(self._config.id, running)
-            except WorldError as error:
-                log.debug("standing_unknown", error=str(error))
-                continue
-            for key in requests.cancelled:
-                self._attempts.stop(key, StopReason.CANCELLED)
-            for key in requests.revoked:
-                self._attempts.stop(key, StopReason.REVOKED)
+    async def _exchange(self) -> None:
+        running = self._attempts.running
+        if not running:
+            return
+        requests = await self._work.stop_requests(self._config.id, running)
+        for key in requests.cancelled:
+            self._attempts.stop(key, StopReason.CANCELLED)
+        for key in requests.revoked:
+            self._attempts.stop(key, StopReason.REVOKED)

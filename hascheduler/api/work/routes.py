@@ -201,10 +201,14 @@ async def _held_attempts(processor: str, running: list[tuple[str, int]], service
 
 def _timeout_ms(started: StartedJob, now: WallMs) -> int | None:
     """The rest of the attempt's timeout or of the job's total timeout, whichever is shorter; None: no timeout."""
-    rules = started.rules
-    own_ms = None if rules.timeout_ms is None else started.started_at_ms + rules.timeout_ms
-    ends_ms = [end_ms for end_ms in (own_ms, rules.end_of(started.first_started_at_ms)) if end_ms is not None]
-    return max(min(ends_ms) - now, 0) if ends_ms else None
+    over = time_over(
+        started.rules,
+        started.started_at_ms,
+        started.first_started_at_ms,
+        failures=started.failures,
+        losses=started.losses,
+    )
+    return None if over is None else max(over.at_ms - now, 0)
 
 
 def _names(attempts: Iterable[tuple[str, int]]) -> list[AttemptName]:
