@@ -91,7 +91,7 @@ def traceback_of(error: BaseException) -> str | None:
         return None
 
 
-_CALLERS = frozenset(f"hascheduler.processor.{room}" for room in ("invocation", "child", "child_process"))
+_CALLERS = frozenset(f"hascheduler.processor.{room}" for room in ("invocation", "child", "child_process", "outcomes"))
 
 
 def _class_of(kind: type) -> str:

@@ -122,7 +122,9 @@ class Runner:
             end = await self._execute(attempt, started)
             record_end(span, end)
             if isinstance(end, Failure):
-                if end.traceback is not None:
+                if end.traceback is None:
+                    log.warning("attempt_failed", definition=started.definition, error=end.error)
+                else:
                     log.warning("handler_raised", definition=started.definition, exception=end.traceback)
                 end = outcome_of(end, started, self._clock.wall_ms())
             elif isinstance(end, GiveBack) and end.lost:

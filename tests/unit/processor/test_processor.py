@@ -134,6 +134,7 @@ async def test_what_a_handler_raises_or_may_not_return_fails_the_job(payload: An
         assert job.outcome is not None
         assert job.outcome.state is JobState.FAILED
         assert (job.outcome.error or "").startswith(error)
+        assert (job.outcome.traceback is None) == (definition == "echo"), "no frames of ours where no handler raised"
 
 
 @pytest.mark.parametrize(
