@@ -43,7 +43,17 @@ class Once:
     at_ms: WallMs
 
 
-Pattern = Interval | Cron | Times | Once
+Part = Interval | Cron | Times | Once
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At each time of any of ``parts`` (2 to 10); a time that several of them name is one."""
+
+    parts: tuple[Part, ...]
+
+
+Pattern = Part | AnyOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +76,7 @@ class CalendarDays:
 class CalendarUse:
     """A day counts if it is in each calendar of ``only`` and in none of ``excluding``, both by their names.
 
-    ``timezone`` says whose days: None is the zone of the cron expression, and UTC where there is none. ``days`` is
+    ``timezone`` says whose days: None is the zone of the cron expressions, and UTC where there is none. ``days`` is
     filled in by `hascheduler.triggers.with_calendars` and never stored; without it no question can be answered.
     """
 
@@ -97,3 +107,19 @@ class Trigger:
     max_fires: int | None = None
     exclude: tuple[Window, ...] = ()
     calendars: CalendarUse | None = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its pattern, or those that it is any of."""
+        return self.pattern.parts if isinstance(self.pattern, AnyOf) else (self.pattern,)
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """The zones of its cron expressions, each once."""
+        return tuple(dict.fromkeys(part.timezone for part in self.parts if isinstance(part, Cron)))
+
+    @property
+    def zone(self) -> str:
+        """The one zone of its cron expressions; UTC where there is none, or several."""
+        zones = self.zones
+        return zones[0] if len(zones) == 1 else "UTC"

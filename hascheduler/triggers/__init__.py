@@ -3,16 +3,16 @@
 `next_nominal` answers the question that the core asks most: which nominal time comes after this one? It is computed
 from the previous nominal time, never from now, so every replica and every restart gets the same list. `latest_nominal`
 and `count_nominal` answer for long stretches without going through them one by one. One file a kind: `interval`, `cron`
-(its dialect in `expressions`, its months in `walls`, its clock changes in `zones`), `times`. `days` has the calendars
-that schedules share. `remarks` say what its
-author may not have meant.
+(its dialect in `expressions`, its months in `walls`, its clock changes in `zones`), `times`. `day_bits` counts the
+times of several that are in one trigger. `days` has the calendars that schedules share. `remarks` say what its author
+may not have meant.
 
 The bounds of a trigger are kept here; its exclusion windows and its largest number of fires are left to the code that
 decides the times (`hascheduler.dispatch.schedules`). A cron expression that can't be read is an `InvalidInput` when its
 times are computed.
 """
 
-from hascheduler.triggers.checks import check_trigger, shortest_gap_ms
+from hascheduler.triggers.checks import PARTS_MAX, PARTS_MIN, check_trigger, shortest_gap_ms, shortest_gap_of_rules_ms
 from hascheduler.triggers.cron import read_pattern
 from hascheduler.triggers.days import (
     CALENDARS_USED_MAX,
@@ -35,6 +35,8 @@ from hascheduler.triggers.times import TIMES_MAX
 __all__ = [
     "CALENDARS_USED_MAX",
     "EVERY_MIN_MS",
+    "PARTS_MAX",
+    "PARTS_MIN",
     "TIMES_MAX",
     "ClockChange",
     "MissingCalendar",
@@ -56,6 +58,7 @@ __all__ = [
     "remarks",
     "run_until",
     "shortest_gap_ms",
+    "shortest_gap_of_rules_ms",
     "upcoming",
     "with_calendars",
     "without_calendars",

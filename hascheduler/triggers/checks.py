@@ -1,18 +1,23 @@
 """Whether a trigger makes sense: checked once, when a schedule is created or edited.
 
 A mistake is an `InvalidInput` with the field's path as in the HTTP body. Every search here is bounded.
+
+The patterns of a union come at most once a minute each, and its intervals fall on the same times of each day: the
+times of a century can be counted, and ten patterns together fire no more often than one may.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import format_duration
 from hascheduler.model.instants import format_instant
-from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger
+from hascheduler.model.trigger import AnyOf, Cron, Interval, Once, Part, Times, Trigger
 from hascheduler.triggers import cron
 from hascheduler.triggers.days import CALENDARS_USED_MAX
 from hascheduler.triggers.due import excluded_until
+from hascheduler.triggers.expressions import walls_of
 from hascheduler.triggers.interval import EVERY_MIN_MS
 from hascheduler.triggers.nominal import next_nominal
 from hascheduler.triggers.times import TIMES_MAX
@@ -20,7 +25,11 @@ from hascheduler.triggers.zones import zone_of
 
 WINDOWS_MAX = 100
 JITTER_MAX_MS = 86_400_000
+PARTS_MIN, PARTS_MAX = 2, 10
+LISTED_MAX = 1_000
+"""Instants in all lists of a union."""
 _GAPS_LOOKED_AT = 100
+_MINUTE_MS, _DAY_MS = 60_000, 86_400_000
 
 Path = tuple[str | int, ...]
 
@@ -39,7 +48,42 @@ def check_trigger(trigger: Trigger, path: Path = ()) -> None:
 
 
 def _check_pattern(trigger: Trigger) -> None:
-    match trigger.pattern:
+    if isinstance(trigger.pattern, AnyOf):
+        _check_parts(trigger.pattern.parts)
+    else:
+        _check_part(trigger.pattern)
+
+
+def _check_parts(parts: Sequence[Part]) -> None:
+    if not PARTS_MIN <= len(parts) <= PARTS_MAX:
+        raise InvalidInput(("of",), f"{len(parts)} patterns", f"{PARTS_MIN} to {PARTS_MAX}")
+    for place, part in enumerate(parts):
+        try:
+            _check_part(part)
+            _check_how_often(part)
+            if next_nominal(Trigger(part), -1) is None:
+                raise _never(Trigger(part))
+        except InvalidInput as error:
+            raise InvalidInput(("of", place, *error.path), error.problem, error.expected) from None
+        if part in parts[:place]:
+            raise InvalidInput(("of", place), f"the same as of[{parts.index(part)}]", "each pattern once")
+    listed = sum(len(part.at_ms) if isinstance(part, Times) else isinstance(part, Once) for part in parts)
+    if listed > LISTED_MAX:
+        raise InvalidInput(("of",), f"{listed} listed instants", f"at most {LISTED_MAX} in all of its patterns")
+
+
+def _check_how_often(part: Part) -> None:
+    match part:
+        case Interval(every_ms) if every_ms < _MINUTE_MS or (every_ms % _DAY_MS and _DAY_MS % every_ms):
+            expected = "1m to 1d such that a day is a whole number of them, as 10m or 8h, or whole days"
+            raise InvalidInput(("every",), f"{format_duration(every_ms)} among other patterns", expected)
+        case Cron(expression) if walls_of(expression).seconds_named > 1:
+            problem = f"{expression[:64]!r} names several seconds of a minute, among other patterns"
+            raise InvalidInput(("expression",), problem, "one second at most")
+
+
+def _check_part(pattern: Part) -> None:
+    match pattern:
         case Interval(every_ms):
             if every_ms < EVERY_MIN_MS:
                 problem = f"{format_duration(every_ms)} is too short"
@@ -87,6 +131,9 @@ def _check_calendars(trigger: Trigger) -> None:
             raise InvalidInput(("calendars", field), f"{len(names)} calendars", f"at most {CALENDARS_USED_MAX}")
     if not use.names:
         raise InvalidInput(("calendars",), "names no calendar", "names in only or except, or to be left out")
+    if use.timezone is None and len(trigger.zones) > 1:
+        problem = f"missing, as the cron expressions are of {' and '.join(trigger.zones)[:128]}"
+        raise InvalidInput(("calendars", "timezone"), problem, "the zone whose days these are")
     if use.timezone is not None:
         try:
             zone_of(use.timezone)
@@ -119,6 +166,8 @@ def _never(trigger: Trigger) -> InvalidInput:
             return InvalidInput(("expression",), problem, "an expression with a time before 2100")
         case Interval():
             return InvalidInput(("every",), "it would never fire", "an interval with a time from 1970 to 2099")
+        case AnyOf():
+            return InvalidInput(("of",), "it would never fire", "a pattern with a time from 1970 to 2099")
         case _:
             return InvalidInput(("at",), "it would never fire", "an instant from 1970 to 2099")
 
@@ -133,12 +182,28 @@ def _check_jitter(trigger: Trigger) -> None:
         raise InvalidInput(("jitter",), f"{format_duration(jitter_ms)} is too long", "at most 1d")
     shortest_ms = shortest_gap_ms(trigger)
     if shortest_ms is not None and jitter_ms >= shortest_ms:
-        problem = f"{format_duration(jitter_ms)} is as long as the time between two fires, or longer"
+        of = " of one pattern" if isinstance(trigger.pattern, AnyOf) else ""
+        problem = f"{format_duration(jitter_ms)} is as long as the time between two fires{of}, or longer"
         raise InvalidInput(("jitter",), problem, f"less than {format_duration(shortest_ms)}")
 
 
 def shortest_gap_ms(trigger: Trigger) -> int | None:
-    """Between two of its times; None where there are no two."""
+    """Between two of its times, of any one of its patterns; None where there are no two."""
+    found = (_shortest_gap_of_part_ms(replace(trigger, pattern=part)) for part in trigger.parts)
+    return min((gap_ms for gap_ms in found if gap_ms is not None), default=None)
+
+
+def shortest_gap_of_rules_ms(trigger: Trigger) -> int | None:
+    """Between two of the next times of all its cron expressions and intervals; None where it has only lists."""
+    rules = tuple(part for part in trigger.parts if isinstance(part, Cron | Interval))
+    if not rules:
+        return None
+    if len(rules) == 1:
+        return _shortest_gap_of_part_ms(replace(trigger, pattern=rules[0]))
+    return _shortest_gap_of_next_ms(replace(trigger, pattern=AnyOf(rules)))
+
+
+def _shortest_gap_of_part_ms(trigger: Trigger) -> int | None:
     match trigger.pattern:
         case Interval(every_ms):
             return every_ms
@@ -146,11 +211,11 @@ def shortest_gap_ms(trigger: Trigger) -> int | None:
             return min((after - before for before, after in pairwise(at_ms)), default=None)
         case Once():
             return None
-        case Cron():
-            return _shortest_gap_of_cron_ms(trigger)
+        case Cron() | AnyOf():
+            return _shortest_gap_of_next_ms(trigger)
 
 
-def _shortest_gap_of_cron_ms(trigger: Trigger) -> int | None:
+def _shortest_gap_of_next_ms(trigger: Trigger) -> int | None:
     """Of its next hundred times: a month of an hourly one's days, a century of a yearly one."""
     shortest: int | None = None
     before = next_nominal(trigger, -1)

@@ -34,9 +34,9 @@ from hascheduler.triggers.zones import (
     DAY_S,
     canonical_zone,
     first_instant,
-    offset_of,
     span_at,
     transitions,
+    wall_reached,
     zone_of,
 )
 
@@ -123,29 +123,20 @@ class _FixedHours:
         self._zone = zone
 
     def after(self, after_s: int) -> int | None:
-        wall_s = self._walls.after(self._wall_reached(after_s))
+        wall_s = self._walls.after(wall_reached(self._zone, after_s))
         return None if wall_s is None else first_instant(self._zone, wall_s)
 
     def through(self, through_s: int) -> int | None:
-        wall_s = self._walls.through(self._wall_reached(through_s))
+        wall_s = self._walls.through(wall_reached(self._zone, through_s))
         return None if wall_s is None else first_instant(self._zone, wall_s)
 
     def count(self, after_s: int, through_s: int) -> int:
-        count = self._walls.count(self._wall_reached(after_s), self._wall_reached(through_s))
+        count = self._walls.count(wall_reached(self._zone, after_s), wall_reached(self._zone, through_s))
         for gap in transitions(self._zone, after_s, through_s):
             if gap.is_gap:
                 # All wall times of the gap, and the one at its end, are one instant.
                 count -= max(0, self._walls.count(gap.wall_before_s - 1, gap.wall_after_s) - 1)
         return count
-
-    def _wall_reached(self, at_s: int) -> int:
-        """The last wall time whose instant is at or before ``at_s``: in a second pass, the end of the first."""
-        moment = datetime.fromtimestamp(at_s, self._zone)
-        wall_s = at_s + offset_of(moment)
-        if moment.fold:
-            for fold in transitions(self._zone, at_s - DAY_S, at_s):
-                wall_s = max(wall_s, fold.wall_before_s - 1)
-        return wall_s
 
 
 class _RealTime:

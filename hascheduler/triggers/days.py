@@ -13,7 +13,7 @@ from hascheduler.model.calendar import Calendar
 from hascheduler.model.instants import WallMs
 from hascheduler.model.near_names import expected_name
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.trigger import CalendarDays, CalendarUse, Cron, Trigger
+from hascheduler.model.trigger import CalendarDays, CalendarUse, Trigger
 from hascheduler.triggers.zones import DAY_S, span_at, zone_of
 
 CALENDARS_USED_MAX = 10
@@ -91,7 +91,7 @@ def day_part(trigger: Trigger, at_ms: int) -> DayPart:
         named = ", ".join(use.names)
         raise InvalidInput(("trigger", "calendars"), f"the days of {named} are not known here", "to ask a replica")
     at_s = at_ms // 1_000
-    span = span_at(zone_of(_zone_name(use, trigger)), at_s)
+    span = span_at(zone_of(use.timezone or trigger.zone), at_s)
     day = (at_s + span.offset_s) // DAY_S
     until_s = min(span.to_s, (day + 1) * DAY_S - span.offset_s)
     return DayPart(WallMs(until_s * 1_000), _left_out_by(use.days, day))
@@ -125,9 +125,3 @@ def _left_out_by(days: CalendarDays, day: int) -> str | None:
         if calendar.has(day):
             return calendar.name
     return None
-
-
-def _zone_name(use: CalendarUse, trigger: Trigger) -> str:
-    if use.timezone is not None:
-        return use.timezone
-    return trigger.pattern.timezone if isinstance(trigger.pattern, Cron) else "UTC"

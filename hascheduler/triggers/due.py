@@ -4,9 +4,9 @@ from bisect import bisect_right
 from hashlib import blake2b
 
 from hascheduler.model.instants import LATEST_MS, WallMs
-from hascheduler.model.trigger import Trigger
+from hascheduler.model.trigger import AnyOf, Trigger
 from hascheduler.triggers.days import day_part, run_until, runs
-from hascheduler.triggers.nominal import count_nominal, next_nominal
+from hascheduler.triggers.nominal import count_nominal, latest_nominal, next_nominal
 
 _RUN_MS_MAX = 400 * 86_400_000
 _AHEAD_MS_MAX = 2 * 366 * 86_400_000
@@ -16,10 +16,23 @@ def due_ms(schedule: str, trigger: Trigger, nominal_ms: int) -> WallMs:
     """The nominal time and its jitter, evenly from 0 through ``jitter_ms``.
 
     The jitter is a hash of the schedule's name and the nominal time: every replica finds the same, and two schedules
-    of one trigger do not fire together.
+    of one trigger do not fire together. Where times of several patterns are nearer to each other than that, none is
+    due before an earlier one: they are decided in their order.
     """
     if not trigger.jitter_ms:
         return WallMs(nominal_ms)
+    due = _jittered(schedule, trigger, nominal_ms)
+    if isinstance(trigger.pattern, AnyOf):
+        earlier_ms = latest_nominal(trigger, nominal_ms - 1)
+        for _ in trigger.parts:  # of each there is one at most, as its gaps are longer than the jitter
+            if earlier_ms is None or earlier_ms + trigger.jitter_ms <= due:
+                break
+            due = max(due, _jittered(schedule, trigger, earlier_ms))
+            earlier_ms = latest_nominal(trigger, earlier_ms - 1)
+    return due
+
+
+def _jittered(schedule: str, trigger: Trigger, nominal_ms: int) -> WallMs:
     digest = blake2b(f"{schedule}:{nominal_ms}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return WallMs(nominal_ms + int.from_bytes(digest, "big") % (trigger.jitter_ms + 1))
 

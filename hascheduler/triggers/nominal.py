@@ -1,55 +1,99 @@
 """The nominal times of a trigger within its bounds, whatever its pattern."""
 
+from collections import defaultdict
+from collections.abc import Sequence
+
 from hascheduler.model.instants import LATEST_MS, WallMs
-from hascheduler.model.trigger import Cron, Interval, Once, Times, Trigger
+from hascheduler.model.trigger import AnyOf, Cron, Interval, Once, Part, Pattern, Times, Trigger
 from hascheduler.triggers import cron, interval, times
+from hascheduler.triggers.day_bits import count_distinct
 
 
 def next_nominal(trigger: Trigger, after_ms: int) -> WallMs | None:
     """The first nominal time strictly after ``after_ms``, or None when there will be no other."""
-    after_ms = max(after_ms, _first_ms(trigger) - 1)
-    nominal_ms: WallMs | None
-    match trigger.pattern:
-        case Interval() as pattern:
-            nominal_ms = interval.next_nominal(pattern, after_ms)
-        case Cron() as pattern:
-            nominal_ms = cron.next_nominal(pattern, after_ms)
-        case Times(at_ms):
-            nominal_ms = times.next_nominal(at_ms, after_ms)
-        case Once(at_ms):
-            nominal_ms = times.next_nominal((at_ms,), after_ms)
+    nominal_ms = _next(trigger.pattern, max(after_ms, _first_ms(trigger) - 1))
     return nominal_ms if nominal_ms is not None and nominal_ms <= _last_ms(trigger) else None
 
 
 def latest_nominal(trigger: Trigger, through_ms: int) -> WallMs | None:
     """The newest nominal time at or before ``through_ms``, or None when there was none."""
-    through_ms = min(through_ms, _last_ms(trigger))
-    nominal_ms: WallMs | None
-    match trigger.pattern:
-        case Interval() as pattern:
-            nominal_ms = interval.latest_nominal(pattern, through_ms)
-        case Cron() as pattern:
-            nominal_ms = cron.latest_nominal(pattern, through_ms)
-        case Times(at_ms):
-            nominal_ms = times.latest_nominal(at_ms, through_ms)
-        case Once(at_ms):
-            nominal_ms = times.latest_nominal((at_ms,), through_ms)
+    nominal_ms = _latest(trigger.pattern, min(through_ms, _last_ms(trigger)))
     return nominal_ms if nominal_ms is not None and nominal_ms >= _first_ms(trigger) else None
 
 
 def count_nominal(trigger: Trigger, after_ms: int, through_ms: int) -> int:
     """How many nominal times there are after ``after_ms`` through ``through_ms``."""
-    after_ms = max(after_ms, _first_ms(trigger) - 1)
-    through_ms = min(through_ms, _last_ms(trigger))
-    match trigger.pattern:
-        case Interval() as pattern:
+    after_ms, through_ms = max(after_ms, _first_ms(trigger) - 1), min(through_ms, _last_ms(trigger))
+    if isinstance(trigger.pattern, AnyOf):
+        return _count_any(trigger.pattern.parts, after_ms, through_ms)
+    return _count(trigger.pattern, after_ms, through_ms)
+
+
+def _next(pattern: Pattern, after_ms: int) -> WallMs | None:
+    match pattern:
+        case Interval():
+            return interval.next_nominal(pattern, after_ms)
+        case Cron():
+            return cron.next_nominal(pattern, after_ms)
+        case Times(at_ms):
+            return times.next_nominal(at_ms, after_ms)
+        case Once(at_ms):
+            return times.next_nominal((at_ms,), after_ms)
+        case AnyOf(parts):
+            found = (_next(part, after_ms) for part in parts)
+            return min((nominal_ms for nominal_ms in found if nominal_ms is not None), default=None)
+
+
+def _latest(pattern: Pattern, through_ms: int) -> WallMs | None:
+    match pattern:
+        case Interval():
+            return interval.latest_nominal(pattern, through_ms)
+        case Cron():
+            return cron.latest_nominal(pattern, through_ms)
+        case Times(at_ms):
+            return times.latest_nominal(at_ms, through_ms)
+        case Once(at_ms):
+            return times.latest_nominal((at_ms,), through_ms)
+        case AnyOf(parts):
+            found = (_latest(part, through_ms) for part in parts)
+            return max((nominal_ms for nominal_ms in found if nominal_ms is not None), default=None)
+
+
+def _count(pattern: Part, after_ms: int, through_ms: int) -> int:
+    match pattern:
+        case Interval():
             return interval.count_nominal(pattern, after_ms, through_ms)
-        case Cron() as pattern:
+        case Cron():
             return cron.count_nominal(pattern, after_ms, through_ms)
         case Times(at_ms):
             return times.count_nominal(at_ms, after_ms, through_ms)
         case Once(at_ms):
             return times.count_nominal((at_ms,), after_ms, through_ms)
+
+
+def _count_any(parts: Sequence[Part], after_ms: int, through_ms: int) -> int:
+    """A time that several parts name is counted once."""
+    # Intervals are of whole seconds: two patterns can meet only where both are as far from a whole second.
+    meeting: defaultdict[int, list[Cron | Interval]] = defaultdict(list)
+    listed: set[WallMs] = set()
+    for part in parts:
+        match part:
+            case Cron():
+                meeting[0].append(part)
+            case Interval():
+                meeting[part.anchor_ms % 1_000].append(part)
+            case Times(at_ms):
+                listed.update(times.between(at_ms, after_ms, through_ms))
+            case Once(at_ms):
+                listed.update(times.between((at_ms,), after_ms, through_ms))
+    count = 0
+    for apart_ms, patterns in meeting.items():
+        if len(patterns) == 1:
+            count += _count(patterns[0], after_ms, through_ms)
+        else:
+            count += count_distinct(patterns, (after_ms - apart_ms) // 1_000, (through_ms - apart_ms) // 1_000)
+    alone = (at for at in listed if not any(_next(part, at - 1) == at for part in meeting[at % 1_000]))
+    return count + sum(1 for _ in alone)
 
 
 def _first_ms(trigger: Trigger) -> int:

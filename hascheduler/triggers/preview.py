@@ -51,21 +51,25 @@ def upcoming(schedule: str, trigger: Trigger, after_ms: int, *, fired: int = 0) 
 
 
 def clock_changes(trigger: Trigger, after_ms: int, until_ms: int) -> list[ClockChange]:
-    """The changes of the zone's clock in that time, and what they do to the trigger; none for other than cron."""
-    if not isinstance(trigger.pattern, Cron):
-        return []
-    zone = zone_of(trigger.pattern.timezone)
+    """The changes of the clocks of its cron expressions in that time, and what they do to those; else none."""
+    changes = [
+        (change, zone) for zone in trigger.zones for change in transitions(zone_of(zone), *_seconds(after_ms, until_ms))
+    ]
     return [
         ClockChange(
             WallMs(change.at_s * 1_000),
             change.offset_before_s,
             change.offset_after_s,
             "gap" if change.is_gap else "fold",
-            _explanation(trigger.pattern, change),
+            _explanation(trigger, zone, change),
             tuple(_of_that_day(trigger, change)),
         )
-        for change in transitions(zone, after_ms // 1_000, until_ms // 1_000)
+        for change, zone in sorted(changes, key=lambda change: change[0].at_s)
     ]
+
+
+def _seconds(after_ms: int, until_ms: int) -> tuple[int, int]:
+    return after_ms // 1_000, until_ms // 1_000
 
 
 def _note(trigger: Trigger, nominal_ms: int) -> str | None:
@@ -73,13 +77,19 @@ def _note(trigger: Trigger, nominal_ms: int) -> str | None:
     left_out_by = None if trigger.calendars is None else day_part(trigger, nominal_ms).left_out_by
     if left_out_by is not None and trigger.calendars is not None:
         return f"the day is {'not ' if left_out_by in trigger.calendars.only else ''}in {left_out_by}"
-    if not isinstance(trigger.pattern, Cron):
-        return None
-    zone, at_s = zone_of(trigger.pattern.timezone), nominal_ms // 1_000
+    crons = [part for part in trigger.parts if isinstance(part, Cron)]
+    if len(trigger.parts) > 1:  # those that name it
+        crons = [cron for cron in crons if next_nominal(Trigger(cron), nominal_ms - 1) == nominal_ms]
+    notes = (_note_of(cron, nominal_ms) for cron in crons)
+    return next((note for note in notes if note is not None), None)
+
+
+def _note_of(cron: Cron, nominal_ms: int) -> str | None:
+    zone, at_s = zone_of(cron.timezone), nominal_ms // 1_000
     for change in transitions(zone, at_s - DAY_S, at_s + DAY_S):
-        hourly = is_hourly(trigger.pattern.expression)
+        hourly = is_hourly(cron.expression)
         if change.is_gap and change.at_s == at_s and not hourly:
-            missing = _missing(trigger.pattern, change)
+            missing = _missing(cron, change)
             if missing:
                 return f"for {missing}, which {'does' if ' ' not in missing else 'do'} not exist that day"
         if not change.is_gap:
@@ -91,29 +101,44 @@ def _note(trigger: Trigger, nominal_ms: int) -> str | None:
     return None
 
 
-def _explanation(cron: Cron, change: OffsetChange) -> str:
+def _explanation(trigger: Trigger, zone: str, change: OffsetChange) -> str:
     day = f"{_moment(change.wall_before_s):%a %d %b %Y}"
-    moves = f"the clock goes from {_hand(change.wall_before_s)} to {_reached(change)}"
-    begins = f"{day}: {moves}"
+    moves = f"the clock {f'of {zone} ' if len(trigger.zones) > 1 else ''}goes"
+    begins = f"{day}: {moves} from {_hand(change.wall_before_s)} to {_reached(change)}"
+    crons = [part for part in trigger.parts if isinstance(part, Cron) and part.timezone == zone]
+    if len(trigger.parts) == 1:
+        return f"{begins}; {_effect(crons[0], change)}"
+    # Of several, each with its expression; those that the change does nothing to are left out.
+    told = [f"{cron.expression!r}: {_effect(cron, change)}" for cron in crons if _is_met(cron, change)]
+    return "; ".join([begins, *(told or ["none of its times lies in between or comes twice"])])
+
+
+def _is_met(cron: Cron, change: OffsetChange) -> bool:
+    """Whether one of its wall times does not exist, or comes twice."""
+    walls_s = sorted((change.wall_before_s - 1, change.wall_after_s - 1))
+    return walls_of(cron.expression).count(*walls_s) > 0
+
+
+def _effect(cron: Cron, change: OffsetChange) -> str:
     hourly = is_hourly(cron.expression)
     if change.is_gap:
         if hourly:
-            return f"{begins}; it keeps real time, so nothing is made up for the wall times in between"
+            return "it keeps real time, so nothing is made up for the wall times in between"
         missing = _missing(cron, change)
         if not missing:
-            return f"{begins}; none of its times lies in between"
+            return "none of its times lies in between"
         verb = "does" if " " not in missing else "do"
-        return f"{begins}; {missing} {verb} not exist, it fires once, right after, at {_reached(change)}"
+        return f"{missing} {verb} not exist, it fires once, right after, at {_reached(change)}"
     walls = walls_of(cron.expression)
     twice = walls.count(change.wall_after_s - 1, change.wall_before_s - 1)
     if not twice:
-        return f"{begins}; none of its times comes twice"
+        return "none of its times comes twice"
     first = walls.after(change.wall_after_s - 1)
     assert first is not None
     which = _hand(first) if twice == 1 else f"{_hand(first)} and {twice - 1} more"
     verb = "comes" if twice == 1 else "come"
     how = "it keeps real time and fires both times" if hourly else "it fires the first time only"
-    return f"{begins}; {which} {verb} twice, {how}"
+    return f"{which} {verb} twice, {how}"
 
 
 def _missing(cron: Cron, change: OffsetChange) -> str:

@@ -16,8 +16,9 @@ _NARROWEST_FIRST = (5, 0, 1)
 
 
 def remarks(trigger: Trigger) -> Sequence[str]:
-    """Empty where nothing is odd, and where the expression can't be read."""
-    return _remarks(trigger.pattern.expression) if isinstance(trigger.pattern, Cron) else ()
+    """Of each of its cron expressions. Empty where nothing is odd, and where one can't be read."""
+    found = (_remarks(part.expression) for part in trigger.parts if isinstance(part, Cron))
+    return tuple(dict.fromkeys(remark for remarks in found for remark in remarks))
 
 
 @lru_cache(_CACHED_MAX)

@@ -20,3 +20,8 @@ def latest_nominal(times_ms: Sequence[WallMs], through_ms: int) -> WallMs | None
 
 def count_nominal(times_ms: Sequence[WallMs], after_ms: int, through_ms: int) -> int:
     return max(0, bisect_right(times_ms, through_ms) - bisect_right(times_ms, after_ms))
+
+
+def between(times_ms: Sequence[WallMs], after_ms: int, through_ms: int) -> Sequence[WallMs]:
+    """Those after ``after_ms`` through ``through_ms``."""
+    return times_ms[bisect_right(times_ms, after_ms) : bisect_right(times_ms, through_ms)]

@@ -101,6 +101,27 @@ class Walls:
         whole_days = self._count_days(first, last - 1)
         return whole_days * self._per_day - before + (self._rank(last_second) if self._is_day(last) else 0)
 
+    @property
+    def day_bits(self) -> int:
+        """The times of a named day: the bit of each second that is one."""
+        minute = sum(1 << second for second in self._seconds)
+        hour = sum(minute << number * 60 for number in self._minutes)
+        return sum(hour << number * 3_600 for number in self._hours)
+
+    @property
+    def seconds_named(self) -> int:
+        """How many seconds of a minute are named."""
+        return self._per_minute
+
+    def named_days(self, first: int, last: int) -> bytes:
+        """For each day from ``first`` through ``last``: 1 where it is named, else 0."""
+        found = bytearray(last - first + 1)
+        for day in self._days_from(max(first, 0)):
+            if day > last:
+                break
+            found[day - first] = 1
+        return bytes(found)
+
     # Within a day
 
     def _after_in_day(self, second: int) -> int | None:

@@ -80,6 +80,16 @@ def offset_of(moment: datetime) -> int:
     return int(offset.total_seconds())
 
 
+def wall_reached(zone: ZoneInfo, at_s: int) -> int:
+    """The last wall time that the clock has shown by ``at_s``: in a second pass, the end of the first."""
+    moment = datetime.fromtimestamp(at_s, zone)
+    wall_s = at_s + offset_of(moment)
+    if moment.fold:
+        for fold in transitions(zone, at_s - DAY_S, at_s):
+            wall_s = max(wall_s, fold.wall_before_s - 1)
+    return wall_s
+
+
 def first_instant(zone: ZoneInfo, wall_s: int) -> int:
     """When the clock first shows ``wall_s``; where it never does, the end of the gap that it lies in."""
     moment = datetime.fromtimestamp(wall_s, UTC).replace(tzinfo=zone)

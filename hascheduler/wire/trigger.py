@@ -4,14 +4,23 @@ The models check the shape only; `hascheduler.triggers.check_trigger` checks tha
 """
 
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from hascheduler.errors import InvalidInput
 from hascheduler.model.instants import WallMs, format_instant
-from hascheduler.model.trigger import CalendarUse, Cron, Interval, Once, Pattern, Times, Trigger, Window
-from hascheduler.triggers import check_trigger, excluded_until, latest_nominal, next_nominal, read_pattern
+from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Part, Pattern, Times, Trigger, Window
+from hascheduler.triggers import (
+    PARTS_MAX,
+    PARTS_MIN,
+    check_trigger,
+    excluded_until,
+    latest_nominal,
+    next_nominal,
+    read_pattern,
+)
 from hascheduler.triggers.zones import canonical_zone
 from hascheduler.wire.fields import DurationMs, InstantMs, Name, StrictModel
 from hascheduler.wire.validation import validated
@@ -44,7 +53,8 @@ class CalendarUseBody(StrictModel):
     )
     timezone: str | None = Field(
         default=None,
-        description="Whose days, as an IANA time zone; default: that of the cron expression, else UTC",
+        description="Whose days, as an IANA time zone; default: that of the cron expressions, UTC where there is "
+        "none; needed where they have several",
         examples=["Europe/Berlin"],
     )
 
@@ -69,11 +79,11 @@ class Narrowing(StrictModel):
     )
 
 
-class CronBody(Narrowing):
+class CronPart(StrictModel):
     """The wall times that a cron expression names: five fields, or six with the seconds last. `@every 90s` is stored as
     an interval."""
 
-    type: Literal["cron"] = Field(description="Which kind of trigger it is")
+    type: Literal["cron"] = Field(description="Which kind of pattern it is")
     expression: str = Field(
         description="Minute, hour, day of month, month, day of week; perhaps a second after them",
         examples=["*/5 * * * *", "30 2 * * mon-fri", "0 9 LW * ?"],
@@ -83,33 +93,79 @@ class CronBody(Narrowing):
     )
 
 
-class IntervalBody(Narrowing):
+class IntervalPart(StrictModel):
     """At `anchor` plus whole multiples of `every`."""
 
-    type: Literal["interval"] = Field(description="Which kind of trigger it is")
+    type: Literal["interval"] = Field(description="Which kind of pattern it is")
     every: DurationMs = Field(description="The span between two nominal times", examples=["1s", "1m30s"])
     anchor: InstantMs | None = Field(
         default=None, description="Default: the instant of creation; an edit keeps the stored one"
     )
 
 
-class TimesBody(Narrowing):
+class TimesPart(StrictModel):
     """At each of these instants, ascending."""
 
-    type: Literal["times"] = Field(description="Which kind of trigger it is")
+    type: Literal["times"] = Field(description="Which kind of pattern it is")
     at: list[InstantMs] = Field(
         description="The nominal times", examples=[["2030-01-31T09:30:00Z", "2030-02-28T09:30:00Z"]]
     )
 
 
-class OnceBody(Narrowing):
-    """At one instant in the future, and never again."""
+class OncePart(StrictModel):
+    """At one instant, and never again."""
 
-    type: Literal["once"] = Field(description="Which kind of trigger it is")
+    type: Literal["once"] = Field(description="Which kind of pattern it is")
     at: InstantMs = Field(description="The nominal time", examples=["2030-01-31T09:30:00Z"])
 
 
-TriggerBody = Annotated[CronBody | IntervalBody | TimesBody | OnceBody, Field(discriminator="type")]
+PartBody = Annotated[CronPart | IntervalPart | TimesPart | OncePart, Field(discriminator="type")]
+
+
+class CronBody(CronPart, Narrowing):
+    """The wall times that a cron expression names: five fields, or six with the seconds last. `@every 90s` is stored as
+    an interval."""
+
+    type: Literal["cron"] = Field(description="Which kind of trigger it is")
+
+
+class IntervalBody(IntervalPart, Narrowing):
+    """At `anchor` plus whole multiples of `every`."""
+
+    type: Literal["interval"] = Field(description="Which kind of trigger it is")
+
+
+class TimesBody(TimesPart, Narrowing):
+    """At each of these instants, ascending."""
+
+    type: Literal["times"] = Field(description="Which kind of trigger it is")
+
+
+class OnceBody(OncePart, Narrowing):
+    """At one instant in the future, and never again."""
+
+    type: Literal["once"] = Field(description="Which kind of trigger it is")
+
+
+class AnyBody(Narrowing):
+    """At each time that any of several patterns names; one that two of them name is one nominal time. They come at most
+    once a minute each, and an interval among them divides a day or is of whole days."""
+
+    type: Literal["any"] = Field(description="Which kind of trigger it is")
+    of: list[PartBody] = Field(
+        min_length=PARTS_MIN,
+        max_length=PARTS_MAX,
+        description="The patterns; what narrows their times stands beside them, not in them",
+        examples=[
+            [
+                {"type": "cron", "expression": "0 9 * * mon-fri", "timezone": "Europe/Paris"},
+                {"type": "cron", "expression": "0 11 * * sat", "timezone": "Europe/Paris"},
+            ]
+        ],
+    )
+
+
+TriggerBody = Annotated[CronBody | IntervalBody | TimesBody | OnceBody | AnyBody, Field(discriminator="type")]
 
 
 def trigger_of(body: TriggerBody, stored: Trigger | None, now: WallMs) -> Trigger:
@@ -157,24 +213,37 @@ def _use(body: CalendarUseBody) -> CalendarUse:
 
 
 def _pattern(body: TriggerBody, stored: Trigger | None, now: WallMs) -> Pattern:
+    before = None if stored is None else stored.pattern
+    if not isinstance(body, AnyBody):
+        return _part(body, before, now)
+    known = before.parts if isinstance(before, AnyOf) else ()
+    return AnyOf(tuple(_one_of(part, before, now) for part, before in zip_longest(body.of, known[: len(body.of)])))
+
+
+def _one_of(body: PartBody, stored: Part | None, now: WallMs) -> Part:
+    """The part at one place; it keeps the stored phase if it is the interval that it was."""
+    part = _part(body, stored, now)
+    is_same = isinstance(part, Interval) and isinstance(stored, Interval) and part.every_ms == stored.every_ms
+    return part if is_same else _part(body, None, now)
+
+
+def _part(body: PartBody, stored: Pattern | None, now: WallMs) -> Part:
     match body:
-        case CronBody():
+        case CronPart():
             return read_pattern(body.expression, body.timezone, _anchor(None, stored, now))
-        case IntervalBody():
+        case IntervalPart():
             return Interval(body.every, _anchor(body.anchor, stored, now))
-        case TimesBody():
+        case TimesPart():
             return Times(tuple(WallMs(at) for at in body.at))
-        case OnceBody():
+        case OncePart():
             return Once(WallMs(body.at))
 
 
-def _anchor(given: int | None, stored: Trigger | None, now: WallMs) -> WallMs:
+def _anchor(given: int | None, stored: Pattern | None, now: WallMs) -> WallMs:
     if given is not None:
         return WallMs(given)
     # An edit keeps the phase, so that another payload does not shift the nominal times.
-    if stored is not None and isinstance(stored.pattern, Interval):
-        return stored.pattern.anchor_ms
-    return now
+    return stored.anchor_ms if isinstance(stored, Interval) else now
 
 
 def _require_future(trigger: Trigger, now: WallMs) -> None:
@@ -193,8 +262,9 @@ def _require_future(trigger: Trigger, now: WallMs) -> None:
 
 def _passed(trigger: Trigger, now: WallMs) -> InvalidInput:
     last_ms = latest_nominal(trigger, now)
-    is_listed = isinstance(trigger.pattern, Once | Times)
-    field = "at" if is_listed and next_nominal(replace(trigger, end_at_ms=None), now) is None else "end_at"
+    is_listed = all(isinstance(part, Once | Times) for part in trigger.parts)
+    listed_at = "of" if isinstance(trigger.pattern, AnyOf) else "at"
+    field = listed_at if is_listed and next_nominal(replace(trigger, end_at_ms=None), now) is None else "end_at"
     passed = "all of it" if last_ms is None else format_instant(last_ms)
     problem = f"{passed} has passed, so it would never fire"
     return InvalidInput(("trigger", field), problem, f"an instant after {format_instant(now)}")
@@ -224,6 +294,36 @@ class NarrowingResponse(Narrowing):
     )
 
 
+class CronPartResponse(CronPart):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["cron"] = Field(default="cron", description="Which kind of pattern it is")
+
+
+class IntervalPartResponse(IntervalPart):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["interval"] = Field(default="interval", description="Which kind of pattern it is")
+    anchor: InstantMs = Field(description="Nominal times are this instant plus whole multiples of `every`")
+
+
+class TimesPartResponse(TimesPart):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["times"] = Field(default="times", description="Which kind of pattern it is")
+
+
+class OncePartResponse(OncePart):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["once"] = Field(default="once", description="Which kind of pattern it is")
+
+
+PartResponse = Annotated[
+    CronPartResponse | IntervalPartResponse | TimesPartResponse | OncePartResponse, Field(discriminator="type")
+]
+
+
 class CronResponse(NarrowingResponse, CronBody):
     model_config = ConfigDict(extra="ignore")
 
@@ -249,7 +349,16 @@ class OnceResponse(NarrowingResponse, OnceBody):
     type: Literal["once"] = Field(default="once", description="Which kind of trigger it is")
 
 
-TriggerResponse = Annotated[CronResponse | IntervalResponse | TimesResponse | OnceResponse, Field(discriminator="type")]
+class AnyResponse(NarrowingResponse, AnyBody):
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["any"] = Field(default="any", description="Which kind of trigger it is")
+    of: list[PartResponse] = Field(description="The patterns")  # type: ignore[assignment]  # nobody adds to it
+
+
+TriggerResponse = Annotated[
+    CronResponse | IntervalResponse | TimesResponse | OnceResponse | AnyResponse, Field(discriminator="type")
+]
 
 
 def show_trigger(trigger: Trigger) -> TriggerResponse:
@@ -275,3 +384,17 @@ def show_trigger(trigger: Trigger) -> TriggerResponse:
             return TimesResponse.model_construct(at=list(at_ms), **narrowing)
         case Once(at_ms):
             return OnceResponse.model_construct(at=at_ms, **narrowing)
+        case AnyOf(parts):
+            return AnyResponse.model_construct(of=[_show_part(part) for part in parts], **narrowing)
+
+
+def _show_part(part: Part) -> PartResponse:
+    match part:
+        case Cron(expression, timezone):
+            return CronPartResponse.model_construct(expression=expression, timezone=timezone)
+        case Interval(every_ms, anchor_ms):
+            return IntervalPartResponse.model_construct(every=every_ms, anchor=anchor_ms)
+        case Times(at_ms):
+            return TimesPartResponse.model_construct(at=list(at_ms))
+        case Once(at_ms):
+            return OncePartResponse.model_construct(at=at_ms)

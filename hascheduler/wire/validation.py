@@ -57,7 +57,8 @@ def refused(error: Mapping[str, Any], given: Any) -> InvalidInput:
         case "extra_forbidden":
             return InvalidInput(path, "no such field", "only the fields that /docs lists")
         case "union_tag_not_found":
-            return InvalidInput((*path, "type"), "missing", "cron, interval, times or once")
+            expected = "cron, interval, times or once" if "of" in path else "cron, interval, times, once or any"
+            return InvalidInput((*path, "type"), "missing", expected)
         case "union_tag_invalid":
             return InvalidInput((*path, "type"), f"{quoted(context['tag'])} is unknown", context["expected_tags"])
         case "literal_error" | "enum":

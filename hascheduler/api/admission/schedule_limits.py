@@ -13,9 +13,9 @@ from hascheduler.api.middleware.auth import Caller
 from hascheduler.errors import InvalidInput
 from hascheduler.model.durations import format_duration
 from hascheduler.model.repr_limits import quoted
-from hascheduler.model.trigger import Cron, Interval, Trigger
+from hascheduler.model.trigger import AnyOf, Cron, Interval, Trigger
 from hascheduler.ports import ClusterView, ScheduleStore
-from hascheduler.triggers import shortest_gap_ms
+from hascheduler.triggers import shortest_gap_of_rules_ms
 
 TENANT_SCHEDULES_MAX = 10_000
 LEAST_INTERVAL_MS = 1_000
@@ -31,13 +31,13 @@ class ScheduleLimits:
     def require_interval(self, trigger: Trigger, stored: Trigger | None, caller: Caller) -> None:
         """`InvalidInput` where the times of a new ``trigger`` are too close together.
 
-        Of a cron expression, a hundred times are checked. A list of times is bounded by its length, and by the rate at
+        Of cron expressions, a hundred times are checked. A list of times is bounded by its length, and by the rate at
         which the tenant's schedules may fire.
         """
         if caller.only is None or trigger == stored:
             return
-        field = {Interval: "every", Cron: "expression"}.get(type(trigger.pattern))
-        shortest_ms = None if field is None else shortest_gap_ms(trigger)
+        field = {Interval: "every", Cron: "expression", AnyOf: "of"}.get(type(trigger.pattern))
+        shortest_ms = None if field is None else shortest_gap_of_rules_ms(trigger)
         if shortest_ms is not None and shortest_ms < self.least_interval_ms:
             problem = f"{format_duration(shortest_ms)} between two times is too short for a token of one tenant"
             raise InvalidInput(("trigger", str(field)), problem, f"at least {format_duration(self.least_interval_ms)}")

@@ -26,8 +26,8 @@ def normal_schedule(body: Mapping[str, Any]) -> dict[str, Any]:
 
     normal = _normal(CreateScheduleBody, body)
     trigger, job = normal.get("trigger"), normal.get("job")
-    if isinstance(trigger, Mapping) and trigger.get("type") == "cron":
-        normal["trigger"] = _cron(trigger)
+    if isinstance(trigger, Mapping):
+        normal["trigger"] = _trigger(trigger)
     if isinstance(job, Mapping):
         normal["job"] = _job(job, body.get("name"))
     return normal
@@ -72,6 +72,12 @@ def _job(job: Mapping[str, Any], schedule: Any) -> dict[str, Any]:
     tenant = job.get("tenant", DEFAULT_TENANT)
     unsaid = {"target": schedule, "tenant": DEFAULT_TENANT, "fairness_key": tenant}
     return {name: value for name, value in job.items() if name not in unsaid or value != unsaid[name]}
+
+
+def _trigger(trigger: Mapping[str, Any]) -> Mapping[str, Any]:
+    if trigger.get("type") == "any" and isinstance(trigger.get("of"), list):
+        return {**trigger, "of": [_trigger(part) if isinstance(part, Mapping) else part for part in trigger["of"]]}
+    return _cron(trigger) if trigger.get("type") == "cron" else trigger
 
 
 def _cron(trigger: Mapping[str, Any]) -> Mapping[str, Any]:

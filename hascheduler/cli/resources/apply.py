@@ -304,12 +304,22 @@ def _step(scheduler: Scheduler, manifest: Manifest) -> PlanStep:
 
 
 def _with_stored_anchor(trigger: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A replacement keeps the phase of an interval unless it brings another."""
+    """A replacement keeps the phase of an interval unless it brings another; so does the same one of several."""
+    if trigger["type"] == stored["type"] == "any":
+        known = [*stored["of"], *({} for _ in trigger["of"])]
+        parts = zip(trigger["of"], known, strict=False)
+        return {**trigger, "of": [_with_stored_anchor_if_same(part, before) for part, before in parts]}
     if trigger["type"] == stored["type"] == "interval" and "anchor" not in trigger and "anchor" in stored:
         # In the order of the normal form: the anchor comes after the span.
         head = {"type": "interval", "every": trigger["every"], "anchor": stored["anchor"]}
         return {**head, **trigger}
     return trigger
+
+
+def _with_stored_anchor_if_same(part: Mapping[str, Any], stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    if stored and part["type"] == "interval" and part["every"] == stored.get("every"):
+        return _with_stored_anchor(part, stored)
+    return part
 
 
 _PRUNED = ("schedule", "definition", "lane", "calendar", "tenant")

@@ -4,6 +4,7 @@ The meaning of a trigger's texts is not checked here: the replica checks it, or,
 `hascheduler.wire.trigger`.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -22,16 +23,19 @@ _PATTERNS = ("cron", "every", "at")
 
 TRIGGER: Options = {
     "cron": Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            "--cron", metavar="EXPR", help="Wall times: 5 fields, or 6 with seconds last; @daily, @every 90s."
+            "--cron",
+            metavar="EXPR",
+            help="Wall times: 5 fields, or 6 with seconds last; @daily, @every 90s; again for more.",
         ),
     ],
     "timezone": Annotated[
         str | None, typer.Option("--timezone", metavar="ZONE", help="Of --cron, such as Europe/Paris; default UTC.")
     ],
     "every": Annotated[
-        str | None, typer.Option("--every", metavar="SPAN", help="An interval, such as 10s, 1m30s or 200ms.")
+        list[str] | None,
+        typer.Option("--every", metavar="SPAN", help="An interval, such as 10s, 1m30s or 200ms; again for more."),
     ],
     "anchor": Annotated[
         str | None,
@@ -142,31 +146,26 @@ def changed_schedule(given: Given) -> dict[str, Any]:
 
 
 def new_trigger(given: Given) -> dict[str, Any]:
-    """A whole trigger; `InvalidInput` unless exactly one pattern is given."""
+    """A whole trigger; `InvalidInput` unless a pattern is given."""
     if not any(name in given for name in _PATTERNS):
         raise InvalidInput(("--cron",), "no times are given", "one of --cron, --every and --at")
-    trigger = changed_trigger(given)
-    if "timezone" in trigger and "cron" not in given:
+    if "timezone" in given and "cron" not in given:
         raise InvalidInput(("--timezone",), "is for wall times", "--cron beside it")
-    if "anchor" in trigger and "every" not in given:
+    if "anchor" in given and "every" not in given:
         raise InvalidInput(("--anchor",), "is for intervals", "--every beside it")
-    return trigger
+    return changed_trigger(given)
 
 
 def changed_trigger(given: Given) -> dict[str, Any]:
-    """Those parts of a trigger that are given, as a merge patch; empty for none."""
-    patterns = [name for name in _PATTERNS if name in given]
-    if len(patterns) > 1:
-        flags = " and ".join(f"--{name}" for name in patterns)
-        raise InvalidInput((f"--{patterns[1]}",), f"{flags} can't be had together", "one of them")
+    """Those parts of a trigger that are given, as a merge patch; empty for none. Several patterns are one trigger."""
+    parts = _parts(given)
     trigger: dict[str, Any] = {}
-    if "cron" in given:
-        trigger |= {"type": "cron", "expression": given["cron"]}
-    elif "every" in given:
-        trigger |= {"type": "interval", "every": given["every"]}
-    elif "at" in given:
-        trigger |= _at(given["at"])
-    for name in ("timezone", "anchor", "jitter", "start_at", "end_at"):
+    if len(parts) > 1:
+        trigger = {"type": "any", "of": [{**part, **_beside(part, given)} for part in parts]}
+    else:
+        trigger = {**(parts[0] if parts else {})}
+        trigger |= {name: or_none(given[name]) for name in ("timezone", "anchor") if name in given}
+    for name in ("jitter", "start_at", "end_at"):
         if name in given:
             trigger[name] = or_none(given[name])
     if "max_fires" in given:
@@ -178,6 +177,20 @@ def changed_trigger(given: Given) -> dict[str, Any]:
         is_over = [*calendars.items()] == [("only", None), ("except", None)]
         trigger["calendars"] = None if is_over else calendars
     return trigger
+
+
+def _parts(given: Given) -> list[dict[str, Any]]:
+    """The patterns, each without what stands beside it."""
+    crons = [{"type": "cron", "expression": text} for text in given.get("cron", ())]
+    intervals = [{"type": "interval", "every": text} for text in given.get("every", ())]
+    return [*crons, *intervals, *([_at(given["at"])] if "at" in given else [])]
+
+
+def _beside(part: Mapping[str, Any], given: Given) -> dict[str, Any]:
+    """The zone of a cron expression among several patterns, the anchor of an interval."""
+    name = {"cron": "timezone", "interval": "anchor"}.get(part["type"])
+    said = None if name is None or name not in given else or_none(given[name])
+    return {} if said is None else {str(name): said}
 
 
 def _calendars(given: Given) -> dict[str, Any]:

@@ -42,9 +42,12 @@ def preview_page(title: str, answer: Mapping[str, Any], now_ms: int) -> Renderab
     changes = answer.get("clock_changes") or []
     zone = answer.get("timezone") or "UTC"
     if changes:
-        parts.append(Text.assemble("\n", (f"Clock changes in {zone} within 400 days", "bold")))
-        parts += [_clock_change(change) for change in changes]
-        parts.append(Text(f"\n{LEGEND}", style="dim"))
+        # Several zones are shown in UTC, and each change says whose clock it is.
+        one = zone != "UTC"
+        parts.append(Text.assemble("\n", (f"Clock changes{f' in {zone}' if one else ''} within 400 days", "bold")))
+        parts += [_clock_change(change, drawn=one) for change in changes]
+        if one:
+            parts.append(Text(f"\n{LEGEND}", style="dim"))
     elif zone != "UTC":
         parts.append(Text(f"\nClocks in {zone} do not change within 400 days.", style="dim"))
     return Group(*parts)
@@ -108,7 +111,7 @@ def _local(fire: Fire, finest: str) -> str:
     return f"{day:<15} {clock_text(local, finest=finest)} {offset_text(local)}"
 
 
-def _clock_change(change: Mapping[str, Any]) -> RenderableType:
+def _clock_change(change: Mapping[str, Any], *, drawn: bool) -> RenderableType:
     at_ms = parse_instant(change["at"])
     before, after = (_seconds(change[name]) * 1_000 for name in ("offset_before", "offset_after"))
     wall_before, wall_after = utc_datetime(at_ms + before), utc_datetime(at_ms + after)
@@ -119,9 +122,10 @@ def _clock_change(change: Mapping[str, Any]) -> RenderableType:
         (f"{clock_text(wall_before)} → {clock_text(wall_after)}", "cyan"),
         (f"  ({change['offset_before']} → {change['offset_after']})", "dim"),
     )
-    # An explanation begins with what the clock does, which stands in the heading already.
-    lines: list[RenderableType] = [Text(change["explanation"].partition("; ")[2] or change["explanation"])]
-    if len(change["fires"]) < _DRAWN_MAX:
+    # An explanation begins with what the clock does, which stands in the heading already, and whose clock it is.
+    explanation = change["explanation"].partition("; ")[2] if drawn else ""
+    lines: list[RenderableType] = [Text(explanation or change["explanation"])]
+    if drawn and len(change["fires"]) < _DRAWN_MAX:
         fires_ms = [parse_instant(fire["nominal_at"]) for fire in change["fires"] if not fire["excluded"]]
         lines += draw_dst_chart(at_ms, before, after, fires_ms)
     return Padding(Group(head, Padding(Group(*lines), (0, 0, 0, 2))), (1, 0, 0, 0))

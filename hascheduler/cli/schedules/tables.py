@@ -111,5 +111,7 @@ def _pattern(trigger: Mapping[str, Any]) -> str:
             at = trigger["at"]
             more = f" and {len(at) - _TIMES_SHOWN} more" if len(at) > _TIMES_SHOWN else ""
             return f"at {', '.join(instant_text(text) for text in at[:_TIMES_SHOWN])}{more}"
+        case "any":
+            return " or ".join(_pattern(part) for part in trigger["of"])
         case other:
             return str(other)

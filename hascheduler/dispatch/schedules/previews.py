@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from hascheduler.dispatch.schedules.trigger_periods import undecided
 from hascheduler.model.instants import LATEST_MS, WallMs, format_instant
 from hascheduler.model.schedule import ScheduleRef
-from hascheduler.model.trigger import Cron, Trigger
+from hascheduler.model.trigger import Trigger
 from hascheduler.triggers import (
     ClockChange,
     Upcoming,
@@ -137,13 +137,13 @@ def make_preview(schedule: str, trigger: Trigger, after_ms: WallMs, fires: Seque
     return Preview(
         fires=local_fires(fires, trigger),
         clock_changes=[_local_change(schedule, trigger, change) for change in changes],
-        timezone=_zone_name(trigger),
+        timezone=trigger.zone,
         warnings=remarks(trigger),
     )
 
 
 def local_fires(fires: Sequence[Upcoming], trigger: Trigger) -> list[LocalFire]:
-    zone = ZoneInfo(_zone_name(trigger))
+    zone = ZoneInfo(trigger.zone)
     return [_local_fire(fire, zone) for fire in fires]
 
 
@@ -153,10 +153,6 @@ def _through(fires: FiresToCome, until_ms: int) -> list[Upcoming]:
 
 def _is_in(fire: Upcoming, times_ms: set[WallMs], until_ms: int) -> bool:
     return fire.nominal_ms in times_ms and fire.nominal_ms <= until_ms
-
-
-def _zone_name(trigger: Trigger) -> str:
-    return trigger.pattern.timezone if isinstance(trigger.pattern, Cron) else "UTC"
 
 
 def _local_change(schedule: str, trigger: Trigger, change: ClockChange) -> LocalClockChange:

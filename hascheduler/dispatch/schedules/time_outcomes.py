@@ -115,7 +115,8 @@ def _is_overdue(schedule: ScheduleRef, backlog: Sequence[UndecidedTimes], now: i
 def _last_due(schedule: ScheduleRef, times: UndecidedTimes, by_ms: int) -> WallMs | None:
     """The newest of ``times`` that was due by ``by_ms``."""
     nominal_ms = latest_nominal(times.trigger, min(times.through_ms, by_ms))
-    # Jitter is shorter than the gap between two times, so this steps back once at most.
+    # Jitter is shorter than the gap between two times of one pattern, and no time is due before an earlier one: this
+    # steps back once at most for each pattern.
     while nominal_ms is not None and due_ms(schedule.name, times.trigger, nominal_ms) > by_ms:
         nominal_ms = latest_nominal(times.trigger, nominal_ms - 1)
     return nominal_ms if nominal_ms is not None and nominal_ms > times.after_ms else None

@@ -1,9 +1,10 @@
 """Stored triggers.
 
 ``{type, …the pattern's own fields…, jitter_ms?, start_at_ms?, end_at_ms?, max_fires?, exclude?}``, the last as a list
-of ``[from_ms, to_ms]``. One that uses calendars is stored inside an object of a type of its own, ``{type: "calendars",
-trigger, only, except, timezone?}``: a release that knows no calendars must not take it for one that fires on all days.
-The times are not checked here: a cron expression is parsed when its next time is computed.
+of ``[from_ms, to_ms]``. Several patterns in one are ``{type: "any", of: [{type, …}, …], …}``. One that uses calendars
+is stored inside an object of a type of its own, ``{type: "calendars", trigger, only, except, timezone?}``: a release
+that knows no calendars must not take it for one that fires on all days. The times are not checked here: a cron
+expression is parsed when its next time is computed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,12 @@ from typing import Any
 from hascheduler.errors import InvalidInput
 from hascheduler.model.fields import instant_or_none, integer, is_integer, text, text_or_none
 from hascheduler.model.instants import WallMs
-from hascheduler.model.trigger import CalendarUse, Cron, Interval, Once, Pattern, Times, Trigger, Window
+from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Part, Pattern, Times, Trigger, Window
 
 _SHARED_MAX = 4_096
 _CALENDARS = "calendars"
+_ANY = "any"
+_PARTS = range(2, 11)
 
 
 def encode_trigger(trigger: Trigger) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def decode_trigger(fields: object) -> Trigger:
 def _decode_on_calendars(fields: Mapping[str, Any]) -> Trigger:
     inside = fields.get("trigger")
     if isinstance(inside, Mapping) and inside.get("type") == _CALENDARS:
-        raise InvalidInput(("trigger", "type"), "calendars within calendars", "cron, interval, times or once")
+        raise InvalidInput(("trigger", "type"), "calendars within calendars", "cron, interval, times, once or any")
     use = CalendarUse(_names(fields, "only"), _names(fields, "except"), text_or_none(fields, "timezone"))
     return _shared(replace(decode_trigger(inside), calendars=use))
 
@@ -111,6 +114,12 @@ def _shared_cron(expression: Any, timezone: Any) -> Trigger:
 
 
 def _encode_pattern(pattern: Pattern) -> dict[str, Any]:
+    if isinstance(pattern, AnyOf):
+        return {"type": _ANY, "of": [_encode_part(part) for part in pattern.parts]}
+    return _encode_part(pattern)
+
+
+def _encode_part(pattern: Part) -> dict[str, Any]:
     match pattern:
         case Interval(every_ms, anchor_ms):
             return {"type": "interval", "every_ms": every_ms, "anchor_ms": anchor_ms}
@@ -123,6 +132,18 @@ def _encode_pattern(pattern: Pattern) -> dict[str, Any]:
 
 
 def _decode_pattern(fields: Mapping[str, Any]) -> Pattern:
+    if fields.get("type") != _ANY:
+        return _decode_part(fields)
+    parts = _items(fields, "of")
+    if len(parts) not in _PARTS or not all(isinstance(part, Mapping) for part in parts):
+        raise InvalidInput(("of",), f"{len(parts)} in it", f"{_PARTS[0]} to {_PARTS[-1]} objects")
+    read = tuple(_decode_part(part) for part in parts)
+    if any(isinstance(part, Interval) and part.every_ms % 1_000 for part in read):
+        raise InvalidInput(("of",), "an interval that is not of whole seconds", "whole seconds among other patterns")
+    return AnyOf(read)
+
+
+def _decode_part(fields: Mapping[str, Any]) -> Part:
     match fields.get("type"):
         case "interval":
             every_ms = integer(fields, "every_ms")

@@ -154,7 +154,7 @@ def test_a_zone_without_clock_changes_says_so() -> None:
         (["--every", "1s", "--max-fires", "many"], "--max-fires"),
         (["--every", "1s", "--exclude", "2030-01-01T00:00:00Z"], "--exclude"),
         (["--every", "1s", "--exclude", "2031-01-01T00:00:00Z/2030-01-01T00:00:00Z"], "trigger.exclude.0"),
-        (["--every", "1s", "--cron", "@daily"], "--every"),
+        (["--every", "1s", "--cron", "@daily"], "trigger.of.1.every"),
         (["--every", "1s", "--timezone", "UTC"], "--timezone"),
         (["--cron", "@daily", "--anchor", "2030-01-01T00:00:00Z"], "--anchor"),
         (["--jitter", "1s"], "--cron"),

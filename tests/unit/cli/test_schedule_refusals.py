@@ -30,7 +30,7 @@ _TICK = ("schedule", "add", "tick", "--every", "1s", "--definition", "log")
         (["--every", "1s", "--priority", "11"], "job.priority: "),
         (["--every", "1s", "--priority", "high"], "--priority: "),
         (["--every", "1s", "--label", "team"], "--label: "),
-        (["--every", "1s", "--at", "2031-01-01T00:00:00Z"], "--at: "),
+        (["--every", "1s", "--at", "2031-01-01T00:00:00Z"], "trigger.of.0.every: "),
         ([], "--cron: "),
     ],
 )

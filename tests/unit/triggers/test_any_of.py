@@ -1,0 +1,242 @@
+"""Several patterns in one trigger, against the union of what each of them names."""
+
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hascheduler.errors import InvalidInput
+from hascheduler.model.documents.trigger import decode_trigger, encode_trigger
+from hascheduler.model.instants import WallMs, format_instant, parse_instant
+from hascheduler.model.trigger import AnyOf, CalendarUse, Cron, Interval, Once, Part, Times, Trigger
+from hascheduler.triggers import (
+    check_trigger,
+    clock_changes,
+    count_nominal,
+    due_ms,
+    latest_nominal,
+    next_nominal,
+    remarks,
+    upcoming,
+)
+from hascheduler.triggers.day_bits import count_distinct
+from tests.tiers import examples
+from tests.unit.triggers.test_nominal_times import EXPRESSIONS
+
+MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
+T0 = parse_instant("2027-01-01T00:00:00Z")
+PARIS = "Europe/Paris"
+CHANGES = (
+    ("Europe/Paris", "2027-03-28T01:00:00Z"),
+    ("Europe/Paris", "2027-10-31T01:00:00Z"),
+    ("America/New_York", "2027-11-07T06:00:00Z"),
+    ("Australia/Lord_Howe", "2027-04-03T15:00:00Z"),  # half an hour
+    ("Pacific/Apia", "2011-12-30T10:00:00Z"),  # a day is left out
+    ("America/St_Johns", "2010-11-07T02:31:00Z"),  # from 00:01 back to the day before
+    ("America/Sao_Paulo", "2018-11-04T03:00:00Z"),  # no midnight
+    ("Africa/Monrovia", "1972-01-07T00:44:30Z"),  # its offset was no whole minute
+    ("Africa/Casablanca", "2027-02-07T02:00:00Z"),
+    ("UTC", "2027-12-31T23:59:00Z"),
+)
+EVERY_MS = (MINUTE_MS, 5 * MINUTE_MS, 96 * MINUTE_MS, 8 * HOUR_MS, DAY_MS, 3 * DAY_MS)
+
+
+@st.composite
+def around_a_clock_change(draw: st.DrawFn) -> tuple[Trigger, int, int]:
+    """A trigger of several patterns, and a stretch of a few days that a clock changes in, or near to."""
+    zone, change = draw(st.sampled_from(CHANGES))
+    change_ms = parse_instant(change)
+    near = st.integers(change_ms - 3 * DAY_MS, change_ms + 3 * DAY_MS)
+    zones = st.sampled_from([zone, zone, draw(st.sampled_from(CHANGES))[0], "UTC"])
+    whole_minutes = near.map(lambda at_ms: WallMs(at_ms - at_ms % MINUTE_MS))
+    parts = (
+        st.builds(Cron, EXPRESSIONS, zones)
+        | st.builds(Cron, st.sampled_from(["*/7 * * * *", "*/5 1-3 * * *", "30 0-5 * * *", "0 0 * * *"]), zones)
+        | st.builds(Interval, st.sampled_from(EVERY_MS), whole_minutes | near.map(WallMs))
+        | st.builds(Once, whole_minutes)
+        | st.lists(whole_minutes, min_size=1, max_size=9, unique=True).map(lambda times: Times(tuple(sorted(times))))
+    )
+    bounds = st.none() | near.map(WallMs)
+    trigger = Trigger(
+        AnyOf(tuple(draw(st.lists(parts, min_size=2, max_size=5)))), start_at_ms=draw(bounds), end_at_ms=draw(bounds)
+    )
+    after_ms = draw(near)
+    return trigger, after_ms, after_ms + draw(st.integers(0, 5 * DAY_MS))
+
+
+def times_of(part: Part, trigger: Trigger, after_ms: int, through_ms: int) -> Iterator[int]:
+    alone = Trigger(part, start_at_ms=trigger.start_at_ms, end_at_ms=trigger.end_at_ms)
+    nominal_ms = next_nominal(alone, after_ms)
+    while nominal_ms is not None and nominal_ms <= through_ms:
+        yield nominal_ms
+        nominal_ms = next_nominal(alone, nominal_ms)
+
+
+def union(trigger: Trigger, after_ms: int, through_ms: int) -> list[int]:
+    return sorted({at for part in trigger.parts for at in times_of(part, trigger, after_ms, through_ms)})
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(around_a_clock_change())
+def test_its_times_are_the_union_of_those_of_its_patterns(case: tuple[Trigger, int, int]) -> None:
+    trigger, after_ms, through_ms = case
+    expected = union(trigger, after_ms, through_ms)
+    assert count_nominal(trigger, after_ms, through_ms) == len(expected)
+    assert [at for at in (next_nominal(trigger, after_ms),) if at is not None and at <= through_ms] == expected[:1]
+    assert [at for at in (latest_nominal(trigger, through_ms),) if at is not None and at > after_ms] == expected[-1:]
+    for before, after in pairwise(expected[:50]):
+        assert (next_nominal(trigger, before), latest_nominal(trigger, after - 1)) == (after, before)
+
+
+@pytest.mark.parametrize(
+    "expression", ["30 0-5 * * *", "*/20 22-23,0-2 * * mon,wed,fri", "7 */3 2-31/2 * *", "0 0 * * *"]
+)
+@pytest.mark.parametrize(("zone", "change"), CHANGES)
+def test_the_bits_of_each_day_are_the_times_of_each_expression(zone: str, change: str, expression: str) -> None:
+    chance, change_s = Random(expression), parse_instant(change) // 1_000
+    cron = Cron(expression, zone)
+    for _ in range(examples(200)):
+        after_s = change_s + chance.randrange(-3 * 86_400, 2 * 86_400)
+        through_s = after_s + chance.choice([chance.randrange(10_000), chance.randrange(400_000)])
+        expected = count_nominal(Trigger(cron), after_s * 1_000, through_s * 1_000)
+        assert count_distinct((cron, cron), after_s, through_s) == expected, (after_s, through_s)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(around_a_clock_change(), st.integers(0, 10**12))
+def test_the_counts_of_two_stretches_are_that_of_both(case: tuple[Trigger, int, int], longer_ms: int) -> None:
+    trigger, after_ms, middle_ms = case
+    through_ms = middle_ms + longer_ms
+    halves = count_nominal(trigger, after_ms, middle_ms) + count_nominal(trigger, middle_ms, through_ms)
+    assert halves == count_nominal(trigger, after_ms, through_ms)
+
+
+def test_a_time_that_two_patterns_name_is_one() -> None:
+    trigger = Trigger(AnyOf((Cron("0 * * * *"), Cron("0 */2 * * *"), Interval(HOUR_MS, WallMs(0)), Once(T0))))
+    assert count_nominal(trigger, T0 - 1, T0 + 10 * HOUR_MS) == 11
+
+
+def test_ten_patterns_of_each_minute_are_counted_over_a_century() -> None:
+    minutes = tuple(Cron(f"{first}-59 * * * *") for first in range(10))
+    assert count_nominal(Trigger(AnyOf(minutes)), -1, parse_instant("2069-12-31T23:59:59Z")) == 52_596_000
+
+
+@pytest.mark.parametrize("apart_ms", [0, 1, 500])
+def test_intervals_apart_by_less_than_a_second_never_meet(apart_ms: int) -> None:
+    trigger = Trigger(AnyOf((Interval(HOUR_MS, WallMs(T0)), Interval(HOUR_MS // 2, WallMs(T0 + apart_ms)))))
+    assert count_nominal(trigger, T0 - 1, T0 + DAY_MS - 1) == (48 if apart_ms == 0 else 72)
+
+
+def test_no_time_is_due_before_an_earlier_one() -> None:
+    trigger = Trigger(
+        AnyOf((Cron("0 * * * *"), Cron("2 * * * *"), Cron("3 * * * *", PARIS), Interval(HOUR_MS, WallMs(60_001)))),
+        jitter_ms=50 * MINUTE_MS,
+    )
+    check_trigger(trigger)
+    for name in ("a", "b", "c"):
+        shown = [(one.nominal_ms, one.due_ms) for one in islice(upcoming(name, trigger, T0), 200)]
+        dues = [due for _, due in shown]
+        assert dues == sorted(dues)
+        assert all(0 <= due - nominal <= 50 * MINUTE_MS for nominal, due in shown)
+        alone = Trigger(Cron("0 * * * *"), jitter_ms=50 * MINUTE_MS)
+        assert any(due_ms(name, alone, nominal) < due for nominal, due in shown), "some wait for an earlier one"
+
+
+def test_the_stored_form_is_read_back() -> None:
+    parts = (Cron("0 9 * * mon-fri", PARIS), Interval(HOUR_MS, WallMs(5)), Times((WallMs(1), WallMs(2))), Once(T0))
+    use = CalendarUse(("business-days",), (), "UTC")
+    for trigger in (Trigger(AnyOf(parts), jitter_ms=5, max_fires=9), Trigger(AnyOf(parts), calendars=use)):
+        assert decode_trigger(encode_trigger(trigger)) == trigger
+    assert encode_trigger(Trigger(AnyOf(parts[:2]))) == {
+        "type": "any",
+        "of": [
+            {"type": "cron", "expression": "0 9 * * mon-fri", "timezone": PARIS},
+            {"type": "interval", "every_ms": HOUR_MS, "anchor_ms": 5},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        None,
+        [],
+        [{"type": "once", "at_ms": 1}],
+        [{"type": "once", "at_ms": n} for n in range(11)],
+        [{"type": "once", "at_ms": 1}, 2],
+        [{"type": "once", "at_ms": 1}, {"type": "any", "of": [{"type": "once", "at_ms": 1}] * 2}],
+        [{"type": "once", "at_ms": 1}, {"type": "interval", "every_ms": 60_001, "anchor_ms": 0}],
+    ],
+)
+def test_nonsense_in_the_store_is_refused(of: Any) -> None:
+    with pytest.raises(InvalidInput):
+        decode_trigger({"type": "any", "of": of})
+
+
+DAILY = Cron("0 9 * * *", PARIS)
+
+
+@pytest.mark.parametrize(
+    ("parts", "more", "path"),
+    [
+        ((DAILY,), {}, ("of",)),
+        (tuple(Cron(f"{n} 9 * * *") for n in range(11)), {}, ("of",)),
+        ((DAILY, DAILY), {}, ("of", 1)),
+        ((DAILY, Cron("0 0 30 2 *")), {}, ("of", 1, "expression")),
+        ((DAILY, Cron("x")), {}, ("of", 1, "expression")),
+        ((DAILY, Cron("0 9 * * *", "Mars")), {}, ("of", 1, "timezone")),
+        ((DAILY, Cron("* * * * * 0,30")), {}, ("of", 1, "expression")),
+        ((Interval(30_000, WallMs(0)), DAILY), {}, ("of", 0, "every")),
+        ((Interval(7 * MINUTE_MS, WallMs(0)), DAILY), {}, ("of", 0, "every")),
+        ((Interval(36 * HOUR_MS, WallMs(0)), DAILY), {}, ("of", 0, "every")),
+        ((Times(()), DAILY), {}, ("of", 0, "at")),
+        ((Times((WallMs(2), WallMs(1))), DAILY), {}, ("of", 0, "at", 1)),
+        ((Times(tuple(map(WallMs, range(1_000)))), Once(WallMs(5_000))), {}, ("of",)),
+        ((DAILY, Interval(HOUR_MS, WallMs(0))), {"jitter_ms": HOUR_MS}, ("jitter",)),
+        ((DAILY, Cron("0 11 * * sat", "UTC")), {"calendars": CalendarUse(("a",))}, ("calendars", "timezone")),
+        ((Once(WallMs(5)), Once(WallMs(6))), {"end_at_ms": WallMs(4)}, ("end_at",)),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_its_place(
+    parts: tuple[Part, ...], more: dict[str, Any], path: tuple[str | int, ...]
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        check_trigger(Trigger(AnyOf(parts), **more))
+    assert refused.value.path == path
+
+
+def test_calendars_take_the_one_zone_of_the_expressions() -> None:
+    check_trigger(Trigger(AnyOf((DAILY, Cron("0 11 * * sat", PARIS))), calendars=CalendarUse(("a",))))
+    check_trigger(Trigger(AnyOf((DAILY, Interval(HOUR_MS, WallMs(0)))), calendars=CalendarUse(("a",))))
+    check_trigger(Trigger(AnyOf((DAILY, Cron("0 11 * * sat"))), calendars=CalendarUse(("a",), (), "Asia/Tokyo")))
+
+
+def test_remarks_are_those_of_each_pattern_once() -> None:
+    odd = Cron("0 22-2 * * *")
+    assert remarks(Trigger(AnyOf((odd, Cron("0 22-2 * * *", PARIS), DAILY)))) == remarks(Trigger(odd)) != ()
+
+
+def test_a_clock_change_is_told_for_each_expression_that_it_concerns() -> None:
+    from_ms, until_ms = parse_instant("2027-01-01T00:00:00Z"), parse_instant("2027-12-31T00:00:00Z")
+    night = Cron("30 2 * * *", PARIS)
+    spring, autumn = clock_changes(Trigger(AnyOf((night, DAILY))), from_ms, until_ms)
+    assert spring.explanation == (
+        "Sun 28 Mar 2027: the clock goes from 02:00 to 03:00; '30 2 * * *': 02:30 does not exist, it fires once, right"
+        " after, at 03:00"
+    )
+    assert autumn.explanation.endswith("; '30 2 * * *': 02:30 comes twice, it fires the first time only")
+    both = clock_changes(Trigger(AnyOf((DAILY, Cron("30 1 * * *", "America/New_York")))), from_ms, until_ms)
+    assert [(format_instant(change.at_ms)[:10], change.explanation.partition("; ")[0][17:]) for change in both] == [
+        ("2027-03-14", "the clock of America/New_York goes from 02:00 to 03:00"),
+        ("2027-03-28", "the clock of Europe/Paris goes from 02:00 to 03:00"),
+        ("2027-10-31", "the clock of Europe/Paris goes from 03:00 to 02:00"),
+        ("2027-11-07", "the clock of America/New_York goes from 02:00 to 01:00"),
+    ]
+    notes = [
+        one.note for one, _ in zip(upcoming("s", Trigger(AnyOf((night, DAILY))), spring.at_ms - 1), "ab", strict=False)
+    ]
+    assert notes == ["for 02:30, which does not exist that day", None]
